@@ -9,33 +9,35 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Account is what happened to the jobs of a run, warm-up included.
+// Account counts the jobs of a run, warm-up included, by what went wrong with them. A correct server causes only
+// Submitted, Redelivered (if the run kills workers), OutOfOrder, Censored (if the run is interrupted) and Skipped to
+// be greater than 0; see [Account.NoFaults].
 type Account struct {
-	Submitted      int64 `json:"submitted"`
-	Lost           int64 `json:"lost"`           // accepted, or sent, and no result arrived
-	Unacknowledged int64 `json:"unacknowledged"` // finished, but the submission was not answered
-	Duplicated     int64 `json:"duplicated"`     // assigned again for no reason, or after the end
-	Corrupted      int64 `json:"corrupted"`      // payloads that are not what was sent
-	Redelivered    int64 `json:"redelivered"`    // assigned again because the worker was killed, as expected
-	AnsweredTwice  int64 `json:"answered_twice"` // results of jobs that had ended
-	Misdirected    int64 `json:"misdirected"`    // results that belong to another client's job
-	OutOfOrder     int64 `json:"out_of_order"`   // assigned before an older job of the same client, function and priority
-	Refused        int64 `json:"refused"`        // answered with an error
+	Submitted      int64 `json:"submitted"`      // jobs that clients sent to the server
+	Lost           int64 `json:"lost"`           // the client received no result before Config.DrainTimeout; in a scenario with background jobs: no worker completed the job
+	Unacknowledged int64 `json:"unacknowledged"` // the job finished, but the server did not reply to the submission
+	Duplicated     int64 `json:"duplicated"`     // assigned to a worker while another worker with an open connection had the job, or after the job had finished; or the server refused the completion of an assigned job
+	Corrupted      int64 `json:"corrupted"`      // payloads or results that differ from the submitted payload
+	Redelivered    int64 `json:"redelivered"`    // assigned again after the run had killed the worker that had the job; this is correct behavior
+	AnsweredTwice  int64 `json:"answered_twice"` // replies or results for jobs that had already received theirs
+	Misdirected    int64 `json:"misdirected"`    // results that the server sent to a client that had not submitted the job
+	OutOfOrder     int64 `json:"out_of_order"`   // assigned to a worker after a newer job of the same client, function and priority
+	Refused        int64 `json:"refused"`        // requests that the server answered with an error
 	Censored       int64 `json:"censored"`       // in flight when the run was interrupted
-	Skipped        int64 `json:"skipped"`        // scheduled, but not submitted because too many were in flight
+	Skipped        int64 `json:"skipped"`        // scheduled in an open loop, but not submitted, because the client had too many jobs in flight
 
-	First string `json:"first_anomaly"` // the first thing that went wrong, as a transcript
+	First string `json:"first_anomaly"` // the first fault: the connection, the reason, and the message as a line of a transcript; "" if there was none
 }
 
-// tally is one count of an account.
+// tally is the description of one counter of an [Account], for reports.
 type tally struct {
-	key   string // as in JSON
-	count func(*Account) *int64
-	bad   bool   // it may not happen
-	words string // what happened to so many jobs
+	key   string                // name of the counter in JSON and as a Prometheus label
+	count func(*Account) *int64 // returns the counter
+	bad   bool                  // a correct server never causes it; the run fails if it is greater than 0
+	words string                // description for the text report, printed after the number
 }
 
-// tallies are the counts of an account, in the order of reports.
+// tallies are the counters of an [Account] except Submitted, in the order in which reports print them.
 var tallies = []tally{
 	{"lost", func(a *Account) *int64 { return &a.Lost }, true, "lost: no result arrived"},
 	{"unacknowledged", func(a *Account) *int64 { return &a.Unacknowledged }, true, "unacknowledged: finished, but the server never acknowledged the submission"},
@@ -50,12 +52,12 @@ var tallies = []tally{
 	{"skipped", func(a *Account) *int64 { return &a.Skipped }, false, "skipped: scheduled, but not submitted because too many jobs were in flight"},
 }
 
-// NoFaults reports whether nothing happened to any job that should not.
+// NoFaults reports whether all counters that a correct server never causes are 0.
 func (a *Account) NoFaults() bool {
 	return !slices.ContainsFunc(tallies, func(t tally) bool { return t.bad && *t.count(a) > 0 })
 }
 
-// runAccount is the account of a run in progress.
+// runAccount is the Account of a run in progress. It is safe for concurrent use.
 type runAccount struct {
 	mu sync.Mutex
 	Account
@@ -73,7 +75,8 @@ func (l *runAccount) count(counter *int64) {
 	*counter++
 }
 
-// countFault counts something that went wrong. The first is kept with its message.
+// countFault increments a counter of faults. For the first fault of the run it also saves the reason why, and the
+// message f unless f is nil or has no bytes.
 func (c *Conn) countFault(counter *int64, f *codec.Frame, why string) {
 	l := &c.run.ledger
 	l.mu.Lock()
@@ -90,7 +93,7 @@ func (c *Conn) countFault(counter *int64, f *codec.Frame, why string) {
 	l.First = text
 }
 
-// noteRefused notes a reply that refuses a request.
+// noteRefused counts a message in which the server refused a request.
 func (c *Conn) noteRefused(f *codec.Frame) {
 	c.countFault(&c.run.ledger.Refused, f, "the server answered with an error")
 }

@@ -8,39 +8,39 @@ import (
 	"jobwire/codec"
 )
 
-// Scenario is what clients and workers do.
+// Scenario describes what the clients and workers of a run do.
 type Scenario struct {
 	Name, About string
 
-	Backlog    bool         // all jobs are queued before the first worker starts
-	Enqueue    bool         // with Backlog: only the queueing is measured; the rest shows that no job is lost
-	Background bool         // the worker, not the client, sees the end of a job
-	Mixed      bool         // jobs of all priorities
-	Kinds      bool         // every other job of a slot is a background job, and two of four have a unique ID
-	Updates    int          // how many times a worker reports the progress of a job, or touches it
-	PerUnique  int          // consecutive submissions with the same unique ID; 0: jobs have no unique ID
-	Kills      bool         // workers are killed while they have jobs
-	Crash      bool         // the server is killed: see [Crash]
-	Request    codec.Effect // Echo or Query: clients send such requests instead of jobs, and there are no workers
+	Backlog    bool         // clients queue all jobs before the first worker starts
+	Enqueue    bool         // with Backlog: the measured part ends when all jobs are queued. The workers then process the jobs to show that none is lost
+	Background bool         // background jobs: the server sends no result to the client, so the job ends when its worker completes it
+	Mixed      bool         // jobs have random priorities instead of normal priority
+	Kinds      bool         // a mix: half of the jobs are background jobs, and half of each kind have a unique ID
+	Updates    int          // number of progress reports (or touch commands) that a worker sends for each job
+	PerUnique  int          // number of consecutive submissions with the same unique ID; 0: jobs have no unique ID
+	Kills      bool         // the run disconnects workers that have jobs, and connects new workers in their place
+	Crash      bool         // the run kills the server: see [Crash]
+	Request    codec.Effect // codec.Echo or codec.Query: clients send such requests instead of jobs, and there are no workers. codec.NoEffect: clients submit jobs
 
-	MaxWindow int    // 0: no limit
-	WindowWhy string // the reason for the limit
+	MaxWindow int    // highest Config.Window, in jobs; 0: no limit
+	WindowWhy string // the reason for MaxWindow, for error messages
 }
 
-// background reports whether the worker, not the client, sees the end of a job.
+// background reports whether the job with this number is a background job, which ends when its worker completes it.
 func (s *Scenario) background(number uint64) bool {
 	return s.Background || s.Kinds && number>>slotBits&1 == 1
 }
 
-// unique reports whether a job has a unique ID.
+// unique reports whether the job with this number has a unique ID.
 func (s *Scenario) unique(number uint64) bool {
 	return s.PerUnique > 0 || s.Kinds && number>>slotBits&2 == 2
 }
 
-// NoWorkers reports whether the server answers the requests itself.
+// NoWorkers reports whether the server answers the requests of the clients without a worker.
 func (s *Scenario) NoWorkers() bool { return s.Request != codec.NoEffect }
 
-// common are the scenarios that most protocols have. An adapter may change their descriptions.
+// common are the scenarios that several protocols have. An adapter may replace their descriptions.
 var common = []Scenario{
 	{Name: "cycle", About: "submit, assign, complete, result"},
 	{Name: "background", About: "queue jobs (only this part is measured), then process them", Backlog: true, Enqueue: true, Background: true},
@@ -57,37 +57,40 @@ var common = []Scenario{
 	{Name: "status", About: "the state of a job that does not exist; no workers", Request: codec.Query},
 }
 
-// Adapter makes the clients and workers that load the servers of a protocol. Only Protocol is required:
-// what is missing is derived from the message types.
+// Adapter describes how to load the servers of one protocol. Only Protocol is required: scenarios, clients and
+// workers that it does not set are derived from the message types.
 type Adapter struct {
 	Protocol  *codec.Protocol
-	Scenarios []Scenario // of those with a common name only the description counts; nil: all that the message types allow
+	Scenarios []Scenario // scenarios of the protocol. One with the name of a common scenario takes only About and WindowWhy from this entry. nil: all common scenarios for which the protocol has message types
 
-	Client func(*ClientConn, *Scenario) Client
-	Worker func(*WorkerConn, *Scenario) Worker
+	Client func(*ClientConn, *Scenario) Client // creates a client; nil: derived from the message types
+	Worker func(*WorkerConn, *Scenario) Worker // creates a worker; nil: derived from the message types
 
-	OneGrab bool // a worker can only ask for one job at a time
-	Forgets bool // the server does not assign a job again whose worker disconnects, even if the assignment did not arrive
+	OneGrab bool // a worker can have only one request for a job outstanding; Register also sets it if the message types require it
+	Forgets bool // if a worker disconnects, the server does not assign its job again, even if the worker had not received the assignment
 
 	types *messageTypes
 }
 
-// Client submits jobs on one connection.
+// Client submits the jobs of one connection and handles the messages that the connection receives. Its methods are
+// called one at a time.
 type Client interface {
-	Submit(j *Job, payload []byte)
+	Submit(j *Job, payload []byte) // sends the messages that submit the job; the payload is valid during the call
+	Handle(f *codec.Frame)         // handles a message of the server, which is valid during the call
+}
+
+// Worker processes jobs on one connection. Its methods are called one at a time.
+type Worker interface {
+	Begin()                // sends the first messages: registers the functions and asks for jobs
 	Handle(f *codec.Frame) // handles a message of the server, which is valid during the call
 }
 
-// Worker processes jobs on one connection.
-type Worker interface {
-	Begin() // sends the first messages
-	Handle(f *codec.Frame)
-}
-
+// adapters are the registered adapters.
 var adapters []*Adapter
 
-// Register adds the load of a protocol. A protocol whose message types say too little, and whose adapter
-// has no Client and Worker, has no scenarios.
+// Register adds the load of a protocol. If the adapter lists no scenarios, it gets the common scenarios for which the
+// protocol has all message types: a protocol that lacks a step of a job (submit, ask, complete or delete) gets no
+// scenario with jobs. Register is not safe for concurrent use.
 func Register(a *Adapter) {
 	a.types = messageTypesOf(a.Protocol)
 	a.OneGrab = a.OneGrab || a.types.oneGrab()
@@ -111,7 +114,7 @@ func Register(a *Adapter) {
 	adapters = append(adapters, a)
 }
 
-// adapterOf returns the adapter of the protocol with that name, or nil.
+// adapterOf returns the adapter of the protocol with this name, or nil.
 func adapterOf(name string) *Adapter {
 	if i := slices.IndexFunc(adapters, func(a *Adapter) bool { return a.Protocol.Name == name }); i >= 0 {
 		return adapters[i]
@@ -119,7 +122,7 @@ func adapterOf(name string) *Adapter {
 	return nil
 }
 
-// scenarioOf returns a scenario of a protocol by the names of both, or nil.
+// scenarioOf returns the scenario of a protocol, given the names of both, or nil.
 func scenarioOf(protocol, name string) *Scenario {
 	if a := adapterOf(protocol); a != nil {
 		if i := slices.IndexFunc(a.Scenarios, func(s Scenario) bool { return s.Name == name }); i >= 0 {
@@ -129,7 +132,7 @@ func scenarioOf(protocol, name string) *Scenario {
 	return nil
 }
 
-// Scenarios lists the scenarios of a protocol; nil if there is no load for it.
+// Scenarios returns the scenarios of a protocol, or nil if the protocol has no load.
 func Scenarios(p *codec.Protocol) []Scenario {
 	if a := adapterOf(p.Name); a != nil {
 		return a.Scenarios
@@ -137,13 +140,14 @@ func Scenarios(p *codec.Protocol) []Scenario {
 	return nil
 }
 
-// grabs is how many requests for a job a worker has outstanding if the user does not say.
+// grabs returns the default of Config.Grabs: enough outstanding requests for the expected number of jobs in flight,
+// from 1 to 1,024 for each worker.
 func (a *Adapter) grabs(c *Config) int {
 	if a.OneGrab {
 		return 1
 	}
 	flight := c.Window * c.Clients
-	if c.Rate != nil { // as many jobs as are submitted while a request for a job takes its way, which takes longer on a busy server
+	if c.Rate != nil { // the number of jobs submitted during one round trip of a job request: 1 ms, or 4 ms on a busy server
 		rate, takes := c.Rate.highest(), time.Millisecond
 		if rate > 250_000 {
 			takes *= 4
@@ -153,7 +157,7 @@ func (a *Adapter) grabs(c *Config) int {
 	return max(1, min(flight/c.Workers, 1024))
 }
 
-// confirmsEnds reports whether the server confirms to a worker that a job has ended.
+// confirmsEnds reports whether the server replies to the message with which a worker completes or deletes a job.
 func (a *Adapter) confirmsEnds() bool { return a.Worker != nil || len(a.types.finish.Answers) > 0 }
 
 func (a *Adapter) client(c *ClientConn, s *Scenario) Client {

@@ -15,7 +15,7 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// without returns a protocol with another name and without message types that behave in some way.
+// without returns a copy of a protocol with another name, without the message types for which drop returns true.
 func without(p *codec.Protocol, name string, drop func(*codec.Type) bool) *codec.Protocol {
 	other := *p
 	other.Name = name
@@ -23,7 +23,8 @@ func without(p *codec.Protocol, name string, drop func(*codec.Type) bool) *codec
 	return &other
 }
 
-// A protocol needs nothing but its message types. The load adapts to those that it has.
+// TestLoadDerivedFromMessageTypes tests that an adapter without Client and Worker gets the scenarios for which the
+// protocol has message types, and that all these scenarios run.
 func TestLoadDerivedFromMessageTypes(t *testing.T) {
 	newBeanstalk := func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }
 	for _, tt := range []struct {
@@ -64,7 +65,7 @@ func TestLoadDerivedFromMessageTypes(t *testing.T) {
 	}
 }
 
-// Message types that lack a step of a job make no load.
+// TestLoadNeedsAllSteps tests that a protocol without message types for one step of a job has no scenarios.
 func TestLoadNeedsAllSteps(t *testing.T) {
 	for name, drop := range map[string]codec.Effect{"no submit": codec.Submit, "no ask": codec.Ask, "no end": codec.Complete} {
 		p := without(gearman.Protocol, name, func(t *codec.Type) bool {

@@ -10,7 +10,8 @@ import (
 	"jobwire/internal/prose"
 )
 
-// settingDiff describes a setting in which two runs differ, so that their figures cannot be compared. It is empty if there is none.
+// settingDiff describes a setting that differs between two runs, so that their figures cannot be compared. It returns
+// "" if there is none.
 func (r *Report) settingDiff(o *Report) string {
 	for _, p := range []struct {
 		name string
@@ -27,11 +28,12 @@ func (r *Report) settingDiff(o *Report) string {
 	return ""
 }
 
-// CheckBaseline returns an error if earlier runs cannot be the baseline of a run with this configuration.
+// CheckBaseline returns an error if the reports before cannot be the baseline of a run with this configuration,
+// because a setting differs. before must not be empty.
 func CheckBaseline(cfg Config, before []*Report) error {
 	plan := planOf(&cfg)
 	if plan.Grabs == 0 {
-		plan.Grabs = before[0].Grabs // it is chosen when the run begins
+		plan.Grabs = before[0].Grabs // chosen when the run begins
 	}
 	if why := plan.settingDiff(before[0]); why != "" {
 		return fmt.Errorf("the saved run had a different load: %s", why)
@@ -39,9 +41,10 @@ func CheckBaseline(cfg Config, before []*Report) error {
 	return nil
 }
 
-// Baseline compares the report with earlier runs and adds an objective for each figure. With 99 % confidence, a figure fails if it is worse by
-// more than the tolerance (0.1 is a tenth), and passes if it is not. If the runs are too short, or vary too much, to exclude one of both, the
-// figure is skipped. Earlier runs with other settings are an error.
+// Baseline compares the report with the reports of earlier runs, before, and adds an objective for each figure. The
+// figure fails if it is worse than in the earlier runs by more than the tolerance (0.1: 10 %), with 99 % confidence;
+// it passes if it is not, with the same confidence. If neither is certain, because the runs are too short or vary too
+// much, the figure is skipped. Baseline returns an error if a setting of the runs differs.
 func (r *Report) Baseline(before []*Report, tolerance float64) error {
 	if why := r.settingDiff(before[0]); why != "" {
 		return fmt.Errorf("the baseline had a different load: %s", why)
@@ -60,8 +63,9 @@ func (r *Report) Baseline(before []*Report, tolerance float64) error {
 	return nil
 }
 
-// slowerMachine returns how many times as long the run may have taken because the machine had less processor time for it than for the
-// earlier runs, and why: other programs used it, or the same load generator took more time per job. It is 1 if neither is so.
+// slowerMachine estimates by which factor this run took longer than the earlier runs because less CPU time was
+// available to it: other programs used the machine, or the same load generator needed more CPU time per job. It
+// returns the factor and the reason, or 1 if neither is the case.
 func (r *Report) slowerMachine(before []*Report, tolerance float64) (times float64, why string) {
 	times = 1
 	if r.MachineShared() {
@@ -77,7 +81,7 @@ func (r *Report) slowerMachine(before []*Report, tolerance float64) (times float
 	return times, why
 }
 
-// worse returns the ratio of a figure to that of earlier runs; for a figure of which more is better, its inverse.
+// worse returns the factor by which the figure is worse than in earlier runs; below 1 it is better.
 func (f *figure) worse(before []*Report, r *Report) float64 {
 	ratio := f.of(r) / median(f.values(before))
 	if f.higher {
@@ -86,12 +90,12 @@ func (f *figure) worse(before []*Report, r *Report) float64 {
 	return ratio
 }
 
-// sameGenerator reports whether the load generator of the run is that of the earlier runs.
+// sameGenerator reports whether the earlier runs used the same version of jobwire with the same number of processors.
 func (r *Report) sameGenerator(before []*Report) bool {
 	return !slices.ContainsFunc(before, func(o *Report) bool { return o.Jobwire != r.Jobwire || o.Processors != r.Processors })
 }
 
-// check compares a figure of a run with that of earlier runs.
+// check compares a figure of a run with that of earlier runs, as described at [Report.Baseline].
 func (f *figure) check(before []*Report, r *Report, tolerance float64) SLOResult {
 	name := "baseline, " + f.title
 	was, now := median(f.values(before)), f.of(r)
@@ -117,9 +121,10 @@ func (f *figure) check(before []*Report, r *Report, tolerance float64) SLOResult
 		why, 100*(low-1), 100*(high-1))}
 }
 
-// change returns the bounds of the ratio of a figure to that of earlier runs: the confidence interval of the ratio, extended by that of the ratio
-// relative to the load generator's processor time per job. The same load generator with the same load
-// takes more time per job on a slower machine, and a change of the machine's speed between the runs is not a change of the server.
+// change returns the bounds of the ratio of a figure to that of earlier runs: the union of two confidence intervals,
+// that of the ratio itself, and that of the ratio relative to the load generator's CPU time per job. The second
+// interval accounts for the speed of the machine: under the same load, the same load generator takes more CPU time
+// per job on a slower machine.
 func (f *figure) change(before []*Report, r *Report) (low, high float64) {
 	now := []*Report{r}
 	low, high = ratioInterval(f.ofIntervals(before), f.ofIntervals(now))
@@ -143,11 +148,11 @@ func (f *figure) change(before []*Report, r *Report) (low, high float64) {
 	return low, high
 }
 
-// minIntervals is how many complete intervals of the earlier runs and of the run a comparison needs.
+// minIntervals is the number of complete intervals that a comparison needs in the earlier runs, and in the run.
 const minIntervals = 5
 
-// tooShort describes what the runs lack for a comparison of the figure. It is empty if there is nothing. A processor time can be wrong by a
-// tick at both ends of a run, which must be at most a quarter of the tolerance.
+// tooShort describes why the runs are too short to compare the figure. It returns "" if they are not. A CPU time can
+// be wrong by one tick at both ends of a run; this error must be at most a quarter of the tolerance.
 func (f *figure) tooShort(before []*Report, r *Report, tolerance float64) string {
 	for _, run := range slices.Concat(before, []*Report{r}) {
 		ticks := int(math.Round(f.of(run) * float64(run.Jobs) * 1e3 / float64(tick)))
@@ -161,7 +166,7 @@ func (f *figure) tooShort(before []*Report, r *Report, tolerance float64) string
 	return ""
 }
 
-// ofIntervals returns the figure of each complete interval of the measured part that has it.
+// ofIntervals returns the figure of each complete interval of the runs, without intervals that do not have it.
 func (f *figure) ofIntervals(runs []*Report) (all []float64) {
 	if f.interval == nil {
 		return nil
@@ -176,9 +181,10 @@ func (f *figure) ofIntervals(runs []*Report) (all []float64) {
 	return all
 }
 
-// ratioInterval returns the 99 % confidence interval of the ratio of the second sample to the first, without assumptions about their
-// distributions: of all ratios of two values, those that the Mann-Whitney U test with the normal approximation does not exclude
-// (M. Hollander, D. Wolfe, Nonparametric Statistical Methods, section 4.3).
+// ratioInterval returns the 99 % confidence interval of the ratio of the second sample to the first, without
+// assumptions about their distributions. It contains all ratios of two values except the lowest and the highest,
+// which the Mann-Whitney U test with the normal approximation excludes (M. Hollander, D. Wolfe, Nonparametric
+// Statistical Methods, section 4.3).
 func ratioInterval(old, now []float64) (low, high float64) {
 	var ratios []float64
 	for _, b := range now {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// intervalsOf returns a report of a run with one interval of 1 s for each rate. The processor time per job and the latencies are inverse to
-// the rate: 1 ms and 5 ms at 1,000 jobs per second.
+// intervalsOf returns the report of a run with one interval of 1 s for each rate in jobs per second. At 1,000 jobs
+// per second, the CPU time per job is 1 ms and the median latency 5 ms; both are inversely proportional to the rate.
 func intervalsOf(rates ...float64) *Report {
 	r := sampleReport(sampleResult())
 	r.Interval, r.Seconds, r.Jobs, r.Series = 1, float64(len(rates)), 0, nil
@@ -35,7 +35,8 @@ func around(rate float64) (all []float64) {
 	return all
 }
 
-// slowedReport returns the report of the same run on a machine where everything takes times as long.
+// slowedReport changes a report to that of the same run on a machine where everything takes times as long, and
+// returns it.
 func slowedReport(r *Report, times float64) *Report {
 	m := Micros(times)
 	for i := range r.Series {

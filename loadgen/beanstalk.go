@@ -2,7 +2,7 @@ package loadgen
 
 import "jobwire/codec/beanstalk"
 
-// Beanstalk is the load of Beanstalk servers.
+// Beanstalk is the adapter for Beanstalk servers.
 var Beanstalk = &Adapter{Protocol: beanstalk.Protocol, Scenarios: []Scenario{
 	{Name: "cycle", About: "put, reserve, delete"},
 	{Name: "background", About: "put jobs (only this part is measured), then reserve and delete them"},

@@ -8,18 +8,18 @@ import (
 	"jobwire/codec"
 )
 
-// client submits jobs, by the message types of any protocol.
+// client submits jobs on a connection. It works for every protocol whose message types cover the steps of a job.
 type client struct {
 	*ClientConn
-	queues  [][]byte
+	queues  [][]byte // names of the functions or tubes
 	types   *messageTypes
-	submits [2][priorities]*message // of foreground and background jobs
-	using   int                     // the queue that was named last
-	pending queue                   // submissions that the server has not answered
+	submits [2][priorities]*message // messages that submit foreground [0] and background [1] jobs, by priority
+	using   int                     // index of the queue named in the last message of type types.use; -1: none
+	pending queue                   // jobs whose submission the server has not answered, in order
 
-	perUnique int
-	unique    []byte
-	sharing   map[string][]*Job // submissions by the ID of the job that they became, where several become one
+	perUnique int               // Scenario.PerUnique
+	unique    []byte            // buffer for the unique ID of a job
+	sharing   map[string][]*Job // submissions by job ID, if the server combines several submissions into one job; nil otherwise
 }
 
 func newClient(c *ClientConn, s *Scenario) *client {
@@ -34,6 +34,8 @@ func newClient(c *ClientConn, s *Scenario) *client {
 	return l
 }
 
+// Submit implements [Client]. If the submission has no field for the queue, Submit names the queue in a message
+// before it.
 func (l *client) Submit(j *Job, payload []byte) {
 	m := l.submits[0][j.Priority]
 	number := j.number.Load()
@@ -55,6 +57,7 @@ func (l *client) Submit(j *Job, payload []byte) {
 	l.send(&m.Message)
 }
 
+// Handle implements [Client]. A message that a client should not receive ends the run.
 func (l *client) Handle(f *codec.Frame) {
 	switch f.Type.Does {
 	case codec.Accept:
@@ -76,6 +79,7 @@ func (l *client) Handle(f *codec.Frame) {
 	}
 }
 
+// accepted handles the acknowledgement of the oldest submission without a reply.
 func (l *client) accepted(f *codec.Frame) {
 	j := l.pending.pop()
 	if j == nil {
@@ -89,6 +93,7 @@ func (l *client) accepted(f *codec.Frame) {
 	l.Accepted(j)
 }
 
+// completed handles the result of a job.
 func (l *client) completed(f *codec.Frame) {
 	if l.sharing != nil {
 		l.shared(f)
@@ -97,8 +102,8 @@ func (l *client) completed(f *codec.Frame) {
 	}
 }
 
-// shared ends one of the submissions that became the job of this result. Its payload is that
-// of the first.
+// shared handles a result for a job that several submissions share: it ends the oldest of them that has no result.
+// The payload of the result is that of the first submission, so shared only checks that it is intact.
 func (l *client) shared(f *codec.Frame) {
 	id := string(f.Get(codec.JobID))
 	if _, whole := l.run.filler.numberOf(f.Get(codec.Payload)); !whole {
@@ -115,25 +120,28 @@ func (l *client) shared(f *codec.Frame) {
 	l.finish(jobs[0])
 }
 
-// requester is a client that sends requests that the server answers itself, in their order.
+// requester is a client that sends echo or status requests instead of jobs. The server replies in the order of the
+// requests.
 type requester struct {
 	*ClientConn
 	*message
-	echoes  bool // the last argument of the reply is the payload
-	pending queue
-	reply   codec.Message
+	echoes  bool          // the last argument of the reply must be the payload of the request
+	pending queue         // requests without a reply, in order
+	reply   codec.Message // memory for the reply
 }
 
 func newRequester(c *ClientConn, s *Scenario) *requester {
 	return &requester{ClientConn: c, message: c.run.adapter.types.request(s.Request), echoes: s.Request == codec.Echo}
 }
 
+// Submit implements [Client]. It sends one request.
 func (r *requester) Submit(j *Job, payload []byte) {
 	r.pending.push(j)
 	r.args[r.message.payload] = payload
 	r.send(&r.Message)
 }
 
+// Handle implements [Client]. Each message is the reply to the oldest request without a reply.
 func (r *requester) Handle(f *codec.Frame) {
 	j := r.pending.pop()
 	if j == nil {
@@ -154,5 +162,5 @@ func (r *requester) Handle(f *codec.Frame) {
 	r.finish(j)
 }
 
-// unexpected ends the connection because of a message that the server should not have sent.
+// unexpected ends the run because the server sent a message that is not allowed here.
 func (c *Conn) unexpected(f *codec.Frame) { c.end(fmt.Errorf("unexpected message %s", f.Type.Name)) }

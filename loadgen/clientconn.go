@@ -7,26 +7,27 @@ import (
 	"jobwire/codec"
 )
 
-// ClientConn is the connection of a client, and what a client does whatever the protocol is: it starts jobs, and notes their ends.
+// ClientConn is the connection of a client. It does what clients of all protocols have in common: it starts jobs and
+// records when they are acknowledged and when they end.
 type ClientConn struct {
 	*Conn
 	client  Client
-	place   int // among the clients
+	place   int // index among the clients
 	pool    *pool
-	payload []byte
-	zipf    *rand.Zipf // chooses the functions of jobs; nil if they take turns
-	paused  bool       // it submits no jobs until it has connected again
-	started int64
-	fresh   int64               // jobs ended since the last record
-	samples [stageCount][]int64 // of the batch
+	payload []byte              // buffer for the payload of a job
+	zipf    *rand.Zipf          // chooses the function of a job; nil: all functions in turn
+	paused  bool                // the client submits no jobs until it has reconnected
+	started int64               // number of jobs submitted
+	fresh   int64               // jobs that ended since the last call of record
+	samples [stageCount][]int64 // latencies in nanoseconds since the last call of record
 
-	inboxMu       sync.Mutex
-	otherEnds     []seenEnd // jobs of this client that others have seen the end of
-	nextEnds      []seenEnd // memory for the next inbox
-	refillPending bool
+	inboxMu       sync.Mutex // guards the fields below
+	otherEnds     []seenEnd  // jobs of this client whose end a worker has seen; takeEnds handles them
+	nextEnds      []seenEnd  // memory for the next otherEnds
+	refillPending bool       // a worker will call takeEnds
 }
 
-// newClientConn makes a connection that of the client at a place among the clients.
+// newClientConn makes conn the connection of the client with index place.
 func newClientConn(conn *Conn, place int) *ClientConn {
 	r := conn.run
 	c := &ClientConn{Conn: conn, place: place, pool: newPool(r.slots, place*r.perClient, r.perClient)}
@@ -37,7 +38,7 @@ func newClientConn(conn *Conn, place int) *ClientConn {
 	return c
 }
 
-// reset makes the client one that has sent nothing on its connection.
+// reset puts the client in the state before its first message. It is called for each new connection.
 func (c *ClientConn) reset() {
 	c.client = c.run.adapter.client(c, c.run.scenario)
 	c.role = c
@@ -47,14 +48,15 @@ func (c *ClientConn) begin()                { c.fill() }
 func (c *ClientConn) handle(f *codec.Frame) { c.client.Handle(f) }
 func (c *ClientConn) batchEnded()           { c.run.record(c) }
 
-// fill starts as many jobs as the window allows.
+// fill submits jobs of a closed loop until the window is full.
 func (c *ClientConn) fill() {
 	if c.run.cfg.Rate == nil {
 		c.submit(c.run.cfg.Window)
 	}
 }
 
-// submit starts up to n jobs of a closed loop, if there are any left.
+// submit submits up to n jobs of a closed loop. It submits fewer if the pool has fewer free slots or the run is to
+// submit fewer jobs, and none if the client is paused.
 func (c *ClientConn) submit(n int) {
 	if n = min(n, len(c.pool.free)); c.paused || n == 0 {
 		return
@@ -63,7 +65,8 @@ func (c *ClientConn) submit(n int) {
 	}
 }
 
-// refill starts the next jobs of a closed loop, once as many as a batch may start. Jobs that start together take one write at either end.
+// refill submits the next jobs of a closed loop, if Config.Batch jobs fit into the window. Jobs that are submitted
+// together need only one write by the client and one read by the server.
 func (c *ClientConn) refill() {
 	if c.run.scenario.Backlog {
 		c.submit(1)
@@ -72,7 +75,8 @@ func (c *ClientConn) refill() {
 	}
 }
 
-// start submits a job that is scheduled for that time. It fails if too many are in flight.
+// start submits one job. at is the time from which its latency counts: now in a closed loop, the scheduled time in an
+// open loop. It returns false if the connection is closed or the client has too many jobs in flight.
 func (c *ClientConn) start(at int64) bool {
 	if c.closed {
 		return false
@@ -103,13 +107,13 @@ func (c *ClientConn) start(at int64) bool {
 	return true
 }
 
-// Payload returns the payload of a job. It is valid until the next call.
+// Payload returns the payload of a job. It is valid until the next call of Payload.
 func (c *ClientConn) Payload(j *Job) []byte {
 	c.payload = c.run.filler.appendPayload(c.payload[:0], j.number.Load(), int(j.size))
 	return c.payload
 }
 
-// Accepted notes that the server has accepted a job.
+// Accepted records that the server has acknowledged the submission of a job.
 func (c *ClientConn) Accepted(s *Job) {
 	s.created, s.acked = c.now, true
 	if h := c.run.history; h != nil {
@@ -129,7 +133,7 @@ func (c *ClientConn) Accepted(s *Job) {
 	}
 }
 
-// Ended notes that a job has ended. It is still in flight until the server has accepted it.
+// Ended records that a job has ended. The job stays in flight until the server has acknowledged its submission.
 func (c *ClientConn) Ended(s *Job) {
 	if s.acked {
 		c.finish(s)
@@ -138,7 +142,8 @@ func (c *ClientConn) Ended(s *Job) {
 	}
 }
 
-// finish ends a job and, in a closed loop, starts the next.
+// finish records the latencies of a job, frees its slot and, in a closed loop, submits the next job after
+// Config.Think.
 func (c *ClientConn) finish(s *Job) {
 	sc := c.run.scenario
 	if !sc.Backlog {
@@ -162,7 +167,8 @@ func (c *ClientConn) finish(s *Job) {
 	}
 }
 
-// Refused notes a reply that refuses a submission, and ends the job. s is nil if the reply belongs to no submission.
+// Refused counts a message that refuses the submission of job s, and ends the job. s is nil if no submission waits
+// for a reply.
 func (c *ClientConn) Refused(s *Job, f *codec.Frame) {
 	c.noteRefused(f)
 	if s == nil {
@@ -175,17 +181,18 @@ func (c *ClientConn) Refused(s *Job, f *codec.Frame) {
 	}
 }
 
+// sample adds a latency in nanoseconds.
 func (c *ClientConn) sample(st stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }
 
-// seenEnd is a job that a worker has seen the end of. A job can end twice if the server is
-// wrong, and its slot be another's by then: so it goes by its number.
+// seenEnd is a job whose end a worker has seen. It includes the job's number, because a faulty server can make a job
+// end twice, and another job may use the slot by then.
 type seenEnd struct {
 	job    *Job
 	number uint64
 }
 
-// endSeen notes that a worker has seen the end of a job of the client. It reports whether takeEnds has to be
-// called.
+// endSeen records that a worker has seen the end of a job of this client. It returns true if the worker must call
+// takeEnds after its batch, and false if another worker will call it.
 func (c *ClientConn) endSeen(e seenEnd) bool {
 	c.inboxMu.Lock()
 	defer c.inboxMu.Unlock()
@@ -195,7 +202,7 @@ func (c *ClientConn) endSeen(e seenEnd) bool {
 	return first
 }
 
-// takeEnds ends the jobs that workers have seen the end of.
+// takeEnds ends the jobs that endSeen has recorded. now is the time on run.clock.
 func (c *ClientConn) takeEnds(now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,8 +221,8 @@ func (c *ClientConn) takeEnds(now int64) {
 	c.batchEnded()
 }
 
-// Result returns the job of a result that a client received. If something is wrong with the result, Result
-// notes it, and returns nil unless the job has ended all the same.
+// Result returns the job to which a result belongs. It counts a fault if the payload is not intact, the job has
+// already ended, or another client submitted the job; it returns nil if the result ends no job of this client.
 func (c *ClientConn) Result(f *codec.Frame, payload []byte) *Job {
 	number, whole := c.run.filler.numberOf(payload)
 	s := c.run.slots.find(number)

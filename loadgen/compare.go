@@ -11,54 +11,56 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Group is the runs of one target, or of one state of it.
+// Group is a set of runs to compare with others: those of one target, or of one version of it.
 type Group struct {
 	Name string
 	Runs []*Report
 }
 
-// Comparison is several groups of runs, compared with the first.
+// Comparison is the comparison of several groups of runs with the first group.
 type Comparison struct {
 	Targets []Compared `json:"targets"`
-	Runs    []*Report  `json:"runs"`
+	Runs    []*Report  `json:"runs"` // all runs
 }
 
-// Compared is one of them. A figure that is not known is absent.
+// Compared is one group of a [Comparison]. A figure that is not known is absent from the maps.
 type Compared struct {
-	Name    string             `json:"name"`
-	Runs    int                `json:"runs"`
-	Medians map[string]float64 `json:"medians"`
-	Ratios  map[string]Ratio   `json:"ratios"` // to the first
+	Name    string             `json:"name"`    // name of the group
+	Runs    int                `json:"runs"`    // number of runs
+	Medians map[string]float64 `json:"medians"` // median of the runs for each figure, by figure.key
+	Ratios  map[string]Ratio   `json:"ratios"`  // ratio to the median of the first group, by figure.key; empty for the first group
 }
 
-// Ratio is the ratio of two medians.
+// Ratio is the ratio of the medians of two groups.
 type Ratio struct {
 	Ratio float64 `json:"ratio"`
 
-	// Low and High are the bounds of the 95 % confidence interval of the median of the ratios of the first runs, the second runs and so on.
-	// They are null with fewer than six runs of each, or if there are not as many of one as of the other.
+	// Low and High are the bounds of the 95 % confidence interval of the median of the ratios of paired runs: the
+	// first runs of both groups, the second runs, and so on. They are nil if a group has fewer than six runs, or if
+	// the groups differ in the number of runs.
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
 
-	// P is the probability of a difference at least as large if both servers are equally fast, by the Mann-Whitney U test. It is null with
-	// too few runs for P < 0.05, which are four of each.
+	// P is the probability of a difference at least as large if both groups were equally fast, by the Mann-Whitney U
+	// test. It is nil if there are too few runs for a result below 0.05; four runs of each group are enough.
 	P *float64 `json:"p"`
 }
 
-// figure is something that runs are compared by.
+// figure is a quantity by which runs are compared.
 type figure struct {
-	key    string
-	title  string
-	higher bool // is better
-	of     func(*Report) float64
-	format func(float64) string
+	key    string                // key in JSON
+	title  string                // name in text reports
+	higher bool                  // higher values are better
+	of     func(*Report) float64 // returns the figure of a run; 0: not known
+	format func(float64) string  // formats a value
 
-	interval func(*IntervalEntry) float64 // nil: intervals do not have it
+	interval func(*IntervalEntry) float64 // returns the figure of an interval; 0: not known. nil: intervals do not have the figure
 
-	cpu        bool // a processor time, which is measured in ticks
-	percentile bool // of latency: it grows faster than the time that a job takes if processors are short
+	cpu        bool // a CPU time, which is measured in ticks
+	percentile bool // a percentile of the latency; if there is too little CPU time, it grows faster than the CPU time per job
 }
 
+// latencyFigure returns the figure for a percentile of the latency of a stage.
 func latencyFigure(stage, name string) figure {
 	c := columns[column(name)]
 	return figure{key: stage + "_" + c.name + "_us", title: stage + " " + c.name, of: func(r *Report) float64 {
@@ -70,13 +72,14 @@ func latencyFigure(stage, name string) figure {
 	}, format: formatMicros, percentile: true}
 }
 
+// cpuFigure returns the figure for the CPU time per job of end, which is "target" or "generator".
 func cpuFigure(end string, of func(*Report) Micros, interval func(*IntervalEntry) float64) figure {
 	return figure{key: "cpu_us_per_job_" + end, title: "CPU per job, " + end, of: func(r *Report) float64 { return float64(of(r)) }, interval: interval, format: formatMicros, cpu: true}
 }
 
 func formatMicros(v float64) string { return Micros(v).String() }
 
-// figures are what runs are compared by.
+// figures are the quantities by which runs are compared.
 var figures = []figure{
 	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate }, interval: (*IntervalEntry).Rate, format: formatJobs},
 	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }, func(e *IntervalEntry) float64 { return float64(e.Target) }),
@@ -86,12 +89,12 @@ var figures = []figure{
 	latencyFigure(Stages[stageTotal], "p99.9"),
 }
 
-// figureOf returns the figure with the key.
+// figureOf returns the figure with this key. It panics if there is none.
 func figureOf(key string) *figure {
 	return &figures[slices.IndexFunc(figures, func(f figure) bool { return f.key == key })]
 }
 
-// values are a figure of every run; nil if one of them does not have it.
+// values returns the figure of each run, or nil if one of the runs does not have it.
 func (f *figure) values(runs []*Report) []float64 {
 	var all []float64
 	for _, r := range runs {
@@ -104,7 +107,7 @@ func (f *figure) values(runs []*Report) []float64 {
 	return all
 }
 
-// Compare holds the groups against the first of them.
+// Compare compares the groups with the first group.
 func Compare(groups []Group) *Comparison {
 	c := &Comparison{}
 	for _, g := range groups {
@@ -131,11 +134,11 @@ func median(v []float64) float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// confidence is that of the intervals.
+// confidence is the confidence level of the intervals Ratio.Low to Ratio.High.
 const confidence = 0.95
 
-// ratio compares two samples without assumptions about their distributions. Runs that took turns are compared in pairs: what slowed
-// the machine for a while slowed both.
+// ratio compares two samples without assumptions about their distributions. For the confidence interval it pairs the
+// runs: runs that alternate are affected in the same way if the machine is slow for some time.
 func ratio(a, b []float64) Ratio {
 	out := Ratio{Ratio: median(a) / median(b)}
 	if test := benchmath.AssumeNothing.Compare(sample(a), sample(b)); len(test.Warnings) == 0 {
@@ -158,10 +161,10 @@ func sample(v []float64) *benchmath.Sample {
 	return benchmath.NewSample(slices.Clone(v), &benchmath.DefaultThresholds)
 }
 
-// WriteJSON writes the comparison as one object, its runs included.
+// WriteJSON writes the comparison and its runs as one JSON object.
 func (c *Comparison) WriteJSON(w io.Writer) error { return writeIndented(w, c) }
 
-// WriteText writes the comparison for people.
+// WriteText writes the comparison as text.
 func (c *Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -180,7 +183,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return err
 }
 
-// table returns the rows of the comparison in words, the header first.
+// table returns the comparison as rows of text cells, the header first.
 func (c *Comparison) table() [][]string {
 	header := []string{"medians"}
 	for i, o := range c.Targets {
@@ -224,7 +227,7 @@ func (r Ratio) texts() (ratio, interval, p string) {
 	return ratio, interval, p
 }
 
-// notes are what keeps the figures from being taken at their face.
+// notes returns warnings about the runs that limit the use of the figures.
 func (c *Comparison) notes() (all []string) {
 	count := func(what string, is func(*Report) bool) {
 		n := 0
@@ -251,10 +254,11 @@ func (c *Comparison) notes() (all []string) {
 	return all
 }
 
-// compared reports whether comparisons use the figure: it describes the target and has enough samples.
+// compared reports whether [Report.Baseline] checks the figure: it describes the target and does not need as many
+// samples as p99.9.
 func (f *figure) compared() bool {
 	return f.ofTarget() && !strings.HasSuffix(f.key, "p99.9_us")
 }
 
-// ofTarget reports whether a figure shows how good the target is, rather than the load generator.
+// ofTarget reports whether the figure describes the target, not the load generator.
 func (f *figure) ofTarget() bool { return f.key != "cpu_us_per_job_generator" }

@@ -8,7 +8,7 @@ import (
 	"jobwire/internal/schemacheck"
 )
 
-// reportsWithRates are reports with these rates.
+// reportsWithRates returns reports with these rates in jobs per second.
 func reportsWithRates(rates ...float64) []*Report {
 	var all []*Report
 	for _, v := range rates {
@@ -44,7 +44,8 @@ func TestCompareRatios(t *testing.T) {
 	}
 }
 
-// Paired runs that a busy machine slowed together are a steady ratio.
+// TestComparePairsTurns tests that the confidence interval of the ratio is narrow if the paired runs of both groups
+// were slowed by the same factor.
 func TestComparePairsTurns(t *testing.T) {
 	c := Compare([]Group{{"a", reportsWithRates(100, 50, 80, 20, 90, 60)}, {"b", reportsWithRates(200, 100, 160, 40, 180, 120)}})
 	if r := c.Targets[1].Ratios["rate"]; *r.Low < 1.99 || *r.High > 2.01 {

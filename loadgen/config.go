@@ -11,66 +11,71 @@ import (
 	"jobwire/codec"
 )
 
-// Config says what a run does. [Config.Complete] replaces zeros.
+// Config is the configuration of a run. [Config.Complete] replaces zero values by the documented defaults and checks
+// the limits.
+//
+// A run has up to four phases: Ramp, in which the clients start; Warmup; the measured part, whose jobs and latencies
+// are reported; and the drain, in which the jobs that are still in flight finish. Rates are in events per second.
 type Config struct {
 	Protocol *codec.Protocol
-	Scenario string // its name; "" is "cycle"
-	Dial     func(context.Context) (net.Conn, error)
+	Scenario string                                  // name of the scenario, see [Scenarios]; "": "cycle"
+	Dial     func(context.Context) (net.Conn, error) // opens a connection to the server; called for each client and worker, and again for each reconnection and each replaced worker
 
-	Clients   int     // connections that submit; 0 is 16
-	Workers   int     // connections that work; 0 is 4
-	Functions int     // functions, or tubes, that jobs are spread over; 0 is 1
-	Zipf      float64 // exponent of the Zipf distribution of jobs over the functions, greater than 1: the first function has most jobs; 0 is evenly
-	Prefix    string  // of their names; "" is "jobwire"
-	Window    int     // jobs that a client keeps in flight in a closed loop; 0 is 1
-	Batch     int     // jobs that a client of a closed loop submits together, once so many of the window are free; 0 is 1
-	MaxFlight int     // jobs that a client has in flight in an open loop at most; 0 is as many as the memory for 2^26 jobs allows, up to 65,536
-	Grabs     int     // requests for a job that a worker has outstanding; 0 is the default of the adapter
-	Size      Sizes
-	Content   []byte        // of the payloads, after the first MinPayload bytes; none is random bytes
-	Think     time.Duration // from a job's end to the client's next
-	Work      time.Duration // from a worker's getting a job to its result
+	Clients   int           // number of connections that submit jobs; 0: 16. Clients and workers together: at most 20,000
+	Workers   int           // number of connections that process jobs; 0: 4
+	Functions int           // number of functions (Gearman) or tubes (Beanstalk) over which the jobs are distributed; 0: 1
+	Zipf      float64       // exponent of the Zipf distribution of jobs over functions, greater than 1 and at most 100; the first function gets most jobs. 0: every function gets the same number of jobs
+	Prefix    string        // start of the function or tube names; "": "jobwire"
+	Window    int           // number of jobs that each client keeps in flight in a closed loop, at most 2^20; 0: 1
+	Batch     int           // minimum number of jobs that a client of a closed loop submits together: it waits until the window has room for them; at most Window; 0: 1
+	MaxFlight int           // maximum number of jobs in flight for each client in an open loop, at most 2^20; 0: 2^26 divided by Clients, but at least 1,024 and at most 65,536
+	Grabs     int           // maximum number of job requests that a worker has outstanding; 0: 1 if the protocol allows only one request, otherwise up to 1,024, depending on the expected number of jobs in flight
+	Size      Sizes         // payload size of each job in bytes; zero value: MinPayload
+	Content   []byte        // bytes of the payloads after the first MinPayload bytes, repeated if they are too few; nil: random bytes
+	Think     time.Duration // pause of a client between the end of a job and its next submission, in a closed loop; 0: no pause
+	Work      time.Duration // time that a worker takes to process a job; 0: the worker completes the job at once, except in scenario chaos (1 ms)
 
-	Count        int64         // jobs; 0 is as many as Duration allows
-	Duration     time.Duration // 0 is until Count; if both are 0 it is 10 s
-	Warmup       time.Duration // at the beginning, that is not counted
-	DrainTimeout time.Duration // how long what is still under way at the end may take without any progress; 0 is 10 s
+	Count        int64         // number of jobs to submit, warm-up included; 0: no limit, or 100,000 in a scenario with a backlog (crash: 1,000,000)
+	Duration     time.Duration // length of the measured part; 0: until Count jobs have ended; if Count and Duration are both 0: 10 s
+	Warmup       time.Duration // time between Ramp and the measured part; its jobs are in Account and in the time series, but not in the rate and the latencies
+	DrainTimeout time.Duration // jobs in flight at the end count as lost if no job ends for DrainTimeout plus Work; 0: 10 s
 
-	Rate *Schedule // of an open loop; nil is a closed one
-	Kill float64   // workers killed a second, in a scenario that kills
+	Rate *Schedule // arrival schedule of an open loop; nil: closed loop
+	Kill float64   // average number of workers that the run disconnects per second, in a scenario with Kills; 0: none
 
-	Ramp      time.Duration // in which the clients of a closed loop begin to submit, one after the other; before Warmup
-	Reconnect float64       // clients of a closed loop that disconnect, without jobs in flight, and connect again a second
-	Seed      uint64
+	Ramp      time.Duration // time over which the clients of a closed loop start, one after the other; it comes before Warmup. 0: all clients start at once
+	Reconnect float64       // average number of clients of a closed loop that finish their jobs, disconnect and reconnect per second, in the measured part; 0: none
+	Seed      uint64        // seed of all random choices
 
-	Check bool // whether the queue was linear: of a short run of one function, with jobs of one priority
+	Check bool // check that the server kept first-in, first-out order (linearizability). Needs one function, jobs of one priority, and a Count of at most 5,000,000
 
-	Interval    time.Duration // between two entries of the time series; 0 is 1 s
-	OnInterval  func(*Interval)
-	PhaseChange func() // called as the measured part begins, and as it ends; nil is nothing
+	Interval    time.Duration   // length of an entry of the time series, at least 1 ms; 0: 1 s
+	OnInterval  func(*Interval) // called after each interval; may be nil
+	PhaseChange func()          // called at the start and at the end of the measured part; may be nil
 }
 
-// backlogJobs is how many jobs are queued where the user does not say.
+// Default of Config.Count, in jobs, for scenarios that queue all jobs before the first worker starts.
 const (
 	backlogJobs = 100_000
-	crashJobs   = 1_000_000 // until a kill
+	crashJobs   = 1_000_000 // in a scenario that kills the server
 )
 
-// DefaultDuration is how long a run takes without Count and Duration.
+// DefaultDuration is the length of the measured part if both Config.Count and Config.Duration are 0.
 const DefaultDuration = 10 * time.Second
 
-// Limits of a run.
+// Limits of a Config.
 const (
-	maxConns  = 20000
-	maxWindow = 1 << 20
+	maxConns  = 20000   // clients and workers
+	maxWindow = 1 << 20 // jobs in flight for each client
 
-	minInterval = time.Millisecond
+	minInterval = time.Millisecond // shortest Config.Interval
 
-	maxHistory = 5_000_000 // jobs whose history is kept, some 200 bytes each
+	maxHistory = 5_000_000 // jobs of a run with Config.Check; the history takes about 200 bytes of memory for each job
 )
 
-// Complete returns the configuration with its zeros replaced, or an error that says what
-// cannot be.
+// Complete returns the configuration with zero values replaced by the defaults of [Config]. It returns an error if
+// the protocol has no load, the scenario does not exist, a value is outside its limits, or two settings exclude each
+// other.
 func (c Config) Complete() (Config, error) {
 	for _, d := range []struct {
 		v     *int
@@ -113,7 +118,7 @@ func (c Config) Complete() (Config, error) {
 		}
 	}
 	if sc.Kills && c.Work == 0 {
-		c.Work = time.Millisecond // else a worker hardly ever has a job when it is killed
+		c.Work = time.Millisecond // without this delay, workers would rarely have a job at the time of a kill
 	}
 	if c.Count == 0 && c.Duration == 0 {
 		c.Duration = DefaultDuration
@@ -155,10 +160,10 @@ func (c Config) Complete() (Config, error) {
 	return c, nil
 }
 
-// openSlots is how many jobs an open loop may have under way for each client.
+// openSlots is the maximum number of jobs in flight for each client in an open loop without Config.MaxFlight.
 const openSlots = 1 << 16
 
-// slots is how many jobs may be under way.
+// slots returns the maximum number of jobs in flight in the whole run, which is the number of slots to allocate.
 func (c *Config) slots(sc *Scenario) int {
 	switch {
 	case sc.Backlog:

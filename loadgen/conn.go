@@ -15,46 +15,48 @@ import (
 	"jobwire/internal/sock"
 )
 
-// A read buffer is small while little comes and holds many messages while much does.
+// Sizes of the read buffer in bytes. It grows while reads fill it.
 const (
 	minBuffer = 4 << 10
 	maxBuffer = 64 << 10
 )
 
-// role is what the peer on a connection does: that of a client or of a worker. Its methods are called with the lock of the connection.
+// role is the behavior of a connection: that of a client or of a worker. Its methods are called while the connection
+// is locked.
 type role interface {
-	begin()              // sends the first messages
+	begin()              // sends the first messages on a new connection
 	handle(*codec.Frame) // handles a message of the server
-	batchEnded()         // all messages that had arrived are handled, and the replies are written
+	batchEnded()         // called after all received messages were handled and the replies were written
 }
 
-// Conn is the connection of a client or a worker. Its goroutine reads, handles all messages that have
-// arrived, and then writes once. An adapter calls its methods from Begin, Submit, Handle and After only.
+// Conn is the connection of a client or a worker. Its goroutine reads, handles all messages that have arrived, and
+// then writes once. An adapter may call the methods of Conn only in Begin, Submit, Handle, and functions passed to
+// After.
 type Conn struct {
 	run     *run
 	id      int
-	name    string // in transcripts
+	name    string // name in transcripts, such as "Client 1"
 	role    role
 	nc      net.Conn
-	socket  *sock.Socket // nil if nc is none
+	socket  *sock.Socket // for non-blocking writes; nil if nc is not a socket
 	sess    codec.Session
-	ended   chan struct{} // closed when its goroutine has
-	serving atomic.Bool
+	ended   chan struct{} // closed when the goroutine of the connection has ended
+	serving atomic.Bool   // the goroutine was started
 
-	in         []byte
-	first, top int // the unread part
-	need       int // how much of it is worth another look
+	in         []byte // read buffer
+	first, top int    // in[first:top] has been read, but not handled
+	need       int    // length of in[first:top] from which handleReceived can find a message
 	stream     codec.Stream
-	frame      codec.Frame
+	frame      codec.Frame // memory for the message being handled
 
-	mu      sync.Mutex // guards the rest, and what the role has
+	mu      sync.Mutex // guards the fields below and the state of the role
 	rand    *rand.Rand
 	msg     codec.Message
-	now     int64 // when the batch being handled had come
-	out     []byte
-	writing []byte
-	sent    int  // of writing
-	busy    bool // a goroutine writes
+	now     int64  // time on run.clock at which the batch being handled was read
+	out     []byte // bytes to write after writing
+	writing []byte // bytes being written
+	sent    int    // number of bytes of writing that are written
+	busy    bool   // a goroutine executes drain
 	closed  bool
 }
 
@@ -64,7 +66,7 @@ func newConn(r *run, id int, nc net.Conn, name string) *Conn {
 	return c
 }
 
-// use makes the connection one that nothing was sent or received on.
+// use replaces the network connection and resets the protocol state.
 func (c *Conn) use(nc net.Conn) {
 	c.nc, c.socket, c.ended, c.closed = nc, sock.New(nc), make(chan struct{}), false
 	c.sess = c.run.cfg.Protocol.NewSession(codec.Options{})
@@ -73,7 +75,7 @@ func (c *Conn) use(nc net.Conn) {
 	c.out, c.writing, c.sent = c.out[:0], c.writing[:0], 0
 }
 
-// receive reads what has come, or waits until something does.
+// receive reads into the free part of the read buffer. It blocks until at least one byte arrives.
 func (c *Conn) receive() (int, error) {
 	if c.socket == nil {
 		return c.nc.Read(c.in[c.top:])
@@ -81,7 +83,7 @@ func (c *Conn) receive() (int, error) {
 	return c.socket.Read(c.in[c.top:])
 }
 
-// Queues returns the names of the functions, or tubes, that jobs are spread over.
+// Queues returns the names of the functions or tubes over which the jobs are distributed.
 func (c *Conn) Queues() [][]byte {
 	names := make([][]byte, c.run.cfg.Functions)
 	for i := range names {
@@ -93,10 +95,10 @@ func (c *Conn) Queues() [][]byte {
 	return names
 }
 
-// Config returns the configuration of the run.
+// Config returns the configuration of the run. The caller must not change it.
 func (c *Conn) Config() *Config { return &c.run.cfg }
 
-// Send appends a message to those that are written next.
+// Send appends a message to the bytes that are written after the current batch.
 func (c *Conn) Send(t *codec.Type, args ...[]byte) {
 	c.msg.Type, c.msg.Args = t, append(c.msg.Args[:0], args...)
 	c.send(&c.msg)
@@ -111,8 +113,8 @@ func (c *Conn) send(m *codec.Message) {
 	c.out = out
 }
 
-// flush writes what waits, as far as the socket takes it; the rest is left to a goroutine.
-// The caller holds the lock.
+// flush writes as many bytes as the socket accepts without blocking, and starts a goroutine that writes the others.
+// The caller has locked the connection.
 func (c *Conn) flush() {
 	if c.busy || c.closed || !c.take() {
 		return
@@ -132,7 +134,8 @@ func (c *Conn) flush() {
 	go c.drain()
 }
 
-// take moves what waits to the buffer that is written, if that is empty. It reports whether there is anything to write.
+// take makes the bytes of out the next to write, if those of writing are written. It reports whether there are bytes
+// to write.
 func (c *Conn) take() bool {
 	if c.sent == len(c.writing) {
 		c.writing, c.out, c.sent = c.out, c.writing[:0], 0
@@ -140,7 +143,7 @@ func (c *Conn) take() bool {
 	return c.sent < len(c.writing)
 }
 
-// drain writes until nothing is left.
+// drain writes until all bytes are written or the connection is closed.
 func (c *Conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +160,8 @@ func (c *Conn) drain() {
 	c.busy = false
 }
 
-// end closes the connection. The caller holds the lock.
+// end closes the connection and ends the run with an error, unless the connection is already closed. The caller has
+// locked the connection.
 func (c *Conn) end(err error) {
 	if c.closed {
 		return
@@ -166,14 +170,14 @@ func (c *Conn) end(err error) {
 	c.run.lost(c, err)
 }
 
-// closeNow closes the connection from outside.
+// closeNow locks the connection and closes it.
 func (c *Conn) closeNow() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.close()
 }
 
-// close closes the connection. The caller holds the lock.
+// close closes the connection. The caller has locked the connection.
 func (c *Conn) close() {
 	if !c.closed {
 		c.closed = true
@@ -187,7 +191,7 @@ func (c *Conn) startServing() {
 	go c.serve()
 }
 
-// serve reads to the connection's end.
+// serve reads and handles messages until the connection is closed.
 func (c *Conn) serve() {
 	defer close(c.ended)
 	c.mu.Lock()
@@ -199,11 +203,11 @@ func (c *Conn) serve() {
 		n, err := c.receive()
 		c.top += n
 		c.mu.Lock()
-		if c.top-c.first >= c.need && !c.closed { // what a killed worker had read, it never saw
+		if c.top-c.first >= c.need && !c.closed { // a killed worker must not handle messages that it has already read
 			c.now = c.run.clock()
 			c.handleReceived()
 			c.mu.Unlock()
-			runtime.Gosched() // let the others have their turn first: more goes with each write
+			runtime.Gosched() // let other connections add to this connection's output, so that each write has more bytes
 			c.mu.Lock()
 			c.flush()
 			c.role.batchEnded()
@@ -223,7 +227,7 @@ func (c *Conn) serve() {
 	}
 }
 
-// handleReceived handles all messages that have come.
+// handleReceived handles all messages that were read completely.
 func (c *Conn) handleReceived() {
 	for c.first < c.top {
 		n, found, err := c.stream.Read(c.in[c.first:c.top], &c.frame)
@@ -245,7 +249,8 @@ func (c *Conn) handleReceived() {
 	}
 }
 
-// room makes space for the next read, of which the last took n bytes.
+// room makes space in the read buffer for the next read. n is the number of bytes of the last read; the buffer grows
+// if that read filled it, or if the next message is longer than the buffer.
 func (c *Conn) room(n int) {
 	have, size := c.top-c.first, len(c.in)
 	switch {
@@ -264,7 +269,8 @@ func (c *Conn) room(n int) {
 	c.first, c.top = 0, have
 }
 
-// After calls do after a pause, as if a message had arrived. It does not if the connection is closed by then.
+// After calls do after d, in the same way as Handle: while the connection is locked, and before a write. It does not
+// call do if the connection is closed by then.
 func (c *Conn) After(d time.Duration, do func()) {
 	time.AfterFunc(d, func() {
 		c.mu.Lock()

@@ -16,44 +16,45 @@ import (
 	"jobwire/internal/version"
 )
 
-// Crash tests what a server keeps when it is killed. In each round, clients queue jobs, the server is killed and started again, and
-// workers take all jobs that it has. Each job that the server had acknowledged must come back exactly once.
+// Crash tests which jobs a server keeps when it is killed. In each round, clients queue jobs, the test kills and
+// restarts the server, and workers take all jobs that the server still has. The server must assign each acknowledged
+// job that was not completed before the kill exactly once.
 type Crash struct {
-	Config    Config        // of the clients and workers, with a scenario that kills the server; Rate, Duration and Dial are not used
-	Kills     int           // rounds
-	After     time.Duration // from the start of the load to the kill, on average; half to one and a half of it
-	AllowLoss time.Duration // jobs acknowledged so shortly before a kill may be lost
+	Config    Config        // configuration of the clients and workers, with a scenario that has Crash set; Rate, Duration and Dial are ignored
+	Kills     int           // number of rounds
+	After     time.Duration // average time from the start of the load to the kill; the time is random, from half to one and a half times the average
+	AllowLoss time.Duration // lost jobs are allowed if the server acknowledged them at most this time before the kill; 0: none are allowed
 
-	// Start starts the server with what it has stored.
+	// Start starts the server with the data that it has stored. It is called at the beginning and after each kill.
 	Start func(context.Context) (Server, error)
 	// Watch is called after each round. It may be nil.
 	Watch func(*CrashRound)
 }
 
-// Server is a server that can be killed.
+// Server is a running server that can be killed.
 type Server interface {
-	Dial(context.Context) (net.Conn, error)
-	Kill() // ends the process with SIGKILL, and returns when it has ended
+	Dial(context.Context) (net.Conn, error) // opens a connection to the server
+	Kill()                                  // ends the process with SIGKILL and waits until it has ended
 }
 
-// CrashRound is what happened to the jobs of one round. Times are in seconds.
+// CrashRound counts the jobs of one round. Times are in seconds.
 type CrashRound struct {
-	Acknowledged   int64   `json:"acknowledged"`
-	Completed      int64   `json:"completed"`      // before the kill
-	Kept           int64   `json:"kept"`           // assigned after the restart
-	Lost           int64   `json:"lost"`           // acknowledged, and not assigned after the restart
-	Allowed        int64   `json:"lost_allowed"`   // of these, acknowledged so shortly before the kill that they may be lost
-	Window         float64 `json:"loss_window"`    // from the acknowledgement of the first lost job to the kill; 0 if none was lost
-	Repeated       int64   `json:"repeated"`       // assigned again although they were completed
-	OutOfOrder     int64   `json:"out_of_order"`   // assigned before an older job of the same client and function
-	Corrupted      int64   `json:"corrupted"`      // the payload is not that of any job
-	InProgress     int64   `json:"in_progress"`    // a worker had them when the server was killed: they may come back or not
-	Unacknowledged int64   `json:"unacknowledged"` // assigned after the restart, although the acknowledgement did not arrive
-	Refused        int64   `json:"refused"`        // submissions that the server refused
-	Uptime         float64 `json:"uptime"`         // from the start of the load to the kill
-	Restart        float64 `json:"restart"`        // until the server accepted a connection again
+	Acknowledged   int64   `json:"acknowledged"`   // the server acknowledged the submission
+	Completed      int64   `json:"completed"`      // completed before the kill
+	Kept           int64   `json:"kept"`           // acknowledged, and assigned after the restart
+	Lost           int64   `json:"lost"`           // acknowledged, neither completed nor in progress at the kill, and not assigned after the restart
+	Allowed        int64   `json:"lost_allowed"`   // lost jobs that Crash.AllowLoss permits
+	Window         float64 `json:"loss_window"`    // time from the acknowledgement of the first lost job to the kill; 0 if none was lost
+	Repeated       int64   `json:"repeated"`       // assigned again although they had been completed or assigned after the restart
+	OutOfOrder     int64   `json:"out_of_order"`   // assigned after a newer job of the same client and function
+	Corrupted      int64   `json:"corrupted"`      // assigned with a payload that no client submitted
+	InProgress     int64   `json:"in_progress"`    // not assigned again because a worker had them at the kill, or their assignment was on its way; the server may lose them
+	Unacknowledged int64   `json:"unacknowledged"` // assigned after the restart, although the client had received no acknowledgement
+	Refused        int64   `json:"refused"`        // submissions that the server answered with an error
+	Uptime         float64 `json:"uptime"`         // time from the start of the load to the kill
+	Restart        float64 `json:"restart"`        // time until the restarted server accepted a connection
 
-	First string `json:"first_anomaly,omitempty"`
+	First string `json:"first_anomaly,omitempty"` // the first fault, as in Account.First
 }
 
 // CrashReport is the result of a [Crash].
@@ -65,17 +66,18 @@ type CrashReport struct {
 	Protocol    string       `json:"protocol"`
 	Target      string       `json:"target"`
 	Clients     int          `json:"clients"`
-	Window      int          `json:"window"`
-	Allowed     float64      `json:"allowed_loss_window"` // in seconds
+	Window      int          `json:"window"`              // jobs in flight for each client
+	Allowed     float64      `json:"allowed_loss_window"` // Crash.AllowLoss in seconds
 	Rounds      []CrashRound `json:"rounds"`
-	Total       CrashRound   `json:"total"` // sums, the longest window and restart
-	Error       string       `json:"error,omitempty"`
+	Total       CrashRound   `json:"total"`           // sums of the rounds; Window and Restart are the longest of the rounds
+	Error       string       `json:"error,omitempty"` // why the test ended early; "" if it did not
 }
 
-// minWorkTime is how long workers take for a job before the kill, so that jobs are left.
+// minWorkTime is how long workers take for a job before the kill, so that some jobs are unfinished at the kill.
 const minWorkTime = time.Millisecond
 
-// Run performs the test. The report is nil if the server could not be started at all.
+// Run performs the test. If it ends early, it returns the report of the rounds so far and an error. The report is nil
+// if the server could not be started the first time.
 func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 	srv, err := k.Start(ctx)
 	if err != nil {
@@ -108,13 +110,15 @@ func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 	return r, err
 }
 
-// round loads the server, kills and restarts it, and counts what it has kept. srv is nil if the server did not start again.
+// round performs one round: it loads the server, kills and restarts it, and counts the jobs that the server kept. n
+// is the index of the round, up the time from the start of the load to the kill. If the server does not restart,
+// round sets *srv to nil.
 func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration) (*CrashRound, error) {
 	cfg, err := k.Config.Complete()
 	if err != nil {
 		return nil, err
 	}
-	cfg.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, n+1) // what is left of one round is not part of the next
+	cfg.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, n+1) // jobs that remain from one round must not appear in the next
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return (*srv).Dial(ctx) }
 	r := newRun(cfg)
 	defer r.closeAll()
@@ -170,10 +174,11 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 	return round, err
 }
 
-// killServer kills the server, and waits until all that it had sent is handled. It returns the time of the kill on the clock of the run.
+// killServer kills the server, and waits until all messages that the server had sent are handled. It returns the time
+// of the kill on run.clock.
 func (r *run) killServer(srv Server) int64 {
 	r.mu.Lock()
-	r.closing = true // connections that end now do not end the run
+	r.closing = true // errors of connections do not end the run from now on
 	for _, c := range r.workers {
 		r.killed[c.id] = true
 	}
@@ -187,7 +192,7 @@ func (r *run) killServer(srv Server) int64 {
 	return at
 }
 
-// ends returns how many jobs were completed, and how many are not acknowledged.
+// ends returns the number of jobs that were completed, and of those whose submission was not acknowledged.
 func (r *run) ends() (completed, unacknowledged int64) {
 	completed = r.submitted() - r.ledger.account().Refused
 	for _, c := range r.clients {
@@ -200,10 +205,11 @@ func (r *run) ends() (completed, unacknowledged int64) {
 	return completed, unacknowledged
 }
 
-// loadTime is how long a server may refuse requests after its restart, while it loads what it has stored.
+// loadTime is how long a restarted server may refuse requests while it loads its stored data.
 const loadTime = 30 * time.Second
 
-// takeAll has workers take all jobs.
+// takeAll connects workers that take all jobs of the server. If the workers fail before a job was completed, it tries
+// again, until loadTime has passed.
 func (r *run) takeAll(ctx context.Context) error {
 	before := r.ledger.account()
 	for begin := time.Now(); ; {
@@ -233,10 +239,11 @@ func (r *run) takeAll(ctx context.Context) error {
 	}
 }
 
-// noAssignTimeout is how long no job must be assigned if none is missing.
+// noAssignTimeout is how long drain waits for further assignments when no acknowledged job is missing.
 const noAssignTimeout = 500 * time.Millisecond
 
-// drain waits until no more jobs are assigned: for a short time if all have been, so that repeated jobs are seen too.
+// drain waits until the server assigns no more jobs: for noAssignTimeout if no acknowledged job is missing, so that
+// jobs that are assigned again are detected, and otherwise for Config.DrainTimeout.
 func (r *run) drain(ctx context.Context) error {
 	last, since, looked := int64(-1), time.Now(), false
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -262,7 +269,7 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// missing reports whether jobs that were acknowledged have not been assigned.
+// missing reports whether a job that the server acknowledged was not assigned.
 func (r *run) missing() bool {
 	for _, c := range r.clients {
 		c.mu.Lock()
@@ -277,10 +284,11 @@ func (r *run) missing() bool {
 	return false
 }
 
-// count adds the jobs of a round to the counters. Of the jobs that are missing, the oldest may have been assigned to workers without
-// the assignment having arrived: at most so many.
+// count sets the counters of a round. assigned is the maximum number of missing jobs that the server may have
+// assigned to workers without the assignment arriving; these are the oldest. killed is the time of the kill on
+// run.clock.
 func (r *run) count(round *CrashRound, inProgress map[*Job]bool, assigned int, killed int64, allow time.Duration) {
-	var missing []int64 // when they were acknowledged
+	var missing []int64 // times of their acknowledgement
 	for _, c := range r.clients {
 		c.mu.Lock()
 		for j := range c.pool.underWay() {
@@ -312,7 +320,7 @@ func (r *run) count(round *CrashRound, inProgress map[*Job]bool, assigned int, k
 	round.Kept = round.Acknowledged - round.Completed - round.Lost - round.InProgress
 }
 
-// add adds a round.
+// add adds a round to the report and its counts to Total.
 func (r *CrashReport) add(c *CrashRound) {
 	r.Rounds = append(r.Rounds, *c)
 	t := &r.Total
@@ -334,7 +342,7 @@ func (r *CrashReport) add(c *CrashRound) {
 	}
 }
 
-// conclude enters the verdict.
+// conclude sets the verdict. kills is the requested number of rounds.
 func (r *CrashReport) conclude(kills int) {
 	jobs := func(n int64) string { return plural(int(n), "job") }
 	t := &r.Total
@@ -365,7 +373,7 @@ func (r *CrashReport) conclude(kills int) {
 	}
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (r *CrashReport) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s crash on %s\n  %s, window %s, %s\n\n", r.Protocol, r.Target, plural(r.Clients, "client"), prose.Grouped(int64(r.Window)), plural(len(r.Rounds), "kill"))
@@ -410,8 +418,8 @@ func (r *CrashReport) WriteText(w io.Writer) error {
 	return err
 }
 
-// seconds writes a time in seconds.
+// seconds formats a time in seconds, with a suitable unit.
 func seconds(s float64) string { return Micros(s * 1e6).String() }
 
-// WriteJSON writes the report as one object.
+// WriteJSON writes the report as one JSON object.
 func (r *CrashReport) WriteJSON(w io.Writer) error { return writeIndented(w, r) }

@@ -18,7 +18,8 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// restartableServer passes connections on to a server. To kill it ends them all, as the end of a process does; what the server has, it keeps.
+// restartableServer forwards connections to a server. Kill closes all connections, as the end of a process does, but
+// the server keeps its jobs.
 type restartableServer struct {
 	ln   net.Listener
 	dial func(context.Context) (net.Conn, error)
@@ -136,7 +137,8 @@ func TestCrashOfServerThatDoesNotStartAgain(t *testing.T) {
 	}
 }
 
-// TestOpenLoop tests that each job is submitted, and its lateness known, at rates that need several jobs in one write.
+// TestOpenLoop tests that each job is submitted and its submission delay measured at a rate at which one write has
+// several jobs.
 func TestOpenLoop(t *testing.T) {
 	const rate, jobs = 100_000, 20_000
 	schedule, err := loadgen.ParseSchedule("100k")

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// WriteCSV writes the time series, a line for each interval. What is not known is empty.
+// WriteCSV writes the time series as CSV, one row per interval after a header. Values that are not known are empty.
 func WriteCSV(w io.Writer, r *Report) error {
 	out := csv.NewWriter(w)
 	head := []string{"start_s", "seconds", "jobs", "rate", "rate_requested", "in_flight"}

@@ -4,7 +4,7 @@ import "jobwire/codec/danga"
 
 const onlyOne = "a connection can wait for only one sync+wait job at a time"
 
-// Danga is the load of servers of the Danga draft.
+// Danga is the adapter for servers of the Danga draft.
 var Danga = &Adapter{Protocol: danga.Protocol, Scenarios: []Scenario{
 	{Name: "cycle", About: "create (sync+wait), assign, complete, result", WindowWhy: onlyOne},
 	{Name: "background", About: "create jobs without results (only this part is measured), then process them"},

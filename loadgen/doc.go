@@ -1,25 +1,24 @@
-// Package loadgen puts servers of job queues under load and measures them. A [Run] connects clients and
-// workers that perform a [Scenario]. It reports whether each job was processed exactly once and unchanged, and
-// how long each stage of the jobs took.
+// Package loadgen generates load for job queue servers and measures them. A [Run] connects clients and workers that
+// perform a [Scenario]. The run reports whether each job was processed exactly once and with an intact payload, how
+// many jobs per second the server processed, and how long each of the [Stages] of the jobs took.
 //
 // # Clients and workers
 //
-// Clients and workers follow from the message types of the protocol: which type submits a job, which asks for
-// one, which ends it. An [Adapter] adds what they do not say.
+// Most of what clients and workers do is derived from the message types of the protocol: which type submits a job,
+// which asks for a job, which completes it. An [Adapter] adds what the message types do not define.
 //
 // # Measurement
 //
-// Each connection has a goroutine. It reads, handles all messages that have arrived, and then writes once. The
-// clock is read once for each batch of messages; no memory is allocated for a job.
+// Each connection has one goroutine. It reads, handles all messages that have arrived, and then writes once. It reads
+// the clock once for each batch of messages, and allocates no memory for a job.
 //
-// In a closed loop each client keeps as many jobs in flight as its window allows, and
-// latency counts from the submission. In an open loop jobs are submitted by a schedule, whether or
-// not the server keeps up, and latency counts from the scheduled time. Jobs that have not ended
-// when the run is interrupted are counted as unfinished.
+// In a closed loop, each client keeps as many jobs in flight as its window allows, and the latency of a job counts
+// from its submission. In an open loop, jobs are submitted according to a [Schedule], even if the server does not
+// keep up, and the latency counts from the scheduled time. If the run is interrupted, jobs in flight count as
+// unfinished, not as lost.
 //
 // # Accounting
 //
-// The payload of a job holds its number, a checksum, and filler that follows from the number,
-// so that a payload that is changed, mixed up or delivered to the wrong client is noticed. [Account] says what is
-// counted.
+// The payload of a job contains its number, a checksum, and content that depends on the number, so that the run
+// detects payloads that the server changed, exchanged or sent to the wrong client. [Account] lists the counters.
 package loadgen

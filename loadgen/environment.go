@@ -8,18 +8,19 @@ import (
 	"strings"
 )
 
-// Environment is where a run took place: figures are comparable only where it is the same. What is not known is empty.
+// Environment describes the machine and the system on which the load generator ran. Figures of two runs are
+// comparable only if these are the same. Fields that are not known have zero values.
 type Environment struct {
-	Command    []string `json:"command"`          // of the load generator, with its arguments
-	System     string   `json:"system"`           // the operating system with its version, as "linux 6.1.0"
-	CPU        string   `json:"cpu"`              // the model
-	Processors int      `json:"processors"`       // of the machine
-	Memory     int64    `json:"memory_bytes"`     // of the machine
-	OpenFiles  int64    `json:"open_files_limit"` // that the load generator may have open
+	Command    []string `json:"command"`          // command line of the load generator
+	System     string   `json:"system"`           // operating system with its version, such as "linux 6.1.0"
+	CPU        string   `json:"cpu"`              // model name
+	Processors int      `json:"processors"`       // number of processors of the machine
+	Memory     int64    `json:"memory_bytes"`     // memory of the machine, in bytes
+	OpenFiles  int64    `json:"open_files_limit"` // maximum number of open files of the load generator; 0: not known or not limited
 }
 
-// ReadEnvironment returns the environment of this process, whose command line it is given. On systems without /proc, most of it is not
-// known.
+// ReadEnvironment returns the environment of this process. command is its command line. On systems without /proc,
+// only Command, System and Processors are set.
 func ReadEnvironment(command []string) *Environment {
 	e := &Environment{Command: command, System: runtime.GOOS, Processors: runtime.NumCPU()}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
@@ -31,12 +32,13 @@ func ReadEnvironment(command []string) *Environment {
 		e.Memory = n << 10
 	}
 	if limits := strings.Fields(procField("/proc/self/limits", "Max open files")); len(limits) > 0 {
-		e.OpenFiles, _ = strconv.ParseInt(limits[0], 10, 64) // 0 where there is no limit
+		e.OpenFiles, _ = strconv.ParseInt(limits[0], 10, 64) // stays 0 if there is no limit
 	}
 	return e
 }
 
-// procField returns what follows a name at the beginning of a line of a file in /proc, without the colon and blanks after the name.
+// procField returns the value of the line that begins with name in a file in /proc, without the colon and the spaces
+// before it. It returns "" if there is none.
 func procField(file, name string) string {
 	b, err := os.ReadFile(file)
 	if err != nil {
@@ -50,7 +52,7 @@ func procField(file, name string) string {
 	return ""
 }
 
-// String describes the machine in a line.
+// String describes the machine and the system in one line.
 func (e *Environment) String() string {
 	text := plural(e.Processors, "processor")
 	if e.CPU != "" {

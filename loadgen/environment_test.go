@@ -20,7 +20,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestReportWithEnvironment tests that reports name the machine, and are read back with it.
+// TestReportWithEnvironment tests that reports name the machine, and that reading a saved report restores the
+// environment.
 func TestReportWithEnvironment(t *testing.T) {
 	r := sampleReport(sampleResult())
 	r.Environment = &Environment{Command: []string{"jobwire", "bench", "gearman"}, System: "linux 6.1.0", Processors: 2}

@@ -11,7 +11,7 @@ import (
 	server "jobwire/refserver/gearman"
 )
 
-// Submit 1,000 jobs to a server, complete them, and check that none was lost.
+// ExampleRun submits 1,000 jobs to a reference server, completes them, and checks that none was lost.
 func ExampleRun() {
 	srv := refserver.New(server.New(server.Options{}), refserver.Options{Protocol: gearman.Protocol})
 	defer srv.Close()

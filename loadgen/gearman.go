@@ -2,7 +2,7 @@ package loadgen
 
 import "jobwire/codec/gearman"
 
-// Gearman is the load of Gearman servers.
+// Gearman is the adapter for Gearman servers.
 var Gearman = &Adapter{Protocol: gearman.Protocol, Scenarios: []Scenario{
 	{Name: "cycle", About: "submit, grab, complete, result"},
 	{Name: "background", About: "queue background jobs (only this part is measured), then process them"},

@@ -8,8 +8,8 @@ import (
 	"jobwire/codec/gearmonkey"
 )
 
-// GearMonkey is the load of Redis servers that serve GearMonkey. A job takes several commands, and the
-// client needs the reply to the first for the others.
+// GearMonkey is the adapter for Redis servers with the GearMonkey protocol. A job takes several commands, and the
+// client needs the reply to the first command for the others.
 var GearMonkey = &Adapter{Protocol: gearmonkey.Protocol, Scenarios: []Scenario{
 	{Name: "cycle", About: "for each job, the client sends four commands and the worker eleven"},
 	{Name: "background", About: "create jobs (only this part is measured), then process them"},
@@ -47,37 +47,41 @@ func monkeyType(name string) *codec.Type { return codec.Named(gearmonkey.Protoco
 var (
 	mkPriorities = [priorities][]byte{[]byte(gearmonkey.High), []byte(gearmonkey.Normal), []byte(gearmonkey.Low)}
 	mkSuccess    = []byte(gearmonkey.StatusSuccess)
-	mkKeep       = []byte("90000") // 25 hours, as in the specification
-	mkKeepLock   = []byte("10")
+	mkKeep       = []byte("90000") // seconds (25 hours) for which the job is kept after its end, as in the specification
+	mkKeepLock   = []byte("10")    // seconds for which the lock is kept
 	mkOK         = []byte("OK")
 )
 
-// monkeyClient creates jobs.
+// monkeyClient is the client of the GearMonkey adapter. It submits jobs.
 type monkeyClient struct {
 	*ClientConn
 	functions [][]byte
-	asked     ring[monkeyAsked] // commands that wait for their reply
+	asked     ring[monkeyAsked] // commands without a reply, in order
 }
 
+// monkeyAsked is a command without a reply.
 type monkeyAsked struct {
 	job  *Job
-	then func(*monkeyClient, *Job, *codec.Frame) // handles the reply; nil: there is nothing to do
+	then func(*monkeyClient, *Job, *codec.Frame) // handles the reply; nil: ignore it
 }
 
 func newMonkeyClient(c *ClientConn, _ *Scenario) Client {
 	return &monkeyClient{ClientConn: c, functions: c.Queues()}
 }
 
-// Submit asks for an ID. The payload is generated again when the ID has arrived.
+// Submit implements [Client]. It asks the server for a job ID. It does not keep the payload, because create generates
+// it again when the ID has arrived.
 func (m *monkeyClient) Submit(j *Job, _ []byte) {
 	m.ask(j, (*monkeyClient).create, mkUID, m.functions[j.Queue])
 }
 
+// ask sends a command about a job. then handles the reply; nil: ignore it.
 func (m *monkeyClient) ask(j *Job, then func(*monkeyClient, *Job, *codec.Frame), t *codec.Type, args ...[]byte) {
 	m.asked.push(monkeyAsked{j, then})
 	m.Send(t, args...)
 }
 
+// create stores the job under its ID and adds it to the queue.
 func (m *monkeyClient) create(j *Job, f *codec.Frame) {
 	fn, id := m.functions[j.Queue], f.Get(codec.JobID)
 	m.ask(j, nil, mkIdle, fn, id, m.Payload(j))
@@ -85,8 +89,10 @@ func (m *monkeyClient) create(j *Job, f *codec.Frame) {
 	m.ask(j, (*monkeyClient).queued, mkPush, fn, mkPriorities[j.Priority], id)
 }
 
+// queued handles the reply that the job is in the queue.
 func (m *monkeyClient) queued(j *Job, _ *codec.Frame) { m.Accepted(j) }
 
+// Handle implements [Client]. Each message is the reply to the oldest command without a reply.
 func (m *monkeyClient) Handle(f *codec.Frame) {
 	a := m.asked.pop()
 	switch {
@@ -99,31 +105,33 @@ func (m *monkeyClient) Handle(f *codec.Frame) {
 	}
 }
 
-// monkeyWorker processes jobs in the steps of the specification. It sends commands together if it does not
-// need the replies to the first for the others: those that end a job, and the request for the next job.
+// monkeyWorker is the worker of the GearMonkey adapter. It processes a job in the steps of the specification. It
+// sends several commands together if it does not need their replies: those that complete a job, and the request for
+// the next job.
 type monkeyWorker struct {
 	*WorkerConn
 	functions [][]byte
-	turn      int // the function whose queue is next
-	updates   int
-	sha       []byte
-	date      []byte
-	pause     []byte
-	asked     ring[func(*monkeyWorker, *codec.Frame)] // what handles the replies; nil: there is nothing to do
+	turn      int                                     // index of the function whose queue is asked next
+	updates   int                                     // number of progress updates for each job
+	sha       []byte                                  // hash of the loaded script
+	date      []byte                                  // buffer for the current time
+	pause     []byte                                  // seconds for which the server waits for a job before it replies that there is none
+	asked     ring[func(*monkeyWorker, *codec.Frame)] // handle the replies to the commands without a reply, in order; nil: ignore the reply
 
-	id      []byte // of its job
-	payload []byte
-	job     *Job
+	id      []byte // ID of the current job
+	payload []byte // payload of the current job
+	job     *Job   // current job; nil if its payload is not that of a job in flight
 }
 
 func newMonkeyWorker(c *WorkerConn, s *Scenario) Worker {
 	m := &monkeyWorker{WorkerConn: c, functions: c.Queues(), updates: s.Updates, pause: []byte("1")}
 	if n := len(m.functions); c.run.cfg.Workers >= n {
-		m.functions = m.functions[c.place%n:][:1] // a worker of several would wait a second at one while others have jobs
+		m.functions = m.functions[c.place%n:][:1] // with several functions, a worker would wait up to 1 s at an empty queue while the other queues have jobs
 	}
 	return m
 }
 
+// Begin implements [Worker]. It loads the script and registers the functions.
 func (m *monkeyWorker) Begin() {
 	m.ask((*monkeyWorker).loaded, mkLoad, []byte(gearmonkey.Script))
 	for _, fn := range m.functions {
@@ -131,7 +139,7 @@ func (m *monkeyWorker) Begin() {
 	}
 }
 
-// ask sends a command whose reply is handled by then.
+// ask sends a command. then handles the reply; nil: ignore it.
 func (m *monkeyWorker) ask(then func(*monkeyWorker, *codec.Frame), t *codec.Type, args ...[]byte) {
 	m.asked.push(then)
 	m.Send(t, args...)
@@ -142,12 +150,13 @@ func (m *monkeyWorker) loaded(f *codec.Frame) {
 	m.grab()
 }
 
-// grab asks for a scheduled job, and for a queued job if there is none.
+// grab asks for a scheduled job. If there is none, scheduled asks for a queued job.
 func (m *monkeyWorker) grab() {
 	m.date = strconv.AppendInt(m.date[:0], time.Now().Unix(), 10)
 	m.ask((*monkeyWorker).scheduled, mkScheduled, m.sha, m.functions[m.turn], m.date)
 }
 
+// scheduled handles the reply to the request for a scheduled job.
 func (m *monkeyWorker) scheduled(f *codec.Frame) {
 	if m.Ask(); f.Type.Does == codec.Assign {
 		m.take(f.Get(codec.JobID))
@@ -156,6 +165,7 @@ func (m *monkeyWorker) scheduled(f *codec.Frame) {
 	m.ask((*monkeyWorker).popped, mkPop, m.functions[m.turn], m.pause)
 }
 
+// popped handles the reply to the request for a queued job.
 func (m *monkeyWorker) popped(f *codec.Frame) {
 	if f.Type.Does == codec.Assign {
 		m.take(f.Get(codec.JobID))
@@ -166,6 +176,7 @@ func (m *monkeyWorker) popped(f *codec.Frame) {
 	m.grab()
 }
 
+// take starts the job with this ID and asks for its payload.
 func (m *monkeyWorker) take(id []byte) {
 	m.id = append(m.id[:0], id...)
 	fn := m.functions[m.turn]
@@ -174,6 +185,7 @@ func (m *monkeyWorker) take(id []byte) {
 	m.ask((*monkeyWorker).work, mkInput, fn, m.id)
 }
 
+// work handles the payload of the job and completes the job after Config.Work.
 func (m *monkeyWorker) work(f *codec.Frame) {
 	m.payload = append(m.payload[:0], f.Arg(0)...)
 	m.job = m.Assigned(f, m.payload)
@@ -184,6 +196,7 @@ func (m *monkeyWorker) work(f *codec.Frame) {
 	m.complete()
 }
 
+// complete sends the updates and the result of the job, and asks for the next job.
 func (m *monkeyWorker) complete() {
 	fn := m.functions[m.turn]
 	for range m.updates {
@@ -198,12 +211,14 @@ func (m *monkeyWorker) complete() {
 	m.grab()
 }
 
+// done handles the reply to the last command about a job.
 func (m *monkeyWorker) done(*codec.Frame) {
 	if m.job != nil {
 		m.EndSeen(m.job)
 	}
 }
 
+// Handle implements [Worker]. Each message is the reply to the oldest command without a reply.
 func (m *monkeyWorker) Handle(f *codec.Frame) {
 	then := m.asked.pop()
 	if f.Type.Does == codec.Refuse {

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// WriteGoBench writes the report as a benchmark of Go's, which benchstat reads. What is
-// counted is jobs.
+// WriteGoBench writes the report as the result of a Go benchmark, for benchstat. An operation (op) is a job.
 func WriteGoBench(w io.Writer, r *Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pkg: jobwire\ntarget: %s\n", strings.Join(strings.Fields(r.Target), " "))

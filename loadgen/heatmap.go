@@ -2,33 +2,32 @@ package loadgen
 
 import "math"
 
-// heatmap collects the distributions of all intervals.
+// heatmap collects the latency distributions of all intervals.
 type heatmap struct{ frames []frame }
 
-// frame is the distribution of one interval: how many jobs took so long from their
-// submission to their end.
+// frame is the latency distribution of one interval. A latency is the time from the submission of a job to its end.
 type frame struct {
-	start, seconds float64
-	counts         [heatRows]int64
+	start, seconds float64         // start of the interval since the start of the measured part, and its length, in seconds
+	counts         [heatRows]int64 // number of jobs in each row
 }
 
-// Rows of the heat map: so many for each doubling, from heatMin nanoseconds on.
+// Rows of the heat map. Latencies are divided into rows on a logarithmic scale.
 const (
-	heatRows      = 96
-	heatPerDouble = 4
-	heatMin       = 1000.0
+	heatRows      = 96     // number of rows
+	heatPerDouble = 4      // number of rows for each doubling of the latency
+	heatMin       = 1000.0 // start of the first row, in nanoseconds
 )
 
-// heatRow is the row of a latency.
+// heatRow returns the row of a latency in nanoseconds.
 func heatRow(ns int64) int {
 	row := int(math.Log2(float64(ns)/heatMin) * heatPerDouble)
 	return min(max(row, 0), heatRows-1)
 }
 
-// heatEdge is the latency in nanoseconds at which a row begins.
+// heatEdge returns the latency at which a row begins, in nanoseconds.
 func heatEdge(row int) float64 { return heatMin * math.Exp2(float64(row)/heatPerDouble) }
 
-// addInterval keeps the distribution of an interval.
+// addInterval adds the distribution of an interval.
 func (f *heatmap) addInterval(iv *Interval) {
 	fr := frame{start: iv.Start.Seconds(), seconds: iv.Length.Seconds()}
 	for _, bar := range iv.Stages[stageTotal].Distribution() {
@@ -39,32 +38,33 @@ func (f *heatmap) addInterval(iv *Interval) {
 	f.frames = append(f.frames, fr)
 }
 
-// A Curve is the latency of a stage by percentile.
+// Curve is the latency of a stage by percentile.
 type Curve struct {
-	Name   string       `json:"name"`
-	Points [][2]float64 `json:"points"` // percentile, microseconds
+	Name   string       `json:"name"`   // name of the stage
+	Points [][2]float64 `json:"points"` // pairs of a percentile and its latency in microseconds
 }
 
-// Heat is how many jobs took how long from their submission to their end, in each interval.
+// Heat is the number of jobs by latency, from the submission to the end, for each interval.
 type Heat struct {
-	Edges  []float64   `json:"edges"` // of the rows, in microseconds: one more than there are counts
-	Frames []HeatFrame `json:"frames"`
+	Edges  []float64   `json:"edges"`  // bounds of the rows, in microseconds; one more than there are rows
+	Frames []HeatFrame `json:"frames"` // the intervals
 }
 
-// HeatFrame is one interval of a Heat.
+// HeatFrame is one interval of a [Heat].
 type HeatFrame struct {
-	At      float64 `json:"at"` // seconds since the measured part began
-	Seconds float64 `json:"seconds"`
-	Counts  []int64 `json:"counts"`
+	At      float64 `json:"at"`      // seconds since the start of the measured part
+	Seconds float64 `json:"seconds"` // length of the interval
+	Counts  []int64 `json:"counts"`  // number of jobs in each row
 }
 
-// distribute enters the distributions of a run.
+// distribute sets the latency distributions of the report.
 func (r *Report) distribute(f *heatmap, stages Histograms) {
 	r.stages, r.Spectrum, r.Heat = stages, stages.spectrum(), f.heat()
 }
 
-// spectrum is the latency of every stage by percentile, as far as samples carry it: each
-// tenfold step towards 100 has as many points.
+// spectrum returns the latency of every stage by percentile, up to the highest percentile that the number of samples
+// supports. It has eight points for each tenfold decrease of the share of slower jobs: from 0 to 90 %, from 90 to 99
+// %, and so on.
 func (hs *Histograms) spectrum() []Curve {
 	const pointsPerStep = 8
 	var all []Curve
@@ -89,7 +89,7 @@ func (hs *Histograms) spectrum() []Curve {
 	return all
 }
 
-// heat is the part of the heat map's rows in which there is anything.
+// heat returns the heat map without the empty rows at both ends, or nil if it is empty.
 func (f *heatmap) heat() *Heat {
 	low, high := heatRows, -1
 	for i := range f.frames {

@@ -7,53 +7,55 @@ import (
 	"sync"
 )
 
-// history records when clients submitted jobs and received replies, and when workers were assigned them.
+// history records the operations on the queue: submissions by clients, and job requests by workers.
 type history struct {
 	mu   sync.Mutex
 	ops  []operation
-	name func(id int) string // of a connection
+	name func(id int) string // returns the name of a connection, given its ID
 }
 
-// operation is one submission, or one request for a job, with its reply. Times are those of this
-// process: a request was sent no earlier than call, a reply had come no later than ret.
+// operation is one submission, or one request for a job, with its reply. Times are on run.clock: the request was sent
+// at call or later, and the reply had arrived at ret or earlier.
 type operation struct {
-	conn      int
-	take      bool
-	number    uint64 // of the job; none for a request that there was no job for
+	conn      int    // ID of the connection
+	take      bool   // a request for a job; false: a submission
+	number    uint64 // number of the job; none if the server replied that it has no job
 	call, ret int64
 }
 
-// none is the number of no job.
+// none stands for no job where a job number is expected.
 const none = 0
 
-// add enters what has come to its end.
+// add records an operation whose reply has arrived. call is the time of the request on run.clock.
 func (h *history) add(c *Conn, take bool, number uint64, call int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ops = append(h.ops, operation{c.id, take, number, call, c.now})
 }
 
-// Linearity says whether a history is one of a first-in first-out queue: whether every
-// submission, every delivery and every answer that there is no job can be given a moment
-// between its request and its reply, so that in the order of those moments the queue did right.
+// Linearity is the result of a check whether a history is linearizable as a first-in, first-out queue. It is if a
+// time between the request and the reply can be chosen for each operation, such that a queue that executes the
+// operations in the order of these times gives the same replies.
 type Linearity struct {
 	Holds bool   `json:"holds"`
-	Why   string `json:"why,omitempty"` // what no order of moments explains
+	Why   string `json:"why,omitempty"` // the first contradiction that was found; "" if Holds
 }
 
-// jobHistory is one job's: when it was put into the queue, and when it was taken out.
+// jobHistory has the operations on one job: put added it to the queue, got removed it. If it was not removed,
+// got.take is false.
 type jobHistory struct {
 	number   uint64
 	put, got operation
 }
 
-// check checks the history. For a queue whose jobs can be distinguished there are only four ways
-// to be none (Henzinger, Sezgin, Vafeiadis: Aspect-oriented linearizability proofs, 2013): a job
-// comes out that was not put in, or comes out twice; one that was put in later comes out
-// earlier; the queue says that it is empty while it cannot have been. So this takes no search.
+// check checks whether the history is linearizable as a first-in, first-out queue. If all jobs can be distinguished,
+// a history that is not linearizable has one of four faults (Henzinger, Sezgin, Vafeiadis: Aspect-oriented
+// linearizability proofs, 2013): a job is removed that was not added; a job is removed twice; a job is removed before
+// a job that was added earlier; the queue replies that it is empty although it is not. So check does not need to
+// search through the possible orders.
 func (h *history) check() *Linearity {
 	h.mu.Lock()
-	ops := h.ops // workers go on asking
+	ops := h.ops // workers still add operations
 	h.mu.Unlock()
 	jobs := map[uint64]*jobHistory{}
 	var empty []operation
@@ -89,12 +91,13 @@ func (h *history) check() *Linearity {
 	return &Linearity{Holds: true}
 }
 
-// outOfOrder finds a job that was surely put in before another, and surely taken out after it.
+// outOfOrder finds two jobs of which one was certainly added first and certainly removed last. It returns nil if
+// there are none.
 func (h *history) outOfOrder(all []*jobHistory) *Linearity {
 	byEnd := slices.Clone(all)
 	slices.SortFunc(byEnd, func(a, b *jobHistory) int { return order(a.put.ret, b.put.ret) })
 	slices.SortFunc(all, func(a, b *jobHistory) int { return order(a.put.call, b.put.call) })
-	var last *jobHistory // of those put in before, the one that was taken out last
+	var last *jobHistory // of the jobs added before b, the one that was removed last
 	for _, b := range all {
 		for len(byEnd) > 0 && byEnd[0].put.ret < b.put.call {
 			if last == nil || byEnd[0].got.call > last.got.call {
@@ -109,12 +112,12 @@ func (h *history) outOfOrder(all []*jobHistory) *Linearity {
 	return nil
 }
 
-// notEmpty finds a request that was answered that there is no job, though there surely was one
-// all the time.
+// notEmpty finds a request to which the server replied that there is no job, although the queue certainly had a job
+// all the time between the request and the reply. It returns nil if there is none.
 func (h *history) notEmpty(all []*jobHistory, empty []operation) *Linearity {
 	slices.SortFunc(all, func(a, b *jobHistory) int { return order(a.put.ret, b.put.ret) })
 	slices.SortFunc(empty, func(a, b operation) int { return order(a.call, b.call) })
-	// The times in which there surely is a job, joined where they overlap.
+	// The current time span, from from to to, in which the queue certainly has a job. Overlapping spans are joined.
 	var from, to int64 = -1, -1
 	next := 0
 	for _, op := range empty {
@@ -136,6 +139,7 @@ func (h *history) notEmpty(all []*jobHistory, empty []operation) *Linearity {
 	return nil
 }
 
+// order compares two times: it returns -1, 0 or 1.
 func order(a, b int64) int {
 	switch {
 	case a < b:
@@ -146,6 +150,7 @@ func order(a, b int64) int {
 	return 0
 }
 
+// broken returns the result for a history that is not linearizable.
 func broken(format string, args ...any) *Linearity {
 	return &Linearity{Why: fmt.Sprintf(format, args...)}
 }

@@ -25,7 +25,7 @@ func newHistory() *history {
 func TestHistories(t *testing.T) {
 	for name, c := range map[string]struct {
 		is   func(h *history)
-		want string // part of why it is none of a queue; "" is that it is
+		want string // part of the contradiction; "" if the history is linearizable
 	}{
 		"in order":                {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(1, 4, 5); h.took(2, 6, 7) }, ""},
 		"out of order":            {func(h *history) { h.put(1, 0, 1); h.put(2, 2, 3); h.took(2, 4, 5); h.took(1, 6, 7) }, "0x2 was submitted after job 0x1"},
@@ -54,7 +54,8 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// fifo is a queue as porcupine knows it: its state is the numbers in it, eight bytes each.
+// fifo is the model of a first-in, first-out queue for Porcupine. Its state is a string of the job numbers in the
+// queue, eight bytes each.
 var fifo = porcupine.Model{
 	Init: func() any { return "" },
 	Step: func(state, input, _ any) (bool, any) {
@@ -70,8 +71,8 @@ var fifo = porcupine.Model{
 	},
 }
 
-// TestHistoriesAgainstPorcupine compares the verdicts on random histories with those of Porcupine, which searches
-// all orders.
+// TestHistoriesAgainstPorcupine compares the results for random histories with those of Porcupine, which searches all
+// possible orders.
 func TestHistoriesAgainstPorcupine(t *testing.T) {
 	verdicts := map[bool]int{}
 	for seed := range uint64(20_000) {
@@ -91,8 +92,8 @@ func TestHistoriesAgainstPorcupine(t *testing.T) {
 	}
 }
 
-// randomHistory makes a queue's history with moments at random places, widens the operations around them,
-// and spoils half of them a little.
+// randomHistory returns a history whose operations extend around the times of a correct queue. In half of the
+// histories it then exchanges the times of two operations.
 func randomHistory(r *rand.Rand) *history {
 	h := newHistory()
 	var queue []uint64
@@ -116,7 +117,7 @@ func randomHistory(r *rand.Rand) *history {
 		a, b := &h.ops[r.IntN(len(h.ops))], &h.ops[r.IntN(len(h.ops))]
 		a.call, b.call, a.ret, b.ret = b.call, a.call, b.ret, a.ret
 	}
-	// No two times are the same: what happens at one moment can be put in either order.
+	// Make all times different, because two operations at the same time can have either order.
 	var times []*int64
 	for i := range h.ops {
 		times = append(times, &h.ops[i].call, &h.ops[i].ret)

@@ -9,9 +9,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Log writes the latencies of every interval as an HdrHistogram log, tagged with the names of
-// the stages. Values are nanoseconds; times are absolute, since a base time would be cut
-// to whole seconds.
+// Log writes the latencies of every interval to an HdrHistogram log, with the names of the stages as tags. Values are
+// in nanoseconds. Start times are absolute, because a base time would be rounded to whole seconds.
 type Log struct {
 	buf     *bufio.Writer
 	out     *hdrhistogram.HistogramLogWriter
@@ -19,13 +18,13 @@ type Log struct {
 	err     error
 }
 
-// NewLog returns a log that is complete once it is closed. Closing it does not close w.
+// NewLog returns a log that writes to w. The log is complete after Close, which does not close w.
 func NewLog(w io.Writer) *Log {
 	buf := bufio.NewWriter(w)
 	return &Log{buf: buf, out: hdrhistogram.NewHistogramLogWriter(buf)}
 }
 
-// begin writes what stands before the first line.
+// begin writes the header of the log.
 func (l *Log) begin(at time.Time) {
 	l.started = true
 	for _, write := range []func() error{
@@ -40,7 +39,7 @@ func (l *Log) begin(at time.Time) {
 	}
 }
 
-// add writes an interval.
+// add writes the histograms of an interval.
 func (l *Log) add(start time.Time, iv *Interval) {
 	l.histograms(start, start.Add(iv.Length), iv.Stages)
 }
@@ -60,7 +59,7 @@ func (l *Log) histograms(start, end time.Time, all Histograms) {
 	}
 }
 
-// Close writes what is left, and returns the first error there was.
+// Close flushes the log and returns the first error of a write.
 func (l *Log) Close() error {
 	if !l.started {
 		l.begin(time.Now())
@@ -71,8 +70,8 @@ func (l *Log) Close() error {
 	return l.err
 }
 
-// WriteHgrm writes the distribution of one stage's latencies, in milliseconds, as HdrHistogram's
-// plotters read it.
+// WriteHgrm writes the latency distribution of one stage, in milliseconds, in the format that HdrHistogram plotters
+// read (.hgrm). It returns an error if the report has no histograms, such as one that was read from JSON.
 func WriteHgrm(w io.Writer, r *Report, stage string) error {
 	for st, name := range Stages {
 		if name == stage && r.stages[st] != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// The library's own reader finds every interval of every stage, with its tag, its times to
-// the millisecond and all its values.
+// TestLogIsReadByTheLibrary tests that the HdrHistogram library reads all intervals and stages of a log, with their
+// tags, times (to the millisecond) and values.
 func TestLogIsReadByTheLibrary(t *testing.T) {
 	res := sampleResult()
 	var b bytes.Buffer

@@ -22,7 +22,7 @@ var pageFiles embed.FS
 //go:embed page.css
 var pageStyle string
 
-// pages are the templates. page.html has the script functions that all of them share.
+// pages are the HTML templates. page.html has the script functions that all pages share.
 var pages = template.Must(page.New(template.FuncMap{
 	"grouped":  prose.Grouped,
 	"plural64": func(n int64, what string) string { return plural(int(n), what) },
@@ -31,14 +31,14 @@ var pages = template.Must(page.New(template.FuncMap{
 	"jobs":     formatJobs,
 }).ParseFS(pageFiles, "page*.html"))
 
-// What the template of a run is given.
+// Data of the template page_run.html.
 type (
 	pageData struct {
 		*Report
 		Columns []string
 		Stages  []pageStage
 		Tallies []pageTally
-		Figures pageFacts // what the script draws
+		Figures pageFacts // data of the figures
 	}
 	pageStage struct {
 		Name, Words string
@@ -57,10 +57,10 @@ type (
 		Objectives []pageObjective `json:"objectives"`
 	}
 	pagePoint struct {
-		At    float64 `json:"at"` // seconds, when the interval began
+		At    float64 `json:"at"` // start of the interval in seconds since the start of the measured part
 		To    float64 `json:"to"`
 		Rate  float64 `json:"rate"`
-		Want  float64 `json:"want"` // the rate requested
+		Want  float64 `json:"want"` // requested rate, in jobs per second
 		Depth int64   `json:"depth"`
 		P50   Micros  `json:"p50"`
 		P99   Micros  `json:"p99"`
@@ -68,13 +68,14 @@ type (
 	}
 	pageObjective struct {
 		Text   string  `json:"text"`
-		Stage  string  `json:"stage"` // of a latency; "" is the rate
+		Stage  string  `json:"stage"` // stage of the latency; "": the objective is about the rate
 		Metric string  `json:"metric"`
 		Limit  float64 `json:"limit"` // in microseconds, or jobs per second
 	}
 )
 
-// pageObjectives returns the objectives that have these texts. Others, as those of a baseline, are left out.
+// pageObjectives returns the objectives with these texts. It leaves out texts that it cannot parse, such as those of
+// a baseline.
 func pageObjectives(texts []string) []pageObjective {
 	all := []pageObjective{}
 	for _, text := range texts {
@@ -85,7 +86,7 @@ func pageObjectives(texts []string) []pageObjective {
 	return all
 }
 
-// WriteHTML writes the report as one page that needs nothing else.
+// WriteHTML writes the report as one HTML page without references to other files.
 func WriteHTML(w io.Writer, r *Report) error {
 	var objectives []string
 	for _, o := range r.Objectives {
@@ -117,7 +118,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 	for i := range r.Series {
 		e := &r.Series[i]
 		if e.Start < 0 {
-			continue // the warm-up
+			continue // skip the warm-up
 		}
 		q := e.Latency[Stages[stageTotal]]
 		d.Figures.Series = append(d.Figures.Series, pagePoint{e.Start, e.Start + e.Seconds, math.Round(e.Rate()), math.Round(e.Requested), e.Depth, q.P50, q.P99, q.P999})
@@ -125,7 +126,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 	return pages.ExecuteTemplate(w, "page_run.html", d)
 }
 
-// newHead returns a header with the version and the machine that made a result.
+// newHead returns the header of a page, with the version of jobwire and the machine of the result.
 func newHead(title string, began time.Time, jobwire version.Info, env *Environment, facts ...string) page.Head {
 	if env != nil {
 		facts = append(facts, env.String())
@@ -146,7 +147,7 @@ func (d pageData) Head() page.Head {
 
 var verdictSymbols = map[Verdict]string{Passed: "✓", Failed: "✗", Invalid: "?"}
 
-// Tone returns the class of the style sheet for the verdict.
+// Tone returns the CSS class for the verdict.
 func (d pageData) Tone() string {
 	switch d.Result() {
 	case Passed:
@@ -157,13 +158,13 @@ func (d pageData) Tone() string {
 	return "fair"
 }
 
-// Notes are what to know before the figures are used.
+// Notes returns warnings and advice about the use of the figures.
 func (d pageData) Notes() []string { return d.notes() }
 
-// TotalLatency is the latencies of the stage that the page shows over time: all of a job's life.
+// TotalLatency returns the latency from the submission to the end of a job, which the page shows over time.
 func (d pageData) TotalLatency() Quantiles { return d.Latency[Stages[stageTotal]] }
 
-// What the template of a search is given.
+// Data of the template page_search.html.
 type (
 	searchPage struct {
 		*SearchReport
@@ -173,8 +174,8 @@ type (
 	searchRow struct {
 		*Trial
 		Number  int
-		Cells   []string // the values of the objectives
-		Reasons string   // why it did not pass
+		Cells   []string // measured values of the objectives
+		Reasons string   // why the trial did not pass
 	}
 	searchFacts struct {
 		Objectives []pageObjective `json:"objectives"`
@@ -183,7 +184,7 @@ type (
 	pageTrial struct {
 		Rate   float64    `json:"rate"`
 		Result Verdict    `json:"result"`
-		Values []*float64 `json:"values"` // of the objectives
+		Values []*float64 `json:"values"` // measured values of the objectives, or null
 	}
 )
 
@@ -195,7 +196,7 @@ func (d searchPage) Head() page.Head {
 	return h
 }
 
-// WriteHTML writes the search as one page that needs nothing else.
+// WriteHTML writes the search as one HTML page without references to other files.
 func (s *SearchReport) WriteHTML(w io.Writer) error {
 	d := searchPage{SearchReport: s, Figures: searchFacts{Objectives: pageObjectives(s.SLO)}}
 	for i := range s.Trials {
@@ -221,7 +222,7 @@ func (s *SearchReport) WriteHTML(w io.Writer) error {
 	return pages.ExecuteTemplate(w, "page_search.html", d)
 }
 
-// value returns the measured value of an objective, or nil.
+// value returns the measured value of an objective, or nil if it is not known.
 func (t *Trial) value(objective string) *float64 {
 	for _, o := range t.Objectives {
 		if o.Objective == objective {
@@ -231,7 +232,7 @@ func (t *Trial) value(objective string) *float64 {
 	return nil
 }
 
-// What the template of a comparison is given.
+// Data of the template page_compare.html.
 type (
 	comparePage struct {
 		*Comparison
@@ -258,13 +259,13 @@ type (
 	compareRow struct {
 		Title string `json:"title"`
 		Text  string `json:"text"`
-		Class string `json:"class"` // good, bad, or "" if the difference does not count
+		Class string `json:"class"` // CSS class, see figure.difference
 		Ratio
 	}
 )
 
-// WriteHTML writes the comparison as one page that needs nothing else. The page marks differences from the first server that are larger
-// than the tolerance (0.1 is a tenth) and significant.
+// WriteHTML writes the comparison as one HTML page without references to other files. The page marks differences from
+// the first server that are significant and larger than the tolerance (0.1: 10 %).
 func (c *Comparison) WriteHTML(w io.Writer, tolerance float64) error {
 	table := c.table()
 	d := comparePage{Comparison: c, Header: table[0], Rows: table[1:], Figures: compareFacts{First: c.Targets[0].Name, Tolerance: tolerance}}
@@ -288,7 +289,8 @@ func (c *Comparison) WriteHTML(w io.Writer, tolerance float64) error {
 	return pages.ExecuteTemplate(w, "page_compare.html", d)
 }
 
-// difference says whether a ratio is better or worse than 1, or within the tolerance, if the runs show that. class is its color in the page.
+// difference describes a ratio in words: better or worse than 1, within the tolerance, or not significant. class is
+// the CSS class for it: "good", "bad" or "".
 func (f *figure) difference(r Ratio, tolerance float64) (class, words string) {
 	significant := r.P != nil && *r.P < benchmath.DefaultThresholds.CompareAlpha
 	if r.Low != nil {
@@ -309,10 +311,10 @@ func (f *figure) difference(r Ratio, tolerance float64) (class, words string) {
 	return "bad", "worse"
 }
 
-// First is the name of the server that the others are compared with.
+// First returns the name of the server with which the others are compared.
 func (d comparePage) First() string { return d.Figures.First }
 
-// Title names the servers.
+// Title returns the title of the page, with the names of the servers.
 func (d comparePage) Title() string {
 	r, text := d.Runs[0], ""
 	for i, t := range d.Targets {
@@ -328,11 +330,12 @@ func (d comparePage) Title() string {
 	return fmt.Sprintf("%s %s: %s compared", r.Protocol, r.Scenario, text)
 }
 
-// Head returns the header of the page. The results are below it, one line for each server.
+// Head returns the header of the page, without a verdict: the page shows the results below the header, one line for
+// each server.
 func (d comparePage) Head() page.Head {
 	r := d.Runs[0]
 	return newHead(d.Title(), r.Started, r.Jobwire, r.Environment, r.plan(), r.loop())
 }
 
-// Notes are what to know before the figures are used.
+// Notes returns warnings about the runs that limit the use of the figures.
 func (d comparePage) Notes() []string { return d.notes() }

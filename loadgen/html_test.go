@@ -129,7 +129,8 @@ func TestComparePage(t *testing.T) {
 	}
 }
 
-// A difference counts if it is larger than the tolerance, and runs show it significantly.
+// TestDifferences tests that a difference is shown as better or worse only if it is larger than the tolerance and
+// significant.
 func TestDifferences(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	for _, tt := range []struct {
@@ -188,7 +189,7 @@ func TestHeatMapHoldsEveryJob(t *testing.T) {
 		sum := int64(0)
 		for row, n := range f.Counts {
 			sum += n
-			// The sample's jobs take 4 to 7 ms.
+			// The jobs of the sample take 4 to 7 ms.
 			if n > 0 && (heat.Edges[row+1] < 4000 || heat.Edges[row] > 7100) {
 				t.Errorf("interval %d: %d jobs between %v and %v us", i, n, heat.Edges[row], heat.Edges[row+1])
 			}
@@ -199,14 +200,14 @@ func TestHeatMapHoldsEveryJob(t *testing.T) {
 	}
 }
 
-// A browser draws all figures, without an error.
+// TestPageIsDrawn tests in a browser that the scripts of the pages draw all figures.
 func TestPageIsDrawn(t *testing.T) {
 	browser := peers.Need(t, "chromium")
 	var none bytes.Buffer
 	if err := WriteHTML(&none, &Report{}); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(drawn(t, browser, none.String()), "no data"); n != 5+2 { // twice in the script
+	if n := strings.Count(drawn(t, browser, none.String()), "no data"); n != 5+2 { // 2: the script has the text twice
 		t.Errorf("of a run without jobs, %d figures say that there are no data", n-2)
 	}
 	run := drawn(t, browser, samplePage(t))
@@ -247,7 +248,7 @@ func TestPageIsDrawn(t *testing.T) {
 	}
 }
 
-// drawn is the page when its script has run.
+// drawn returns the HTML of a page after the browser has executed its script.
 func drawn(t *testing.T, browser, page string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "page.html")

@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// Independence reports whether the gaps between the submissions of a random schedule were independent of each other, as those of a
-// Poisson process are. A load generator that is late and then catches up makes them dependent.
+// Independence is the result of a check whether the gaps between the submissions of a random schedule were
+// independent of each other, as in a Poisson process. A load generator that is late and then catches up makes them
+// dependent.
 type Independence struct {
-	Correlation float64 `json:"correlation"` // of each gap with the next, from -1 to 1
+	Correlation float64 `json:"correlation"` // correlation of each gap with the next, from -1 to 1
 	Independent bool    `json:"independent"`
 }
 
 // Limits of the check.
 const (
-	minGaps        = 100
-	minGap         = 4 * minBatchInterval // mean gap: jobs that are closer together are submitted in batches
-	maxCorrelation = 0.05                 // or three standard deviations of the estimate
+	minGaps        = 100                  // the check needs more than this number of submissions
+	minGap         = 4 * minBatchInterval // the check needs a mean gap of at least this; jobs that are closer together are submitted in batches
+	maxCorrelation = 0.05                 // or three standard deviations of the estimate, if that is larger
 )
 
-// gaps measures the gaps between submissions, in seconds.
+// gaps accumulates the sums for the correlation of the gaps between submissions, in seconds.
 type gaps struct {
-	n                      int64 // submissions
-	last                   time.Duration
-	gap                    float64
+	n                      int64         // number of submissions
+	last                   time.Duration // time of the last submission
+	gap                    float64       // gap before the last submission
 	sum, squares, products float64
 }
 
-// add notes a submission at a time since the beginning.
+// add adds a submission. at is the time since the start of the schedule.
 func (g *gaps) add(at time.Duration) {
 	gap := (at - g.last).Seconds()
 	if g.n++; g.n > 1 {
@@ -42,7 +43,7 @@ func (g *gaps) add(at time.Duration) {
 	}
 }
 
-// independence returns nil if the gaps were too few, or too short.
+// independence returns the result, or nil if there are too few gaps or the mean gap is too short.
 func (g *gaps) independence() *Independence {
 	n := float64(g.n - 1)
 	mean := g.sum / n

@@ -5,51 +5,51 @@ import (
 	"sync/atomic"
 )
 
-// A job's number says where it is kept: the slot, and how often that was used before.
+// A job's number has the index of its slot in the low slotBits bits, and the number of uses of that slot above them.
 const slotBits = 28
 
-// maxSlots is how many jobs may be under way in one run.
+// maxSlots is the maximum number of jobs in flight in one run.
 const maxSlots = 1 << slotBits
 
-// Job is a job in flight. The memory of a job that has ended is used for another: the number
-// distinguishes them. Workers find a job by the number in its payload.
+// Job is a job in flight. When the job has ended, its memory (a slot) is reused for another job with a different
+// number. Workers find a job by the number in its payload.
 type Job struct {
-	Queue    uint16 // index in Conn.Queues
-	Priority uint8  // 0 is the most urgent, 2 the least
+	Queue    uint16 // index of the job's function or tube in Conn.Queues
+	Priority uint8  // 0 (most urgent) to 2 (least urgent)
 
-	number  atomic.Uint64 // of the job that has it; 0 is none
-	last    atomic.Uint64 // the last assignment of a job of this slot: the number, with the worker's connection in place of the slot
-	taken   atomic.Int64  // when it was
-	seq     uint32        // counts the client's jobs
-	size    uint32        // of the payload
-	acked   bool
-	ended   bool  // its end was seen before the acknowledgement
-	start   int64 // when it was, or should have been, submitted
-	created int64 // when the server acknowledged it
+	number  atomic.Uint64 // number of the job that uses the slot; 0: the slot is free
+	last    atomic.Uint64 // most recent assignment of a job of this slot: the job's number, with the ID of the worker's connection in the low slotBits bits
+	taken   atomic.Int64  // time of that assignment, on run.clock
+	seq     uint32        // position of the job among the jobs of its client, from 1
+	size    uint32        // payload size in bytes
+	acked   bool          // the server has acknowledged the submission
+	ended   bool          // the job ended before the acknowledgement arrived
+	start   int64         // time of the submission, or in an open loop the scheduled time, on run.clock
+	created int64         // time of the acknowledgement, on run.clock
 }
 
-// assign notes that the worker on a connection got the job with that number. It returns the connection of the worker that had it before;
-// again is false if none had.
+// assign records that a worker got the job with this number; conn is the ID of the worker's connection. If the same
+// job was assigned before, again is true and before is the ID of the earlier worker's connection.
 func (j *Job) assign(number uint64, conn int) (before int, again bool) {
 	last := j.last.Swap(number&^(maxSlots-1) | uint64(conn)&(maxSlots-1))
 	return int(last & (maxSlots - 1)), last>>slotBits == number>>slotBits
 }
 
-// holder returns the connection of the worker that got the job last; ok is false if none did.
+// holder returns the ID of the connection to which the job was assigned last. ok is false if it was not assigned.
 func (j *Job) holder() (conn int, ok bool) {
 	last, number := j.last.Load(), j.number.Load()
 	return int(last & (maxSlots - 1)), last>>slotBits == number>>slotBits && number != none
 }
 
-// priorities are those of jobs, from the most urgent on.
+// priorities is the number of job priorities, from 0 (most urgent) to 2.
 const priorities = 3
 
-const normal = 1
+const normal = 1 // priority of jobs in scenarios without priorities
 
-// slots are the jobs of all clients.
+// slots has the memory of all jobs in flight. Each client uses a part of it.
 type slots []Job
 
-// find returns the slot of the job with that number, or nil if it is under way no more.
+// find returns the job with this number, or nil if it is not in flight.
 func (s slots) find(number uint64) *Job {
 	i := number & (maxSlots - 1)
 	if number == 0 || i >= uint64(len(s)) || s[i].number.Load() != number {
@@ -58,13 +58,13 @@ func (s slots) find(number uint64) *Job {
 	return &s[i]
 }
 
-// pool is the part of the slots that one client gives out.
+// pool allocates the slots of one client.
 type pool struct {
 	slots slots
-	first uint32
-	free  []uint32 // the last of them goes first
-	uses  []uint32 // of each slot of the pool
-	seq   uint32
+	first uint32   // index of the first slot of the pool
+	free  []uint32 // indexes of the free slots; the last one is used next
+	uses  []uint32 // number of uses of each slot
+	seq   uint32   // number of jobs so far
 }
 
 func newPool(all slots, first, n int) *pool {
@@ -75,8 +75,8 @@ func newPool(all slots, first, n int) *pool {
 	return p
 }
 
-// get gives a job a slot and a number, or returns nil if all slots are in use. The number is to
-// be stored when all else about the job has been: with it workers find the slot.
+// get allocates a slot for a job and returns it with a new number. It returns nil if all slots are in use. The caller
+// stores the number in the job after all other fields, because workers can find the job from then on.
 func (p *pool) get() (s *Job, number uint64) {
 	if len(p.free) == 0 {
 		return nil, none
@@ -91,20 +91,20 @@ func (p *pool) get() (s *Job, number uint64) {
 	return s, uint64(p.uses[i-p.first])<<slotBits | uint64(i)
 }
 
-// has reports whether the slot is one of the pool's.
+// has reports whether the slot belongs to the pool.
 func (p *pool) has(s *Job) bool {
 	i := s.number.Load() & (maxSlots - 1)
 	return i >= uint64(p.first) && i < uint64(p.first)+uint64(len(p.uses))
 }
 
-// put takes a slot back.
+// put frees a slot.
 func (p *pool) put(s *Job) {
 	i := uint32(s.number.Load() & (maxSlots - 1))
 	s.number.Store(0)
 	p.free = append(p.free, i)
 }
 
-// underWay goes through the jobs that have not come to their end.
+// underWay returns an iterator over the jobs in flight.
 func (p *pool) underWay() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
 		for i := range p.uses {
@@ -115,5 +115,5 @@ func (p *pool) underWay() iter.Seq[*Job] {
 	}
 }
 
-// inFlight counts the jobs that have not come to their end.
+// inFlight returns the number of jobs in flight.
 func (p *pool) inFlight() int { return len(p.uses) - len(p.free) }

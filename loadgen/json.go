@@ -12,15 +12,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Micros is a time in microseconds. Zero means that it is not known, and is null in JSON.
+// Micros is a duration in microseconds. 0 means that it is not known, and is null in JSON.
 type Micros float64
 
+// micros converts a duration.
 func micros(d time.Duration) Micros { return Micros(float64(d) / 1e3) }
 
-// Duration is the time it is.
+// Duration returns the duration, rounded to nanoseconds.
 func (m Micros) Duration() time.Duration { return time.Duration(math.Round(float64(m) * 1e3)) }
 
-// MarshalJSON writes at most three decimals: histograms know no more.
+// MarshalJSON writes a number with at most three decimals (nanoseconds), or null for 0.
 func (m Micros) MarshalJSON() ([]byte, error) {
 	if m == 0 {
 		return []byte("null"), nil
@@ -28,9 +29,10 @@ func (m Micros) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, math.Round(float64(m)*1e3)/1e3, 'f', -1, 64), nil
 }
 
-// Quantiles are the latencies of one stage. A percentile of too few samples is not known.
+// Quantiles are percentiles, mean and maximum of the latencies of one stage. Percentiles with too few samples are 0:
+// fewer than ten samples would be above them.
 type Quantiles struct {
-	Count int64  `json:"count"`
+	Count int64  `json:"count"` // number of samples
 	Mean  Micros `json:"mean"`
 	P50   Micros `json:"p50"`
 	P90   Micros `json:"p90"`
@@ -41,17 +43,17 @@ type Quantiles struct {
 	Max   Micros `json:"max"`
 }
 
-// worse takes the worse of both for each figure.
+// worse sets each value to the larger of the values of q and o, and adds up the counts.
 func (q *Quantiles) worse(o *Quantiles) {
 	q.Count += o.Count
 	q.Mean, q.P50, q.P90, q.P95, q.P99 = max(q.Mean, o.Mean), max(q.P50, o.P50), max(q.P90, o.P90), max(q.P95, o.P95), max(q.P99, o.P99)
 	q.P999, q.P9999, q.Max = max(q.P999, o.P999), max(q.P9999, o.P9999), max(q.Max, o.Max)
 }
 
-// minTail is how many samples must be greater than a percentile for it to be reported.
+// minTail is the number of samples that must be greater than a percentile for the percentile to be reported.
 const minTail = 10
 
-// quantiles returns the latencies of each stage.
+// quantiles returns the percentiles of each stage, by the name of the stage.
 func (h Histograms) quantiles() map[string]Quantiles {
 	all := make(map[string]Quantiles, stageCount)
 	for st, h := range h {
@@ -60,7 +62,7 @@ func (h Histograms) quantiles() map[string]Quantiles {
 	return all
 }
 
-// quantilesOf returns the percentiles of a histogram of nanoseconds that enough samples carry.
+// quantilesOf returns the percentiles of a histogram of nanoseconds. Percentiles with too few samples are 0.
 func quantilesOf(h *hdrhistogram.Histogram) Quantiles {
 	n := h.TotalCount()
 	if n == 0 {
@@ -76,7 +78,7 @@ func quantilesOf(h *hdrhistogram.Histogram) Quantiles {
 	return Quantiles{n, us(int64(h.Mean())), at(50), at(90), at(95), at(99), at(99.9), at(99.99), us(h.Max())}
 }
 
-// WriteJSON writes the report as one object.
+// WriteJSON writes the report as one JSON object.
 func WriteJSON(w io.Writer, r *Report) error { return writeIndented(w, r) }
 
 func writeIndented(w io.Writer, v any) error {
@@ -86,7 +88,8 @@ func writeIndented(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// ReadReports reads what was saved: one report, or the runs of a comparison.
+// ReadReports reads JSON that WriteJSON or [Comparison.WriteJSON] has written. It returns one report, or the runs of
+// the comparison.
 func ReadReports(in io.Reader) ([]*Report, error) {
 	var saved struct {
 		Report

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// killWorkers kills workers at random, if the scenario does, until the function that it
-// returns is called. Another takes the place of each.
+// killWorkers disconnects randomly chosen workers at random times, Config.Kill times per second on average, and
+// connects new workers in their place. It does nothing if the scenario does not kill workers. The returned function
+// stops it.
 func (r *run) killWorkers(ctx context.Context) (stop func()) {
 	if !r.scenario.Kills {
 		return func() {}
@@ -21,7 +22,8 @@ func (r *run) killWorkers(ctx context.Context) (stop func()) {
 	})
 }
 
-// background calls do in a goroutine. The returned function ends its context, and waits until it has returned.
+// background calls do in a new goroutine. The returned function cancels the context of do and waits until do has
+// returned.
 func background(ctx context.Context, do func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -35,7 +37,7 @@ func background(ctx context.Context, do func(context.Context)) (stop func()) {
 	}
 }
 
-// sleep waits, and reports false if the context ends first.
+// sleep waits for d. It returns false if the context is done earlier.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -45,8 +47,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// randomPause returns the time until the next of several events that happen at random times, with a rate per second. With rate 0
-// it is longer than any run.
+// randomPause returns a random pause before the next event of a Poisson process. rate is the average number of events
+// per second; with rate 0 the pause is longer than any run.
 func randomPause(rnd *rand.Rand, rate float64) time.Duration {
 	const longest = 1 << 62
 	if d := rnd.ExpFloat64() / rate * float64(time.Second); d < longest {
@@ -55,12 +57,13 @@ func randomPause(rnd *rand.Rand, rate float64) time.Duration {
 	return longest
 }
 
-// kill ends the i-th worker's connection at once, whatever the worker is doing.
+// kill closes the connection of the i-th worker, even if the worker has a job, and connects a new worker in its
+// place.
 func (r *run) kill(ctx context.Context, i int) {
 	r.mu.Lock()
 	c := r.workers[i]
 	r.mu.Unlock()
-	c.mu.Lock() // the worker handles no message after another worker can see that it was killed
+	c.mu.Lock() // so that the worker handles no message after others can see that it was killed
 	r.mu.Lock()
 	r.killed[c.id] = true
 	r.mu.Unlock()
@@ -69,7 +72,7 @@ func (r *run) kill(ctx context.Context, i int) {
 	<-c.ended
 	r.assumeEnds(c)
 	r.mu.Lock()
-	r.conns = slices.DeleteFunc(r.conns, func(o *Conn) bool { return o == c.Conn }) // else a long run keeps all their buffers
+	r.conns = slices.DeleteFunc(r.conns, func(o *Conn) bool { return o == c.Conn }) // otherwise the buffers of killed workers would use memory until the end of the run
 	r.mu.Unlock()
 	if err := r.addWorker(ctx, i); err != nil {
 		if ctx.Err() == nil {
@@ -83,16 +86,17 @@ func (r *run) kill(ctx context.Context, i int) {
 	c.startServing()
 }
 
-// confirmer is a worker that waits for the server to confirm the end of jobs.
+// confirmer is a worker that can list the jobs that it has completed, but whose completion the server has not
+// confirmed.
 type confirmer interface {
 	unconfirmed() []*Job
 }
 
-// confirmTime is how long a server may take to assign a job again after its worker has disconnected.
+// confirmTime is how long a server may take to assign a job again after the worker that had it has disconnected.
 const confirmTime = 500 * time.Millisecond
 
-// assumeEnds decides about the jobs whose end a killed worker had sent, but which the server had not
-// confirmed: those that the server does not assign again have ended.
+// assumeEnds handles the jobs of a killed worker that the worker had completed, but whose completion the server had
+// not confirmed. A job that the server has not assigned again within confirmTime counts as ended.
 func (r *run) assumeEnds(worker *WorkerConn) {
 	w, ok := worker.worker.(confirmer)
 	if !ok {
@@ -124,7 +128,7 @@ func (r *run) assumeEnds(worker *WorkerConn) {
 	})
 }
 
-// wasAssumedEnded reports whether a job was assumed to have ended because its worker was killed.
+// wasAssumedEnded reports whether assumeEnds has ended the job with this number.
 func (r *run) wasAssumedEnded(number uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,9 +17,10 @@ import (
 	"jobwire/internal/version"
 )
 
-// Merge makes one report of those of all shares of a run. Counts add up, and so do the
-// histograms of the shares' logs, by stage and interval: percentiles come of those, never of
-// other percentiles. The latencies are written to out too, unless it is nil.
+// Merge combines the reports of all shares of a run into one report. It adds up the counts, and computes the
+// percentiles from the histogram logs of the shares, merged by stage and interval. It also writes the merged
+// latencies to out, unless out is nil. It returns an error if a share is missing or given twice, the settings of the
+// shares differ, or the logs do not match the reports.
 func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 	if err := checkShares(parts); err != nil {
 		return nil, err
@@ -51,12 +52,13 @@ func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 	return &m, nil
 }
 
+// shareOf returns the share of a report, or the zero value if it has none.
 func shareOf(r *Report) Share {
 	s, _ := ParseShare(r.Share)
 	return s
 }
 
-// checkShares reports whether the parts are all the shares of one run.
+// checkShares returns an error unless the parts are all shares of one run, each exactly once.
 func checkShares(parts []*Report) error {
 	if len(parts) == 0 {
 		return errors.New("expected the results of all parts of the load, got none")
@@ -91,7 +93,7 @@ func checkShares(parts []*Report) error {
 	return nil
 }
 
-// add enters the sums.
+// add sets the sums of the counts and rates, and the start and end of the whole run.
 func (m *Report) add(parts []*Report) {
 	m.Clients, m.Workers, m.Grabs = 0, 0, 0
 	m.Jobs, m.AfterWindow, m.Reconnects, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0, 0
@@ -135,7 +137,7 @@ func (m *Report) add(parts []*Report) {
 	m.Error = strings.Join(wrong, "\n")
 	m.Started, m.Seconds = begin, end.Sub(begin).Seconds()
 	m.Rate = float64(m.Jobs) / m.Seconds
-	m.Seed = parts[0].Seed // that of the first share is that of the whole
+	m.Seed = parts[0].Seed // the seed of the first share is the seed of the whole run
 	if s, err := ParseSchedule(m.Requested); err == nil {
 		s = s.times(float64(len(parts)))
 		for i := range s.Steps {
@@ -145,8 +147,9 @@ func (m *Report) add(parts []*Report) {
 	}
 }
 
-// addProcessors enters what is known of processor time. Shares that see the same target
-// each see all of it; the use by other processes is not known for several machines.
+// addProcessors sets the CPU times. All shares measure the same target, so the CPU time of the target is the largest
+// of their values, not the sum. The CPU time of other programs stays unknown, because the shares may run on several
+// machines.
 func (m *Report) addProcessors(parts []*Report) {
 	m.Processors, m.Cores, m.Pacing, m.Saturated, m.Saturation = 0, Cores{}, nil, false, ""
 	generator, target, busy := 0.0, 0.0, 0.0
@@ -182,18 +185,18 @@ func (m *Report) addProcessors(parts []*Report) {
 	}
 }
 
-// bucket is the interval of the whole in which something began.
+// bucket returns the index of the interval of the whole run that is nearest to a start time.
 func (m *Report) bucket(at time.Time) int {
 	return int(math.Round(at.Sub(m.Started).Seconds() / m.Interval))
 }
 
-// addSeries enters the counts of the intervals.
+// addSeries returns the intervals of the whole run by index, with their counts but without latencies.
 func (m *Report) addSeries(parts []*Report) map[int]*IntervalEntry {
 	series := map[int]*IntervalEntry{}
 	for _, p := range parts {
 		for _, e := range p.Series {
 			if e.Start < 0 {
-				continue // the warm-up
+				continue // skip the warm-up
 			}
 			at := p.Started.Add(time.Duration(e.Start * float64(time.Second)))
 			b := m.bucket(at)
@@ -212,13 +215,14 @@ func (m *Report) addSeries(parts []*Report) map[int]*IntervalEntry {
 	return series
 }
 
-// head is a log, with the next of its histograms.
+// head is a histogram log with the next histogram to read.
 type head struct {
 	in     *hdrhistogram.HistogramLogReader
-	next   *hdrhistogram.Histogram // nil is the end
-	bucket int
+	next   *hdrhistogram.Histogram // nil: end of the log
+	bucket int                     // interval of next
 }
 
+// step reads the next histogram. It returns an error if the histograms are not in the order of time.
 func (h *head) step(m *Report) error {
 	var err error
 	before := h.bucket
@@ -232,7 +236,8 @@ func (h *head) step(m *Report) error {
 	return nil
 }
 
-// addLogs enters the latencies, interval by interval: only one histogram of each log is in memory.
+// addLogs merges the latencies of the logs, interval by interval, into series and the report. It keeps only one
+// histogram of each log in memory.
 func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *Log) error {
 	heads := make([]*head, len(logs))
 	for i, log := range logs {
@@ -270,7 +275,7 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 		}
 		total.merge(now)
 		e := series[bucket]
-		if e == nil { // a log's times are whole milliseconds: it fell beside its interval
+		if e == nil { // times in a log are rounded to milliseconds, so an interval can be assigned to the next index
 			e = &IntervalEntry{Start: float64(bucket) * m.Interval, Seconds: m.Interval}
 			series[bucket] = e
 		}

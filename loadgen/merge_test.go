@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// saved is what a process leaves: its report, read back from JSON, and its log.
+// saved returns the two outputs of a process that ran one share: its report, read back from JSON, and its histogram
+// log.
 func saved(t *testing.T, res *Result, share string, began time.Time) (*Report, *bytes.Buffer) {
 	t.Helper()
 	var log, b bytes.Buffer
@@ -32,7 +33,8 @@ func saved(t *testing.T, res *Result, share string, began time.Time) (*Report, *
 	return all[0], &log
 }
 
-// resultOfShare is a run of so many jobs in three intervals, of which those that deal picks are taken.
+// resultOfShare returns the result of a share of a run with jobs jobs in three intervals. deal reports whether the
+// i-th job of an interval belongs to the share.
 func resultOfShare(jobs, clients int, deal func(i int) bool) *Result {
 	res := sampleResult()
 	res.Config.Clients, res.Config.Interval, res.Series = clients, time.Second, nil
@@ -59,7 +61,8 @@ func resultOfShare(jobs, clients int, deal func(i int) bool) *Result {
 	return res
 }
 
-// What three processes measured is, merged, what one would have.
+// TestMergeOfSharesIsTheWhole tests that the merged reports of three processes are equal to the report of one process
+// that ran the whole load.
 func TestMergeOfSharesIsTheWhole(t *testing.T) {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
 	const jobs = 30000
@@ -70,7 +73,7 @@ func TestMergeOfSharesIsTheWhole(t *testing.T) {
 		part, log := saved(t, resultOfShare(jobs, clients, func(i int) bool { return i%3 == k }), fmt.Sprintf("%d/3", k+1), began.Add(time.Duration(k)*7*time.Millisecond))
 		parts, logs = append(parts, part), append(logs, log)
 	}
-	parts[0], parts[2] = parts[2], parts[0] // in any order
+	parts[0], parts[2] = parts[2], parts[0] // the order of the shares does not matter
 	var out bytes.Buffer
 	l := NewLog(&out)
 	got, err := Merge(parts, logs, l)
@@ -86,7 +89,7 @@ func TestMergeOfSharesIsTheWhole(t *testing.T) {
 	for _, stage := range Stages {
 		if got.Latency[stage] != whole.Latency[stage] {
 			a, b := got.Latency[stage], whole.Latency[stage]
-			a.Mean, b.Mean = 0, 0 // sums of fractions
+			a.Mean, b.Mean = 0, 0 // means differ by rounding
 			if a != b {
 				t.Errorf("%s: %+v, not %+v", stage, got.Latency[stage], whole.Latency[stage])
 			}

@@ -10,23 +10,24 @@ import (
 	"jobwire/codec"
 )
 
-// messageTypes are the message types that clients and workers send, as far as the protocol has them.
+// messageTypes are the message types that clients and workers send. A field is nil if the protocol has no such type.
 type messageTypes struct {
 	protocol *codec.Protocol
-	submits  []*codec.Type // that carry a payload, and whose job gets its ID from the server
-	use      *codec.Type   // names the queue, if a submission does not
+	submits  []*codec.Type // submit a job with a payload, for which the server chooses the job ID
+	use      *codec.Type   // names the queue of later submissions
 	result   bool          // the server sends results to the client that submitted the job
 
-	register   *codec.Type
-	unregister *codec.Type // if a worker has a queue that it did not ask for
-	poll       *codec.Type // asks for a job; the reply does not wait, if there is such a type
-	wait       *codec.Type // asks for a job and waits for it
-	sleep      *codec.Type
-	finish     *codec.Type   // completes a job, or deletes it
-	updates    []*codec.Type // what a worker sends about a job before its end
+	register   *codec.Type   // registers a worker for a queue
+	unregister *codec.Type   // removes a worker from the default queue of the protocol; nil if there is no default queue
+	poll       *codec.Type   // asks for a job; the server replies at once, if the protocol has such a type
+	wait       *codec.Type   // asks for a job; the server replies when it has one
+	sleep      *codec.Type   // sent before the worker waits until the server wakes it
+	finish     *codec.Type   // completes a job, or deletes it if the protocol has no results
+	updates    []*codec.Type // progress reports of a worker about a job, or one touch command
 }
 
-// messageTypesOf finds the message types by their behavior. Of several the first counts.
+// messageTypesOf finds the message types by their fields Does and Means. If several types match, the first one is
+// used, except for submits and updates.
 func messageTypesOf(p *codec.Protocol) *messageTypes {
 	r := &messageTypes{protocol: p}
 	var touch, remove *codec.Type
@@ -79,13 +80,13 @@ func messageTypesOf(p *codec.Protocol) *messageTypes {
 	return r
 }
 
-// oneGrab reports whether a worker has at most one job: reports that name no job are about the only one,
-// and a request that waits holds up the requests after it.
+// oneGrab reports whether a worker can have only one request for a job outstanding: if the message that completes a
+// job has no job ID, or if the server blocks the connection while a request for a job waits.
 func (r *messageTypes) oneGrab() bool {
 	return r.poll == r.wait || r.finish == nil || !r.finish.Has(codec.JobID)
 }
 
-// allow reports whether the message types are enough for a scenario.
+// allow reports whether the protocol has all message types that a scenario needs.
 func (r *messageTypes) allow(s *Scenario) bool {
 	if s.NoWorkers() {
 		return r.request(s.Request) != nil
@@ -100,7 +101,8 @@ func (r *messageTypes) allow(s *Scenario) bool {
 	return s.Updates == 0 || len(r.updates) > 0
 }
 
-// submit returns the type that submits a job of a priority, or the one that comes closest.
+// submit returns the type that submits a job with this priority, in foreground or background, or the most similar
+// type if there is no such type.
 func (r *messageTypes) submit(priority int, background bool) (best *codec.Type) {
 	most := -1
 	for _, t := range r.submits {
@@ -118,7 +120,8 @@ func (r *messageTypes) submit(priority int, background bool) (best *codec.Type) 
 	return best
 }
 
-// request returns a message that the server answers without a worker, or nil.
+// request returns a message to which the server replies without a worker (an echo request, or a query about a job
+// that does not exist), or nil if the protocol has none.
 func (r *messageTypes) request(effect codec.Effect) *message {
 	for _, t := range r.protocol.Types {
 		if t.Req != 0 && t.Does == effect && (effect == codec.Echo || t.Has(codec.JobID)) {
@@ -135,14 +138,15 @@ func (r *messageTypes) request(effect codec.Effect) *message {
 	return nil
 }
 
-// message is a message that is sent many times with other values in some of its arguments. Its Args are
-// args but for the last, which takes the values that the type has no field for.
+// message is a message that is sent many times with changed arguments. Args is args without the last element. Values
+// for fields that the message type does not have are stored in this last element, which is not sent.
 type message struct {
 	codec.Message
 	args                        [][]byte
-	queue, unique, job, payload int // in args
+	queue, unique, job, payload int // indexes in args
 }
 
+// newMessage returns a message of type t with default values for all required arguments.
 func newMessage(t *codec.Type, priority int, background bool) *message {
 	var fields []*codec.Field
 	m := &message{Message: codec.Message{Type: t}}
@@ -164,15 +168,16 @@ func newMessage(t *codec.Type, priority int, background bool) *message {
 	return m
 }
 
-// timeLimit is how long a worker may have a job: no job takes as long.
+// timeLimit is the time after which the server takes a job away from its worker. It is longer than any job of a run
+// takes.
 const timeLimit = 10 * time.Minute
 
-// argument returns the value of the i-th argument of a message, unless another is set.
+// argument returns the default value of argument i of a message.
 func argument(t *codec.Type, fd *codec.Field, i, priority int, background bool) []byte {
 	n, text := fd.Lo, ""
 	switch fd.Means {
 	case codec.JobID:
-		text = "H:jobwire:0" // a job that does not exist
+		text = "H:jobwire:0" // ID of a job that does not exist
 	case codec.Queue:
 		text = "jobwire"
 	case codec.Outcome:
@@ -190,7 +195,7 @@ func argument(t *codec.Type, fd *codec.Field, i, priority int, background bool) 
 		n = [priorities]uint64{fd.Lo, 1024, fd.Hi}[priority]
 	case codec.Uninterpreted:
 		if t.Does == codec.Status {
-			n = uint64(i + 1) // of so many parts
+			n = uint64(i + 1) // progress: numerator, then denominator
 		}
 	}
 	switch fd.Kind {

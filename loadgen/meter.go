@@ -5,48 +5,48 @@ import (
 	"time"
 )
 
-// Interval is what happened between two ticks of a run.
+// Interval is what happened in one interval of a run.
 type Interval struct {
-	Start       time.Duration // since the measured part began; below zero during the warm-up
-	Length      time.Duration
-	Done        int64                // jobs that came to their end
-	Depth       int64                // jobs under way at its end
-	Stages      Histograms           // valid during the call of Config.Watch only
-	Latency     map[string]Quantiles // by stage
-	Account     Account
-	Draining    bool // it is after the measured part: jobs that were queued in it are processed, which does not count
-	AfterWindow bool // it is after the measured part of an open loop: only its latencies count
+	Start       time.Duration        // time since the start of the measured part; negative during the warm-up
+	Length      time.Duration        // configured as Config.Interval; the last interval may be shorter
+	Done        int64                // jobs that ended in the interval
+	Depth       int64                // jobs in flight at the end of the interval
+	Stages      Histograms           // latencies; valid only during the call of Config.OnInterval
+	Latency     map[string]Quantiles // percentiles by stage
+	Account     Account              // counts since the start of the run
+	Draining    bool                 // after the measured part: workers process the jobs that were queued in the measured part; these jobs are not counted again
+	AfterWindow bool                 // after the measured part of an open loop: only the latencies of this interval are reported
 }
 
-// Rate is in jobs a second.
+// Rate returns the jobs per second of the interval.
 func (i *Interval) Rate() float64 { return float64(i.Done) / i.Length.Seconds() }
 
-// meter measures a run as it goes on.
+// meter measures a run in progress.
 type meter struct {
 	r  *run
 	mu sync.Mutex
 
-	began    time.Time // the measured part
-	ended    time.Time
-	measured bool
-	jobs     int64 // that ended in it
-	late     int64 // that ended after it, in an open loop
-	cpu      usage // what had been used when it began, then what it used
+	began    time.Time // start of the measured part
+	ended    time.Time // end of the measured part
+	measured bool      // the measured part has begun
+	jobs     int64     // jobs that ended in the measured part
+	late     int64     // jobs of an open loop that ended after the measured part
+	cpu      usage     // during the measured part: values at its start; after it: the difference
 
-	last      time.Time // the last tick
-	now       Histograms
-	total     Histograms
+	last      time.Time  // end of the last interval
+	now       Histograms // latencies of the current interval
+	total     Histograms // latencies of the measured part
 	intervals []Interval
 	pacing    lateness
-	steady    time.Duration // the lowest mean latency of an interval of the measured part
-	backlog   int64         // jobs under way then
+	steady    time.Duration // lowest mean latency of an interval of the measured part
+	backlog   int64         // jobs in flight at the end of the measured part
 }
 
 func newMeter(r *run) *meter {
 	return &meter{r: r, last: time.Now(), now: newHistograms(), total: newHistograms(), pacing: lateness{hist: newHistogram()}}
 }
 
-// begin starts the measured part: what was before does not count.
+// begin starts the measured part and discards the latencies of the warm-up.
 func (m *meter) begin() {
 	m.interval()
 	m.mu.Lock()
@@ -63,7 +63,7 @@ func (m *meter) begin() {
 	m.edge()
 }
 
-// end ends the measured part.
+// end ends the measured part. Later calls do nothing.
 func (m *meter) end() {
 	if !m.ended.IsZero() {
 		return
@@ -77,10 +77,10 @@ func (m *meter) end() {
 	m.edge()
 }
 
-// minJobsPerInterval is the number of jobs from which their mean latency says something about an interval.
+// minJobsPerInterval is the number of jobs that an interval needs for its mean latency to count for meter.steady.
 const minJobsPerInterval = 100
 
-// interval takes stock of the time since it was last called.
+// interval ends the current interval and starts the next one.
 func (m *meter) interval() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +111,7 @@ func (m *meter) interval() {
 	m.intervals = append(m.intervals, iv)
 }
 
-// draining reports to Config.Watch that jobs are still processed. The caller holds the lock.
+// draining reports an interval after the measured part to Config.OnInterval. The caller has locked the meter.
 func (m *meter) draining(now time.Time, done int64) {
 	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Draining: true}
 	m.last = now
@@ -120,9 +120,9 @@ func (m *meter) draining(now time.Time, done int64) {
 	}
 }
 
-// endDrain adds the latencies of the jobs of an open loop that were scheduled in the measured part and
-// ended after it. They are those that waited longest: without them a server
-// that stalls towards the end would look the better for it.
+// endDrain adds the latencies of the jobs of an open loop that were scheduled in the measured part and ended after
+// it. These jobs waited longest: without them, a server that stalls near the end of the run would show lower
+// latencies than it has.
 func (m *meter) endDrain() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

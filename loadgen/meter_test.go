@@ -11,11 +11,12 @@ import (
 	"jobwire/codec/gearman"
 )
 
-// The latency of a growing backlog does not explain the backlog: that of the interval in which it was lowest counts.
+// TestSteadyLatency tests that the lowest mean latency of an interval counts, because the latency of later intervals
+// includes the growth of the backlog.
 func TestSteadyLatency(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		jobs int // of each interval
+		jobs int // jobs in each interval
 		want time.Duration
 	}{
 		{"a growing backlog", 200, 100 * time.Millisecond},

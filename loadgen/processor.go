@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Processor reads the processor time of a program that others run in, and of the machine,
-// from /proc. Where there is none, nothing is known.
+// Processor reads the CPU time of a program and of the machine from /proc. On systems without /proc, nothing is
+// known.
 type Processor struct {
-	// Pid is the program's process: it counts with all that it has started, and all of its
-	// process group. 0 is none.
+	// Pid is the process ID of the program. The CPU time includes the process, all its descendants, and its process
+	// group. 0: no program.
 	Pid int
 }
 
-// Found reports whether the program's processor time can be known.
+// Found reports whether the CPU time of the program is known.
 func (p *Processor) Found() bool { return p.now().program >= 0 }
 
-// tick is the unit of times in /proc, the same on every Linux.
+// tick is the unit of CPU times in /proc, which is the same on all Linux systems.
 const tick = 10 * time.Millisecond
 
-// processorTime is what had been used at some moment, in all. What is not known is below zero.
+// processorTime is the CPU time used until some time. Negative values are not known.
 type processorTime struct {
-	program, machine time.Duration
-	idle             time.Duration // of all processors
-	threads          int           // of the program; 0 is unknown
+	program, machine time.Duration // CPU time of the program; CPU time of all processes and the kernel
+	idle             time.Duration // idle time of all processors
+	threads          int           // number of threads of the program; 0: not known
 }
 
 func (p *Processor) now() processorTime {
@@ -38,7 +38,7 @@ func (p *Processor) now() processorTime {
 	return t
 }
 
-// since is what was used between two moments.
+// since returns the CPU time used between two times.
 func (t processorTime) since(before processorTime) processorTime {
 	diff := func(now, then time.Duration) time.Duration {
 		if now < 0 || then < 0 {
@@ -49,9 +49,9 @@ func (t processorTime) since(before processorTime) processorTime {
 	return processorTime{diff(t.program, before.program), diff(t.machine, before.machine), diff(t.idle, before.idle), t.threads}
 }
 
-// machineTime is for how long all processors together have been busy. The time of interrupts
-// is left out: most of it is the network's, which works for both ends. idle is for
-// how long they had nothing to do.
+// machineTime returns the sums over all processors of the busy time and of the idle time since boot, or -1 if they
+// are not known. Busy time excludes interrupts, most of which handle network traffic for both the load generator and
+// the target.
 func machineTime() (busy, idle time.Duration) {
 	b, err := os.ReadFile("/proc/stat")
 	if err != nil {
@@ -66,19 +66,20 @@ func machineTime() (busy, idle time.Duration) {
 	return ticks(f[user]) + ticks(f[nice]) + ticks(f[system]) + ticks(f[steal]), ticks(f[idling]) + ticks(f[waiting])
 }
 
-// process is one line of /proc/PID/stat.
+// process is the content of /proc/PID/stat.
 type process struct {
 	pid, parent, group int
-	time               time.Duration // its own, and that of its children that have ended
+	time               time.Duration // CPU time of the process and of those of its children that have ended
 	threads            int
 }
 
+// readProcess reads a file /proc/PID/stat. It returns false if the process has ended.
 func readProcess(file string) (process, bool) {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return process{}, false
 	}
-	// The program's name stands in parentheses and may contain anything, parentheses too.
+	// The program's name is in parentheses and may contain any character, including parentheses.
 	s := string(b)
 	open, shut := strings.IndexByte(s, '('), strings.LastIndexByte(s, ')')
 	if open < 1 || shut < open {
@@ -100,8 +101,8 @@ func readProcess(file string) (process, bool) {
 	return p, true
 }
 
-// familyTime is what a process has used, with its group and all descendants, and how many threads
-// they have.
+// familyTime returns the CPU time and the number of threads of a process, its process group and all its descendants.
+// sum is -1 if the process does not exist.
 func familyTime(pid int) (sum time.Duration, threads int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	all := map[int]process{}
@@ -125,6 +126,7 @@ func familyTime(pid int) (sum time.Duration, threads int) {
 	return sum, threads
 }
 
+// ticks parses a number of ticks.
 func ticks(s string) time.Duration {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return time.Duration(n) * tick

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What a program's children use counts as the program's.
+// TestProcessorCountsChildren tests that the CPU time of a program includes that of its child processes.
 func TestProcessorCountsChildren(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc here")

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// metrics are the figures for Prometheus, except the counts and latencies.
+// metrics are the Prometheus metrics without job counts and latencies.
 var metrics = []struct {
 	name, help, kind string
-	of               func(*Report) *float64 // nil is not known
+	of               func(*Report) *float64 // nil: not known
 }{
 	{"jobs_per_second", "Jobs per second achieved.", "gauge", func(r *Report) *float64 { return &r.Rate }},
 	{"requested_jobs_per_second", "Jobs per second requested (open loop).", "gauge", func(r *Report) *float64 {
@@ -29,10 +29,10 @@ var metrics = []struct {
 	{"invalid", "1 if the verdict is invalid: the run does not show what the target can do.", "gauge", func(r *Report) *float64 { return boolGauge(r.Result() == Invalid) }},
 }
 
-// quantileOf are the columns as Prometheus writes them.
+// quantileOf maps the names of columns to the values of the quantile label.
 var quantileOf = map[string]string{"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p99.9": "0.999", "p99.99": "0.9999", "max": "1"}
 
-// seconds is the time in seconds, or nil if it is not known.
+// seconds returns the time in seconds, or nil if it is not known.
 func (m Micros) seconds() *float64 {
 	if m == 0 {
 		return nil
@@ -49,11 +49,11 @@ func boolGauge(yes bool) *float64 {
 	return &v
 }
 
-// labelValue quotes a label's value as the text format wants it, which differs from Go.
+// labelValue escapes a label value as the Prometheus text format requires, which differs from Go.
 var labelValue = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
-// WritePrometheus writes the report in the Prometheus text format, for a file that the node
-// exporter collects, or a push gateway.
+// WritePrometheus writes the report in the Prometheus text format, for the textfile collector of the node exporter or
+// for a push gateway.
 func WritePrometheus(w io.Writer, r *Report) error {
 	var b strings.Builder
 	labels := ""

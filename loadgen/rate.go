@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// maxRate is the highest rate of a schedule, in jobs a second.
+// maxRate is the highest rate of a schedule, in jobs per second.
 const maxRate = 1e8
 
-// ParseSchedule reads the steps of a schedule: "5000" without an end, "1000-9000/30s" rising (or
-// falling) over that time, "1000/10s,2000/10s,4000" one after the other; with "poisson:"
-// before them, so many on average. k and M stand for a thousand and a million.
+// ParseSchedule parses the steps of a schedule, separated by commas. A step is a rate in jobs per second ("5000"), a
+// rate for some time ("1000/10s"), or a rate that changes linearly over some time ("1000-9000/30s"). Only the last
+// step may have no time; it lasts until the end of the run. k and M after a rate multiply it by 1,000 and 1,000,000.
+// With the prefix "poisson:" the jobs arrive at random times with these average rates.
 func ParseSchedule(text string) (*Schedule, error) {
 	steps, poisson := strings.CutPrefix(text, "poisson:")
 	s := &Schedule{Poisson: poisson}
@@ -53,7 +54,8 @@ func parseStep(text string) (st Step, err error) {
 	return st, nil
 }
 
-// ParseRate reads a rate in jobs a second, as 5000, 5k or 1.5M.
+// ParseRate parses a rate in jobs per second, such as 5000, 5k or 1.5M. The rate must be greater than 0 and at most
+// 1e8.
 func ParseRate(text string) (float64, error) {
 	unit := 1.0
 	number := text
@@ -69,7 +71,7 @@ func ParseRate(text string) (float64, error) {
 	return v, nil
 }
 
-// String is the schedule as ParseSchedule reads it.
+// String returns the schedule in the format of ParseSchedule.
 func (s *Schedule) String() string {
 	var parts []string
 	for _, st := range s.Steps {
@@ -91,7 +93,7 @@ func (s *Schedule) String() string {
 
 func formatRate(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// Length is how long the schedule's steps take together; 0: without an end.
+// Length returns the total time of the steps, or 0 if the last step has no end.
 func (s *Schedule) Length() time.Duration {
 	var sum time.Duration
 	for _, st := range s.Steps {
@@ -103,12 +105,13 @@ func (s *Schedule) Length() time.Duration {
 	return sum
 }
 
-// Constant reports whether the rate stays the same. Without a schedule it is the server's own.
+// Constant reports whether the schedule has a single constant rate. It is also true for a nil schedule, that of a
+// closed loop.
 func (s *Schedule) Constant() bool {
 	return s == nil || len(s.Steps) == 1 && s.Steps[0].From == s.Steps[0].To
 }
 
-// times returns the schedule with all its rates multiplied.
+// times returns a copy of the schedule with all rates multiplied by factor.
 func (s *Schedule) times(factor float64) *Schedule {
 	t := &Schedule{Poisson: s.Poisson}
 	for _, st := range s.Steps {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// serveClients lets all clients begin, one after the other in the time of the ramp. The returned function ends that.
+// serveClients starts the clients, evenly spread over Config.Ramp. The returned function stops it.
 func (r *run) serveClients(ctx context.Context) (stop func()) {
 	if r.cfg.Ramp == 0 {
 		r.startClients()
@@ -24,7 +24,8 @@ func (r *run) serveClients(ctx context.Context) (stop func()) {
 	})
 }
 
-// reconnectClients has clients disconnect and connect again at random times, until the returned function is called.
+// reconnectClients makes randomly chosen clients disconnect and reconnect at random times, Config.Reconnect times per
+// second on average. The returned function stops it.
 func (r *run) reconnectClients(ctx context.Context) (stop func()) {
 	if r.cfg.Reconnect == 0 {
 		return func() {}
@@ -41,10 +42,11 @@ func (r *run) reconnectClients(ctx context.Context) (stop func()) {
 	})
 }
 
-// idlePoll is how often a run tests whether a client that is to reconnect has jobs in flight.
+// idlePoll is the interval in which reconnect checks whether the client has jobs in flight.
 const idlePoll = time.Millisecond
 
-// reconnect has a client that was paused end its jobs, disconnect and connect again.
+// reconnect waits until a paused client has no jobs in flight, closes its connection, opens a new one, and resumes
+// the client.
 func (r *run) reconnect(ctx context.Context, c *ClientConn) {
 	for !c.idle() {
 		if !sleep(ctx, idlePoll) {
@@ -69,7 +71,7 @@ func (r *run) reconnect(ctx context.Context, c *ClientConn) {
 	c.startServing()
 }
 
-// pause stops the client from submitting jobs. It reports false if it already has.
+// pause stops the client from submitting jobs. It returns false if the client is already paused.
 func (c *ClientConn) pause() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +80,7 @@ func (c *ClientConn) pause() bool {
 	return !was
 }
 
-// idle reports whether the client has no jobs in flight, and nothing to write.
+// idle reports whether the client has no jobs in flight and no bytes to write.
 func (c *ClientConn) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

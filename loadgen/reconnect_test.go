@@ -13,7 +13,7 @@ import (
 	gearmanserver "jobwire/refserver/gearman"
 )
 
-// TestReconnect: clients reconnect while jobs are submitted, and no job is lost.
+// TestReconnect tests that clients reconnect while jobs are submitted, and that no job is lost.
 func TestReconnect(t *testing.T) {
 	for _, scenario := range []string{"cycle", "mixed", "chaos", "echo"} {
 		t.Run(scenario, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestReconnect(t *testing.T) {
 			if scenario == "echo" {
 				workers = 0
 			}
-			// The end of the run interrupts the reconnections that are under way. Chaos also reconnects workers.
+			// The end of the run interrupts reconnections in progress. In scenario chaos, workers reconnect too.
 			if got := dials.Load() - 4 - workers; res.Reconnects == 0 || got < res.Reconnects || got > res.Reconnects+4 && scenario != "chaos" {
 				t.Errorf("%d connections after the first ones, %d reconnections", got, res.Reconnects)
 			}
@@ -39,7 +39,7 @@ func TestReconnect(t *testing.T) {
 	}
 }
 
-// firstWrite records when something is first written.
+// firstWrite is a connection that calls wrote before its first write.
 type firstWrite struct {
 	net.Conn
 	once  sync.Once
@@ -51,7 +51,7 @@ func (c *firstWrite) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestRamp: clients begin one after the other, before the measured part.
+// TestRamp tests that clients start one after the other, before the measured part.
 func TestRamp(t *testing.T) {
 	const clients, ramp = 5, 500 * time.Millisecond
 	var mu sync.Mutex

@@ -7,30 +7,32 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// stage is a part of a job's life that is timed.
+// stage is a part of a job's lifetime whose duration is measured.
 type stage uint8
 
 const (
-	stageCreated stage = iota // submitted, or scheduled, to acknowledged
-	stageQueued               // acknowledged to taken by a worker
-	stageRun                  // taken to its end
-	stageTotal                // submitted, or scheduled, to its end
+	stageCreated stage = iota // from the submission (open loop: scheduled time) to the acknowledgement
+	stageQueued               // from the acknowledgement to the assignment to a worker
+	stageRun                  // from the assignment to the end of the job
+	stageTotal                // from the submission (open loop: scheduled time) to the end of the job
 	stageCount
 )
 
-// Stages are the names of the parts of a job's life that are timed, in their order: from its
-// submission, or from its scheduled time, to the server's acknowledgement; from there to a
-// worker's getting it; from there to its end; and from its submission to its end.
+// Stages are the names of the parts of a job's lifetime whose duration is measured: created, from the submission (in
+// an open loop from the scheduled time) to the acknowledgement of the server; queued, from there to the assignment to
+// a worker; run, from there to the end of the job; and total, from the submission or the scheduled time to the end.
 var Stages = [stageCount]string{"created", "queued", "run", "total"}
 
-// Histograms count nanoseconds, from half a microsecond to an hour, in three digits.
+// Range of the histograms in nanoseconds, and their precision in decimal digits. Values outside the range count as
+// the nearest bound.
 const (
 	lowest  = int64(500)
 	highest = int64(time.Hour)
 	digits  = 3
 )
 
-// Histograms are those of all stages, in nanoseconds.
+// Histograms are the latency histograms of all stages, in nanoseconds from 500 ns to 1 h, with three significant
+// digits.
 type Histograms [stageCount]*hdrhistogram.Histogram
 
 func newHistograms() (h Histograms) {
@@ -54,18 +56,18 @@ func (h Histograms) merge(o Histograms) {
 	}
 }
 
-// histogramShard takes the latencies of some of the connections.
+// histogramShard has the latencies of some of the connections since the last call of collect.
 type histogramShard struct {
 	mu   sync.Mutex
-	hist Histograms // of the interval
-	done int64      // jobs ended, of the interval
+	hist Histograms // latencies
+	done int64      // number of jobs that ended
 }
 
-// histogramShards is how many there are: few, since histograms are large, but enough that
-// connections rarely wait for one another.
+// histogramShards is the number of shards. Histograms are large, so there are few; but there are enough that
+// connections rarely wait for each other's lock.
 const histogramShards = 8
 
-// record adds what a batch has brought. The caller holds the connection's lock.
+// record adds the latencies of a client's last batch of messages to a shard. The caller has locked the connection.
 func (r *run) record(c *ClientConn) {
 	if c.fresh == 0 {
 		return
@@ -88,7 +90,8 @@ func (r *run) record(c *ClientConn) {
 	}
 }
 
-// collect takes what has been recorded since it was last called. It adds the latencies to h.
+// collect adds the latencies recorded since its last call to h, resets the shards, and returns the number of jobs
+// that ended.
 func (r *run) collect(h Histograms) (done int64) {
 	for i := range r.histogramShards {
 		rec := &r.histogramShards[i]

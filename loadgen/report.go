@@ -9,74 +9,76 @@ import (
 	"jobwire/internal/version"
 )
 
-// Report is a run as it is shown, saved and compared. Its JSON is what bench writes; times in
-// microseconds are null where they are not known, or too few samples carry them.
+// Report is the result of a run in the form in which bench prints, saves and compares it. In JSON, times in
+// microseconds are null if they are not known, or if too few samples support the percentile.
 type Report struct {
-	Jobwire     version.Info `json:"jobwire"` // the build that made the report
-	Environment *Environment `json:"environment,omitempty"`
+	Jobwire     version.Info `json:"jobwire"`               // version of jobwire that made the report
+	Environment *Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
 	Verdict     Verdict      `json:"verdict"`
-	Reasons     []string     `json:"verdict_reasons"` // empty if the run passed
+	Reasons     []string     `json:"verdict_reasons"` // reasons for the verdict; empty if the run passed
 	Protocol    string       `json:"protocol"`
 	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`
-	Share       string       `json:"share,omitempty"` // as "2/3": this run is a part of one
-	Started     time.Time    `json:"started"`         // the measured part
-	Clients     int          `json:"clients"`
-	Workers     int          `json:"workers"`
-	Functions   int          `json:"functions"`
-	Zipf        float64      `json:"zipf,omitempty"` // exponent of the distribution of jobs over functions; 0 is even
-	Window      int          `json:"window"`         // jobs that each client has under way; 0 in an open loop
-	Grabs       int          `json:"grabs"`          // requests for a job that each worker has outstanding
-	Payload     string       `json:"payload"`
+	Target      string       `json:"target"`          // name of the server: its address or its command line
+	Share       string       `json:"share,omitempty"` // "2/3" if this run is the second of three parts of a load, see [Share]; "" for a whole load
+	Started     time.Time    `json:"started"`         // start of the measured part, in UTC
+	Clients     int          `json:"clients"`         // number of client connections
+	Workers     int          `json:"workers"`         // number of worker connections; 0 if the scenario has no workers
+	Functions   int          `json:"functions"`       // number of functions or tubes
+	Zipf        float64      `json:"zipf,omitempty"`  // exponent of the distribution of jobs over functions; 0: uniform
+	Window      int          `json:"window"`          // number of jobs that each client keeps in flight; 0 in an open loop
+	Grabs       int          `json:"grabs"`           // maximum number of job requests that each worker has outstanding
+	Payload     string       `json:"payload"`         // payload sizes in bytes, in the format of ParseSizes
 	Seed        uint64       `json:"seed"`
-	Requested   string       `json:"schedule,omitempty"` // of an open loop, as ParseSchedule reads it
+	Requested   string       `json:"schedule,omitempty"` // schedule of an open loop, in the format of ParseSchedule; "" in a closed loop
 
-	Jobs        int64   `json:"jobs"`    // that came to their end in the measured part
-	Seconds     float64 `json:"seconds"` // that it took
-	AfterWindow int64   `json:"settled"` // jobs of an open loop that ended after it: of them only the latencies count
-	Rate        float64 `json:"rate"`    // jobs a second
+	Jobs        int64   `json:"jobs"`    // jobs that ended in the measured part; in scenarios that measure only queuing: submissions that the server acknowledged
+	Seconds     float64 `json:"seconds"` // length of the measured part
+	AfterWindow int64   `json:"settled"` // jobs of an open loop that ended after the measured part: their latencies are included, but Jobs and Rate do not count them
+	Rate        float64 `json:"rate"`    // Jobs / Seconds
 
-	RateRequested float64 `json:"rate_requested,omitempty"` // of an open loop: the schedule's average over the measured part
-	KeptUp        *bool   `json:"kept_up,omitempty"`        // of an open loop: the backlog did not grow
+	RateRequested float64 `json:"rate_requested,omitempty"` // open loop only: average of the schedule over the measured part, in jobs per second
+	KeptUp        *bool   `json:"kept_up,omitempty"`        // open loop only: the number of jobs in flight did not grow; see keepsUp. nil in a closed loop
 	Backlog       int64   `json:"backlog"`                  // jobs in flight at the end of the measured part
-	Reconnects    int64   `json:"reconnects,omitempty"`     // of clients, in the measured part
+	Reconnects    int64   `json:"reconnects,omitempty"`     // reconnections of clients in the measured part
 
 	Account
-	Interrupted bool   `json:"interrupted"` // by its user; what it had shown until then is all here
-	Error       string `json:"error"`       // why else the run ended early
+	Interrupted bool   `json:"interrupted"` // the user interrupted the run; the report covers the time until then
+	Error       string `json:"error"`       // why the run ended early, other than by an interruption; "" if it did not
 
-	Linear *Linearity `json:"linear,omitempty"` // whether the server kept a first-in first-out queue, if that was checked
+	Linear *Linearity `json:"linear,omitempty"` // result of Config.Check; nil if it was not set
 
-	Latency map[string]Quantiles `json:"latency_us"` // by stage
+	Latency map[string]Quantiles `json:"latency_us"` // latencies by stage, see [Stages]
 
-	CPU        PerJob `json:"cpu_us_per_job"`
-	Processors int    `json:"processors"` // that the generator may use
+	CPU        PerJob `json:"cpu_us_per_job"` // CPU time per job, in microseconds
+	Processors int    `json:"processors"`     // number of processors that the load generator may use (GOMAXPROCS)
 	Cores
 
-	Collections int64      `json:"gc_count"`
-	Pauses      float64    `json:"gc_pauses_us"`   // in all
-	Pacing      *Quantiles `json:"pacing_late_us"` // of an open loop: how late jobs were submitted, which is not the server's fault
-	Saturated   bool       `json:"saturated"`      // the load generator, or what else ran on its machine, was the bottleneck
-	Saturation  string     `json:"saturated_why"`  // how that shows, and what to change
+	Collections int64      `json:"gc_count"`       // garbage collections of the load generator in the measured part
+	Pauses      float64    `json:"gc_pauses_us"`   // total time for which these collections stopped the load generator, in microseconds
+	Pacing      *Quantiles `json:"pacing_late_us"` // open loop only: delay between the scheduled time and the submission of a job, which the load generator causes
+	Saturated   bool       `json:"saturated"`      // the load generator, or another program on its machine, was the bottleneck
+	Saturation  string     `json:"saturated_why"`  // evidence for Saturated, and what to change; "" if not Saturated
 
-	Objectives   []SLOResult     `json:"slo,omitempty"`
-	Interval     float64         `json:"interval_seconds"`
-	Series       []IntervalEntry `json:"intervals"`
-	Stationary   *Stationarity   `json:"stationarity,omitempty"` // with at least eight intervals
-	Independence *Independence   `json:"independence,omitempty"` // of the submissions of a random schedule
-	Spectrum     []Curve         `json:"spectrum,omitempty"`     // latency of every stage by percentile
-	Heat         *Heat           `json:"heatmap,omitempty"`      // how many jobs took how long, in each interval
+	Objectives   []SLOResult     `json:"slo,omitempty"`          // results of the objectives of --slo and --baseline
+	Interval     float64         `json:"interval_seconds"`       // length of an interval of Series, in seconds
+	Series       []IntervalEntry `json:"intervals"`              // time series, one entry per interval, warm-up included
+	Stationary   *Stationarity   `json:"stationarity,omitempty"` // whether the rate or latency changed during the run; nil with fewer than eight complete intervals
+	Independence *Independence   `json:"independence,omitempty"` // open loop with a random schedule only: whether the gaps between submissions were independent; nil if not checked
+	Spectrum     []Curve         `json:"spectrum,omitempty"`     // latency by percentile, one curve per stage
+	Heat         *Heat           `json:"heatmap,omitempty"`      // number of jobs by latency and interval
 
-	stages Histograms // of the whole run; a saved report does not have them
+	stages Histograms // histograms of the whole run; not saved in JSON
 }
 
-// PerJob is processor time per job.
+// PerJob is the average CPU time per job.
 type PerJob struct {
 	Generator Micros `json:"generator"`
 	Target    Micros `json:"target"`
 }
 
-// Cores is how many processors were busy on average. Foreign is what neither end used.
+// Cores is the average number of busy processors in the measured part: of the load generator, the target, and other
+// programs (Foreign); Idle is the number of idle processors. Values are nil if they are not known. If the target's is
+// not known, Foreign includes a target on the same machine.
 type Cores struct {
 	Generator *float64 `json:"generator_cpu"`
 	Target    *float64 `json:"target_cpu"`
@@ -84,40 +86,42 @@ type Cores struct {
 	Idle      *float64 `json:"idle_cpu"`
 }
 
-// IntervalEntry is one entry of the time series.
+// IntervalEntry is one interval of the time series.
 type IntervalEntry struct {
-	Start     float64              `json:"start"` // in seconds since the measured part began
-	Seconds   float64              `json:"seconds"`
-	Requested float64              `json:"rate_requested,omitempty"` // of an open loop: the schedule's average
-	Jobs      int64                `json:"jobs"`
-	Depth     int64                `json:"depth"`                              // jobs under way at its end
-	Target    Micros               `json:"cpu_us_per_job_target,omitempty"`    // processor time; 0 is unknown
-	Generator Micros               `json:"cpu_us_per_job_generator,omitempty"` // the same of the load generator
-	Latency   map[string]Quantiles `json:"latency_us"`
+	Start     float64              `json:"start"`                              // seconds since the start of the measured part; negative during the warm-up
+	Seconds   float64              `json:"seconds"`                            // length of the interval
+	Requested float64              `json:"rate_requested,omitempty"`           // open loop only: average of the schedule over the interval, in jobs per second
+	Jobs      int64                `json:"jobs"`                               // jobs that ended in the interval
+	Depth     int64                `json:"depth"`                              // jobs in flight at the end of the interval
+	Target    Micros               `json:"cpu_us_per_job_target,omitempty"`    // CPU time of the target per job, in microseconds; 0: not known
+	Generator Micros               `json:"cpu_us_per_job_generator,omitempty"` // CPU time of the load generator per job, in microseconds; 0: not known
+	Latency   map[string]Quantiles `json:"latency_us"`                         // by stage
 }
 
-// Rate is in jobs a second.
+// Rate returns the jobs per second of the interval.
 func (e *IntervalEntry) Rate() float64 { return float64(e.Jobs) / e.Seconds }
 
-// Recorder records what the report of a run shows in addition to its result.
+// Recorder collects what a [Report] contains in addition to the [Result]: CPU times, the heat map, and the names of
+// the target and the machine. Set its exported fields, call Attach before the run, and Report after it.
 type Recorder struct {
-	Target      string
-	Share       string
-	Environment *Environment // nil is unknown
-	Processor   Processor
-	Log         *Log // takes the latencies of every interval; may be nil
+	Target      string       // name of the server in the report
+	Share       string       // part of the load, as Share.String returns it; "" for a whole load
+	Environment *Environment // machine of the load generator; nil: not known
+	Processor   Processor    // reads the CPU time of the target
+	Log         *Log         // receives the latencies of every measured interval; may be nil
 
-	// OnInterval is called after every interval, with whether it is in the measured part. It may be nil.
+	// OnInterval is called after each interval. measured reports whether the interval is in the measured part.
+	// OnInterval may be nil.
 	OnInterval func(iv *Interval, measured bool)
 
-	began, ended time.Time
-	used         processorTime
-	last         ends                   // at the end of the last interval
-	intervals    map[time.Duration]ends // by the start of the interval
+	began, ended time.Time              // start and end of the measured part
+	used         processorTime          // during the measured part: values at its start; after it: the difference
+	last         ends                   // CPU times at the end of the previous interval
+	intervals    map[time.Duration]ends // CPU time used in each interval, by Interval.Start
 	heatmap      heatmap
 }
 
-// ends are the processor times of the target and the load generator. Below zero is unknown.
+// ends is the CPU time of the target and of the load generator. Negative values are not known.
 type ends struct{ target, generator time.Duration }
 
 func (t *Recorder) now() ends { return ends{t.Processor.now().program, usageNow().cpu} }
@@ -132,7 +136,7 @@ func (e ends) since(before ends) ends {
 	return ends{e.target - before.target, e.generator - before.generator}
 }
 
-// perJob returns the processor time per job, or 0 if it is unknown.
+// perJob returns the CPU time per job, or 0 if d is negative (not known) or there were no jobs.
 func perJob(d time.Duration, jobs int64) Micros {
 	if d < 0 || jobs == 0 {
 		return 0
@@ -140,7 +144,8 @@ func perJob(d time.Duration, jobs int64) Micros {
 	return Micros(float64(d) / 1e3 / float64(jobs))
 }
 
-// Attach connects the recorder to a run: it sets Watch and PhaseChange of the configuration.
+// Attach connects the recorder to a run: it sets OnInterval and PhaseChange of the configuration. Call it before
+// [Run].
 func (t *Recorder) Attach(cfg *Config) {
 	t.intervals = map[time.Duration]ends{}
 	cfg.PhaseChange = func() {
@@ -170,7 +175,7 @@ func (t *Recorder) Attach(cfg *Config) {
 	}
 }
 
-// planOf returns the part of a report that is known before the run.
+// planOf returns a report with the fields that are known before the run.
 func planOf(cfg *Config) *Report {
 	r := &Report{
 		Jobwire: version.Get(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions, Zipf: cfg.Zipf,
@@ -185,7 +190,7 @@ func planOf(cfg *Config) *Report {
 	return r
 }
 
-// Report returns the report of the run that the recorder was attached to.
+// Report returns the report of the run to which the recorder was attached.
 func (t *Recorder) Report(res *Result) *Report {
 	cfg := &res.Config
 	r := planOf(cfg)
@@ -230,7 +235,8 @@ func (t *Recorder) Report(res *Result) *Report {
 	return r
 }
 
-// processors enters what each end used.
+// processors sets the CPU times and the numbers of busy processors. generator is the CPU time of the load generator,
+// others the CPU times of the target and of the machine, all for the measured part.
 func (r *Report) processors(generator time.Duration, others processorTime) {
 	cores := func(d time.Duration) *float64 {
 		if d < 0 || r.Seconds == 0 {

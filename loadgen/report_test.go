@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// sampleResult is a run of 3,000 jobs in two intervals of a second and a half each. The stages
-// take 1, 2 and 3 ms and more, the longer the later the job.
+// sampleResult returns the result of a run of 3,000 jobs in two intervals of 1.5 s. The latencies of the four stages
+// start at 1, 2, 3 and 4 ms and increase by 1 us with each job.
 func sampleResult() *Result {
 	res := &Result{
 		Config: Config{Protocol: gearman.Protocol, Scenario: "cycle", Clients: 16, Workers: 4, Functions: 1, Window: 128, Grabs: 512,
@@ -43,7 +43,7 @@ func sampleResult() *Result {
 	return res
 }
 
-// sampleReport is the report of a run on a machine with little else to do.
+// sampleReport returns the report of a run on a machine on which no other programs run.
 func sampleReport(res *Result) *Report {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
 	recorder := &Recorder{Target: "a server", began: began, ended: began.Add(res.Took), used: processorTime{45 * time.Millisecond, 90 * time.Millisecond, -1, 1}}
@@ -116,7 +116,8 @@ func TestReportsAreAsTheyWere(t *testing.T) {
 	}
 }
 
-// The keys that other programs rely on, with null where too few samples carry a percentile.
+// TestJSONHasTheKeysItPromises tests the JSON keys that other programs rely on, with null for percentiles that have
+// too few samples.
 func TestJSONHasTheKeysItPromises(t *testing.T) {
 	res := sampleResult()
 	h := newHistograms()
@@ -215,7 +216,8 @@ func TestObjectives(t *testing.T) {
 	}
 }
 
-// A run with too few samples to know a percentile does not pass for one that meets it.
+// TestUnknownPercentileHoldsNoObjective tests that an objective is invalid if the run has too few samples for its
+// percentile.
 func TestUnknownPercentileHoldsNoObjective(t *testing.T) {
 	o, err := ParseObjective("p99.9<1h")
 	if err != nil {

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Result is what a run has shown.
+// Result is the result of a run. [Recorder.Report] adds CPU times and converts it to a [Report].
 type Result struct {
-	Config      Config
-	Took        time.Duration // the measured part
-	Jobs        int64         // that came to their end in it
-	Latency     Histograms
-	Series      []Interval
+	Config      Config        // complete configuration, with the defaults filled in
+	Took        time.Duration // length of the measured part
+	Jobs        int64         // number of jobs that ended in the measured part
+	Latency     Histograms    // latencies by stage
+	Series      []Interval    // intervals of the warm-up and of the measured part
 	Account     Account
-	CPU         time.Duration // of this process
-	Pauses      time.Duration // for which the collector stopped it
-	GCs         int64
-	gaps        gaps       // between submissions of an open loop
-	Late        Quantiles  // of an open loop: how long after their scheduled times jobs were submitted
-	Reconnects  int64      // of clients, in the measured part
-	AfterWindow int64      // jobs of an open loop that ended after the measured part
-	Linear      *Linearity // if the history was kept
-	Err         error      // why the run ended early
+	CPU         time.Duration // CPU time of this process in the measured part; -1: not known
+	Pauses      time.Duration // total time for which garbage collections stopped this process
+	GCs         int64         // number of garbage collections
+	gaps        gaps          // gaps between the submissions of an open loop
+	Late        Quantiles     // open loop only: delay between the scheduled time and the submission of a job
+	Reconnects  int64         // reconnections of clients in the measured part
+	AfterWindow int64         // jobs of an open loop that ended after the measured part
+	Linear      *Linearity    // result of Config.Check; nil if it was not set
+	Err         error         // why the run ended early; nil if it did not
 
-	steady  time.Duration // the lowest mean latency of an interval of the measured part
-	backlog int64         // jobs under way at its end
+	steady  time.Duration // lowest mean latency of an interval of the measured part
+	backlog int64         // jobs in flight at the end of the measured part
 }
 
-// Rate is in jobs a second.
+// Rate returns the jobs per second of the measured part.
 func (r *Result) Rate() float64 { return float64(r.Jobs) / r.Took.Seconds() }
 
 func (m *meter) result(err error) *Result {

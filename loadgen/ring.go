@@ -1,12 +1,12 @@
 package loadgen
 
-// ring is a first-in first-out queue. Its zero value is empty.
+// ring is a first-in, first-out queue in a ring buffer that grows. Its zero value is an empty queue.
 type ring[T any] struct {
-	at      []T // its length is a power of two
-	head, n int
+	at      []T // ring buffer; its length is a power of two
+	head, n int // index of the oldest element, and number of elements
 }
 
-// queue is one of jobs.
+// queue is a ring of jobs.
 type queue = ring[*Job]
 
 func (q *ring[T]) push(v T) {
@@ -21,7 +21,7 @@ func (q *ring[T]) push(v T) {
 	q.n++
 }
 
-// pop returns the oldest, or a zero value.
+// pop removes and returns the oldest element, or returns the zero value if the ring is empty.
 func (q *ring[T]) pop() (v T) {
 	if q.n == 0 {
 		return v

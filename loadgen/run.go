@@ -12,47 +12,48 @@ import (
 	"time"
 )
 
-// run is one run.
+// run is the state of one run.
 type run struct {
 	cfg             Config
 	adapter         *Adapter
 	scenario        *Scenario
-	base            time.Time
+	base            time.Time // creation of the run; clock counts from it
 	filler          payloadContent
 	slots           slots
-	perClient       int // slots of each client
+	perClient       int // number of slots of each client
 	histogramShards [histogramShards]histogramShard
-	ledger          runAccount
-	history         *history // nil if none is kept
+	ledger          runAccount // counts faults
+	history         *history   // nil unless Config.Check is set
 
-	claimed atomic.Int64 // jobs that clients were allowed to start
-	limit   atomic.Int64
-	done    atomic.Int64 // jobs that came to their end
-	again   atomic.Int64 // reconnections of clients
-	target  int64        // reached is called at so many
-	ready   chan struct{}
-	err     chan error // of the first connection that broke
+	claimed atomic.Int64  // number of jobs that clients have started or may start now
+	limit   atomic.Int64  // maximum of claimed
+	done    atomic.Int64  // number of jobs that have ended
+	again   atomic.Int64  // number of reconnections of clients
+	target  int64         // value of done at which jobsReached is called; 0: never
+	ready   chan struct{} // receives a value when done has reached target
+	err     chan error    // receives the error of the first connection that failed
 
-	mu           sync.Mutex
+	mu           sync.Mutex // guards the fields below
 	conns        []*Conn
 	clients      []*ClientConn
 	workers      []*WorkerConn
-	killed       map[int]bool    // connections
-	assumedEnded map[uint64]bool // jobs
-	nextID       int
-	closing      bool
+	killed       map[int]bool    // IDs of the connections of killed workers
+	assumedEnded map[uint64]bool // numbers of the jobs that assumeEnds has ended
+	nextID       int             // ID of the next connection
+	closing      bool            // the run closes the connections, so their errors are expected
 }
 
-// clock is the time since the run was made, in nanoseconds.
+// clock returns the time since the creation of the run, in nanoseconds.
 func (r *run) clock() int64 { return int64(time.Since(r.base)) }
 
-// claimJobs returns how many of n further jobs a client may start.
+// claimJobs asks for permission to start n more jobs and returns how many of them the client may start, which is
+// fewer near the end of the run.
 func (r *run) claimJobs(n int) int {
 	over := r.claimed.Add(int64(n)) - r.limit.Load()
 	return n - int(min(max(over, 0), int64(n)))
 }
 
-// jobsReached reports that as many jobs have ended as requested.
+// jobsReached wakes the goroutine that waits for the requested number of jobs.
 func (r *run) jobsReached() {
 	select {
 	case r.ready <- struct{}{}:
@@ -60,7 +61,8 @@ func (r *run) jobsReached() {
 	}
 }
 
-// lost notes that a connection has broken. The caller holds its lock.
+// lost ends the run with an error because a connection failed, unless the run itself closed the connection. The
+// caller has locked the connection.
 func (r *run) lost(c *Conn, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +72,7 @@ func (r *run) lost(c *Conn, err error) {
 	r.fail(fmt.Errorf("%s: %w", c.name, err))
 }
 
-// fail ends the run, unless something else has already.
+// fail ends the run with an error. Only the first error counts.
 func (r *run) fail(err error) {
 	select {
 	case r.err <- err:
@@ -87,7 +89,7 @@ func (r *run) wasKilled(id int) bool {
 	return r.killed[id]
 }
 
-// newRun makes a run of a complete configuration.
+// newRun returns a run for a configuration that Config.Complete has returned.
 func newRun(cfg Config) *run {
 	a := adapterOf(cfg.Protocol.Name)
 	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario), base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
@@ -106,8 +108,10 @@ func newRun(cfg Config) *run {
 	return r
 }
 
-// Run does what the configuration says. The result is complete also if an error says why
-// the run ended early; it is nil if there was no run.
+// Run connects the clients and workers, performs the run, and returns its result. It blocks until the jobs in flight
+// have ended or the timeout Config.DrainTimeout has passed. If the run ends early, the result covers the time until
+// then and the error gives the reason; if the run could not start, the result is nil. Canceling ctx interrupts the
+// run with the error context.Canceled.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	cfg, err := cfg.Complete()
 	if err != nil {
@@ -123,7 +127,7 @@ func Run(ctx context.Context, cfg Config) (*Result, error) {
 	return m.result(err), err
 }
 
-// connect makes the connections of clients and workers.
+// connect opens the connections of all clients and, if the scenario has workers, of all workers.
 func (r *run) connect(ctx context.Context) error {
 	if err := r.connectClients(ctx); err != nil || r.scenario.NoWorkers() {
 		return err
@@ -151,7 +155,7 @@ func (r *run) connectWorkers(ctx context.Context) error {
 	return nil
 }
 
-// addWorker connects the i-th worker, or one in its place.
+// addWorker connects the i-th worker, or replaces it if it exists.
 func (r *run) addWorker(ctx context.Context, i int) error {
 	conn, err := r.dial(ctx, "Worker "+strconv.Itoa(i+1))
 	if err != nil {
@@ -168,7 +172,7 @@ func (r *run) addWorker(ctx context.Context, i int) error {
 	return nil
 }
 
-// nameOf returns a connection's name in transcripts.
+// nameOf returns the name of a connection in transcripts, given its ID.
 func (r *run) nameOf(id int) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +196,7 @@ func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
 	return c, nil
 }
 
-// perform goes through the run's phases.
+// perform runs the phases of the run: ramp, warm-up, measured part and drain.
 func (r *run) perform(ctx context.Context, m *meter) error {
 	r.limit.Store(math.MaxInt64)
 	if r.cfg.Count > 0 {
@@ -232,7 +236,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	return err
 }
 
-// performBacklog queues all jobs, then has them done.
+// performBacklog queues all jobs, then starts the workers and waits until the jobs are processed.
 func (r *run) performBacklog(ctx context.Context, m *meter) error {
 	if r.scenario.Enqueue {
 		m.begin()
@@ -263,7 +267,7 @@ func (r *run) startWorkers() {
 	}
 }
 
-// deadline is when a run of a given duration is over.
+// deadline returns a channel that receives a value after Config.Duration, or nil if the duration is not limited.
 func (r *run) deadline() <-chan time.Time {
 	if r.cfg.Duration == 0 {
 		return nil
@@ -271,14 +275,15 @@ func (r *run) deadline() <-chan time.Time {
 	return time.After(r.cfg.Duration)
 }
 
-// idleTimeout is how long no message about any job may arrive before the jobs in flight count as lost. A worker
-// may take its time.
+// idleTimeout returns how long the run waits for the next job to end before the jobs in flight count as lost. It
+// includes Config.Work, the time that a worker takes for a job.
 func (r *run) idleTimeout() time.Duration { return r.cfg.DrainTimeout + r.cfg.Work }
 
-// idlePollInterval is how often a run looks whether anything goes on.
+// idlePollInterval is the interval in which await checks for progress.
 const idlePollInterval = 100 * time.Millisecond
 
-// await waits until all jobs have ended, or the time is over.
+// await waits until the requested number of jobs has ended, over receives a value, a connection fails, or ctx is
+// done. If over is nil, it also returns when there was no progress for idleTimeout.
 func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error {
 	tick := time.NewTicker(r.cfg.Interval)
 	defer tick.Stop()
@@ -304,13 +309,14 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 			if now := r.done.Load() + r.claimed.Load(); now != last || r.inFlight() == 0 {
 				last, since = now, time.Now()
 			} else if time.Since(since) > r.idleTimeout() {
-				return nil // what is missing is lost
+				return nil // the jobs in flight count as lost
 			}
 		}
 	}
 }
 
-// awaitInFlight waits for jobs that are still under way, as long as any come to their end.
+// awaitInFlight waits until no job is in flight. It returns early if a connection fails, or if no job ends for
+// idleTimeout.
 func (r *run) awaitInFlight(m *meter) error {
 	last, since := int64(-1), time.Now()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -330,7 +336,7 @@ func (r *run) awaitInFlight(m *meter) error {
 	return nil
 }
 
-// inFlight counts the jobs under way.
+// inFlight returns the number of jobs in flight.
 func (r *run) inFlight() int64 {
 	n := 0
 	for _, c := range r.clients {
@@ -341,7 +347,7 @@ func (r *run) inFlight() int64 {
 	return int64(n)
 }
 
-// unacknowledged counts the jobs that have ended, but for the answer to their submission.
+// unacknowledged returns the number of jobs that have finished, but whose submission the server has not acknowledged.
 func (r *run) unacknowledged() (n int64) {
 	for _, c := range r.clients {
 		c.mu.Lock()
@@ -355,7 +361,8 @@ func (r *run) unacknowledged() (n int64) {
 	return n
 }
 
-// lastMessage describes the first job that is still in flight, and the last message about it.
+// lastMessage describes the first job that is still in flight: when it was submitted, and how far it got. It returns
+// "" if no job is in flight.
 func (r *run) lastMessage() string {
 	for _, c := range r.clients {
 		if text := c.lastMessage(); text != "" {
@@ -385,7 +392,7 @@ func (c *ClientConn) lastMessage() string {
 	return ""
 }
 
-// submitted counts the jobs that clients have sent.
+// submitted returns the number of jobs that clients have submitted.
 func (r *run) submitted() (n int64) {
 	for _, c := range r.clients {
 		c.mu.Lock()
@@ -395,7 +402,7 @@ func (r *run) submitted() (n int64) {
 	return n
 }
 
-// closeAll ends all connections and waits for their goroutines.
+// closeAll closes all connections and waits until their goroutines have ended.
 func (r *run) closeAll() {
 	r.mu.Lock()
 	r.closing = true

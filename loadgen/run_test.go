@@ -24,11 +24,11 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// protocols are those that there is load for, with their reference servers.
+// protocols are the protocols with a load, with their reference servers.
 var protocols = []struct {
 	protocol *codec.Protocol
 	machine  func() refserver.Machine
-	jobs     int64 // for a moment's work
+	jobs     int64 // number of jobs for a short run
 }{
 	{gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, 5000},
 	{beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }, 5000},
@@ -36,7 +36,8 @@ var protocols = []struct {
 	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }, 3000},
 }
 
-// serving returns what connects to a new reference server, that may misbehave.
+// serving starts a reference server, with injected faults if there are any, and returns a function that connects to
+// it.
 func serving(t *testing.T, p *codec.Protocol, m refserver.Machine, faults ...string) func(context.Context) (net.Conn, error) {
 	t.Helper()
 	o := refserver.Options{Protocol: p}
@@ -78,7 +79,7 @@ func TestScenariosLoseNothing(t *testing.T) {
 						t.Fatal(err)
 					}
 					if sc.Kills && p.protocol == gearmonkey.Protocol {
-						res.Account.Lost = 0 // the specification has no way to get them back
+						res.Account.Lost = 0 // GearMonkey loses the jobs of killed workers
 						res.Jobs = cfg.Count
 					}
 					if !res.Account.NoFaults() || res.Jobs != cfg.Count || res.Account.OutOfOrder > 0 && !sc.Kills {
@@ -91,7 +92,7 @@ func TestScenariosLoseNothing(t *testing.T) {
 	}
 }
 
-// countingConn counts how often each name is written.
+// countingConn is a connection that counts how often each name is written.
 type countingConn struct {
 	net.Conn
 	names  []string
@@ -115,7 +116,7 @@ func TestZipf(t *testing.T) {
 	if err != nil || !res.Account.NoFaults() {
 		t.Fatal(err, res.Account)
 	}
-	// The weights are 1, 1/4 and 1/9: 73, 18 and 8 %.
+	// The weights of the functions are 1, 1/4 and 1/9, so they get 73, 18 and 8 % of the jobs.
 	for i, want := range []int64{1469, 367, 163} {
 		if n := counts[i].Load(); n < want*8/10 || n > want*12/10 {
 			t.Errorf("%d of %d jobs have function %d, expected about %d", n, jobs, i, want)
@@ -143,7 +144,8 @@ func TestReferenceServersAreQueues(t *testing.T) {
 	}
 }
 
-// Jobs that were queued in the measured part are processed after it, and the intervals report how many are left.
+// TestDrainingIntervals tests that jobs queued in the measured part are processed after it, and that the intervals
+// report how many are left.
 func TestDrainingIntervals(t *testing.T) {
 	const count = 40
 	done, left := int64(0), int64(count)

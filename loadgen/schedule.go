@@ -10,28 +10,30 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Schedule says when jobs are submitted in an open loop.
+// Schedule is the arrival schedule of an open loop: the steps follow each other, and the last one lasts until the end
+// of the run.
 type Schedule struct {
 	Steps   []Step
-	Poisson bool // at random, so many on average; else evenly
+	Poisson bool // jobs arrive at random times (a Poisson process) with the rates of the steps; false: at equal intervals
 }
 
-// Step is a part of a schedule: from a rate to another, in jobs a second, over a time. The last
-// has no end if its time is 0.
+// Step is a part of a schedule in which the rate changes linearly from From to To, in jobs per second, over the time
+// For. A last step with For 0 has the constant rate From and no end.
 type Step struct {
 	From, To float64
 	For      time.Duration
 }
 
-// lateness is how much later than scheduled the generator submitted jobs, in nanoseconds. The server has no part in it.
+// lateness measures the delay between the scheduled time and the submission of jobs, in nanoseconds. The load
+// generator causes this delay, not the server.
 type lateness struct {
-	mu      sync.Mutex // not the meter's, which is locked while it waits for connections
+	mu      sync.Mutex // separate from meter.mu, which is locked while the meter waits for connections
 	hist    *hdrhistogram.Histogram
 	gaps    gaps
-	skipped int64 // jobs whose time came while too many were in flight
+	skipped int64 // jobs that were not submitted, because too many were in flight at their scheduled time
 }
 
-// begin forgets how late jobs of the warm-up were.
+// begin discards the measurements of the warm-up.
 func (l *lateness) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +41,8 @@ func (l *lateness) begin() {
 	l.gaps = gaps{}
 }
 
-// add adds the jobs of a batch that was submitted at a time since the beginning.
+// add adds the jobs of a batch. at is the time of the submission since the start of the schedule, late the delay of
+// each job in nanoseconds, skipped the number of these jobs that were not submitted.
 func (l *lateness) add(at time.Duration, late []int64, skipped int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,8 +53,8 @@ func (l *lateness) add(at time.Duration, late []int64, skipped int64) {
 	l.skipped += skipped
 }
 
-// mean returns the average rate between two times since the beginning, in jobs a second with three
-// decimals.
+// mean returns the average rate between two times since the start of the schedule, in jobs per second, rounded to
+// three decimals.
 func (s *Schedule) mean(from, to time.Duration) float64 {
 	jobs := 0.0
 	begin := time.Duration(0)
@@ -61,7 +64,7 @@ func (s *Schedule) mean(from, to time.Duration) float64 {
 			end = max(to, end)
 		}
 		if a, b := max(from, begin), min(to, end); a < b {
-			if st.For > 0 && b > begin+st.For { // the last step's final rate goes on
+			if st.For > 0 && b > begin+st.For { // after its end, the last step continues with its final rate
 				jobs += s.rateAt(b) * (b - max(a, begin+st.For)).Seconds()
 				b = begin + st.For
 			}
@@ -74,7 +77,7 @@ func (s *Schedule) mean(from, to time.Duration) float64 {
 	return math.Round(jobs/(to-from).Seconds()*1e3) / 1e3
 }
 
-// rateAt returns the step's rate at a time since it began.
+// rateAt returns the rate in jobs per second at a time since the start of the step.
 func (st Step) rateAt(t time.Duration) float64 {
 	if st.For == 0 {
 		return st.From
@@ -82,7 +85,7 @@ func (st Step) rateAt(t time.Duration) float64 {
 	return st.From + (st.To-st.From)*float64(t)/float64(st.For)
 }
 
-// highest returns the highest rate of all steps.
+// highest returns the highest rate of all steps, in jobs per second.
 func (s *Schedule) highest() (rate float64) {
 	for _, st := range s.Steps {
 		rate = max(rate, st.From, st.To)
@@ -90,7 +93,7 @@ func (s *Schedule) highest() (rate float64) {
 	return rate
 }
 
-// rateAt returns the rate at a time since the beginning.
+// rateAt returns the rate in jobs per second at a time since the start of the schedule.
 func (s *Schedule) rateAt(t time.Duration) float64 {
 	for _, st := range s.Steps {
 		if st.For == 0 || t < st.For {
@@ -101,8 +104,8 @@ func (s *Schedule) rateAt(t time.Duration) float64 {
 	return s.Steps[len(s.Steps)-1].To
 }
 
-// pace starts jobs by the schedule, if there is one, over all clients in turn, until the
-// function that it returns is called.
+// pace submits jobs according to the schedule, if there is one, in turn from all clients. The returned function stops
+// it.
 func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 	if r.cfg.Rate == nil {
 		return func() {}
@@ -110,34 +113,36 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 	return background(ctx, func(ctx context.Context) { r.submitScheduled(ctx, m) })
 }
 
-// Limits of the batches of an open loop. To wake up and to write costs more than to submit several jobs, so the jobs of a short time are
-// submitted together.
+// Limits of the batches of an open loop. A wakeup and a write cost more CPU time than the submission of several jobs,
+// so the jobs of a short time are submitted together.
 const (
-	minBatchInterval = 50 * time.Microsecond  // least time between two batches
-	mostStep         = 250 * time.Microsecond // the same from the rate fullRate on
+	minBatchInterval = 50 * time.Microsecond  // shortest time between two batches, at low rates
+	mostStep         = 250 * time.Microsecond // shortest time between two batches, at fullRate and higher rates
 	fullRate         = 100_000                // jobs per second
 	maxBatch         = 256                    // jobs that one client submits in one write
 )
 
-// batchInterval returns the least time between two batches at a rate in jobs per second.
+// batchInterval returns the shortest time between two batches at a rate in jobs per second. It grows linearly with
+// the rate, up to mostStep.
 func batchInterval(rate float64) time.Duration {
 	return min(max(minBatchInterval, time.Duration(rate/fullRate*float64(mostStep))), mostStep)
 }
 
-// arrivals are the times of the jobs of a schedule.
+// arrivals generates the scheduled times of the jobs.
 type arrivals struct {
 	*Schedule
 	rand *rand.Rand
-	next time.Duration // of the next job, since the beginning
+	next time.Duration // scheduled time of the next job, since the start of the schedule
 }
 
+// arrivals returns the scheduled times of the jobs. seed determines the random times of a Poisson schedule.
 func (s *Schedule) arrivals(seed uint64) *arrivals {
 	a := &arrivals{Schedule: s, rand: rand.New(rand.NewPCG(seed, 1))}
 	a.advance()
 	return a
 }
 
-// advance computes the time of the next job.
+// advance computes the scheduled time of the next job.
 func (a *arrivals) advance() {
 	gap := 1 / a.rateAt(a.next)
 	if a.Poisson {
@@ -146,7 +151,8 @@ func (a *arrivals) advance() {
 	a.next += time.Duration(gap * float64(time.Second))
 }
 
-// submitScheduled submits jobs at their times. Those of the same time go to one client, or to several if they are many.
+// submitScheduled submits jobs at their scheduled times until ctx is done or all jobs of the run are submitted. One
+// client submits all jobs of a batch, unless it would have too many in flight or they are more than maxBatch.
 func (r *run) submitScheduled(ctx context.Context, m *meter) {
 	clock := newPreciseTimer()
 	defer clock.close()
@@ -172,7 +178,7 @@ func (r *run) submitScheduled(ctx context.Context, m *meter) {
 			at := time.Duration(c.now - began)
 			for jobs.next <= now && len(late) < maxBatch {
 				if full := len(c.pool.free) == 0; full && int64(len(late)) > skipped {
-					break // others may have room
+					break // another client may have fewer jobs in flight
 				}
 				if r.claimJobs(1) == 0 {
 					c.flush()
@@ -192,7 +198,8 @@ func (r *run) submitScheduled(ctx context.Context, m *meter) {
 	}
 }
 
-// available returns the next client that may have another job in flight, and sets turn to it. If there is none, it is the next one.
+// available returns the next client that can have another job in flight, starting with client *turn, and adjusts
+// turn. If no client can, it returns client *turn.
 func (r *run) available(turn *int) *ClientConn {
 	for n := range r.clients {
 		c := r.clients[(*turn+n)%len(r.clients)]

@@ -14,32 +14,32 @@ import (
 	"jobwire/internal/version"
 )
 
-// Search is a search for the highest rate of an open loop that holds.
+// Search finds the highest rate of an open loop that passes. All rates are in jobs per second.
 type Search struct {
-	From      float64 // the rate to begin with, in jobs a second
-	Slowest   float64 // the lowest rate worth trying
-	Precision float64 // how far apart the bracket's ends may be, as 0.05 of the lower
-	Repeats   int     // of each end of the bracket, of which most decide
-	Trials    int     // at most
+	From      float64 // first rate to try
+	Slowest   float64 // lowest rate to try
+	Precision float64 // the search ends when the lowest rate that failed is at most 1+Precision times the highest that passed, such as 0.05
+	Repeats   int     // minimum number of trials at each of these two rates; the majority decides
+	Trials    int     // maximum number of trials in total
 
-	// Try reports whether a rate passes, and if not, why.
+	// Try runs the load at a rate and returns the result. An error ends the search.
 	Try func(ctx context.Context, rate float64) (Trial, error)
 }
 
-// Trial is one rate that was tried.
+// Trial is the result of one run at one rate.
 type Trial struct {
-	Rate     float64 `json:"rate"`
-	Achieved float64 `json:"achieved"`
+	Rate     float64 `json:"rate"`     // requested rate, in jobs per second
+	Achieved float64 `json:"achieved"` // measured rate, in jobs per second
 	Passed   bool    `json:"passed"`
-	Why      string  `json:"why"` // the reasons of the verdict, or the figures of the objectives
+	Why      string  `json:"why"` // reasons of the verdict if the trial did not pass, otherwise the measured values of the objectives
 
-	// Saturated: the load generator was the bottleneck, not the target.
+	// Saturated reports that the load generator was the bottleneck, not the target.
 	Saturated bool `json:"saturated"`
 
 	Objectives []SLOResult `json:"slo"`
 }
 
-// Result returns the verdict of the trial.
+// Result returns the verdict of the trial: Invalid if Saturated, otherwise Passed or Failed.
 func (t *Trial) Result() Verdict {
 	if t.Saturated {
 		return Invalid
@@ -47,24 +47,24 @@ func (t *Trial) Result() Verdict {
 	return result(t.Passed)
 }
 
-// SearchReport is a search as it is shown and saved.
+// SearchReport is the result of a search in the form in which bench prints and saves it.
 type SearchReport struct {
-	Jobwire     version.Info `json:"jobwire"` // the build that made the report
-	Environment *Environment `json:"environment,omitempty"`
+	Jobwire     version.Info `json:"jobwire"`               // version of jobwire that made the report
+	Environment *Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
 	Protocol    string       `json:"protocol"`
 	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`
-	Started     time.Time    `json:"started"`
-	SLO         []string     `json:"slo"`
-	Seconds     float64      `json:"seconds_per_trial"` // at least: slow trials last until they have enough samples
-	Error       string       `json:"error"`             // why the search ended early
+	Target      string       `json:"target"`            // name of the server: its address or its command line
+	Started     time.Time    `json:"started"`           // start of the search
+	SLO         []string     `json:"slo"`               // objectives that a rate must meet to pass
+	Seconds     float64      `json:"seconds_per_trial"` // minimum length of a trial; slow trials last until they have enough samples
+	Error       string       `json:"error"`             // why the search ended early; "" if it did not
 	*LimitRange
 }
 
-// WriteJSON writes the report as one object.
+// WriteJSON writes the report as one JSON object.
 func (s *SearchReport) WriteJSON(w io.Writer) error { return writeIndented(w, s) }
 
-// ParseSearch reads a report that was saved. It returns nil if the text is not one.
+// ParseSearch parses a report that WriteJSON has written. It returns nil if the text is not such a report.
 func ParseSearch(text []byte) *SearchReport {
 	var s SearchReport
 	if err := json.Unmarshal(text, &s); err != nil || s.LimitRange == nil || len(s.Trials) == 0 {
@@ -73,20 +73,22 @@ func ParseSearch(text []byte) *SearchReport {
 	return &s
 }
 
-// LimitRange is what a search has found: a rate that passed and one that failed. 0 is none.
+// LimitRange is the result of a search: the highest rate that passed and the lowest that failed, in jobs per second.
+// 0: no rate passed, or none failed.
 type LimitRange struct {
 	Passed    float64 `json:"passed_rate"`
 	Failed    float64 `json:"failed_rate"`
-	Saturated bool    `json:"saturated"` // the one that failed did so for the generator's sake
-	Trials    []Trial `json:"trials"`
+	Saturated bool    `json:"saturated"` // in a trial at the lowest rate that failed, the load generator was the bottleneck
+	Trials    []Trial `json:"trials"`    // all trials, in the order in which they ran
 }
 
-// fastest is the highest rate that is tried.
+// fastest is the rate, in jobs per second, from which the search does not double the rate any more.
 const fastest = 1e7
 
-// Run doubles the rate until one fails, or halves it until one holds, then narrows the
-// bracket. Chance may have decided at its edges: so both ends are repeated, and where most
-// trials say otherwise the search goes on from there.
+// Run doubles the rate until one fails, or halves it until one passes, and then bisects the interval between the two.
+// Because the result of a single trial can be random, it repeats the trials at both ends of the interval; if the
+// majority contradicts an earlier result, the search continues from there. On error, the result has the trials so
+// far.
 func (s *Search) Run(ctx context.Context) (*LimitRange, error) {
 	b := &LimitRange{}
 	polls := map[float64]*rateTrials{}
@@ -105,7 +107,7 @@ func (s *Search) Run(ctx context.Context) (*LimitRange, error) {
 	return b, nil
 }
 
-// rateTrials is what the trials of one rate said.
+// rateTrials counts the trials at one rate.
 type rateTrials struct{ trials, passed int }
 
 func (p *rateTrials) add(passed bool) {
@@ -115,8 +117,8 @@ func (p *rateTrials) add(passed bool) {
 	}
 }
 
-// between finds the bracket: the lowest rate most of whose trials failed, with whether one of these was
-// invalid, and the highest below it most of whose trials passed.
+// between sets Failed to the lowest rate at which at most half of the trials passed, Passed to the highest tried rate
+// below it, and Saturated.
 func (b *LimitRange) between(polls map[float64]*rateTrials) {
 	b.Passed, b.Failed = 0, 0
 	for rate, p := range polls {
@@ -132,7 +134,7 @@ func (b *LimitRange) between(polls map[float64]*rateTrials) {
 	b.Saturated = slices.ContainsFunc(b.Trials, func(t Trial) bool { return t.Rate == b.Failed && t.Saturated })
 }
 
-// next is the rate to be tried; 0 is that the bracket stands.
+// next returns the next rate to try, or 0 if the search has ended.
 func (s *Search) next(b *LimitRange, polls map[float64]*rateTrials) float64 {
 	switch {
 	case b.Failed == 0:
@@ -158,18 +160,18 @@ func (s *Search) next(b *LimitRange, polls map[float64]*rateTrials) float64 {
 	return 0
 }
 
-// roundRate rounds a rate to four digits: more say nothing.
+// roundRate rounds a rate to four significant digits; the measurement is not more precise.
 func roundRate(v float64) float64 {
 	unit := math.Pow(10, math.Floor(math.Log10(v))-3)
 	return math.Round(v/unit) * unit
 }
 
-// WriteTrial writes a progress line about a trial.
+// WriteTrial writes one line about a trial, as progress output.
 func WriteTrial(w io.Writer, t *Trial) {
 	fmt.Fprintf(w, "%10s jobs/s  %-7s  %s\n", prose.Grouped(int64(math.Round(t.Rate))), t.Result(), t.Why)
 }
 
-// WriteBracket writes the answer for people.
+// WriteBracket writes the result of a search as text.
 func WriteBracket(w io.Writer, b *LimitRange) error {
 	rate := func(v float64) string {
 		if v == 0 {
@@ -185,7 +187,7 @@ func WriteBracket(w io.Writer, b *LimitRange) error {
 	return err
 }
 
-// tried is how many trials a rate had, in words.
+// tried returns the number of trials at a rate, such as "3 trials".
 func (b *LimitRange) tried(rate float64) string {
 	n := 0
 	for _, t := range b.Trials {
@@ -196,7 +198,7 @@ func (b *LimitRange) tried(rate float64) string {
 	return plural(n, "trial")
 }
 
-// Answer is the result of the search in words.
+// Answer returns the result of the search in sentences.
 func (s *SearchReport) Answer() string {
 	rate := func(v float64) string { return fmt.Sprintf("%s jobs/s (%s)", formatJobs(v), s.tried(v)) }
 	text, objectives := "", strings.Join(s.SLO, " and ")
@@ -217,7 +219,7 @@ func (s *SearchReport) Answer() string {
 	return text
 }
 
-// Trial is the report of one open-loop run as a trial.
+// Trial returns the report of an open-loop run at a rate as a trial of a search.
 func (r *Report) Trial(rate float64) Trial {
 	v, why := r.verdict()
 	t := Trial{Rate: rate, Achieved: r.Rate, Passed: v == Passed, Saturated: v == Invalid, Objectives: r.Objectives}

@@ -36,7 +36,8 @@ func TestSearchBracketsTheLimit(t *testing.T) {
 	}
 }
 
-// One trial that chance decided does not decide the search.
+// TestSearchRepeatsAtTheEdge tests that a single trial with a random wrong result does not determine the result of
+// the search.
 func TestSearchRepeatsAtTheEdge(t *testing.T) {
 	const limit = 10000
 	r := rand.New(rand.NewPCG(1, 2))
@@ -75,7 +76,7 @@ func TestSearchEndsWithItsTarget(t *testing.T) {
 	}
 }
 
-// A search that is interrupted has the result of its trials.
+// TestInterruptedSearch tests that an interrupted search returns the result of the trials so far.
 func TestInterruptedSearch(t *testing.T) {
 	trials := 0
 	s := Search{From: 1000, Slowest: 1, Precision: 0.05, Repeats: 3, Trials: 60, Try: func(_ context.Context, rate float64) (Trial, error) {
@@ -108,7 +109,7 @@ func TestTrialsOfReports(t *testing.T) {
 	if tr := at(1000, func(*Result) {}); !tr.Passed {
 		t.Errorf("%+v", tr)
 	}
-	// Ten seconds a job leave a third of half a minute's under way.
+	// Jobs that take 10 s each leave a third of the jobs of a run of 30 s in flight.
 	long := func(res *Result) {
 		res.Jobs, res.Took, res.steady, res.backlog = 20000, 30*time.Second, 10*time.Second, 10000
 	}

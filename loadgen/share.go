@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Share says that a process does its part of a run that several do together.
-type Share struct{ I, N int } // the I-th of N, from 1 on; the zero value is the whole
+// Share is the part of a load that one process generates when several processes generate it together: part I of N,
+// from 1 to N. The zero value is the whole load.
+type Share struct{ I, N int } // I counts from 1
 
-// ParseShare reads "2/3".
+// ParseShare parses a share such as "2/3", the second of three.
 func ParseShare(text string) (Share, error) {
 	i, n, ok := strings.Cut(text, "/")
 	s := Share{}
@@ -22,7 +23,7 @@ func ParseShare(text string) (Share, error) {
 	return s, nil
 }
 
-// String is the share as ParseShare reads it; "" is the whole.
+// String returns the share in the format of ParseShare, or "" for the whole load.
 func (s Share) String() string {
 	if s.N == 0 {
 		return ""
@@ -30,9 +31,10 @@ func (s Share) String() string {
 	return fmt.Sprintf("%d/%d", s.I, s.N)
 }
 
-// Of returns the share's part of a run: of its clients, workers, jobs, rate, kills and reconnections. Each
-// share has functions of its own, since only the process that has submitted a job can account for it,
-// and a seed of its own.
+// Of returns the configuration of the share's part of a run: it divides the clients, workers, jobs, rates, kills and
+// reconnections by the number of shares. Each share has its own functions, because only the process that submitted a
+// job can check its result, and its own seed. It returns an error if the share would have no clients, workers or
+// jobs.
 func (s Share) Of(c Config) (Config, error) {
 	if s.N == 0 {
 		return c, nil
@@ -61,7 +63,7 @@ func (s Share) Of(c Config) (Config, error) {
 	return c, nil
 }
 
-// part is the share's part of a number. Those of all shares add up to it.
+// part returns the share's part of a number. The parts of all shares add up to the number.
 func (s Share) part(all int64) int64 {
 	i, n := int64(s.I), int64(s.N)
 	return all*i/n - all*(i-1)/n

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// Sizes is how large payloads are, in bytes: from Lo to Hi, evenly spread, or more of the
-// small ones, as an exponential distribution has it.
+// Sizes is the distribution of payload sizes in bytes. Sizes are uniformly distributed from Lo to Hi. With Exp, they
+// are Lo plus an exponentially distributed number with mean (Hi-Lo)/8, at most Hi.
 type Sizes struct {
 	Lo, Hi int
 	Exp    bool
 }
 
-// ParseSizes reads "1024", "16-4096" or "16-65536:exp". K and M stand for 1024 and its square.
+// ParseSizes parses a size in bytes ("1024"), a uniform range ("16-4096") or a range with exponential distribution
+// ("16-65536:exp"). The suffixes K and M stand for 1024 and 1024*1024 bytes.
 func ParseSizes(s string) (Sizes, error) {
 	bounds, shape, shaped := strings.Cut(s, ":")
 	lo, hi, ranged := strings.Cut(bounds, "-")
@@ -44,6 +45,7 @@ func bytesOf(s string) (int, error) {
 	return int(n) * unit, err
 }
 
+// String returns the distribution in the format of ParseSizes, without suffixes K and M.
 func (z Sizes) String() string {
 	s := strconv.Itoa(z.Lo)
 	if z.Hi > z.Lo {
@@ -55,7 +57,7 @@ func (z Sizes) String() string {
 	return s
 }
 
-// draw returns a size.
+// draw returns a random size in bytes.
 func (z Sizes) draw(r *rand.Rand) int {
 	switch {
 	case z.Hi == z.Lo:

@@ -9,29 +9,29 @@ import (
 	"jobwire/internal/prose"
 )
 
-// Objective is a bound on a figure of the report, as "p99<5ms" or "rate>1000".
+// Objective is a limit for a figure of the report, such as "p99<5ms" or "rate>1000".
 type Objective struct {
-	Text   string
-	stage  string // of a latency; "" is the rate
-	metric string
-	limit  float64 // in microseconds, or jobs a second
+	Text   string  // the objective in the format of ParseObjective
+	stage  string  // stage of the latency; "": the objective is about the rate
+	metric string  // name of the percentile, mean or max
+	limit  float64 // in microseconds, or in jobs per second
 }
 
-// SLOResult is the result of an objective: Passed, Failed, Invalid if the run does not show whether it was met, or Skipped if it could
-// not be checked.
+// SLOResult is the result of an objective: Passed, Failed, Invalid if the run does not show whether the objective was
+// met, or Skipped if it could not be checked.
 type SLOResult struct {
 	Objective string  `json:"objective"`
 	Result    Verdict `json:"result"`
 	Why       string  `json:"why"`
 
-	// Value is the measured figure, in microseconds or jobs per second. Nil if it is not known.
+	// Value is the measured figure, in microseconds or jobs per second. It is nil if it is not known.
 	Value *float64 `json:"value,omitempty"`
 }
 
-// Skipped is the result of an objective that could not be checked, which fails nothing.
+// Skipped is the result of an objective that could not be checked. It does not affect the verdict.
 const Skipped Verdict = "skipped"
 
-// result is Passed or Failed.
+// result returns Passed or Failed.
 func result(passed bool) Verdict {
 	if passed {
 		return Passed
@@ -39,8 +39,8 @@ func result(passed bool) Verdict {
 	return Failed
 }
 
-// ParseObjective reads [STAGE.]METRIC<TIME, where METRIC is p50, p90, p99, p99.9, max or mean
-// and STAGE one of [Stages], by default the last; or rate>NUMBER.
+// ParseObjective parses [STAGE.]METRIC<TIME or rate>NUMBER. METRIC is p50, p90, p95, p99, p99.9, p99.99, max or mean.
+// STAGE is one of [Stages]; the default is total. NUMBER is in jobs per second.
 func ParseObjective(text string) (*Objective, error) {
 	o := &Objective{Text: text}
 	fail := func(why string) (*Objective, error) {
@@ -78,7 +78,7 @@ func ParseObjective(text string) (*Objective, error) {
 	return o, nil
 }
 
-// column finds a percentile by its name.
+// column returns the index in columns of the percentile with this name, or -1.
 func column(name string) int {
 	for i, c := range columns {
 		if c.name == name {
@@ -88,7 +88,7 @@ func column(name string) int {
 	return -1
 }
 
-// Check compares the report with objectives.
+// Check checks the objectives and sets the results and the verdict of the report.
 func (r *Report) Check(objectives []*Objective) {
 	r.Objectives = nil
 	for _, o := range objectives {
@@ -97,6 +97,8 @@ func (r *Report) Check(objectives []*Objective) {
 	r.conclude()
 }
 
+// check checks the objective. A latency that is too high makes the result Invalid instead of Failed if the load
+// generator submitted jobs late by a relevant part of it.
 func (o *Objective) check(r *Report) SLOResult {
 	j := SLOResult{Objective: o.Text}
 	if o.stage == "" {
@@ -122,7 +124,7 @@ func (o *Objective) check(r *Report) SLOResult {
 	return j
 }
 
-// lateness returns a percentile of how late the load generator was; 0 is unknown.
+// lateness returns a percentile of the submission delay, or 0 if it is not known.
 func (r *Report) lateness(metric string) Micros {
 	if r.Pacing == nil {
 		return 0
@@ -130,7 +132,7 @@ func (r *Report) lateness(metric string) Micros {
 	return columns[column(metric)].of(r.Pacing)
 }
 
-// Samples is how many jobs a run needs for the objective to be checked.
+// Samples returns the number of jobs that a run needs for the objective to be checked.
 func (o *Objective) Samples() int64 {
 	if o.stage == "" {
 		return 1

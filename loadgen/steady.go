@@ -6,23 +6,24 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Stationarity reports whether a figure stayed the same over the measured part of a run: it compares the intervals of the first half with
-// those of the second half by the Mann-Whitney U test.
+// Stationarity is the result of a check whether a figure stayed the same during the measured part of a run. The check
+// compares the intervals of the first half with those of the second half, with the Mann-Whitney U test.
 type Stationarity struct {
-	Figure string  `json:"figure"` // "rate" of a closed loop, in jobs per second; "total_p50_us" of an open loop, in microseconds
+	Figure string  `json:"figure"` // "rate" for a closed loop, in jobs per second; "total_p50_us" for an open loop, in microseconds
 	First  float64 `json:"first"`  // median of the intervals of the first half
-	Second float64 `json:"second"`
-	P      float64 `json:"p"` // probability of a difference at least as large without a trend
-	Steady bool    `json:"steady"`
+	Second float64 `json:"second"` // median of the intervals of the second half
+	P      float64 `json:"p"`      // probability of a difference at least as large if there was no trend
+	Steady bool    `json:"steady"` // the difference is not significant (p >= 0.05), or small
 }
 
-// Limits of the check. A difference that is significant, but small, does not make the figures of a run useless.
+// Limits of the check.
 const (
-	minTrendIntervals = 8    // so that each half has the four that the test needs
-	trendShare        = 0.05 // of the first median
+	minTrendIntervals = 8    // complete intervals: the test needs four in each half
+	trendShare        = 0.05 // a smaller difference, as a share of the first median, is ignored even if it is significant
 )
 
-// stationarity checks the complete intervals of the measured part. It returns nil if there are fewer than minTrendIntervals.
+// stationarity checks the complete intervals of the measured part. It returns nil if there are fewer than
+// minTrendIntervals.
 func (r *Report) stationarity() *Stationarity {
 	s := &Stationarity{Figure: "rate"}
 	if r.Requested != "" {
@@ -40,7 +41,7 @@ func (r *Report) stationarity() *Stationarity {
 	return s
 }
 
-// complete returns the intervals of the measured part that are not cut short.
+// complete returns the intervals of the measured part that have at least 90 % of their full length.
 func (r *Report) complete() (all []*IntervalEntry) {
 	for i := range r.Series {
 		if e := &r.Series[i]; e.Start >= 0 && e.Seconds >= 0.9*r.Interval && e.Start+e.Seconds <= r.Seconds+r.Interval/2 {

@@ -13,7 +13,8 @@ import (
 	"jobwire/internal/prose"
 )
 
-// String writes three digits and the unit that suits them. A time that is not known is a dash.
+// String formats the time with three significant digits and a suitable unit, such as "1.25 ms", or "-" if it is not
+// known.
 func (m Micros) String() string {
 	if m == 0 {
 		return "-"
@@ -29,7 +30,7 @@ func (m Micros) String() string {
 	return strconv.FormatFloat(v, 'f', min(decimals, 2), 64) + " " + unit
 }
 
-// formatJobs writes a number of jobs a second.
+// formatJobs formats a number of jobs per second, with a decimal only below 10.
 func formatJobs(v float64) string {
 	if v < 10 {
 		return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
@@ -37,7 +38,7 @@ func formatJobs(v float64) string {
 	return prose.Grouped(int64(math.Round(v)))
 }
 
-// plural is a number and what there are so many of.
+// plural returns a number with its noun, in the plural unless the number is 1.
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -45,12 +46,12 @@ func plural(n int, what string) string {
 	return prose.Grouped(int64(n)) + " " + what + "s"
 }
 
-// wrap writes a line after a heading of eleven columns, broken at 80 columns.
+// wrap writes a paragraph with a heading in the first 11 columns, wrapped at 80 columns.
 func wrap(b *strings.Builder, heading, s string) {
 	b.WriteString(prose.Wrap(fmt.Sprintf("%-11s", heading), strings.Repeat(" ", 11), s, prose.Width) + "\n")
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func WriteText(w io.Writer, r *Report) error {
 	var b strings.Builder
 	r.textConfig(&b)
@@ -71,7 +72,7 @@ func WriteText(w io.Writer, r *Report) error {
 	return err
 }
 
-// plan is the connections in words.
+// plan describes the clients and workers.
 func (r *Report) plan() string {
 	text := plural(r.Clients, "client")
 	if r.Workers > 0 {
@@ -90,7 +91,7 @@ func (r *Report) plan() string {
 	return text
 }
 
-// loop is the load in words.
+// loop describes the load: closed or open loop, payload and seed.
 func (r *Report) loop() string {
 	if r.Requested == "" {
 		return fmt.Sprintf("closed loop, window %s; payload %s B; seed %d", prose.Grouped(int64(r.Window)), r.Payload, r.Seed)
@@ -98,7 +99,7 @@ func (r *Report) loop() string {
 	return fmt.Sprintf("open loop, %s jobs/s; payload %s B; seed %d", r.Requested, r.Payload, r.Seed)
 }
 
-// textConfig writes what was run.
+// textConfig writes the configuration of the run.
 func (r *Report) textConfig(b *strings.Builder) {
 	fmt.Fprintf(b, "%s %s on %s\n  %s\n  %s", r.Protocol, r.Scenario, r.Target, r.plan(), r.loop())
 	if r.Share != "" {
@@ -107,11 +108,11 @@ func (r *Report) textConfig(b *strings.Builder) {
 	fmt.Fprintf(b, "; jobwire %s\n", cmp.Or(r.Jobwire.Version, "of unknown version"))
 }
 
-// columns are the percentiles in reports.
+// columns are the percentiles, the maximum and the mean, in the order of reports.
 var columns = []struct {
 	name    string
-	samples int64 // that carry it
-	text    bool  // in the text report, which has no room for all
+	samples int64 // minimum number of samples for which the value is reported
+	text    bool  // included in the text report, which has too few columns for all
 	of      func(*Quantiles) Micros
 }{
 	{"p50", 2 * minTail, true, func(q *Quantiles) Micros { return q.P50 }},
@@ -124,7 +125,7 @@ var columns = []struct {
 	{"mean", 1, false, func(q *Quantiles) Micros { return q.Mean }},
 }
 
-// stageWords say where the stages begin and end.
+// stageWords describes where each stage begins and ends.
 var stageWords = [stageCount]string{"submit -> ack", "ack -> worker", "worker -> end", "submit -> end"}
 
 func (r *Report) textLatency(b *strings.Builder) {
@@ -189,7 +190,7 @@ func (r *Report) textAccount(b *strings.Builder) {
 	}
 }
 
-// formatCores writes how many processors were busy. What is not known is a dash.
+// formatCores formats a number of busy processors, or returns "-" if it is not known.
 func formatCores(c *float64) string {
 	if c == nil {
 		return "-"
@@ -214,7 +215,7 @@ func (r *Report) textProcessors(b *strings.Builder) {
 	}
 }
 
-// textVerdict writes the verdict with its reasons, and notes on the figures.
+// textVerdict writes the objectives, the verdict with its reasons, and the notes.
 func (r *Report) textVerdict(b *strings.Builder) {
 	for i := range r.Objectives {
 		o := &r.Objectives[i]
@@ -231,7 +232,7 @@ func (r *Report) textVerdict(b *strings.Builder) {
 		} else {
 			wrap(b, "", first)
 		}
-		for line := range strings.Lines(rest) { // what a program printed
+		for line := range strings.Lines(rest) { // output of the target program
 			fmt.Fprintf(b, "           %s\n", strings.TrimRight(line, "\n"))
 		}
 	}
@@ -240,7 +241,7 @@ func (r *Report) textVerdict(b *strings.Builder) {
 	}
 }
 
-// notes are what to know before the figures are used.
+// notes returns warnings and advice about the use of the figures.
 func (r *Report) notes() (all []string) {
 	if r.KeptUp != nil && !*r.KeptUp && r.Result() == Failed {
 		all = append(all, "too few workers, or workers that ask for too few jobs at a time, can also limit the rate; to exclude this cause, run bench again with higher --workers or --grabs")
@@ -261,7 +262,8 @@ func (r *Report) notes() (all []string) {
 	return all
 }
 
-// WriteInterval writes a progress line about an interval, without a line end.
+// WriteInterval writes one progress line about an interval, without a newline. measured reports whether the interval
+// is in the measured part.
 func WriteInterval(w io.Writer, iv *Interval, measured bool) {
 	if iv.Draining {
 		fmt.Fprintf(w, "   after  %10s jobs/s after the measurement; %s left", prose.Grouped(int64(iv.Rate())), prose.Grouped(iv.Depth))

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// coarseTimer is an preciseTimer made of Go's timers.
+// coarseTimer is a timer with the precision of time.Timer.
 type coarseTimer struct{ t *time.Timer }
 
 func newCoarseTimer() coarseTimer { return coarseTimer{time.NewTimer(time.Hour)} }
 
+// wait returns true after d, or false if ctx is done earlier.
 func (c coarseTimer) wait(ctx context.Context, d time.Duration) bool {
 	c.t.Reset(d)
 	select {

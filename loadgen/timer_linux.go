@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// preciseTimer waits. A file of the kernel's that becomes readable in time wakes a goroutine some
-// 25 us late; a time.Timer, half a millisecond, since the scheduler sleeps in milliseconds.
+// preciseTimer waits with a Linux timer file descriptor, which wakes a goroutine about 25 us late. A time.Timer is
+// about 0.5 ms late, because the Go scheduler sleeps for whole milliseconds. If the system call fails, preciseTimer
+// uses a coarseTimer.
 type preciseTimer struct {
 	f   *os.File
 	fd  int
@@ -26,7 +27,7 @@ func newPreciseTimer() *preciseTimer {
 	return a
 }
 
-// wait returns true after the time, and false if ctx ends before.
+// wait returns true after d, or false if ctx is done earlier.
 func (a *preciseTimer) wait(ctx context.Context, d time.Duration) bool {
 	if a.f == nil {
 		return a.coarseTimer.wait(ctx, d)

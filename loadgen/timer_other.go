@@ -2,7 +2,7 @@
 
 package loadgen
 
-// preciseTimer waits.
+// preciseTimer waits with the precision of a coarseTimer.
 type preciseTimer struct{ coarseTimer }
 
 func newPreciseTimer() *preciseTimer { return &preciseTimer{newCoarseTimer()} }

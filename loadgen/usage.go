@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// usage is the processor time of this process, and its garbage collections.
+// usage is the CPU time of this process and its garbage collections since the process started.
 type usage struct {
-	cpu    time.Duration // -1: unknown on this system
-	pauses time.Duration
-	gcs    int64
+	cpu    time.Duration // -1: not known on this system
+	pauses time.Duration // total time for which garbage collections stopped the process
+	gcs    int64         // number of garbage collections
 }
 
 func usageNow() usage {
@@ -20,6 +20,7 @@ func usageNow() usage {
 	return u
 }
 
+// since returns the usage between two times.
 func (u usage) since(before usage) usage {
 	cpu := time.Duration(-1)
 	if before.cpu >= 0 && u.cpu >= 0 {

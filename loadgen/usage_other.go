@@ -4,5 +4,5 @@ package loadgen
 
 import "time"
 
-// ownTime returns -1: the processor time of this process is unknown.
+// ownTime returns -1, because the CPU time of this process is not known on this system.
 func ownTime() time.Duration { return -1 }

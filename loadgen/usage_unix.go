@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownTime returns the processor time of this process, or -1 if it is unknown.
+// ownTime returns the CPU time of this process, user and system, or -1 if it is not known.
 func ownTime() time.Duration {
 	var ru syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) != nil {

@@ -9,31 +9,32 @@ import (
 	"jobwire/internal/prose"
 )
 
-// Verdict is the result of a run.
+// Verdict is the result of a run or of an objective.
 type Verdict string
 
-// The verdicts.
+// The verdicts of a run. An objective can also be [Skipped].
 const (
 	Passed  Verdict = "passed"
 	Failed  Verdict = "failed"
-	Invalid Verdict = "invalid" // the load generator or its machine was the bottleneck, so the run does not show what the server can do
+	Invalid Verdict = "invalid" // the run does not show what the server can do, mostly because the load generator or its machine was the bottleneck
 )
 
 // Passed reports whether the run passed.
 func (r *Report) Passed() bool { return r.Result() == Passed }
 
-// Result returns the verdict of the report as it is now.
+// Result computes the verdict from the current values of the report.
 func (r *Report) Result() Verdict {
 	v, _ := r.verdict()
 	return v
 }
 
-// conclude enters the verdict.
+// conclude sets Verdict and Reasons.
 func (r *Report) conclude() { r.Verdict, r.Reasons = r.verdict() }
 
-// verdict returns the verdict and its reasons. A job that was lost, repeated or changed fails every
-// run. In an open loop a bottleneck on the load generator's side comes before a rate or an objective
-// that was not met; if the load generator was late it invalidates the run in any case.
+// verdict returns the verdict and its reasons. A run fails if a job was lost, duplicated or corrupted. Otherwise, an
+// open-loop run is invalid if the load generator was the bottleneck and the requested rate or an objective was not
+// met, or if the load generator submitted jobs too late. A run that missed no target is invalid if it does not show
+// whether an objective was met.
 func (r *Report) verdict() (Verdict, []string) {
 	if broken := r.broken(); len(broken) > 0 {
 		return Failed, append(broken, r.unmet()...)
@@ -50,7 +51,7 @@ func (r *Report) verdict() (Verdict, []string) {
 	return Passed, []string{}
 }
 
-// broken lists what must not happen in any run.
+// broken returns the faults that fail any run.
 func (r *Report) broken() (why []string) {
 	switch {
 	case r.Error != "":
@@ -72,7 +73,7 @@ func (r *Report) broken() (why []string) {
 	return why
 }
 
-// unmet lists what the run was to reach and did not.
+// unmet returns the targets that the run missed: the requested rate, and objectives.
 func (r *Report) unmet() (why []string) {
 	if r.KeptUp != nil && !*r.KeptUp {
 		q := r.Latency[Stages[stageTotal]]
@@ -90,7 +91,7 @@ func (r *Report) unmet() (why []string) {
 	return why
 }
 
-// undecided lists the objectives of which the run does not show whether they were met.
+// undecided returns the objectives for which the run does not show whether they were met.
 func (r *Report) undecided() (why []string) {
 	for i := range r.Objectives {
 		if o := &r.Objectives[i]; o.Result == Invalid {
@@ -100,33 +101,35 @@ func (r *Report) undecided() (why []string) {
 	return why
 }
 
-// Limits of the verdict. A server keeps up unless the jobs in flight at the end exceed those that the latency explains which it had
-// when its backlog was smallest.
+// Limits for the backlog of an open loop. The server keeps up unless the number of jobs in flight at the end is much
+// higher than the submission rate times the lowest mean latency of an interval (Little's law).
 const (
-	minRateShare = 0.95                   // share of the requested rate that a server must reach
-	backlogSlack = 100 * time.Millisecond // of the requested rate: what a pause at the end of a run can leave
+	minRateShare = 0.95                   // share of the requested rate that the server must reach
+	backlogSlack = 100 * time.Millisecond // extra backlog, as time at the requested rate, that a pause at the end of the run can cause
 )
 
-// keepsUp reports whether the server followed the requested rate. steady is the lowest mean latency of an interval.
+// keepsUp reports whether the server kept up with the requested rate. steady is the lowest mean latency of an
+// interval.
 func (r *Report) keepsUp(steady time.Duration) bool {
 	excess := float64(r.Backlog) - min(r.RateRequested, r.submittedRate())*steady.Seconds()
 	return excess <= r.RateRequested*max(backlogSlack.Seconds(), r.Seconds*(1-minRateShare))
 }
 
-// submittedRate is how many jobs a second were submitted in the measured part.
+// submittedRate returns the rate of submissions in the measured part, in jobs per second.
 func (r *Report) submittedRate() float64 { return float64(r.Jobs+r.Backlog) / r.Seconds }
 
-// When the load generator counts as the bottleneck: it submitted jobs late, it used nearly all the
-// processors that it may, or the machine had nearly nothing left.
+// Limits from which the load generator counts as the bottleneck: it used nearly all processors that it may use, the
+// machine had nearly no idle time, or jobs were submitted late.
 const (
-	fullyBusy    = 0.9
-	maxLate      = 2 * time.Millisecond // on average, and at the 99th percentile
-	maxLateShare = 0.1                  // of the latency, or of the limit of an objective, below which being late explains nothing
-	othersMuch   = 0.15                 // of a full machine's processors, from which on others are to blame
-	shortest     = 0.2                  // seconds, below which processor times, in ticks, say too little
+	fullyBusy    = 0.9                  // share of the processors
+	maxLate      = 2 * time.Millisecond // average and 99th percentile of the submission delay
+	maxLateShare = 0.1                  // submission delay as a share of the latency, or of the limit of an objective; a shorter delay does not matter
+	othersMuch   = 0.15                 // share of the processors of a fully used machine, from which other programs count as the cause
+	shortest     = 0.2                  // seconds; in shorter runs, CPU times are too imprecise, because they are measured in ticks
 )
 
-// generatorLate reports whether the load generator submitted the jobs of an open loop too late for the latencies, or the rate, to be the server's.
+// generatorLate reports whether the load generator submitted the jobs of an open loop so late that it, and not the
+// server, determined the latencies or the rate.
 func (r *Report) generatorLate() bool {
 	if r.Pacing == nil {
 		return false
@@ -136,8 +139,8 @@ func (r *Report) generatorLate() bool {
 	return matters(l.Mean, q.Mean) || matters(l.P99, q.P99) || l.Mean.Duration() > maxLate && r.submittedRate() < minRateShare*r.RateRequested
 }
 
-// saturation returns why the figures are not the server's, and what to change; "" if nothing shows
-// that.
+// saturation describes why the load generator or its machine was the bottleneck, and what to change. It returns "" if
+// it was not. threads is the number of threads of the target, or 0 if not known.
 func (r *Report) saturation(cfg *Config, threads int) string {
 	if cfg.Rate != nil {
 		if why := r.openSaturation(cfg); why != "" {
@@ -173,10 +176,11 @@ func (r *Report) saturation(cfg *Config, threads int) string {
 	return ""
 }
 
-// openSaturation is saturation by what an open loop alone shows.
+// openSaturation is the part of saturation for causes that exist only in an open loop: late submissions, too few
+// workers, and too few clients.
 func (r *Report) openSaturation(cfg *Config) string {
 	sc := scenarioOf(cfg.Protocol.Name, cfg.Scenario)
-	most := float64(cfg.Workers*max(1, cfg.Grabs)) / cfg.Work.Seconds() // jobs a second; infinite without work
+	most := float64(cfg.Workers*max(1, cfg.Grabs)) / cfg.Work.Seconds() // highest rate of the workers, in jobs per second; +Inf if Config.Work is 0
 	switch {
 	case r.generatorLate() && r.MachineShared():
 		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s, and other programs used %.2f of this machine's %s; stop them, or use another machine",
@@ -192,8 +196,8 @@ func (r *Report) openSaturation(cfg *Config) string {
 	return ""
 }
 
-// targetSaturated reports whether the target could not have followed the requested rate even if all its
-// threads had run all the time, at the processor time that it used for a job.
+// targetSaturated reports whether the target was the bottleneck: at its measured CPU time per job, it could not reach
+// the requested rate even if all its threads were busy all the time.
 func (r *Report) targetSaturated(threads int) bool {
 	if r.Cores.Target == nil || *r.Cores.Target == 0 || threads == 0 {
 		return false
@@ -202,11 +206,11 @@ func (r *Report) targetSaturated(threads int) bool {
 	return most < minRateShare*r.RateRequested
 }
 
-// maxForeignCPU is the share of the machine's processors above which others, using them, spoil the
-// figures.
+// maxForeignCPU is the share of the machine's processors above which the use by other programs makes the figures
+// unreliable.
 const maxForeignCPU = 0.25
 
-// MachineShared reports whether others used so much of the machine.
+// MachineShared reports whether other programs used more than a quarter of the machine's processors.
 func (r *Report) MachineShared() bool {
 	return r.Cores.Foreign != nil && *r.Cores.Foreign > maxForeignCPU*float64(runtime.NumCPU())
 }

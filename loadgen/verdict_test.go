@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// overloadedResult is sampleResult's in an open loop of 10,000 jobs/s, of which 1,000 were done: the
-// others wait.
+// overloadedResult returns sampleResult as the result of an open loop of 10,000 jobs/s, of which the server completed
+// 1,000 jobs/s; the other jobs are in the backlog.
 func overloadedResult() *Result {
 	res := sampleResult()
 	res.Config.Window, res.Config.Grabs = 1, 4
@@ -20,8 +20,8 @@ func overloadedResult() *Result {
 	return res
 }
 
-// A server that does not follow the requested rate fails; if the load generator or its machine was
-// the bottleneck, the measurement is invalid.
+// TestVerdictOfOverload tests that the run fails if the server does not keep up with the requested rate, and that it
+// is invalid if the load generator or its machine was the bottleneck.
 func TestVerdictOfOverload(t *testing.T) {
 	all := float64(runtime.NumCPU())
 	cores := func(generator, target, foreign, idle float64) Cores {
@@ -77,7 +77,8 @@ func TestVerdictOfOverload(t *testing.T) {
 	}
 }
 
-// In a closed loop the load generator may be the bottleneck: that is reported, and fails nothing.
+// TestVerdictOfSaturatedClosedLoop tests that a closed loop in which the load generator was the bottleneck reports
+// this and passes.
 func TestVerdictOfSaturatedClosedLoop(t *testing.T) {
 	r := sampleReport(sampleResult())
 	busy, zero := 0.95, 0.0

@@ -8,22 +8,25 @@ import (
 	"jobwire/codec"
 )
 
-// worker processes jobs, by the message types of any protocol. It has several requests for a job
-// outstanding, as long as most of them get a job: a request without a job costs as much as one with a job. When the server has no job for any of them, the worker sleeps, or sends a request whose
-// reply may wait. It does not do so earlier, since that would delay the replies to later requests.
+// worker processes jobs on a connection. It works for every protocol whose message types cover the steps of a job.
+//
+// The worker keeps several requests for a job outstanding, as long as most of them receive a job: a request that
+// receives none costs as much time as one that does. When the server has no job for any of them, the worker sleeps
+// until the server wakes it, or sends a request to which the server replies only when it has a job. It does neither
+// earlier, because the replies to later requests would be delayed.
 type worker struct {
 	*WorkerConn
 	types   *messageTypes
-	poll    *message
-	finish  *message
-	updates []*message
-	repeat  int   // how many times the updates are sent
-	grabs   int   // the limit of busy
-	busy    int   // requests for a job without a reply, and jobs that are not finished
-	target  int   // how many of both the worker wants: more after each job, fewer after each reply that there is none
-	waiting bool  // the reply to rows.wait is outstanding
-	asleep  bool  // rows.sleep was sent
-	pending queue // requests that the server confirms, in order: the job that each finishes, or nil
+	poll    *message   // asks for a job; the server replies at once, if it has such a request
+	finish  *message   // completes or deletes a job
+	updates []*message // progress reports (or touch commands)
+	repeat  int        // number of times that the updates are sent for each job
+	grabs   int        // maximum of target
+	busy    int        // requests for a job without a reply, plus jobs that are not finished
+	target  int        // desired value of busy: one more after each job, one fewer after each reply without a job
+	waiting bool       // types.wait was sent and has no reply yet
+	asleep  bool       // types.sleep was sent, and the server has not woken the worker
+	pending queue      // requests to which the server replies, in order: the job that the request completes, or nil
 }
 
 func newWorker(c *WorkerConn, s *Scenario) *worker {
@@ -36,7 +39,7 @@ func newWorker(c *WorkerConn, s *Scenario) *worker {
 	return w
 }
 
-// request sends a request that the server may confirm. j is the job that it finishes, or nil.
+// request sends a message to which the server may reply. j is the job that the message completes, or nil.
 func (w *worker) request(j *Job, m *codec.Message) {
 	if len(m.Type.Answers) > 0 {
 		w.pending.push(j)
@@ -44,6 +47,7 @@ func (w *worker) request(j *Job, m *codec.Message) {
 	w.send(m)
 }
 
+// Begin implements [Worker]. It registers the functions and asks for jobs.
 func (w *worker) Begin() {
 	queues := w.Queues()
 	switch t := w.types.register; {
@@ -65,7 +69,7 @@ func (w *worker) Begin() {
 	}
 }
 
-// requestJobs asks for jobs until there are as many requests and jobs as the worker wants.
+// requestJobs asks for jobs until busy has reached target.
 func (w *worker) requestJobs() {
 	for ; w.busy < w.target; w.busy++ {
 		w.Ask()
@@ -73,10 +77,11 @@ func (w *worker) requestJobs() {
 	}
 }
 
-// pollInterval is how often a worker asks for a job if the server cannot wake it.
+// pollInterval is the time between requests for a job if the server has no job and cannot wake the worker.
 const pollInterval = 10 * time.Millisecond
 
-// awaitJob lets the worker wait for a job.
+// awaitJob makes the worker wait for a job: it sends a request to which the server replies only when it has a job, or
+// sleeps, or asks again after pollInterval.
 func (w *worker) awaitJob() {
 	switch {
 	case w.types.wait != nil:
@@ -91,6 +96,7 @@ func (w *worker) awaitJob() {
 	}
 }
 
+// Handle implements [Worker]. A message that a worker should not receive ends the run.
 func (w *worker) Handle(f *codec.Frame) {
 	switch f.Type.Does {
 	case codec.Assign:
@@ -120,7 +126,7 @@ func (w *worker) Handle(f *codec.Frame) {
 	}
 }
 
-// answered notes the reply to a request for a job.
+// answered records the reply to a request for a job.
 func (w *worker) answered() {
 	if w.waiting {
 		w.waiting = false
@@ -129,6 +135,7 @@ func (w *worker) answered() {
 	}
 }
 
+// noJob handles a reply that the server has no job.
 func (w *worker) noJob() {
 	w.NoJob()
 	w.target = max(1, w.target-1)
@@ -137,6 +144,7 @@ func (w *worker) noJob() {
 	}
 }
 
+// assigned handles a job that the server has assigned, and completes it after Config.Work.
 func (w *worker) assigned(f *codec.Frame) {
 	id, payload := f.Get(codec.JobID), f.Get(codec.Payload)
 	j := w.Assigned(f, payload)
@@ -148,7 +156,8 @@ func (w *worker) assigned(f *codec.Frame) {
 	w.complete(j, id, payload)
 }
 
-// complete finishes a job and asks for others.
+// complete sends the updates and the result of a job, and asks for more jobs. j is nil if the payload is not that of
+// a job in flight.
 func (w *worker) complete(j *Job, id, payload []byte) {
 	for range w.repeat {
 		for _, m := range w.updates {
@@ -159,7 +168,7 @@ func (w *worker) complete(j *Job, id, payload []byte) {
 	m := w.finish
 	m.args[m.job], m.args[m.payload] = id, payload
 	if j != nil && !w.run.scenario.background(j.number.Load()) {
-		j = nil // its client receives the result
+		j = nil // the server sends the result to the client
 	}
 	w.request(j, &m.Message)
 	if j != nil && len(m.Type.Answers) == 0 {
@@ -174,7 +183,8 @@ func (w *worker) complete(j *Job, id, payload []byte) {
 	}
 }
 
-// unconfirmed returns the jobs that the worker has finished without an answer of the server.
+// unconfirmed removes and returns the jobs that the worker has completed, but whose completion the server has not
+// confirmed.
 func (w *worker) unconfirmed() (jobs []*Job) {
 	for w.pending.n > 0 {
 		if j := w.pending.pop(); j != nil {

@@ -2,21 +2,22 @@ package loadgen
 
 import "jobwire/codec"
 
-// WorkerConn is the connection of a worker, and what a worker does whatever the protocol is: it notes the jobs that it gets, and reports
-// the ends of jobs to their clients.
+// WorkerConn is the connection of a worker. It does what workers of all protocols have in common: it records and
+// checks the assigned jobs, and reports the ends of background jobs to the clients.
 type WorkerConn struct {
 	*Conn
 	worker Worker
-	place  int           // among the workers
-	asks   ring[int64]   // when it asked for the jobs that it waits for, if that is kept
-	seen   []uint32      // the last job, by client, function and priority; nil if there are too many
-	owners []*ClientConn // clients whose jobs ended in the batch
+	place  int           // index among the workers
+	asks   ring[int64]   // times of the requests for a job without a reply; used only with Config.Check
+	seen   []uint32      // Job.seq of the last assigned job, by client, function and priority; nil if there are more than maxSeen combinations
+	owners []*ClientConn // clients for which takeEnds must be called after the batch
 }
 
-// maxSeen bounds the memory in which a worker keeps what it has seen.
+// maxSeen is the maximum length of WorkerConn.seen, to limit memory. With more combinations, the order of jobs is not
+// checked.
 const maxSeen = 1 << 20
 
-// newWorkerConn makes a connection that of the worker at a place among the workers.
+// newWorkerConn makes conn the connection of the worker with index place.
 func newWorkerConn(conn *Conn, place int) *WorkerConn {
 	r := conn.run
 	c := &WorkerConn{Conn: conn, place: place}
@@ -31,7 +32,8 @@ func newWorkerConn(conn *Conn, place int) *WorkerConn {
 func (c *WorkerConn) begin()                { c.worker.Begin() }
 func (c *WorkerConn) handle(f *codec.Frame) { c.worker.Handle(f) }
 
-// batchEnded reports the ends of jobs to their clients. No client holds its lock while it waits for that of a worker.
+// batchEnded reports the ends of jobs to their clients. It locks the connection of a client while that of the worker
+// is locked; this cannot deadlock, because no client locks the connection of a worker.
 func (c *WorkerConn) batchEnded() {
 	for i, o := range c.owners {
 		c.owners[i] = nil
@@ -40,8 +42,8 @@ func (c *WorkerConn) batchEnded() {
 	c.owners = c.owners[:0]
 }
 
-// EndSeen reports the end of a job to the client that submitted it. A worker calls it for a job whose
-// result the server does not send to the client.
+// EndSeen records that a job has ended, for the client that submitted it. A worker calls it when it has completed a
+// job for which the server sends no result to the client.
 func (c *WorkerConn) EndSeen(j *Job) {
 	number := j.number.Load()
 	if number == 0 {
@@ -53,7 +55,8 @@ func (c *WorkerConn) EndSeen(j *Job) {
 	}
 }
 
-// Assigned notes that a worker got the job with this payload, and returns the job: nil if none with the
+// Assigned records that the server has assigned the job with this payload, and counts a fault if the job is not in
+// flight, another worker has it, or a newer job was assigned earlier. It returns the job, or nil if no job with this
 // payload is in flight.
 func (c *WorkerConn) Assigned(f *codec.Frame, payload []byte) *Job {
 	number, whole := c.run.filler.numberOf(payload)
@@ -84,8 +87,8 @@ func (c *WorkerConn) Assigned(f *codec.Frame, payload []byte) *Job {
 	return s
 }
 
-// inOrder reports whether the job is younger than those that the worker has had of the same
-// client, function and priority.
+// inOrder reports whether the job is newer than all jobs of the same client, function and priority that this worker
+// was assigned before.
 func (c *WorkerConn) inOrder(s *Job, number uint64) bool {
 	if c.seen == nil {
 		return true
@@ -99,17 +102,17 @@ func (c *WorkerConn) inOrder(s *Job, number uint64) bool {
 	return true
 }
 
-// Ask notes that a worker asks for a job.
+// Ask records that the worker asks for a job. It is used only with Config.Check.
 func (c *WorkerConn) Ask() {
 	if c.run.history != nil {
 		c.asks.push(c.now)
 	}
 }
 
-// NoJob notes the reply to a worker that there is no job.
+// NoJob records a reply that the server has no job.
 func (c *WorkerConn) NoJob() { c.given(none) }
 
-// given notes what the oldest of its requests was answered with: a job's number, or none.
+// given records the reply to the oldest request for a job: the number of the job, or none.
 func (c *WorkerConn) given(number uint64) {
 	if h := c.run.history; h != nil && c.asks.n > 0 {
 		h.add(c.Conn, true, number, c.asks.pop())

@@ -38,7 +38,8 @@ type auditOptions struct {
 // settleTime is how long the proxy waits for the connections of a program that has exited to close.
 const settleTime = time.Second
 
-// auditGC is the GC percentage (GOGC) of an audit. The state of the jobs takes some ten megabytes and is short-lived.
+// auditGC is the GC percentage (GOGC) of an audit. It is high because the state of the jobs takes only about 10 MB
+// and is short-lived.
 const auditGC = 400
 
 func newAudit() *cobra.Command {

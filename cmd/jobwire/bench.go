@@ -17,7 +17,7 @@ import (
 	"jobwire/loadgen"
 )
 
-// benchKind is which command runs a load.
+// benchKind identifies the command that runs a load.
 type benchKind uint8
 
 const (
@@ -26,11 +26,11 @@ const (
 	compareBench
 )
 
-// benchOptions are the flags of the commands that run a load, and what they mean.
+// benchOptions has the flags of the commands that run a load, and the values parsed from them.
 type benchOptions struct {
 	target        targetFlags
 	pid           int
-	cfg           loadgen.Config // what flags set directly
+	cfg           loadgen.Config // the flags that have a field in loadgen.Config
 	size          string
 	rate          string
 	slo           []string
@@ -41,7 +41,7 @@ type benchOptions struct {
 	html          string
 	quiet         bool
 	kind          benchKind
-	servers       []string // of a comparison
+	servers       []string // values of --server, for bench compare
 	rounds        int
 	baseline      string
 	tolerance     string
@@ -53,11 +53,11 @@ type benchOptions struct {
 	stopOnFailure bool
 	payloadFile   string
 
-	objective []*loadgen.Objective
-	before    []*loadgen.Report // the baseline
-	tolerated float64
-	part      loadgen.Share
-	start     time.Time
+	objective []*loadgen.Objective // parsed values of --slo
+	before    []*loadgen.Report    // reports in the files of --baseline
+	tolerated float64              // parsed --tolerance: 0.1 is 10 %
+	part      loadgen.Share        // parsed --share
+	start     time.Time            // parsed --start-at; zero: start at once
 }
 
 func newBench() *cobra.Command {
@@ -124,7 +124,7 @@ func newBenchScenarios() *cobra.Command {
 	return cmd
 }
 
-// run measures a server once.
+// run runs the load once against the target, and writes the report.
 func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 	cfg, err := o.plan(cmd, sys)
 	if err != nil {
@@ -153,7 +153,8 @@ func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 	return benchStatus(err, report)
 }
 
-// scenarioNamed returns the scenario of a name. If there is none, it is empty, and the run reports the error.
+// scenarioNamed returns the scenario with this name. If there is none, it returns an empty scenario; loadgen.Run
+// reports the error.
 func scenarioNamed(sys *catalog.Entry, name string) loadgen.Scenario {
 	for _, s := range loadgen.Scenarios(sys.Protocol) {
 		if s.Name == name {
@@ -163,7 +164,7 @@ func scenarioNamed(sys *catalog.Entry, name string) loadgen.Scenario {
 	return loadgen.Scenario{}
 }
 
-// plan reads everything from the flags that does not depend on the target.
+// plan checks the flags and returns the configuration of the run. It does not need the target.
 func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen.Config, err error) {
 	if err := o.checkFlags(cmd, sys); err != nil {
 		return cfg, err
@@ -237,10 +238,11 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	return cfg, nil
 }
 
-// maxPayloadFile is the size of the longest file with the content of payloads, in bytes.
+// maxPayloadFile is the maximum size of the file of --payload-file, in bytes.
 const maxPayloadFile = 16 << 20
 
-// readPayload reads a file with the content of payloads.
+// readPayload reads the file of --payload-file. It returns an error if the file is empty or longer than
+// maxPayloadFile.
 func readPayload(file string) ([]byte, error) {
 	in, err := os.Open(file)
 	if err != nil {
@@ -259,7 +261,7 @@ func readPayload(file string) ([]byte, error) {
 	return b, nil
 }
 
-// runOnce starts a target and loads it. The report is nil if there was no run.
+// runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
@@ -272,10 +274,10 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 	return o.measure(cmd, t, cfg, log)
 }
 
-// errStopOnFailure ends a run.
+// errStopOnFailure is the cause for which --stop-on-failure cancels a run.
 var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processed wrongly")
 
-// measure loads a target.
+// measure runs the load against a running target. The report is nil if the run did not start.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
 	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
@@ -309,7 +311,8 @@ func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.
 	return report, err
 }
 
-// benchStatus is the exit status of a run that has been reported.
+// benchStatus returns the error with the exit status of a run whose report has been printed. err is the error of the
+// run.
 func benchStatus(err error, report *loadgen.Report) error {
 	switch {
 	case errors.Is(err, target.ErrUnreachable):
@@ -318,7 +321,7 @@ func benchStatus(err error, report *loadgen.Report) error {
 	return verdictStatus(report.Result())
 }
 
-// verdictStatus is the exit status of the worst of some verdicts.
+// verdictStatus returns the error with the exit status of the worst verdict, or nil if all runs passed.
 func verdictStatus(all ...loadgen.Verdict) error {
 	switch {
 	case slices.Contains(all, loadgen.Failed):

@@ -21,13 +21,13 @@ import (
 	"jobwire/loadgen"
 )
 
-// contender is one of the servers to compare.
+// contender is a server to compare.
 type contender struct {
 	name   string
 	target targetFlags
 }
 
-// contenders parses the values of --server.
+// contenders parses the values of --server, at least two.
 func contenders(flags []string) ([]contender, error) {
 	var all []contender
 	names := map[string]bool{}
@@ -89,7 +89,7 @@ turns:
 		for i, c := range all {
 			report, err := o.runOnce(cmd, sys, c.target, cfg, nil)
 			if cmd.Context().Err() != nil {
-				break turns // compare the runs so far
+				break turns // interrupted: compare the runs so far
 			}
 			if report == nil || errors.Is(err, target.ErrUnreachable) {
 				return fmt.Errorf("%s: %w", c.name, err)
@@ -105,7 +105,7 @@ turns:
 	return o.report(cmd, groups, files)
 }
 
-// report writes the comparison of groups, and returns the exit status for its runs.
+// report writes the comparison of the groups, and returns the error with the exit status for their runs.
 func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
@@ -127,6 +127,7 @@ func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files 
 	return verdictStatus(verdicts...)
 }
 
+// newBenchCompare returns the command that compares servers or saved results.
 func newBenchCompare() *cobra.Command {
 	o := &benchOptions{kind: compareBench}
 	cmd := &cobra.Command{

@@ -16,13 +16,13 @@ import (
 	"jobwire/loadgen"
 )
 
-// killable is a target that can be killed.
+// killable is a target as a loadgen.Server.
 type killable struct{ target.Target }
 
 func (k killable) Dial(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, k.Target) }
 func (k killable) Kill()                                      { target.Kill(k.Target) }
 
-// crash performs the scenario crash.
+// crash runs the scenario crash and writes its report.
 func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen.Config) error {
 	switch {
 	case o.target.addr != "":

@@ -120,7 +120,7 @@ func (f *benchFiles) discard() {
 	}
 }
 
-// create creates a file, and calls write with it.
+// create creates a file, calls write to write its contents, and closes it.
 func create(name string, write func(io.Writer) error) error {
 	f, err := os.Create(name)
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 	"jobwire/loadgen"
 )
 
-// What a search does unless flags say otherwise.
+// Parameters of a search; flags can change the first rate and the duration.
 const (
-	searchFrom      = 1000 // jobs a second
-	searchSlowest   = 1
-	searchDuration  = 5 * time.Second
-	searchPrecision = 0.05
-	searchRepeats   = 3
-	searchTrials    = 60
-	searchTimeout   = time.Minute // limit of the time of a trial
+	searchFrom      = 1000            // rate of the first trial, in jobs per second
+	searchSlowest   = 1               // lowest rate to try, in jobs per second
+	searchDuration  = 5 * time.Second // length of a trial
+	searchPrecision = 0.05            // see loadgen.Search
+	searchRepeats   = 3               // see loadgen.Search
+	searchTrials    = 60              // maximum number of trials
+	searchTimeout   = time.Minute     // at low rates, trials last longer to get enough samples; rates that would need longer trials than this are not tried
 )
 
-// newBenchSearch returns the command that finds the highest rate that meets objectives.
+// newBenchSearch returns the command that finds the highest rate that meets the objectives.
 func newBenchSearch() *cobra.Command {
 	o := &benchOptions{kind: searchBench}
 	cmd := &cobra.Command{
@@ -51,7 +51,7 @@ func newBenchSearch() *cobra.Command {
 	return cmd
 }
 
-// search finds the highest rate that meets the objectives. Each trial has a new server, unless it runs already.
+// search finds the highest rate that meets the objectives. It starts a new server for each trial, except with --addr.
 func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	cfg, err := o.plan(cmd, sys)
 	switch {
@@ -88,7 +88,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		c := cfg
 		c.Duration = max(c.Duration, time.Duration(samples/rate*float64(time.Second)))
 		c.Rate = &loadgen.Schedule{Poisson: schedule.Poisson, Steps: []loadgen.Step{{From: rate, To: rate}}}
-		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // so that a trial does not find jobs of an earlier one
+		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // a trial must not receive jobs of an earlier trial
 		report, err := o.runOnce(cmd, sys, o.target, c, nil)
 		if report == nil || errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnreachable) {
 			return loadgen.Trial{}, err
@@ -123,13 +123,13 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	return searchStatus(report)
 }
 
-// searchFormats are how a search is written to standard output.
+// searchFormats has the functions that write the result of a search to standard output, by the value of --format.
 var searchFormats = map[string]func(*loadgen.SearchReport, io.Writer) error{
 	"text": func(s *loadgen.SearchReport, w io.Writer) error { return loadgen.WriteBracket(w, s.LimitRange) },
 	"json": (*loadgen.SearchReport).WriteJSON,
 }
 
-// searchStatus is the exit status of a search that has been reported.
+// searchStatus returns the error with the exit status of a search whose result has been printed.
 func searchStatus(s *loadgen.SearchReport) error {
 	switch bracket := s.LimitRange; {
 	case s.Error != "":

@@ -12,9 +12,9 @@ import (
 	"jobwire/internal/target"
 )
 
-// half limits the generator to half of the processors of the process, at least one, so that the others are free for a server on
-// the same machine: a generator and a server that use the same processors process a third fewer jobs. It returns the number of
-// processors, or 0 if the environment variable GOMAXPROCS is set, which then applies to both.
+// half limits the load generator to half of the processors that the process may use, at least one, and leaves the
+// others to a server on the same machine: if both use the same processors, they process a third fewer jobs. It
+// returns the number of processors, or 0 if the environment variable GOMAXPROCS is set, which then applies to both.
 var half = sync.OnceValue(func() int {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return 0
@@ -24,9 +24,10 @@ var half = sync.OnceValue(func() int {
 	return n
 })
 
-// startApart starts the server to measure in a process of its own, also the embedded server, so that its processor time can be
-// distinguished from the generator's. An interrupt does not end the server but the run, which waits for its unfinished jobs. In a closed
-// loop, generator and server share the processors; in an open loop the generator can use all of them, because it must keep its schedule.
+// startApart starts the server to measure in a process of its own, even the built-in server, so that its CPU time can
+// be measured separately. An interrupt ends the run, which then waits for the jobs in flight, but not the server. In
+// a closed loop (open is false), the load generator and the built-in server each use half of the processors; in an
+// open loop the load generator can use all of them, because it must keep its schedule.
 func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bool) (target.Target, error) {
 	if tf.addr != "" {
 		return target.Address(tf.addr)
@@ -59,6 +60,7 @@ func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bo
 	return t, nil
 }
 
+// dialer returns a function that connects to the target.
 func dialer(t target.Target) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, t) }
 }

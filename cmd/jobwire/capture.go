@@ -15,7 +15,7 @@ import (
 	"jobwire/play"
 )
 
-// kinds maps the events of a transcript to those of a capture. Silence has no event in a capture.
+// kinds maps the verbs of transcript events to the kinds of capture events. Silence is not an event in a capture.
 var kinds = map[transcript.Verb]pcap.Kind{
 	transcript.Send:       pcap.Data,
 	transcript.Raw:        pcap.Data,
@@ -40,7 +40,7 @@ func writeCapture(w io.Writer, p *codec.Protocol, events []play.Event, comments 
 // scriptWriter writes transcripts as packets.
 type scriptWriter struct {
 	w    *pcap.Writer
-	next int // the next connection
+	next int // number of the next connection
 }
 
 func newScriptWriter(w io.Writer, p *codec.Protocol) (*scriptWriter, error) {
@@ -48,9 +48,10 @@ func newScriptWriter(w io.Writer, p *codec.Protocol) (*scriptWriter, error) {
 	return &scriptWriter{w: cw}, err
 }
 
-// add writes the events of a transcript, with new connections: one for each actor. The events happened at their times after
-// began, or at intervals of 1 ms if began is zero. If a peer closes and the next event of its connection is of the server, only
-// the direction of the peer is closed. comments returns the packet comments of an event.
+// add writes the events of a transcript as packets of new connections, one for each actor. The time of an event is
+// began plus its time in the transcript; if began is zero, the events are 1 ms apart. If a peer closes its connection
+// and the server sends another event on it, add half-closes the connection instead. comments returns the packet
+// comments of the event with index i.
 func (c *scriptWriter) add(events []play.Event, began time.Time, comments func(i int) []string) error {
 	next := map[string]codec.Side{} // sender of the next event on the connection of each actor
 	answered := make([]bool, len(events))
@@ -100,7 +101,7 @@ func (c *scriptWriter) add(events []play.Event, began time.Time, comments func(i
 	return nil
 }
 
-// captureFile is a capture with several transcripts.
+// captureFile is a capture file with the packets of several transcripts.
 type captureFile struct {
 	*scriptWriter
 	file *os.File
@@ -115,10 +116,11 @@ func createCapture(name string, p *codec.Protocol) (*captureFile, error) {
 	return &captureFile{w, f}, err
 }
 
-// close completes the file.
+// close finishes the capture and closes the file.
 func (c *captureFile) close() error { return errors.Join(c.w.Close(), c.file.Close()) }
 
-// playComments returns the packet comments of a transcript that was played: the line of each message, and why the run failed.
+// playComments returns a function that returns the packet comments for the events of a played transcript: the file
+// and line of each message and, for the last event, why the run failed.
 func playComments(s *transcript.Script, r *play.Result) func(i int) []string {
 	last := lastShown(r.Events)
 	return func(i int) []string {
@@ -134,7 +136,8 @@ func playComments(s *transcript.Script, r *play.Result) func(i int) []string {
 	}
 }
 
-// caseComments returns the packet comments of a case that did not pass: the case of each message, and the rules and the verdict.
+// caseComments returns a function that returns the packet comments for the events of a case that did not pass: the ID
+// of the case and, for the last event, its rules and the verdict.
 func caseComments(p *codec.Protocol, r *conform.Result) func(i int) []string {
 	last := lastShown(r.Play.Events)
 	return func(i int) []string {
@@ -146,7 +149,8 @@ func caseComments(p *codec.Protocol, r *conform.Result) func(i int) []string {
 	}
 }
 
-// writeFailedCases writes the messages of the cases that did not pass, one case after another.
+// writeFailedCases writes the messages of the cases that did not pass, one case after the other, and closes the
+// capture.
 func writeFailedCases(c *captureFile, reports []*conform.Report) error {
 	for _, rep := range reports {
 		for i := range rep.Results {
@@ -160,7 +164,7 @@ func writeFailedCases(c *captureFile, reports []*conform.Report) error {
 	return c.close()
 }
 
-// lastShown returns the index of the last event that is in a capture, or -1.
+// lastShown returns the index of the last event that add writes, or -1 if there is none.
 func lastShown(events []play.Event) int {
 	for i, ev := range slices.Backward(events) {
 		if _, ok := kinds[ev.Verb]; ok {

@@ -97,8 +97,8 @@ func entryOf(cmd *cobra.Command, args []string) *catalog.Entry {
 	return e
 }
 
-// after returns the values that begin with typed, up to and including the next period: first gearman.echo. and then
-// gearman.echo.client, because a protocol has hundreds of cases and rules.
+// after returns the values that begin with typed. It cuts each value after the next period, so that a user completes
+// gearman.echo. first and then gearman.echo.client: a protocol has hundreds of cases and rules.
 func (c choices) after(typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	var all choices
 	directive := cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
@@ -120,7 +120,7 @@ func (c choices) after(typed string) ([]cobra.Completion, cobra.ShellCompDirecti
 	return all, directive
 }
 
-// ofProtocol returns a completer that needs a protocol.
+// ofProtocol returns a completer for values that depend on the protocol.
 func ofProtocol(complete func(*catalog.Entry) choices) completer {
 	return func(_ *cobra.Command, e *catalog.Entry) choices {
 		if e == nil {

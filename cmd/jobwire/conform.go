@@ -271,7 +271,7 @@ func (o *conformOptions) load(sys *catalog.Entry) (*conform.Suite, error) {
 
 // subject is a server to test, and its profile, which lists known failures.
 type subject struct {
-	name    string // of the profile, as in --profile
+	name    string // name of the profile, as in --profile; "" without a profile
 	target  targetFlags
 	profile *conform.Profile
 }

@@ -51,7 +51,7 @@ func showCorpus(cmd *cobra.Command, sys *catalog.Entry, selected []string) error
 	return nil
 }
 
-// vector is one transcript of the corpus. Its name is that of its case, or that of its file if it names no case.
+// vector is one transcript of the corpus. Its name is that of its case or, if it names no case, that of its file.
 type vector struct {
 	file, name string
 	script     *transcript.Script

@@ -65,7 +65,7 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
-// said holds bytes that one end of a connection sent.
+// said has bytes that one end of a connection sent.
 type said struct {
 	conn string
 	from codec.Side

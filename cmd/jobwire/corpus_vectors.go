@@ -16,14 +16,14 @@ const (
 	refused  = "reject"
 )
 
-// maxVector is the length of the longest message that becomes a vector, in bytes.
+// maxVector is the maximum length of a message that becomes a vector, in bytes.
 const maxVector = 4 << 10
 
 // vectorSet has the shapes of the messages in a corpus, and the names of its vectors.
 type vectorSet struct {
 	protocol *codec.Protocol
-	shapes   map[string]bool
-	names    map[string]bool
+	shapes   map[string]bool // shapes of the messages, see readMessage.shape
+	names    map[string]bool // kinds and names of the vectors, separated by a space
 }
 
 // newVector is a vector to add to the corpus.
@@ -32,7 +32,7 @@ type newVector struct {
 	text             []byte
 }
 
-// know adds a vector of the corpus to the set.
+// know adds an existing vector of the corpus to the set.
 func (vs *vectorSet) know(kind string, s *transcript.Script) {
 	vs.names[kind+" "+s.Value("case")] = true
 	r := newReader(vs.protocol)
@@ -42,7 +42,8 @@ func (vs *vectorSet) know(kind string, s *transcript.Script) {
 	}
 }
 
-// vectors returns a vector for each message whose shape the corpus lacks.
+// vectors returns a new vector for each message whose shape is not in the set, and adds the shape. It skips messages
+// that are longer than maxVector or that a new session does not decode in the same way.
 func (vs *vectorSet) vectors(all []said) []newVector {
 	var fresh []newVector
 	readers := map[string]*reader{}
@@ -64,7 +65,7 @@ func (vs *vectorSet) vectors(all []said) []newVector {
 	return fresh
 }
 
-// reader decodes the messages of one connection, without waiving any rule.
+// reader decodes the messages of one connection, with all rules enforced.
 type reader struct {
 	protocol *codec.Protocol
 	streams  [2]codec.Stream
@@ -72,13 +73,13 @@ type reader struct {
 	lost     bool           // the start of the next message is unknown
 }
 
-// readMessage is a message, and the request that must precede it.
+// readMessage is a message and, if it is a reply, its request.
 type readMessage struct {
 	from   codec.Side
 	raw    []byte
 	frame  codec.Frame
 	err    *codec.Error // why the message is invalid, or nil
-	before *readMessage // the request that it replies to
+	before *readMessage // the request of a reply, or nil
 }
 
 func newReader(p *codec.Protocol) *reader {
@@ -109,7 +110,7 @@ func (r *reader) read(s said, found func(*readMessage)) {
 	}
 }
 
-// pair finds the request of a reply. Servers reply in the order of the requests.
+// pair sets the request of a reply. A server replies in the order of the requests.
 func (r *reader) pair(m *readMessage) {
 	t := m.frame.Type
 	switch {

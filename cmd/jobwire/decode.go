@@ -167,7 +167,7 @@ func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
 	return o.verdict(in.name, tracker.Traced(), d.Stats())
 }
 
-// noteSkipped prints how many bytes the audit has not checked, if any.
+// noteSkipped prints the number of bytes that the audit could not check, if there are any.
 func (o *decodeOptions) noteSkipped(w io.Writer, name string, st pcap.Stats) {
 	if o.audit && st.Skipped > 0 {
 		fmt.Fprintf(w, "jobwire: %s: %d bytes on %d connections are not checked: bytes before them are missing in the capture, and it does not prove where messages begin in these bytes. To list the bytes, run decode without --audit\n", name, st.Skipped, st.SkippedConnections)

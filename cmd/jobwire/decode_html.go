@@ -12,7 +12,7 @@ import (
 	"jobwire/pcap/report"
 )
 
-// page writes the HTML report of a capture.
+// page writes the HTML report of a capture to the file of --html.
 func (o *decodeOptions) page(cmd *cobra.Command, in *input, opts pcap.Options) error {
 	out := io.WriteCloser(unclosed{cmd.OutOrStdout()})
 	if o.html != "-" {
@@ -35,7 +35,7 @@ func (o *decodeOptions) page(cmd *cobra.Command, in *input, opts pcap.Options) e
 	return nil
 }
 
-// unclosed is standard output with a Close that leaves it open.
+// unclosed is standard output with a Close method that does nothing.
 type unclosed struct{ io.Writer }
 
 func (unclosed) Close() error { return nil }

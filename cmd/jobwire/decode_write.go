@@ -45,7 +45,7 @@ func (o *decodeOptions) excerpt(cmd *cobra.Command, args []string, in *input, op
 		return errors.Join(err, buf.Flush())
 	})
 	switch {
-	case damage != nil: // Write has met it too
+	case damage != nil: // x.Write has returned the same error
 		return &exit{exitFailed, damage}
 	case err != nil:
 		return usage(err)

@@ -85,8 +85,8 @@ func newExportFolder(name, short string, content func(*export.Conversation) []by
 	return cmd
 }
 
-// conversations returns what the clients and workers send in the valid vectors and conversations of the corpus. Values that
-// a server would choose are made up.
+// conversations returns what the clients and workers send in the valid vectors and conversations of the corpus. It
+// generates the values that a server would choose.
 func conversations(p *codec.Protocol) ([]export.Conversation, error) {
 	vectors, err := readVectors(p)
 	if err != nil {

@@ -14,29 +14,25 @@ var (
 	seed   = flag.Uint64("seed", 1, "random seed of -sample")
 )
 
-// TestSample prints sentences drawn at random from README.md, the other pages, help
-// and messages, equally many of each. Give them to a reader who has not seen the
+// TestSample prints sentences drawn at random from README.md, the other pages, help,
+// messages, comments and cases, equally many of each. Give them to a reader who has not seen the
 // project; each sentence that the reader cannot restate correctly is reworded.
 func TestSample(t *testing.T) {
 	if *sample == 0 {
 		t.Skip("prints sentences with -sample")
 	}
-	groups := []string{"README.md", "pages", "help", "messages"}
+	groups := []string{"README.md", "pages", "help", "messages", "comments", "cases"}
 	sentences := map[string][]passage{}
-	for _, p := range paragraphs(passages(t)[kindUser]) {
-		group := "messages"
-		switch {
-		case p.file == "README.md":
-			group = "README.md"
-		case strings.HasSuffix(p.file, ".md"):
-			group = "pages"
-		case !strings.HasSuffix(p.file, ".go") && !strings.HasSuffix(p.file, "/rules.txt"), strings.Contains(p.file, "/mutants/"), strings.Contains(p.file, "/internal/"):
-			continue // descriptions of faulty servers and tools are for contributors
-		case strings.HasPrefix(p.file, "cmd/"):
-			group = "help"
-		}
-		for _, s := range split(p.text) {
-			sentences[group] = append(sentences[group], passage{p.file, p.line, inContext(s, p.text)})
+	all := passages(t)
+	for _, kind := range []string{kindUser, kindComment} {
+		for _, p := range paragraphs(all[kind]) {
+			group := sampleGroup(p.file)
+			if group == "messages" && kind == kindComment {
+				group = "comments"
+			}
+			for _, s := range split(p.text) {
+				sentences[group] = append(sentences[group], passage{p.file, p.line, inContext(s, p.text)})
+			}
 		}
 	}
 	r := rand.New(rand.NewPCG(*seed, 0))
@@ -51,13 +47,28 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// paragraphs joins the lines of pages: those of a paragraph, or of an item of a list.
+// sampleGroup returns the group of a file's sentences. Comments of Go files are a group of their own.
+func sampleGroup(file string) string {
+	switch {
+	case file == "README.md":
+		return file
+	case strings.HasSuffix(file, ".md"):
+		return "pages"
+	case strings.HasSuffix(file, ".wire"):
+		return "cases"
+	case strings.HasPrefix(file, "cmd/jobwire/help/"):
+		return "help"
+	}
+	return "messages"
+}
+
+// paragraphs joins the lines of pages and of help: those of a paragraph, or of an item of a list.
 // Code and the rows of tables' heads are left out.
 func paragraphs(lines []passage) []passage {
 	var all []passage
 	code, open := false, false
 	for _, p := range lines {
-		if !strings.HasSuffix(p.file, ".md") {
+		if g := sampleGroup(p.file); g == "messages" || g == "cases" {
 			all = append(all, p)
 			continue
 		}
