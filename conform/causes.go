@@ -18,26 +18,27 @@ import (
 type CauseKind string
 
 const (
-	CauseCrash          CauseKind = "crash"           // the target ended
+	CauseCrash          CauseKind = "crash"           // the process of the target ended
 	CauseHang           CauseKind = "hang"            // the target does not reply to a request on a new connection
 	CauseDisconnect     CauseKind = "disconnect"      // the target closed a connection
 	CauseInconsistent   CauseKind = "inconsistent"    // the result depends on the writes to the socket
 	CauseInvalidMessage CauseKind = "invalid message" // the target sent an invalid message
 	CauseNoReply        CauseKind = "no reply"        // the target did not send an expected message
-	CauseWrongReply     CauseKind = "wrong reply"     // the target sent another message, or another value
-	CauseRule           CauseKind = "rule"            // the target broke a rule in several ways, or in another way
+	CauseWrongReply     CauseKind = "wrong reply"     // the target sent another message or value than expected
+	CauseRule           CauseKind = "rule"            // cases that test the same rule failed in different ways
 	CauseUnexpectedPass CauseKind = "unexpected pass" // the profile lists cases that passed
 	CauseSetup          CauseKind = "setup"           // a setup does not work on the target
-	CauseInconclusive   CauseKind = "inconclusive"    // the machine was too slow, or for another reason the target was not tested
+	CauseInconclusive   CauseKind = "inconclusive"    // the result says nothing about the target, for example because the machine was too slow
 )
 
-// CauseKinds are all kinds of causes, the worst first.
+// CauseKinds contains all kinds of causes, worst first.
 var CauseKinds = []CauseKind{
 	CauseCrash, CauseHang, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
 	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
 }
 
-// severity orders kinds. Kinds that break a rule have the same severity; the level of the rule orders them.
+// severity returns the rank of a kind, 0 for the worst. Kinds that mean that a rule is broken have the same rank; such
+// causes are sorted by the level of the rule.
 func (k CauseKind) severity() int {
 	if k == CauseNoReply || k == CauseWrongReply || k == CauseRule {
 		k = CauseInvalidMessage
@@ -48,27 +49,29 @@ func (k CauseKind) severity() int {
 // Cause is a fault that explains why cases did not pass.
 type Cause struct {
 	Kind      CauseKind
-	Text      string       // one sentence
-	Rule      codec.RuleID // the rule that all cases of the cause test, or that invalid messages break; "" if there are several
-	Level     codec.Level  // the strictest level of the cases
+	Text      string       // description in one sentence
+	Rule      codec.RuleID // rule that invalid messages break or that all cases of the cause test; "" if the cases test different rules
+	Level     codec.Level  // strictest level of the cases
 	Expected  bool         // a crash that the profile lists
-	Cases     []string     // names of the cases that it explains, without instances, in the order of the suite
-	Instances int          // how many instances of these cases it explains
+	Cases     []string     // names of the cases that the cause explains, without parameters, in the order of the suite
+	Instances int          // number of instances of these cases that the cause explains
 	Try       []Hint
 }
 
-// Hint is an option of conform, or a line of a profile, that helps to examine a cause or to accept it.
+// Hint is a suggestion for a user: an option of conform with which to examine a cause, or a line of a profile with
+// which to accept it.
 type Hint struct {
-	About  string `json:"about"`  // what the option does, such as "run this case alone"
+	About  string `json:"about"`  // purpose of the option, such as "run this case alone"
 	Option string `json:"option"` // such as "--run gearman.echo.client", or "lacks: [epoch]" for a profile
 }
 
-// Count returns how many cases the cause explains, such as "3 cases, 20 instances".
+// Count returns the number of cases in words, such as "3 cases, 20 instances".
 func (c *Cause) Count() string {
 	return countCases(len(c.Cases), c.Instances)
 }
 
-// countCases returns the number of cases in words, with the number of instances if there are more.
+// countCases returns the number of cases in words. It adds the number of instances if there are more instances than
+// cases.
 func countCases(cases, instances int) string {
 	s := fmt.Sprintf("%d cases", cases)
 	if cases == 1 {
@@ -80,7 +83,7 @@ func countCases(cases, instances int) string {
 	return s
 }
 
-// symptom is what the failure of a case has in common with those of other cases.
+// symptom is a possible cause of a failed case. Cases with the same kind and key have the symptom in common.
 type symptom struct {
 	kind CauseKind
 	key  string
@@ -88,9 +91,9 @@ type symptom struct {
 	rule codec.RuleID
 }
 
-// Causes groups the cases that did not pass by cause, the worst cause first. If the target could not be reached, that is
-// not a cause ([Report.Unreachable]). A failed case belongs to the cause that explains most cases: the rule that it tests,
-// or what the target did.
+// Causes groups the cases that did not pass by cause, worst cause first. A failed case may have several possible
+// causes, such as the rule that it tests or the message that the target sent; it belongs to the cause that explains
+// most cases. An unreachable target is not a cause; see [Report.Unreachable].
 func (r *Report) Causes() []Cause {
 	open := map[*Result][]symptom{}
 	var order []*Result
@@ -120,14 +123,14 @@ func (r *Report) Causes() []Cause {
 			}
 		}
 		for _, res := range order {
-			for _, s := range open[res] { // among equals, the first counts; the rule is the last
+			for _, s := range open[res] { // of symptoms that explain equally many cases, the first is used; the tested rule is the last symptom
 				if n := len(families[key{s.kind, s.key}]); n > most {
 					best, most = s, n
 				}
 			}
 		}
 		var of []*Result
-		failed := false // best is the symptom of a case that failed, not of a setup
+		failed := false // best is a symptom of a failed case rather than of a setup
 		for _, res := range order {
 			i := slices.IndexFunc(open[res], func(s symptom) bool { return s.kind == best.kind && s.key == best.key })
 			if i < 0 {
@@ -154,7 +157,7 @@ func (r *Report) Causes() []Cause {
 	return causes
 }
 
-// strictness orders levels. The strictest level is 0.
+// strictness returns the rank of a level, 0 for the strictest.
 func strictness(l codec.Level) int {
 	if i := slices.Index([]codec.Level{codec.Must, codec.Should, codec.DeFacto}, l); i >= 0 {
 		return i
@@ -178,7 +181,7 @@ func newCause(s symptom, of []*Result) Cause {
 		}
 		c.Expected = c.Expected && (res.Verdict == Known || res.Verdict == Flaky)
 	}
-	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // a fault that no case has revealed
+	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
 		c.Kind = CauseSetup
 		c.Text = fmt.Sprintf("setups do not work on this target (%s): %s", strings.Join(names, ", "), c.Text)
 	}
@@ -190,8 +193,8 @@ func newCause(s symptom, of []*Result) Cause {
 	return c
 }
 
-// brokenSetups returns the names of the setups because of which none of the results has a verdict. It returns nil if one of
-// the cases failed.
+// brokenSetups returns the names of the setups that did not work and for which the cases were inconclusive. It returns
+// nil if at least one case itself failed.
 func brokenSetups(of []*Result) []string {
 	var names []string
 	for _, res := range of {
@@ -205,12 +208,12 @@ func brokenSetups(of []*Result) []string {
 	return names
 }
 
-// hints returns options that help to examine a cause or to accept it.
+// hints returns suggestions for examining or accepting a cause.
 func hints(c *Cause, s symptom, of []*Result) []Hint {
 	var all []Hint
 	add := func(about, format string, args ...any) { all = append(all, Hint{about, fmt.Sprintf(format, args...)}) }
 	failed := slices.DeleteFunc(slices.Clone(of), func(res *Result) bool { return res.setup != nil })
-	if len(failed) == 0 { // no case failed: setups do not work
+	if len(failed) == 0 { // only setups failed, no case
 		failed = of
 	}
 	steps := func(a, b *Result) int { return cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)) }
@@ -259,7 +262,7 @@ func commonNeed(of []*Result) string {
 
 var digits = regexp.MustCompile(`[0-9]+`)
 
-// symptoms returns the causes that a result may have, or nil if the result is not a problem.
+// symptoms returns the possible causes of a result, or nil if the case passed, was skipped or did not run.
 func (r *Result) symptoms() []symptom {
 	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
 	switch {
@@ -299,7 +302,7 @@ func (r *Result) symptoms() []symptom {
 	return nil
 }
 
-// brokenRule returns the symptom that a rule is broken.
+// brokenRule returns the symptom for a broken rule.
 func brokenRule(kind CauseKind, c *Case, id codec.RuleID, note string) symptom {
 	level := ""
 	if rule := c.Script.Protocol.Rule(id); rule != nil {
@@ -308,7 +311,7 @@ func brokenRule(kind CauseKind, c *Case, id codec.RuleID, note string) symptom {
 	return symptom{kind, string(id), fmt.Sprintf("rule %s%s: %s", id, level, note), id}
 }
 
-// failureSymptoms returns what the target did, if the failure shows it.
+// failureSymptoms returns the behavior of the target that made the case fail, if the failure shows it.
 func failureSymptoms(c *Case, p *play.Result) []symptom {
 	if p == nil || p.Failure == nil {
 		return nil
@@ -340,15 +343,15 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 	return nil
 }
 
-// answers reports whether a step expects a reply to a message.
+// answers reports whether a step expects a reply to a message of type t.
 func answers(t *codec.Type, st *transcript.Step) bool {
 	return t != nil && slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Send && slices.Contains(t.Answers, c.Type)
 	})
 }
 
-// lastEvent returns the last message that was sent on the connection on which the run of the case ended. If there is none,
-// it returns the last message that was sent on any connection, or nil.
+// lastEvent returns the last message that a peer sent on the connection on which the case failed or, if there is none,
+// on another connection. It returns nil if no peer sent a message.
 func lastEvent(p *play.Result) *play.Event {
 	if p == nil {
 		return nil
@@ -367,7 +370,7 @@ func lastEvent(p *play.Result) *play.Event {
 	return other
 }
 
-// lastType returns the type of the last message, or nil.
+// lastType returns the type of the message that lastEvent returns, or nil.
 func lastType(p *play.Result) *codec.Type {
 	if ev := lastEvent(p); ev != nil {
 		return ev.Frame.Type
@@ -375,7 +378,7 @@ func lastType(p *play.Result) *codec.Type {
 	return nil
 }
 
-// lastSent returns the name of the last message, or "".
+// lastSent returns the name of the message that lastEvent returns, or "".
 func lastSent(p *play.Result) string {
 	switch ev := lastEvent(p); {
 	case ev == nil:
@@ -387,7 +390,8 @@ func lastSent(p *play.Result) string {
 	}
 }
 
-// messageName returns the name of the type of a message and, for some types, the first word of the first argument.
+// messageName returns the name of the type of a message. For types with many commands, it appends the first word of the
+// first argument.
 func messageName(f *codec.Frame) string {
 	name := f.Type.Name
 	if (f.Type.Worded || f.Type.AnyCommand) && len(f.Arg(0)) > 0 {
@@ -398,5 +402,5 @@ func messageName(f *codec.Frame) string {
 	return name
 }
 
-// maxWord is the length limit, in bytes, of words in the names of messages.
+// maxWord is the maximum length, in bytes, of a word that messageName appends.
 const maxWord = 40

@@ -11,9 +11,9 @@ import (
 	"jobwire/internal/target"
 )
 
-// Command returns a program that runs the command line anew for every case. The program reads tasks from standard input and
-// writes answers to standard output. {addr}, {host} and {port} in the command line are replaced with the address to which
-// the program must connect.
+// Command returns a program that starts the command line for each case. The program reads tasks from standard input and
+// writes answers to standard output. {addr}, {host} and {port} in the command line are replaced with the address to
+// which the program must connect.
 func Command(line string) (Program, error) {
 	words, err := target.Split(line)
 	if err != nil {

@@ -247,7 +247,7 @@ func serve(handle func(net.Conn) error) func(context.Context) (target.Target, er
 				if err != nil {
 					return nil
 				}
-				// The first bytes distinguish a case from a check whether the target accepts connections.
+				// A case sends bytes, and the check whether the target accepts connections does not.
 				c.SetDeadline(time.Now().Add(5 * time.Second))
 				if _, err := io.ReadFull(c, make([]byte, 12)); err == nil {
 					err = handle(c)
@@ -297,7 +297,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 	}
 }
 
-// TestInconsistent tests a server that takes each read for a packet.
+// TestInconsistent tests a server that treats the bytes of each read as one packet.
 func TestInconsistent(t *testing.T) {
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "hasty", func(ctx context.Context, ln net.Listener) error {
@@ -326,14 +326,15 @@ func TestInconsistent(t *testing.T) {
 	}
 }
 
-// TestDeathIsPinnedOnItsCause tests a server that crashes on one packet while many cases run.
+// TestDeathIsPinnedOnItsCause tests that the case that crashes a server is found, although many cases run at the same
+// time.
 func TestDeathIsPinnedOnItsCause(t *testing.T) {
 	src := head + echo
 	for i := range 12 {
 		src += strings.Replace(echo, "@case echo", fmt.Sprintf("@case echo-%d", i), 1)
 	}
 	src += "@case poison\n@about Poison.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ poison\nJob Server -> Client: ECHO_RES poison\n" +
-		// For a while, nothing uses the server, so the crash is noticed late.
+		// Nothing uses the server for a while, so the crash is noticed late.
 		"@case slow\n@alone\n@about A slow case.\n@rules gearman.echo.same-data\nJob Server -> Client: nothing for 800ms\n"
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"jobwire/corpus"
 )
 
-// RuleCoverage is a rule with the names of its tests.
+// RuleCoverage lists the tests of one rule.
 type RuleCoverage struct {
 	codec.Rule
 	TestedBy []string // names of cases, and vectors of the codec as "reject:NAME"
@@ -19,8 +19,8 @@ type RuleCoverage struct {
 // Covered reports whether the rule is tested or has a reason why it cannot be tested.
 func (r *RuleCoverage) Covered() bool { return len(r.TestedBy) > 0 || r.Untestable != "" }
 
-// Coverage returns the rules of the protocol with their tests: cases of the suite, and test vectors that the codec must
-// reject.
+// Coverage returns all rules of the protocol with their tests: the cases of the suite, and the test vectors that the
+// codec must reject.
 func Coverage(s *Suite) ([]RuleCoverage, error) {
 	by := map[codec.RuleID][]string{}
 	for i, c := range s.Cases {

@@ -13,27 +13,29 @@ import (
 	"jobwire/play"
 )
 
-// sharedTarget is the target that most cases use together. It is started at the first use, and again after it has crashed.
+// sharedTarget is the target that most cases use at the same time. It is started when a case first needs it, and
+// restarted after a crash. The time from one start to the end of the target is a generation; generations are numbered
+// from 0.
 type sharedTarget struct {
 	start  func(context.Context) (target.Target, error)
 	ctx    context.Context
 	mu     sync.Mutex
 	t      target.Target
 	err    error
-	deaths []death                    // of the generations before the current one
-	begun  time.Time                  // when the current generation was started
-	ended  *atomic.Pointer[time.Time] // when the current generation ended; the value is nil while it runs
+	deaths []death                    // ends of the generations before the current one
+	begun  time.Time                  // start of the current generation
+	ended  *atomic.Pointer[time.Time] // end of the current generation; the value is nil while the target runs
 }
 
-// death is the end of a generation of the shared target: the time from a start of the target to its end.
+// death is the end of a generation of the shared target: a crash or a hang.
 type death struct {
-	from time.Time // when the generation was started
-	at   time.Time // when it ended, or, if it hung, when a case noticed that
-	hung bool      // it did not reply to any request, and was restarted
-	err  error     // how it crashed; nil if it hung
+	from time.Time // start of the generation
+	at   time.Time // time of the crash, or time at which a case noticed the hang
+	hung bool      // the target did not reply to any request, and was restarted
+	err  error     // description of the crash; nil if the target hung
 }
 
-// get returns the target and the number of its generation.
+// get returns the target and the number of its current generation. It starts the target if necessary.
 func (s *sharedTarget) get() (target.Target, int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +55,7 @@ func (s *sharedTarget) get() (target.Target, int, error) {
 	return s.t, len(s.deaths), s.err
 }
 
-// watch records when the generation that starts now ends.
+// watch records the time at which the generation that begins now ends.
 func (s *sharedTarget) watch() {
 	ended := &atomic.Pointer[time.Time]{}
 	s.ended = ended
@@ -71,7 +73,7 @@ func (s *sharedTarget) watch() {
 	}()
 }
 
-// endedAt returns when the generation ended, or the current time if that is unknown.
+// endedAt returns the time at which the current generation ended, or the current time if the end was not recorded.
 func (s *sharedTarget) endedAt() time.Time {
 	if at := s.ended.Load(); at != nil {
 		return *at
@@ -88,8 +90,8 @@ func (s *sharedTarget) hasEnded() bool {
 	}
 }
 
-// restart restarts the target, which hangs, unless another case has already done so. It returns false if the target cannot
-// be restarted.
+// restart restarts the target because it hangs in the given generation. It does nothing if another case has already
+// restarted the target. It returns false if the target cannot be restarted.
 func (s *sharedTarget) restart(generation int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,19 +115,20 @@ func (s *sharedTarget) generation() int {
 	return len(s.deaths)
 }
 
-// end returns the error with which a generation ended, or nil.
+// end returns the error with which a generation crashed, or nil if it hung.
 func (s *sharedTarget) end(generation int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.deaths[generation].err
 }
 
-// crashWindow is how long before the observation of a crash a case may have ended and still be its cause.
+// crashWindow limits the time between the end of a case and the detection of a crash that the case has caused.
 const crashWindow = 500 * time.Millisecond
 
-// findCrashingCases finds the cases in which a target crashed or hung. It runs the cases again that ran at that time or had
-// just ended, with a target for each: first the cases that noticed the crash, and the others only if none of these was the
-// cause. It returns the results that change, and those that were not final yet.
+// findCrashingCases finds the cases that crashed or hung the shared target. For each crash, it runs the cases again
+// that were running at that time or had just ended, each with a target of its own: first the cases that noticed the
+// crash and, if none of them is the cause, the others. It returns the results of cases that have changed or were not
+// final, by index.
 func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shared *sharedTarget, lag *schedulingDelay) map[int]Result {
 	if shared.t != nil {
 		if err := target.Died(shared.t); err != nil {
@@ -137,7 +140,7 @@ func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shar
 	alone.NewServerPerCase, alone.checkTarget = true, true
 	for generation, died := range shared.deaths {
 		since := died.at.Add(-crashWindow)
-		if died.hung { // the case that noticed the hang has waited for a reply, and then for the reply to another request
+		if died.hung { // the case that noticed the hang has waited for two replies until their timeouts
 			since = since.Add(-2 * cmp.Or(r.Timeout, play.DefaultTimeout))
 		}
 		rerun := map[int]attempt{}
@@ -147,13 +150,13 @@ func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shar
 			free := make(chan struct{}, max(1, r.Parallel))
 			for i := range attempts {
 				a := &attempts[i]
-				// A case that got the target before the restart may have connected to it after the restart.
+				// A case may have received the target before a restart and connected to it after the restart.
 				if a.generation < 0 || a.generation > generation || a.to.Before(since) || a.to.Before(died.from) || !which(a) {
 					continue
 				}
 				free <- struct{}{}
 				wg.Go(func() {
-					again := *a // unchanged if the target cannot be started again
+					again := *a // keep the result if the target cannot be started again
 					switch {
 					case ctx.Err() == nil:
 						again = alone.runCase(ctx, a.Case, shared, lag)
@@ -170,8 +173,7 @@ func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shar
 			wg.Wait()
 			return blamed
 		}
-		// Most often a case that noticed the crash is its cause, and the cases that ended before need not run
-		// again.
+		// Usually a case that noticed the crash is its cause. Then the cases that ended before need not run again.
 		if !runAgain((*attempt).maybeElsewhere) || died.hung {
 			runAgain(func(a *attempt) bool { return !a.maybeElsewhere() })
 		}
@@ -201,9 +203,9 @@ func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shar
 	return final
 }
 
-// likelierCause reports whether case a is more likely than case b to have crashed the target, if neither does when it runs
-// alone: because the profile lists only a as a case that may crash the target, or otherwise because only a noticed the
-// crash, or because a ended later.
+// likelierCause reports whether case a is a likelier cause of a crash than case b, if neither crashes the target when
+// it runs alone. The criteria are, in this order: the profile lists the case as one that may crash the target, the case
+// noticed the crash, the case ended later.
 func (r *Runner) likelierCause(a, b *attempt) bool {
 	if x, y := r.Profile.mayCrash(a.Case), r.Profile.mayCrash(b.Case); x != y {
 		return x
@@ -211,14 +213,14 @@ func (r *Runner) likelierCause(a, b *attempt) bool {
 	return a.maybeElsewhere() && !b.maybeElsewhere() || a.to.After(b.to)
 }
 
-// Crash is how a target ended during a case.
+// Crash describes the end of the target's process during a case.
 type Crash struct {
-	Exit   string // "signal: aborted", "exit status 1"; "" if the target is not a program
-	Fault  string // the line of the output that names the fault: a panic, a failed assertion, the summary of a sanitizer; or ""
-	Output string // the head of the crash report that the target printed, or else its last lines
+	Exit   string // text such as "signal: aborted" or "exit status 1"; "" if the target is not a process
+	Fault  string // line of the output with the panic, the failed assertion or the summary of a sanitizer; or ""
+	Output string // beginning of the crash report in the output or, if there is none, the last lines of the output
 }
 
-// newCrash returns how a target ended, according to its error.
+// newCrash returns the description of a crash from the error of the target.
 func newCrash(err error) *Crash {
 	c := &Crash{}
 	var e *target.Error
@@ -235,7 +237,7 @@ func newCrash(err error) *Crash {
 	return c
 }
 
-// title describes in one line how the target ended.
+// title returns the description on one line.
 func (c *Crash) title() string {
 	s := "the target crashed"
 	if c.Fault != "" {
@@ -247,7 +249,7 @@ func (c *Crash) title() string {
 	return s
 }
 
-// String returns the title with the beginning of the target's output.
+// String returns the description with a part of the target's output.
 func (c *Crash) String() string {
 	if c.Output == "" || strings.TrimSpace(c.Output) == c.Fault {
 		return c.title()

@@ -15,8 +15,9 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// TestCrashAfterRestart tests that a crash is blamed on the right case. A case got the target before a restart, connected
-// to it after the restart, and crashed it, while another case ran on the same target.
+// TestCrashAfterRestart tests that the case that crashed the target is found after a restart. The case received the
+// target before the restart, connected to it after the restart and crashed it, while another case ran on the same
+// target.
 func TestCrashAfterRestart(t *testing.T) {
 	src := "@section s\n@rules gearman.echo.same-data\n" +
 		"@case crashes\n@about The option for exceptions is confirmed.\nClient -> Job Server: OPTION_REQ exceptions\nJob Server -> Client: OPTION_RES exceptions\n" +
@@ -57,8 +58,8 @@ func TestCrashAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLikelierCrash tests which case is blamed if no case crashes the target alone: the case that the profile lists as
-// crashing, then one that noticed the crash, then the last one.
+// TestLikelierCrash tests which case is reported if no case crashes the target alone: a case that the profile lists as
+// crashing, otherwise a case that noticed the crash, otherwise the case that ended last.
 func TestLikelierCrash(t *testing.T) {
 	at := func(id string, v Verdict, second int) *attempt {
 		return &attempt{Result: Result{Case: &Case{ID: id, Family: id}, Verdict: v}, to: time.Unix(int64(second), 0)}

@@ -15,8 +15,8 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// TestHungServer tests a server that does not reply to any client after one client has sent OPTION_REQ. Only the case that
-// sends it is "hung", if the server can be restarted. If the server has a fixed address, the run ends.
+// TestHungServer tests a server that no longer replies to any client after a client has sent OPTION_REQ. If the server
+// can be restarted, only the case that sends OPTION_REQ is "hung". If the server has a fixed address, the run ends.
 func TestHungServer(t *testing.T) {
 	src := "@section s\n@rules gearman.echo.same-data\n"
 	for _, name := range []string{"a", "b", "c", "d"} {

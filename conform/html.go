@@ -24,16 +24,16 @@ var pageStyle string
 
 var pageTemplate = template.Must(page.New(template.FuncMap{"seconds": seconds}).Parse(pageSource))
 
-// style is how the page shows a verdict. The symbols and words are sufficient without the colors. The page has few colors,
-// one for each Tone.
+// style determines how the page shows a verdict. Symbols and words convey the verdict without colors. There is one
+// color for each Tone.
 type style struct {
 	Verdict Verdict
 	Symbol  string
-	Tone    string // a class of the style sheet: good, fair, bad or none
+	Tone    string // CSS class: good, fair, bad or none
 	Meaning string
 }
 
-// styles are the verdicts from best to worst. The page shows a rule with the verdict of its worst case.
+// styles contains the verdicts from best to worst. The page shows the verdict of the worst case for each rule.
 var styles = []style{
 	{Passed, "✓", "good", "The target replied as the specification asks."},
 	{NotRun, "·", "none", "The run ended before the case."},
@@ -55,7 +55,7 @@ func rank(v Verdict) int {
 	return slices.IndexFunc(styles, func(l style) bool { return l.Verdict == v })
 }
 
-// Data for the template. Cells are in the order of the targets.
+// Data for the page template. Each list of cells has one cell for each target, in the order of the targets.
 type (
 	htmlPage struct {
 		Jobwire  version.Info
@@ -74,7 +74,7 @@ type (
 		Excused   int    // cases that failed as the profile expects
 		Passed    int    // number of cases that passed
 		Decided   int    // number of cases with a verdict about the target
-		Stopped   string // why some cases did not run
+		Stopped   string // reason why some cases did not run, or ""
 		Causes    []causeView
 		Tallies   []tally
 	}
@@ -100,12 +100,12 @@ type (
 	cell struct {
 		Target  string
 		Worst   style
-		Crashed bool // as the profile expects
+		Crashed bool // the target crashed, as the profile expects
 		Tallies []tally
 	}
 	caseView struct {
 		*Case
-		Home     bool // the page shows the details of the case at this rule, its first
+		Home     bool // the page shows the details of the case here, at the first rule of the case
 		Verdicts string
 		Cells    []cell
 		Results  []resultView
@@ -119,21 +119,21 @@ type (
 	}
 	// sourceLine is a line in the transcript of a case.
 	sourceLine struct {
-		Number   int // line number in its file
+		Number   int // line number in the file
 		Text     string
 		Fell     []string // the targets that failed at this line
 		Accepted []string // the targets whose reply matched this alternative, which is not strict
 	}
-	// shownLine is a line of a conversation. If the line contains an offending byte, Byte contains its hexadecimal
-	// digits. If the line describes the error, Byte contains the whole line.
+	// shownLine is a line of a conversation in three parts. Byte contains the hexadecimal digits of an offending byte,
+	// if there is one in the line. If the line describes the error, Byte contains the whole line.
 	shownLine struct {
 		Before, Byte, After string
 	}
 )
 
-// WriteHTML writes one self-contained page: the result of each target and its causes, and the rules of the suite with the
-// results of the targets, the cases, their transcripts, and the conversations of cases that did not pass. The page depends
-// only on the reports.
+// WriteHTML writes one self-contained HTML page: the result and the causes for each target, and the rules of the suite
+// with their cases, the transcripts of the cases, the results, and the conversations of cases that did not pass. The
+// page depends only on the arguments.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	p := &htmlPage{Jobwire: version.Get(), Protocol: s.Protocol, Legend: styles, Cases: len(s.Names())}
 	results := make([]map[string]Result, len(reports)) // by the name of the case
@@ -233,7 +233,7 @@ func (p *htmlPage) Head() page.Head {
 	return h
 }
 
-// maxLinks is how many cases of a cause the page links to.
+// maxLinks is the maximum number of links to cases for each cause.
 const maxLinks = 12
 
 func causeViews(r *Report) []causeView {
@@ -250,7 +250,7 @@ func causeViews(r *Report) []causeView {
 	return all
 }
 
-// Rate returns the percentage of the cases that passed. It is rounded down, so 100 % means all cases.
+// Rate returns the percentage of passed cases, rounded down, so that 100 % means all cases.
 func (t targetView) Rate() string {
 	if t.Decided == 0 {
 		return ""
@@ -258,7 +258,7 @@ func (t targetView) Rate() string {
 	return fmt.Sprintf("%.1f", float64(t.Passed*1000/t.Decided)/10)
 }
 
-// section returns the section with the name. It creates the section if it does not exist.
+// section returns the section with the name, and creates it if it does not exist.
 func (p *htmlPage) section(name string) *sectionView {
 	for _, s := range p.Sections {
 		if s.Name == name {
@@ -269,8 +269,8 @@ func (p *htmlPage) section(name string) *sectionView {
 	return p.Sections[len(p.Sections)-1]
 }
 
-// sort sorts the sections by the order of the suite's files, which is the order of the specification. Sections without a
-// file, such as an introduction, come first.
+// sort sorts the sections in the order of the suite's files, which is the order of the specification. Sections without
+// cases come first.
 func (p *htmlPage) sort(s *Suite) {
 	slices.SortStableFunc(p.Sections, func(a, b *sectionView) int {
 		place := func(v *sectionView) int {
@@ -280,7 +280,7 @@ func (p *htmlPage) sort(s *Suite) {
 	})
 }
 
-// tallies counts verdicts. The worst verdict comes first.
+// tallies counts the results by verdict, worst verdict first.
 func tallies(results []Result) []tally {
 	n := make([]int, len(styles))
 	for _, r := range results {
@@ -304,7 +304,8 @@ func newCell(target string, results ...Result) cell {
 	return c
 }
 
-// shownInstance returns the instance of a case that the page shows: the first instance that a target did not pass.
+// shownInstance returns the instance of a case that the page shows: the instance in the first result that is not a
+// pass.
 func shownInstance(c *Case, results []map[string]Result) *Case {
 	for _, of := range results {
 		if res, ok := of[c.Family]; ok && res.Verdict != Passed {
@@ -367,7 +368,8 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 	return view, nil
 }
 
-// shownLines finds the offending bytes of a conversation: a line that begins with ^^ points to the digits above it.
+// shownLines splits a conversation into lines and finds the offending bytes: a line that begins with ^^ marks the
+// digits above it.
 func shownLines(text string) []shownLine {
 	var out []shownLine
 	for line := range strings.Lines(text) {

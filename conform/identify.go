@@ -11,12 +11,12 @@ import (
 	"jobwire/play"
 )
 
-// identifyTimeout is the timeout of the reply that reveals the protocol of a server.
+// identifyTimeout is the timeout of a reply to a barrier request while the protocol of a server is identified.
 const identifyTimeout = time.Second
 
-// identify sends a barrier request of the protocol own. If the server replies as expected, identify returns the transcript
-// of the request. Otherwise it tries the barrier requests of the other protocols, and returns the protocol whose reply the
-// server sends, or nil.
+// identify sends a barrier request of the protocol own. If the server replies as expected, identify returns the
+// transcript of the request and the reply. Otherwise it tries the barrier requests of all other protocols, and returns
+// the protocol in which the server replies, or nil.
 func identify(ctx context.Context, own *codec.Protocol, dial play.Dialer) (barrier *transcript.Script, other *codec.Protocol) {
 	answers := func(script *transcript.Script) bool {
 		return script != nil && play.Peers(ctx, script, dial, play.Options{Timeout: identifyTimeout}).Failure == nil
@@ -32,7 +32,7 @@ func identify(ctx context.Context, own *codec.Protocol, dial play.Dialer) (barri
 	return nil, nil
 }
 
-// barrierScript returns the transcript of a barrier request and its reply, or nil if the protocol has none.
+// barrierScript returns the transcript of a barrier request and its reply, or nil if the protocol has no barrier.
 func barrierScript(p *codec.Protocol) *transcript.Script {
 	request, reply := p.Barrier.Request, p.Barrier.Reply
 	if len(request) == 0 {

@@ -22,7 +22,7 @@ func instanceLabel(params []transcript.Param) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// Names returns the names of the cases, each once.
+// Names returns the names of the cases, without parameters, each once.
 func (s *Suite) Names() []string {
 	var all []string
 	for _, c := range s.Cases {
@@ -33,12 +33,12 @@ func (s *Suite) Names() []string {
 	return all
 }
 
-// otherInstances is how many instances of the cases that a mutant should pass are run, in addition to the first of each
-// case.
+// otherInstances is the number of additional instances, besides the first of each case, that run against a mutant which
+// should pass them.
 const otherInstances = 12
 
-// forMutant returns the suite with the instances to run against a mutant: all instances of the cases that it should fail,
-// the first instance of each other case, and some more, which differ between mutants.
+// forMutant returns the suite with the instances to run against a mutant: all instances of the cases that the mutant
+// should fail, the first instance of each other case, and a few other instances, which differ between mutants.
 func (s *Suite) forMutant(m *Mutant) *Suite {
 	out := s.with()
 	var others []*Case
@@ -70,8 +70,8 @@ func named(m *Mutant, c *Case) bool {
 	return slices.Contains(m.KilledBy, c.Family) || slices.Contains(m.KilledBy, c.ID)
 }
 
-// fold returns one result for all instances of each case: the result of the first instance with the worst verdict, and the
-// values of the instances by verdict.
+// fold returns one result for each case: that of the first instance with the worst verdict, with the values of the
+// instances for each verdict.
 func fold(results []Result) []Result {
 	var all []Result
 	for i := 0; i < len(results); {
@@ -110,10 +110,11 @@ func foldOne(instances []Result) Result {
 	return worst
 }
 
-// maxRuns limits how many values reports list.
+// maxRuns is the maximum number of values, or ranges of values, that reports list.
 const maxRuns = 8
 
-// valuesWith lists the values of the instances with a verdict. Consecutive instances are written as "A to B".
+// valuesWith returns a list of the values of the instances with a verdict. It combines consecutive instances to "A to
+// B".
 func valuesWith(instances []Result, v Verdict) string {
 	var runs []string
 	for i := 0; i < len(instances); i++ {
@@ -137,12 +138,12 @@ func valuesWith(instances []Result, v Verdict) string {
 	return strings.Join(runs, ", ")
 }
 
-// values returns the values of an instance, such as "n=64,body=nul".
+// values returns the parameters of an instance, such as "n=64,body=nul".
 func values(c *Case) string {
 	return strings.Trim(instanceLabel(c.Params), "[]")
 }
 
-// First returns the suite with the first instance of each case.
+// First returns the suite with only the first instance of each case.
 func (s *Suite) First() *Suite {
 	out := s.with()
 	for i, c := range s.Cases {

@@ -11,14 +11,15 @@ import (
 	"jobwire/internal/version"
 )
 
-// SchemaVersion is the version of docs/schema/conform.json, which describes the JSON reports. It changes when a field
-// is removed or changes its meaning, not when one is added.
+// SchemaVersion is the version of the schema docs/schema/conform.json, which describes the JSON reports. It changes if
+// a field is removed or its meaning changes, but not if a field is added.
 const SchemaVersion = 1
 
-// HeadJSON is the beginning of each JSON report: the program that wrote the report, and the time of the run.
+// HeadJSON contains the first fields of each JSON report, about the program that wrote the report and the time of the
+// run.
 type HeadJSON struct {
 	SchemaVersion int          `json:"schema_version"`
-	ToolVersion   string       `json:"tool_version"` // of jobwire, as in Jobwire.Version
+	ToolVersion   string       `json:"tool_version"` // version of jobwire, as in Jobwire.Version
 	Jobwire       version.Info `json:"jobwire"`
 	Start         string       `json:"start"` // RFC 3339, UTC
 	Duration      float64      `json:"duration_seconds"`
@@ -39,7 +40,7 @@ type reportJSON struct {
 	Protocol string         `json:"protocol"`
 	Target   string         `json:"target"`
 	Server   string         `json:"server,omitempty"`
-	Error    string         `json:"error,omitempty"` // why the target could not be reached
+	Error    string         `json:"error,omitempty"` // reason why the target could not be reached
 	Summary  map[string]int `json:"summary"`         // "cases", "ran", and a count for each verdict
 	Causes   []causeJSON    `json:"causes"`
 	Cases    []caseJSON     `json:"cases"`
@@ -59,7 +60,7 @@ type causeJSON struct {
 
 type caseJSON struct {
 	ID       string         `json:"id"`
-	Case     string         `json:"case"` // the name of the case, without the values of an instance
+	Case     string         `json:"case"` // name of the case, without the parameters of an instance
 	Section  string         `json:"section"`
 	About    string         `json:"about"`
 	Rules    []codec.RuleID `json:"rules"`
@@ -67,18 +68,18 @@ type caseJSON struct {
 	Verdict  Verdict        `json:"verdict"`
 	Duration float64        `json:"duration_seconds"`
 	Note     string         `json:"note,omitempty"`
-	Assumes  string         `json:"interpretation,omitempty"` // what the case assumes where the specification is silent
-	Segments string         `json:"segments,omitempty"`       // how the stream was divided into writes when the case did not pass
-	Broken   codec.RuleID   `json:"broken,omitempty"`         // the rule of the codec that a reply broke
-	Quote    string         `json:"quote,omitempty"`          // the words of the specification that the target does not follow
-	Accepted *acceptedJSON  `json:"accepted,omitempty"`       // of a non-strict pass
+	Assumes  string         `json:"interpretation,omitempty"` // assumption of the case where the specification is silent
+	Segments string         `json:"segments,omitempty"`       // how messages were divided into writes when the case did not pass
+	Broken   codec.RuleID   `json:"broken,omitempty"`         // rule of the message format that a reply broke
+	Quote    string         `json:"quote,omitempty"`          // words of the specification that the target does not follow
+	Accepted *acceptedJSON  `json:"accepted,omitempty"`       // only for a non-strict pass
 	Crash    *crashJSON     `json:"crash,omitempty"`
 	File     string         `json:"file"`
 	Line     int            `json:"line"`              // line of the step that failed, or of the case
-	Command  string         `json:"command,omitempty"` // runs the case alone; of cases that did not pass
+	Command  string         `json:"command,omitempty"` // command line that runs only this case; only if the case did not pass
 }
 
-// acceptedJSON describes the reply that a case accepted instead of the one that the specification asks for.
+// acceptedJSON describes a non-strict reply that a case accepted, and the reply that the specification prefers.
 type acceptedJSON struct {
 	Expected string `json:"expected"`
 	Got      string `json:"got"`
@@ -91,8 +92,8 @@ type crashJSON struct {
 	Output []string `json:"output"`
 }
 
-// WriteJSON writes one JSON object: the report, or, if there are several, an object with the list "reports".
-// docs/schema/conform.json describes it.
+// WriteJSON writes one JSON object, which docs/schema/conform.json describes: the report or, if there are several, an
+// object with the list "reports".
 func WriteJSON(w io.Writer, reports []*Report) error {
 	var all []reportJSON
 	for _, r := range reports {

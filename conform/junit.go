@@ -62,7 +62,7 @@ func junitCase(class string, res Result) junit.Case {
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// explanation returns what reports say about a result that is not a pass, or "".
+// explanation returns the text with which reports explain a result that is not a pass, or "".
 func explanation(r Result) string {
 	if slices.Contains([]Verdict{Passed, Skipped, NotRun, Unreachable}, r.Verdict) {
 		return ""
@@ -72,7 +72,7 @@ func explanation(r Result) string {
 	return printable(b.String())
 }
 
-// conversation returns the messages of a case's run as text.
+// conversation returns the messages of a case as text, or "" if there are none.
 func conversation(r Result, o play.ReportOptions) string {
 	if r.Play == nil {
 		return ""

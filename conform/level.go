@@ -2,8 +2,8 @@ package conform
 
 import "jobwire/codec"
 
-// conclude returns the reported result. It depends on what the profile says about the target, and on the level of the
-// requirement that the target does not meet.
+// conclude returns the final result of a case, after applying the profile. Unless the run is strict, a failure becomes
+// Different if the broken requirement is only an interpretation.
 func (r *Runner) conclude(res Result) Result {
 	res = r.Profile.apply(res)
 	if !r.Strict && (res.Verdict == Failed || res.Verdict == Inconsistent) && res.level() == codec.Interpretation {
@@ -12,8 +12,8 @@ func (r *Runner) conclude(res Result) Result {
 	return res
 }
 
-// level returns the level of the requirement that the target did not meet: that of the rule that a message of the target
-// broke, or otherwise that of the case.
+// level returns the level of the requirement that the target did not meet: that of the rule that a message of the
+// target broke, or that of the case.
 func (r *Result) level() codec.Level {
 	if r.Play != nil && r.Play.Failure != nil {
 		if rule := r.Case.Script.Protocol.Rule(r.Play.Failure.Rule()); rule != nil && rule.Level == codec.Interpretation {
@@ -23,7 +23,7 @@ func (r *Result) level() codec.Level {
 	return r.Case.Level
 }
 
-// interpretation returns what the case of the result assumes where the specification is silent, or "".
+// interpretation returns the assumption of the case where the specification is silent, or "".
 func (r *Result) interpretation() string {
 	if r.Case.Interpretation != "" {
 		return r.Case.Interpretation

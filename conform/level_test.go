@@ -14,7 +14,8 @@ import (
 	beanstalkserver "jobwire/refserver/beanstalk"
 )
 
-// knownFailures calls check for each entry of each profile about known or flaky cases, with the cases that the entry lists.
+// knownFailures calls check for each entry about known or flaky cases in each profile, with the cases that the entry
+// matches.
 func knownFailures(t *testing.T, check func(profile string, known conform.Exception, cases []*conform.Case)) {
 	t.Helper()
 	for _, e := range catalog.All() {
@@ -38,8 +39,8 @@ func knownFailures(t *testing.T, check func(profile string, known conform.Except
 	}
 }
 
-// A rule is DE-FACTO only if all known servers follow it. Therefore, if a profile lists a case as failing, the first rule
-// of the case is not DE-FACTO.
+// A rule is DE-FACTO only if all known servers follow it. Therefore the first rule of a case that a profile lists as
+// failing must not be DE-FACTO.
 func TestKnownServersFollowDeFactoRules(t *testing.T) {
 	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
 		for _, c := range cases {
@@ -50,8 +51,8 @@ func TestKnownServersFollowDeFactoRules(t *testing.T) {
 	})
 }
 
-// Known failures of real servers have quotes: each entry about a case with the level MUST or SHOULD has the words of the
-// specification that the server does not follow.
+// An entry of a profile about a case with level MUST or SHOULD must quote the words of the specification that the
+// server does not follow.
 func TestKnownFailuresAreQuoted(t *testing.T) {
 	stated := func(c *conform.Case) bool { return c.Level == codec.Must || c.Level == codec.Should }
 	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
@@ -84,7 +85,7 @@ Client -> Server: watch a
 Server -> Client: WATCHING 3
 `
 
-// A server that differs from an interpretation has not failed, unless the user asks for strict tests of interpretations.
+// A case of an interpretation that the server does not share is not a failure, unless the user asks for strict tests.
 func TestDifferent(t *testing.T) {
 	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
 	if err != nil {

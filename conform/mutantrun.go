@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// mutantRun is the test of one mutant.
+// mutantRun is the self-test of one mutant.
 type mutantRun struct {
 	*MutantResult
 	with   Baseline
-	suite  *Suite // the instances to run
+	suite  *Suite // instances to run
 	ways   *setupWays
 	mu     sync.Mutex
-	passes int // parts of the suite that are still to be run
+	passes int // number of parts of the suite that still have to run
 	so     map[*Case]Result
 }
 
-// run tests the mutants, several at a time.
+// run tests the mutants against the cases, several mutants at a time, and calls done for each.
 func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Baseline, mutants []Mutant, done func(*MutantResult)) []MutantResult {
 	var trials, doubted []*mutantRun
 	for i := range mutants {
@@ -49,16 +49,16 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Baseline, muta
 			}
 		})
 	}
-	// Cases that move much data take memory and time, so few run at once, with a longer timeout. They run at the same
-	// time as the others, which mostly wait.
+	// Heavy cases need much memory and time, so only two mutants run them at once, with a longer timeout. They run at
+	// the same time as the light cases, which mostly wait.
 	light, heavy := s.byWeight()
 	var wg sync.WaitGroup
 	wg.Go(func() { pass(light, o.Mutants, Runner{Parallel: o.Cases, Timeout: o.Timeout}) })
 	wg.Go(func() { pass(heavy, 2, Runner{Timeout: repeatTimeoutFactor * o.Timeout}) })
 	wg.Wait()
 
-	// While the machine is busy, a server may seem silent, and this test has kept it busy. Cases whose results may be
-	// due to that are run again, now that the machine is less busy.
+	// Run the cases with unexpected results again, now that the machine is less busy: on a busy machine, a server may
+	// reply too late.
 	each(doubted, 4, func(t *mutantRun) {
 		for range 2 {
 			if cases := t.unexpectedCases(); len(cases) > 0 {
@@ -74,7 +74,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Baseline, muta
 	return results
 }
 
-// each calls do for all trials, up to parallel at a time.
+// each calls do for all mutant runs, for up to parallel of them at a time.
 func each(trials []*mutantRun, parallel int, do func(*mutantRun)) {
 	var wg sync.WaitGroup
 	next := make(chan *mutantRun)
@@ -92,7 +92,8 @@ func each(trials []*mutantRun, parallel int, do func(*mutantRun)) {
 	wg.Wait()
 }
 
-// runCases runs cases. Each case gets a server of its own, so that the fault does not affect other cases.
+// runCases runs the cases of s that concern the mutant. Each case gets its own server, so that the fault does not
+// affect other cases.
 func (t *mutantRun) runCases(ctx context.Context, s *Suite, r Runner) {
 	began := time.Now()
 	r.Start, r.Programs, r.NewServerPerCase, r.OmitPlay, r.once, r.ways, r.Strict = t.with.Start, t.with.Programs, true, true, true, t.ways, true
@@ -111,10 +112,11 @@ func (t *mutantRun) runCases(ctx context.Context, s *Suite, r Runner) {
 	t.Took += time.Since(began)
 }
 
-// concerns reports whether the case is about the kind of program that the mutant is.
+// concerns reports whether the case tests the kind of program that the mutant is: a server, or a client or worker with
+// the same role.
 func (t *mutantRun) concerns(c *Case) bool { return c.Program == t.Mutant.Role }
 
-// passed notes that a part of the suite has been run, and reports whether it was the last part.
+// passed records that one more part of the suite has run, and reports whether it was the last part.
 func (t *mutantRun) passed() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,7 +124,7 @@ func (t *mutantRun) passed() bool {
 	return t.passes == 0
 }
 
-// unexpectedCases returns the cases whose results are not as expected.
+// unexpectedCases returns the cases whose results differ from the expected results.
 func (t *mutantRun) unexpectedCases() []*Case {
 	survives := t.survives()
 	var cases []*Case
@@ -138,8 +140,8 @@ func (t *mutantRun) unexpectedCases() []*Case {
 	return cases
 }
 
-// survives returns a function that reports whether the mutant passed a case that it should fail: an instance that KilledBy
-// names, or all instances of a case that KilledBy names.
+// survives returns a function that reports whether the mutant passed a case that it should fail. If KilledBy names an
+// instance, the mutant must fail this instance. If KilledBy names a case, it must fail at least one instance.
 func (t *mutantRun) survives() func(*Case) bool {
 	failed := map[string]bool{}
 	for c, r := range t.so {
@@ -152,7 +154,7 @@ func (t *mutantRun) survives() func(*Case) bool {
 	}
 }
 
-// conclude sets the results of the mutant.
+// conclude sets Failed, Unexpected and Survivors of the mutant's result.
 func (t *mutantRun) conclude() {
 	survives := t.survives()
 	for _, c := range t.suite.Cases {
@@ -174,10 +176,10 @@ func detects(r Result) bool {
 	return slices.Contains([]Verdict{Failed, Inconsistent, Crashed, Hung}, r.Verdict)
 }
 
-// heavyCase is the size of arguments, in bytes, from which a case counts as heavy.
+// heavyCase is the total size of the arguments, in bytes, above which a case is heavy.
 const heavyCase = 4 << 20
 
-// byWeight separates the cases that move much data from the others.
+// byWeight separates the heavy cases from the others.
 func (s *Suite) byWeight() (light, heavy *Suite) {
 	light, heavy = s.with(), s.with()
 	for _, c := range s.Cases {

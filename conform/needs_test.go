@@ -15,7 +15,7 @@ var needs = map[string][]string{
 	"reserve-job": {"reserve-job"},
 }
 
-// settings are capabilities that do not concern messages, but how the server was started.
+// settings are capabilities that depend on how the server was started, not on messages.
 var settings = []string{"no-binlog"}
 
 // sends returns the names of the messages that the peers of a case send.

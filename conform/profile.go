@@ -19,8 +19,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Profile is what is known about an implementation: how to start it, which features it lacks, and which cases it fails. It
-// is a YAML file:
+// Profile describes an implementation: how to start it, which features it lacks, and which cases it fails. It is a YAML
+// file:
 //
 //	name: gearmand 1.1.20
 //	exec: /usr/sbin/gearmand -L 127.0.0.1 -p {port}
@@ -58,18 +58,18 @@ type Fuzzing struct {
 	Quirks []string       `yaml:"quirks"` // deviations that the model of the queue accepts
 }
 
-// Exception is a glob pattern of case IDs, and the reason for the exception.
+// Exception lists cases that an implementation fails, by a glob pattern of their IDs, with the reason.
 type Exception struct {
 	Cases string `yaml:"cases"`
-	Crash bool   `yaml:"crash"` // the server may also crash or hang
+	Crash bool   `yaml:"crash"` // the case may also crash or hang the server
 	Why   string `yaml:"why"`
-	Quote string `yaml:"quote"` // the words of the specification that the implementation does not follow; may be ""
+	Quote string `yaml:"quote"` // words of the specification that the implementation does not follow, or ""
 }
 
 //go:embed profiles
 var profiles embed.FS
 
-// Profiles returns the names of the profiles of a protocol that are part of jobwire.
+// Profiles returns the names of the built-in profiles of a protocol.
 func Profiles(p *codec.Protocol) []string {
 	files, _ := fs.Glob(profiles, path.Join("profiles", p.Name, "*.yaml"))
 	for i, f := range files {
@@ -78,8 +78,8 @@ func Profiles(p *codec.Protocol) []string {
 	return files
 }
 
-// LoadProfile reads a profile and checks it against the suite. name is the name of a profile that is part of jobwire, or a
-// file. An unknown key, rule or capability, or a glob that matches no case, is an error with file and line.
+// LoadProfile reads a profile and checks it against the suite. name is the name of a built-in profile or of a file. An
+// unknown key, rule or capability, and a pattern that matches no case, are errors with file and line.
 func LoadProfile(name string, s *Suite) (*Profile, error) {
 	if slices.Contains(Profiles(s.Protocol), name) {
 		file := path.Join("profiles", s.Protocol.Name, name+".yaml")
@@ -99,7 +99,7 @@ func LoadProfile(name string, s *Suite) (*Profile, error) {
 	return ParseProfile(name, src, s)
 }
 
-// ParseProfile parses the text of a profile. file is the name in errors.
+// ParseProfile parses the text of a profile and checks it against the suite. file is the name for error messages.
 func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	p := &Profile{}
 	if err := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(p); err != nil {
@@ -114,7 +114,7 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	// line returns the line of a value with a path such as "$.known[2].cases".
+	// line returns the line number of the value at a YAML path such as "$.known[2].cases".
 	line := func(format string, args ...any) int {
 		path, err := yaml.PathString(fmt.Sprintf(format, args...))
 		if err != nil {
@@ -171,7 +171,7 @@ func (e Exception) matches(c *Case) bool {
 	return ok
 }
 
-// orList returns the end of a list of expected values.
+// orList returns the names in the form " or a, b", to append to a list of expected values.
 func orList(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -179,8 +179,8 @@ func orList(names []string) string {
 	return " or " + strings.Join(names, ", ")
 }
 
-// lacks returns why a case cannot be run against the target, or "". If the target lacks a message of a setup, another way
-// of the setup may work.
+// lacks returns the reason why a case cannot run against the target, or "". It ignores the messages of setups, because
+// another way to a setup may work.
 func (p *Profile) lacks(c *Case) string {
 	if p == nil {
 		return ""
@@ -193,12 +193,12 @@ func (p *Profile) lacks(c *Case) string {
 	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup == "" })
 }
 
-// lacksSetup returns why no way to a setup of the case works, or "".
+// lacksSetup returns a sentence about a message of the case's setups that the target lacks, or "".
 func (p *Profile) lacksSetup(c *Case) string {
 	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup != "" })
 }
 
-// lacksMessage returns a sentence about a message of the selected steps that the target lacks, or "".
+// lacksMessage returns a sentence about a message that the target lacks, in the steps for which in returns true, or "".
 func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
 	if p == nil {
 		return ""
@@ -212,7 +212,7 @@ func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
 	return ""
 }
 
-// apply changes the verdict of a result according to what the profile lists.
+// apply returns the result with the verdict that the entries of the profile imply.
 func (p *Profile) apply(r Result) Result {
 	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Unreachable, Inconclusive}, r.Verdict) {
 		return r
@@ -239,15 +239,15 @@ func (p *Profile) apply(r Result) Result {
 	return r
 }
 
-// mayCrash reports whether the profile says that a case may crash the target.
+// mayCrash reports whether the profile lists the case as one that may crash the target.
 func (p *Profile) mayCrash(c *Case) bool {
 	listed := func(e Exception) bool { return e.Crash && e.matches(c) }
 	return p != nil && (slices.ContainsFunc(p.Flaky, listed) || slices.ContainsFunc(p.Known, listed))
 }
 
-// unexpected changes the verdicts of cases that passed although the profile lists them as failing. A case with parameters
-// counts as passed if all its instances passed, unless the profile lists the instance. unexpected calls changed with the
-// index of each changed result.
+// unexpected changes the verdict of passed cases to Unexpected if the profile lists them as failing. If an entry
+// matches a case with parameters, all instances must have passed; if an entry names one instance, that instance must
+// have passed. unexpected calls changed with the index of each changed result.
 func (p *Profile) unexpected(results []Result, changed func(i int)) {
 	if p == nil {
 		return

@@ -20,29 +20,29 @@ import (
 	"jobwire/play"
 )
 
-// Program is a client or a worker under test.
+// Program is a client or worker under test.
 type Program = mutant.Program
 
-// driverScript is the tasks that a case gives a program, and the expected answers.
+// driverScript contains the tasks that a case gives to a program, and the expected answers.
 type driverScript struct {
 	tasks   [][]transcript.Arg
-	answers [][]transcript.Arg // by task; a task without an entry may have any answer
+	answers [][]transcript.Arg // by index of the task; a task without an entry accepts any answer
 }
 
-// maxAnswer limits the length of a line of a program's answers, in bytes.
+// maxAnswer is the maximum length of an answer, in bytes.
 const maxAnswer = 64 << 20
 
-// startupTimeout is how long a program may take to start and to connect. Some programs run on virtual machines that start slowly,
-// and several programs start at once.
+// startupTimeout is how long a program may take to start and connect. Some programs need a virtual machine that starts
+// slowly, and several programs start at the same time.
 const startupTimeout = 10 * time.Second
 
-// endTime is how much longer than the timeout of an answer a program may take to end after its last task.
+// endTime is added to the timeout of an expectation to limit how long a program may take to exit after its last task.
 const endTime = 2 * time.Second
 
-// errUnsupported says that a program cannot do a task. That is not a failure of the program.
+// errUnsupported is the error if a program does not support a task. This is not a failure of the program.
 var errUnsupported = errors.New("the program under test does not support the task")
 
-// check returns an error if the tasks or answers make no sense.
+// check returns an error if the tasks and answers are inconsistent.
 func (e *driverScript) check(p *codec.Protocol, role string) error {
 	switch {
 	case role == "" && len(e.tasks)+len(e.answers) > 0:
@@ -64,7 +64,7 @@ func (e *driverScript) check(p *codec.Protocol, role string) error {
 	return nil
 }
 
-// fresh returns unique words for the names in the tasks, except for names that an earlier answer contains.
+// fresh returns unique values for the names in the tasks, except for names to which an earlier answer gives a value.
 func (e *driverScript) fresh() map[string]string {
 	names, inAnswers := map[string]string{}, map[string]bool{}
 	for i, task := range e.tasks {
@@ -82,8 +82,8 @@ func (e *driverScript) fresh() map[string]string {
 	return names
 }
 
-// run sends the tasks to a program and checks the answers. known contains the values of names; run adds the
-// values of names in the answers.
+// run sends the tasks to a program and compares the answers with the expected ones. known contains the values of names.
+// run adds the values that answers give to names.
 func (e *driverScript) run(known map[string]string, tasks io.WriteCloser, answers io.Reader) error {
 	defer tasks.Close()
 	lines := bufio.NewScanner(answers)
@@ -113,7 +113,7 @@ func (e *driverScript) run(known map[string]string, tasks io.WriteCloser, answer
 	return nil
 }
 
-// taskText returns a task in the notation that the program reads.
+// taskText returns a task as the line that the program reads.
 func taskText(task []transcript.Arg, known map[string]string) (string, error) {
 	var words []string
 	for _, a := range task {
@@ -129,7 +129,7 @@ func taskText(task []transcript.Arg, known map[string]string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// answered reports whether an answer is the expected one. It adds the values of names in the answer to known.
+// answered reports whether an answer is as expected. It adds the values that the answer gives to names to known.
 func answered(want []transcript.Arg, words []string, known map[string]string) bool {
 	for i, a := range want {
 		if a.Kind == transcript.Rest {
@@ -149,7 +149,7 @@ func answered(want []transcript.Arg, words []string, known map[string]string) bo
 	return len(words) == len(want)
 }
 
-// written returns an answer in the notation of cases.
+// written returns an expected answer in the notation of cases.
 func written(answer []transcript.Arg) string {
 	var words []string
 	for _, a := range answer {
@@ -176,9 +176,8 @@ func shortened(s string) string {
 	return s
 }
 
-// performProgram runs a case whose actor is a program, with a relay between the program and the server. note says why the
-// case failed, also if the reason is not in the messages. able is false if the program does not support the tasks; then the
-// result does not count.
+// performProgram runs a case that tests a program, with a relay between the program and the server. note is the reason
+// for a failure, or "". able is false if the program does not support a task; the result is then meaningless.
 func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript.Script, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -225,7 +224,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 		taskW.Close()
 		answerR.Close()
 		wg.Wait()
-		failed, unmet = nil, nil // these errors occurred because the program was stopped
+		failed, unmet = nil, nil // ignore the errors, because stopping the program has caused them
 	}
 	wg.Wait()
 	cancel()

@@ -51,7 +51,7 @@ func echoer(do func(addr string, words []string) (answer string)) conform.Progra
 	}
 }
 
-// say sends packets, each on a connection of its own, and reads a reply to each.
+// say sends each packet on a connection of its own and reads a reply to each.
 func say(addr string, packets ...string) string {
 	for _, p := range packets {
 		c, err := net.Dial("tcp", addr)
@@ -224,7 +224,8 @@ func TestFaultyProgramsProve(t *testing.T) {
 	}
 }
 
-// TestWhatAProgramStartsEndsWithIt tests that a process that a shell starts in the background ends with the shell.
+// TestWhatAProgramStartsEndsWithIt tests that a background process that a shell has started ends together with the
+// shell.
 func TestWhatAProgramStartsEndsWithIt(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -13,18 +13,18 @@ import (
 	"jobwire/play"
 )
 
-// Report is a finished run.
+// Report contains the results of a finished run.
 type Report struct {
 	Protocol    *codec.Protocol
-	Target      string // name in reports
-	Server      string // the command line or the address of the server
+	Target      string // name of the target in reports
+	Server      string // command line or address of the server
 	Results     []Result
 	Began       time.Time
 	Took        time.Duration
 	Interrupted bool // the user ended the run before all cases had run
 }
 
-// Count returns how many cases have the verdict.
+// Count returns the number of cases with the verdict.
 func (r *Report) Count(v Verdict) int {
 	n := 0
 	for _, c := range r.Results {
@@ -35,8 +35,8 @@ func (r *Report) Count(v Verdict) int {
 	return n
 }
 
-// PassRate returns how many cases passed, strictly or not, and how many have a verdict about the target where the
-// specification is not silent.
+// PassRate returns the number of cases that passed, strictly or not, and the number of decided cases. A case is decided
+// if it has a verdict about the target and does not test an interpretation that the target does not share.
 func PassRate(results []Result) (passed, decided int) {
 	for _, r := range results {
 		switch r.Verdict {
@@ -51,7 +51,7 @@ func PassRate(results []Result) (passed, decided int) {
 	return passed, decided
 }
 
-// excusedCrashes returns how many cases with the verdict crashed the target as the profile expects.
+// excusedCrashes returns the number of cases with the verdict that crashed the target as the profile expects.
 func (r *Report) excusedCrashes(v Verdict) int {
 	n := 0
 	for _, c := range r.Results {
@@ -62,26 +62,25 @@ func (r *Report) excusedCrashes(v Verdict) int {
 	return n
 }
 
-// Ran returns how many cases have a verdict about the target, or were skipped.
+// Ran returns the number of cases that have a verdict about the target, are inconclusive or were skipped.
 func (r *Report) Ran() int { return len(r.Results) - r.Count(NotRun) - r.Count(Unreachable) }
 
-// Failed reports whether any case failed.
+// Failed reports whether a case has a verdict that makes the run fail.
 func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.Results, func(c Result) bool { return c.Verdict.FailsRun() })
 }
 
-// Lost reports whether the target crashed and no case passed. A server that crashes in some cases and is restarted has been
-// tested; one that crashes in all cases has not.
+// Lost reports whether the target crashed and no case passed. A server that crashes in all cases has not been tested.
 func (r *Report) Lost() bool {
 	return r.Count(Crashed) > 0 && r.Count(Passed)+r.Count(NonStrict) == 0
 }
 
-// Decided reports whether any case has a verdict about the target.
+// Decided reports whether at least one case has a verdict about the target.
 func (r *Report) Decided() bool {
 	return r.Count(Skipped)+r.Count(Inconclusive)+r.Count(NotRun) < len(r.Results)
 }
 
-// Unreachable returns why the run ended early because the target could not be reached, or "".
+// Unreachable returns the reason why the run ended early because the target could not be reached, or "".
 func (r *Report) Unreachable() string {
 	for _, c := range r.Results {
 		switch {
@@ -95,7 +94,7 @@ func (r *Report) Unreachable() string {
 	return ""
 }
 
-// Stopped returns a sentence about a run that ended before all cases had run, or "".
+// Stopped returns a sentence about a run that ended before all cases had run, or "" if all cases ran.
 func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:
@@ -112,7 +111,7 @@ type Text struct {
 	Verbose bool // also write the names of cases that passed
 	section string
 	note    string   // the note of the previous case
-	pending []Result // results of the case whose other instances have not arrived yet
+	pending []Result // results so far of a case with further instances
 }
 
 var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
@@ -124,11 +123,11 @@ func (t *Text) paint(v Verdict, s string) string {
 	return "\x1b[" + cmp.Or(colors[v], "31") + "m" + s + "\x1b[0m"
 }
 
-// indent is written before the lines about a case.
+// indent precedes the lines about a case.
 const indent = "      "
 
-// Case adds one result. It writes a case after the results of all its instances have arrived, and a failed case with its
-// conversation. It does not write cases that did not run: the summary counts them.
+// Case adds one result. It writes the case when the results of all its instances have arrived, a failed case with its
+// conversation. It does not write cases that did not run; the summary counts them.
 func (t *Text) Case(r Result) {
 	if len(t.pending) > 0 && t.pending[0].Case.Family != r.Case.Family {
 		t.flush()
@@ -138,7 +137,7 @@ func (t *Text) Case(r Result) {
 	}
 }
 
-// flush writes the case whose results have arrived.
+// flush writes the case whose results are pending.
 func (t *Text) flush() {
 	if len(t.pending) > 0 {
 		t.write(foldOne(t.pending))
@@ -191,18 +190,18 @@ func (t *Text) write(r Result) {
 	}
 }
 
-// excusedCrash reports whether the target crashed as the profile expects.
+// excusedCrash reports whether the target crashed during the case, as the profile expects.
 func (r *Result) excusedCrash() bool {
 	return r.Crash != nil && (r.Verdict == Known || r.Verdict == Flaky)
 }
 
-// explained reports whether reports show the rules and the conversation of a result.
+// explained reports whether reports show the rules and the conversation for the result.
 func (r *Result) explained() bool {
 	return r.Play != nil && slices.Contains([]Verdict{Failed, Crashed, Hung, Inconsistent, Inconclusive}, r.Verdict)
 }
 
-// writeExplanation writes what a case checks, its rules, what was wrong, the conversation, and the command that runs only
-// this case.
+// writeExplanation writes the description of a case, its rules, the reason for the failure, the conversation, and the
+// command line that runs only this case.
 func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	c := r.Case
 	writeWrapped(w, c.About, o.Indent)
@@ -227,8 +226,8 @@ func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	}
 }
 
-// writeWrapped writes text in lines of at most 80 characters, unless a word is longer. It keeps the line breaks of the text
-// and the spaces at the beginning of its lines.
+// writeWrapped writes text with line breaks, in lines of at most prose.Width characters unless a word is longer. It
+// keeps the line breaks and the indentation of the text.
 func writeWrapped(w io.Writer, s, indent string) {
 	for line := range strings.Lines(s) {
 		start := indent + line[:len(line)-len(strings.TrimLeft(line, " \t"))]
@@ -236,7 +235,8 @@ func writeWrapped(w io.Writer, s, indent string) {
 	}
 }
 
-// Summary writes the last lines of the report. It writes nothing if no case ran because the target could not be reached.
+// Summary writes the last lines of the report: the causes and the counts. It writes nothing if the target could not be
+// reached before the first case.
 func (t *Text) Summary(r *Report) {
 	t.flush()
 	if r.Ran() == 0 && r.Unreachable() != "" {
@@ -266,10 +266,10 @@ func (t *Text) Summary(r *Report) {
 	}
 }
 
-// maxCauseCases is how many cases of a cause the text lists.
+// maxCauseCases is the maximum number of cases that the text lists for a cause.
 const maxCauseCases = 6
 
-// causes writes why cases did not pass, if there is more than one such case.
+// causes writes the causes of failures if they concern at least two cases.
 func (t *Text) causes(r *Report) {
 	causes := r.Causes()
 	cases := 0

@@ -24,21 +24,21 @@ type Verdict string
 const (
 	Passed       Verdict = "passed"
 	NonStrict    Verdict = "non-strict"       // the target's reply is accepted, although the specification prefers another reply
-	Different    Verdict = "different"        // the target did something else where the specification is silent
-	Failed       Verdict = "failed"           // the target did something else
-	Inconsistent Verdict = "inconsistent"     // the result depends on how the stream is divided into writes
-	Crashed      Verdict = "crashed"          // the target ended during the case
-	Hung         Verdict = "hung"             // after the case the target did not reply on a new connection
+	Different    Verdict = "different"        // the target did not do what the case expects, but the specification is silent about it
+	Failed       Verdict = "failed"           // the target did not do what the case expects
+	Inconsistent Verdict = "inconsistent"     // the result depends on how messages are divided into writes
+	Crashed      Verdict = "crashed"          // the process of the target ended during the case
+	Hung         Verdict = "hung"             // after the case, the target did not reply on a new connection
 	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
 	Inconclusive Verdict = "inconclusive"     // a setup does not work on the target, or the target or this machine was too slow for the time limits
 	Skipped      Verdict = "skipped"          // the case does not apply to the target
 	NotRun       Verdict = "not run"          // the run ended before the case
-	Known        Verdict = "expected failure" // it failed, and the profile lists the case as failing
-	Flaky        Verdict = "flaky"            // it failed, and the profile lists the case as flaky
-	Unexpected   Verdict = "unexpected pass"  // it passed, and the profile lists the case as failing
+	Known        Verdict = "expected failure" // the case failed, and the profile lists it as failing
+	Flaky        Verdict = "flaky"            // the case failed, and the profile lists it as flaky
+	Unexpected   Verdict = "unexpected pass"  // the case passed, and the profile lists it as failing
 )
 
-// Verdicts are all verdicts, in the order in which summaries list them.
+// Verdicts contains all verdicts, in the order of summaries.
 var Verdicts = []Verdict{Passed, NonStrict, Different, Known, Flaky, Failed, Inconsistent, Crashed, Hung, Unexpected, Unreachable, Inconclusive, Skipped, NotRun}
 
 // FailsRun reports whether the verdict makes a run fail.
@@ -50,15 +50,15 @@ func (v Verdict) FailsRun() bool {
 type Result struct {
 	Case     *Case
 	Verdict  Verdict
-	Note     string // why it was skipped, or did not pass
-	Quote    string // the words of the specification that the target does not follow, if the profile contains them
+	Note     string // reason why the case was skipped or did not pass
+	Quote    string // words of the specification that the target does not follow, if the profile contains them
 	Took     time.Duration
-	Segments play.Segmentation // how the stream was divided into writes in the run that determined the verdict
-	Play     *play.Result      // the messages of that run; nil if the case passed or did not run
-	Command  string            // the command line that runs this case alone; "" if the Runner has none
-	Crash    *Crash            // how the target crashed during the case; nil if it did not
+	Segments play.Segmentation // how messages were divided into writes in the run that determined the verdict
+	Play     *play.Result      // messages of that run; nil if the case passed or did not run
+	Command  string            // command line that runs only this case; "" if Runner.Command is ""
+	Crash    *Crash            // crash of the target during the case, or nil
 
-	script *transcript.Script // the transcript that was run
+	script *transcript.Script // transcript that was run
 	setup  *brokenSetup       // nil if all setups worked
 
 	// Only in a result for all instances of a case:
@@ -76,44 +76,43 @@ func (r *Result) performed() *transcript.Script {
 
 // Runner runs suites against one target.
 type Runner struct {
-	// Start starts a server to test. It is called for the target that cases share, and for every case that needs a
-	// server of its own.
+	// Start starts a server to test. Run calls it for the shared target, and for each case that needs its own server.
 	Start func(context.Context) (target.Target, error)
 
-	// StartProcess starts the server as a process whose resources can be checked. It is needed if Start does not start
-	// a process.
+	// StartProcess starts the server as a process whose resources can be checked. It may be nil if Start does that.
 	StartProcess func(context.Context) (target.Target, error)
 
 	// Programs are the clients and workers under test, by role.
 	Programs map[string]Program
 
-	Parallel         int                 // cases at a time; 0: 1
-	Timeout          time.Duration       // of an expectation; 0: play.DefaultTimeout
-	Segments         []play.Segmentation // the ways in which each case is run; nil: only plain
+	Parallel         int                 // number of cases that run at the same time; 0: 1
+	Timeout          time.Duration       // timeout of an expectation; 0: play.DefaultTimeout
+	Segments         []play.Segmentation // ways to divide messages into writes; each case runs once in each way; nil: only plain
 	NewServerPerCase bool                // every case gets a server of its own
-	Strict           bool                // a failure where the specification is silent is Failed, not Different
+	Strict           bool                // a failure where the specification is silent is Failed instead of Different
 	Waive            []codec.RuleID
-	Profile          *Profile // what is known about the target; may be nil
+	Profile          *Profile // profile of the target; may be nil
 	Command          string   // a command line for [Result.Command], without the selection of cases; may be ""
 	OmitPlay         bool     // results do not contain Play, which contains all messages
 
-	ways        *setupWays         // the ways to setups that work on the target; nil: not known yet
-	barrier     *transcript.Script // the barrier request that the target replied to before the first case; nil if it did not
+	ways        *setupWays         // ways to setups that work on the target; nil: not tested yet
+	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
 	checkTarget bool               // check the target after each run of a case, even if the case passed
-	once        bool               // cases that miss a time limit while others run are not run again
-	delay       *schedulingDelay   // the scheduling delay of this machine; nil: measured during the run
+	once        bool               // do not repeat cases that miss a time limit while others run
+	delay       *schedulingDelay   // scheduling delay of this machine; nil: Run measures it
 }
 
-// Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it for
-// each case in that order, as soon as the case and all cases before it have ended. The results are complete even if the
-// target crashes: the target is restarted, and the cases that were running or had just ended are run again to find those
-// that crash it. done is called again for a case that had passed before and crashes the target.
+// Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it
+// for each case in that order, when the case and all previous cases have ended. If the target crashes, Run restarts it
+// and repeats the cases that were running or had just ended, to find those that crash the target. Run calls done again
+// if such a case had passed before.
 //
-// A case that misses a time limit while others run is run again alone, at the end, and that result counts, because on a
-// busy machine a server may seem silent. This stops after Parallel cases in a row have failed again.
+// If a case misses a time limit while others run, Run repeats the case alone, after all others, and uses the second
+// result, because a server may reply too late on a busy machine. Run stops repeating cases after Parallel repeated
+// cases in a row have failed.
 //
-// If ctx is done, or if the shared target cannot be reached, the run stops. In the second case, one case is Unreachable.
-// All cases without a verdict are NotRun.
+// If ctx is done or the shared target cannot be reached, Run stops. In the latter case, one case gets the verdict
+// Unreachable. All cases without a result get the verdict NotRun.
 func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result {
 	ctx, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
@@ -124,7 +123,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		next     = make(chan int)
 		wg       sync.WaitGroup
 		lag      = r.delay
-		ran      atomic.Bool // a case has reached the target
+		ran      atomic.Bool // at least one case has reached the target
 		halted   atomic.Bool // a case has the verdict Unreachable, which ends the run
 	)
 	defer shared.stop()
@@ -172,7 +171,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	for i, res := range r.findCrashingCases(ctx, attempts, shared, lag) {
 		board.end(i, r.conclude(res))
 	}
-	confirmed := 0 // in a row
+	confirmed := 0 // number of consecutive repeated cases that have failed again
 	for i := range attempts {
 		a := &attempts[i]
 		if !r.mustRepeat(a) || board.ended[i] {
@@ -198,13 +197,13 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	return board.results
 }
 
-// mustRepeat reports whether a case must run again because it failed at a time limit while other cases ran.
+// mustRepeat reports whether a case must run again because time limits may have made it fail while other cases ran.
 func (r *Runner) mustRepeat(a *attempt) bool {
 	return a.late && r.Parallel > 1 && !r.once && r.Profile.apply(a.Result).Verdict == a.Verdict
 }
 
-// otherProtocol notes whether the shared target replies to a barrier request. If the target is a server of another
-// protocol, it returns a sentence about that, otherwise "".
+// otherProtocol records whether the shared target replies to a barrier request. If the target is a server of another
+// protocol, otherProtocol returns a sentence about that, and otherwise "".
 func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *sharedTarget) string {
 	if r.NewServerPerCase || !slices.ContainsFunc(s.Cases, func(c *Case) bool { return !c.OwnServer && c.Program == "" }) {
 		return ""
@@ -220,7 +219,7 @@ func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *sharedTarg
 	return fmt.Sprintf("%s as a server of %s: it answers as a server of %s", t, s.Protocol.Title, other.Title)
 }
 
-// dialer returns a function that connects to a target.
+// dialer returns a function that connects to a target within the timeout.
 func dialer(t target.Target, timeout time.Duration) play.Dialer {
 	return func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, play.DefaultTimeout))
@@ -252,10 +251,10 @@ func (b *resultOrder) end(i int, r Result) {
 	}
 }
 
-// errUnreachable is the reason why a run ends early if its target cannot be reached.
+// errUnreachable is the cancellation cause of a run whose target cannot be reached.
 var errUnreachable = errors.New("the target could not be reached")
 
-// notRun returns the result of a case that was not run because the run ended.
+// notRun returns the result of a case that did not run because the run ended.
 func (r Result) notRun(ctx context.Context) Result {
 	r.Verdict, r.Note, r.Play = NotRun, "the run was interrupted", nil
 	if context.Cause(ctx) == errUnreachable {
@@ -264,28 +263,29 @@ func (r Result) notRun(ctx context.Context) Result {
 	return r
 }
 
-// slowCase is how long a case may take before time counts as a possible reason for its failure: the server may act by
-// itself at times that the case does not state, such as the end of a time to run of 1 s.
+// slowCase is the duration above which time counts as a possible reason for the failure of a case. A server may act at
+// times that the case does not state, for example at the end of a time-to-run of 1 s.
 const slowCase = 500 * time.Millisecond
 
-// retries is how often a case is run again if this machine was too slow for it.
+// retries is the maximum number of times that a case is repeated because the machine was too slow.
 const retries = 2
 
-// attempt is a case's result, with the data that shows whether the case may have crashed the target.
+// attempt is the result of running a case once in all ways, with the data that shows whether the case may have crashed
+// the target.
 type attempt struct {
 	Result
 	generation int  // generation of the shared target; -1: the case had a target of its own
-	shared     bool // it used the shared target
-	late       bool // a time may be the reason why it failed: it missed a time limit, the machine was late, or the case took long
+	shared     bool // the case used the shared target
+	late       bool // time limits may have made the case fail: it missed one, the machine was slow, or the case took longer than slowCase
 	from, to   time.Time
 }
 
-// maybeElsewhere reports whether the shared target crashed or hung during the attempt. Other cases may have been the cause.
+// maybeElsewhere reports whether the shared target crashed or hung during the attempt. The cause may be another case.
 func (a *attempt) maybeElsewhere() bool {
 	return (a.Verdict == Crashed || a.Verdict == Hung) && a.generation >= 0
 }
 
-// runCase runs a case in all requested ways.
+// runCase runs a case once in each way to divide messages into writes.
 func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag *schedulingDelay) (a attempt) {
 	from := time.Now()
 	defer func() {
@@ -314,7 +314,7 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 	}
 	for i, how := range ways {
 		if c.Program != "" && how == play.Coalesced && i > 0 {
-			continue // a relay does not join messages that the program or the server sends
+			continue // the relay does not combine messages of the program or the server
 		}
 		var once attempt
 		for try := 0; ; try++ {
@@ -324,7 +324,7 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 			}
 		}
 		passes := func(how play.Segmentation) bool { return r.perform(ctx, c, shared, how, lag).Verdict == Passed }
-		switch { // an accepted silence is checked again if the preferred reply came with other writes: it may have been late
+		switch { // if the server sent the preferred reply only with other writes, check the silence again, because the reply may have been late
 		case acceptedSilence(a) && once.Verdict == Passed && passes(a.Segments):
 			a = once
 		case a.Verdict == Passed && acceptedSilence(once) && passes(how):
@@ -333,13 +333,13 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 		once.Segments = how
 		switch {
 		case a.Verdict == NonStrict && once.Verdict == Passed:
-			continue // a non-strict reply may depend on time
+			continue // keep the non-strict result, because the reply may depend on time
 		case i > 0 && once.Verdict == Failed:
 			once.Verdict = Inconsistent
 			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
 		}
 		a = once
-		// A case that fails need not run in the other ways.
+		// Do not run a failed case in further ways.
 		if a.Verdict != Passed && a.Verdict != NonStrict {
 			break
 		}
@@ -347,10 +347,11 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 	return a
 }
 
-// acceptedSilence reports whether the case accepted a silence that is not strict.
+// acceptedSilence reports whether the case accepted that the server sent nothing, although the specification prefers a
+// reply.
 func acceptedSilence(a attempt) bool { return a.Verdict == NonStrict && a.Play.Accepted.Choice.For > 0 }
 
-// perform runs a case once.
+// perform runs a case once with the given division into writes.
 func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how play.Segmentation, lag *schedulingDelay) attempt {
 	begun, life := time.Now(), -1
 	script := c.Script
@@ -392,13 +393,13 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
 	ready, broken, err := r.ways.script(ctx, c, func(probe *transcript.Script) (error, bool) {
 		probed, server := time.Now(), t
-		if own { // the case needs a new server
+		if own { // the case needs its own server, so the probe needs one too
 			if server, err = r.Start(ctx); err != nil {
 				return err, false
 			}
 			defer server.Stop()
 		}
-		patient := options // on a busy machine, a way that works must not be rejected
+		patient := options // use a long timeout, so that a way that works is not rejected on a busy machine
 		patient.Timeout = max(r.Timeout, play.DefaultTimeout)
 		p := play.Peers(ctx, probe, dialer(server, r.Timeout), patient)
 		f := p.Failure
@@ -453,7 +454,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 			a = verdict(Crashed, "", p)
 			a.Crash = newCrash(err)
 			a.Note = a.Crash.String()
-		case err != nil: // the server did not get its port, so another program has replied
+		case err != nil: // the server could not listen on its port, so another program has replied
 			a = verdict(Inconclusive, err.Error(), p)
 		case life >= 0 && shared.generation() != life:
 			a = verdict(Crashed, "the target crashed and was restarted", p)
@@ -463,7 +464,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		}
 		return a, true
 	}
-	if !c.OwnServer && (f != nil || note != "" || r.checkTarget) { // an @alone case may have ended its server on purpose
+	if !c.OwnServer && (f != nil || note != "" || r.checkTarget) { // a case with @alone may stop the server intentionally
 		if a, yes := ended(); yes {
 			return a
 		}
@@ -472,9 +473,9 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		return play.Peers(ctx, r.barrier, dialer(t, limit), play.Options{Timeout: limit}).Failure != nil && ctx.Err() == nil
 	}
 	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
-	// If the machine was late, that may also be the reason why a target does not reply.
+	// A late machine may also be the reason for a missing reply, so use a longer timeout then.
 	if !c.OwnServer && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(repeatTimeoutFactor*limit)) {
-		if a, yes := ended(); yes { // a program that prints a stack trace ends shortly after its connections
+		if a, yes := ended(); yes { // a process that prints a stack trace ends shortly after its connections are closed
 			return a
 		}
 		if life >= 0 && !shared.restart(life) {
@@ -486,8 +487,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	case f == nil && note != "":
 		return verdict(Failed, note, p)
 	case f == nil && p.Grade == transcript.NonStrict:
-		// If the machine was late, an accepted silence proves nothing: the preferred reply may have been on its
-		// way.
+		// If the machine was late, a silence proves nothing: the preferred reply may have been on its way.
 		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/maxDelayShare) {
 			return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a silence of %v", lag.since(from).Round(time.Millisecond), t), p)
 		}

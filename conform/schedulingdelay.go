@@ -10,15 +10,15 @@ import (
 
 const (
 	delayTick = 10 * time.Millisecond
-	maxLag    = 20 * time.Millisecond // acceptable whatever the time limits are
+	maxLag    = 20 * time.Millisecond // delays up to maxLag are always acceptable
 
-	// maxDelayShare limits the scheduling delay, as a part of the time that an expectation waits: if the machine was
-	// later than a quarter of that time, the wait proves nothing.
+	// maxDelayShare limits the scheduling delay relative to the time for which an expectation waits: if the delay is
+	// longer than that time divided by maxDelayShare, the wait proves nothing.
 	maxDelayShare = 4
 )
 
-// schedulingDelay measures scheduling delays: how late this machine wakes a waiting goroutine. A process that gets little CPU time
-// cannot distinguish a slow target from its own delays.
+// schedulingDelay measures scheduling delays: how late this machine wakes a waiting goroutine. A process that gets
+// little CPU time cannot distinguish a slow target from its own delays.
 type schedulingDelay struct {
 	mu   sync.Mutex
 	seen []lateness // delays longer than maxLag, oldest first, except those that a later delay equals or exceeds
@@ -65,7 +65,7 @@ func (m *schedulingDelay) note(at time.Time, by time.Duration) {
 	m.seen = append(m.seen, lateness{at, by})
 }
 
-// since returns the longest delay since a time, or 0 if all delays were acceptable.
+// since returns the longest delay since time t, or 0 if no delay was longer than maxLag.
 func (m *schedulingDelay) since(t time.Time) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,8 +82,8 @@ func (m *schedulingDelay) stop() {
 	<-m.gone
 }
 
-// timed returns the duration that a failure depends on: the time limit that was exceeded, or otherwise the shortest silence
-// or delay in the steps before, which a case uses to let one connection act before another. It returns 0 if there is none.
+// timed returns the duration on which a failure depends: the time limit that was exceeded or, if there is none, the
+// shortest silence or delay in the steps up to the failure. It returns 0 if there is none.
 func timed(script *transcript.Script, f *play.Failure) time.Duration {
 	shortest := f.Waited
 	if shortest > 0 {

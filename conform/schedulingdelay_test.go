@@ -95,7 +95,7 @@ func TestTimedFailures(t *testing.T) {
 	}
 }
 
-// A silence that a case accepts as non-strict proves nothing on a machine with delays.
+// A silence that a case accepts as non-strict proves nothing on a machine with scheduling delays.
 func TestAcceptedSilenceOnASlowMachine(t *testing.T) {
 	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\n" +
 		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 100ms\n"
@@ -146,7 +146,8 @@ func TestLagIsRemembered(t *testing.T) {
 	})
 }
 
-// If a machine is late for hours, the schedulingDelay uses little memory, and still knows the longest delay since any time.
+// If the machine is late for hours, schedulingDelay must use little memory and still return the longest delay since any
+// time.
 func TestLagIsBounded(t *testing.T) {
 	m := &schedulingDelay{}
 	start := time.Now()
@@ -212,7 +213,7 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 				})
 			}
 			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Parallel: parallel,
-				delay: &schedulingDelay{}} // as on an idle machine: otherwise cases are run again more often
+				delay: &schedulingDelay{}} // as on an idle machine; with delays, cases would be repeated more often
 			for _, res := range r.Run(t.Context(), s, nil) {
 				if res.Verdict != test.verdict {
 					t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, test.verdict)

@@ -9,17 +9,18 @@ import (
 	"jobwire/internal/target"
 )
 
-// Mutant is a server, client or worker with one deliberate fault. It proves the cases that detect the fault. Only cases
-// about its kind of program are run.
+// Mutant is a server, client or worker with one deliberate fault. The cases that detect the fault are thereby proved to
+// work. A self-test runs only the cases about the kind of program that the mutant is.
 type Mutant = mutant.Mutant
 
-// Baseline is the faultless server and the faultless programs, by role.
+// Baseline contains the faultless server, and the faultless clients and workers by role.
 type Baseline struct {
 	Start    func(context.Context) (target.Target, error)
 	Programs map[string]Program
 }
 
-// with returns the programs to test a mutant with: the mutant, and the faultless others.
+// with returns the programs for testing a mutant: the mutant, and the faultless server if the mutant is a client or
+// worker.
 func (s Baseline) with(m *Mutant) Baseline {
 	if m.Program != nil {
 		return Baseline{s.Start, map[string]Program{m.Role: m.Program}}
@@ -29,34 +30,34 @@ func (s Baseline) with(m *Mutant) Baseline {
 
 // SelfTestOptions are the options of a self-test.
 type SelfTestOptions struct {
-	Mutants int           // mutants at a time; 0: 1
-	Cases   int           // cases of one mutant at a time; 0: 1
-	Timeout time.Duration // of an expectation; 0: DefaultSelfTestTimeout
+	Mutants int           // number of mutants tested at the same time; 0: 1
+	Cases   int           // number of cases of one mutant that run at the same time; 0: 1
+	Timeout time.Duration // timeout of an expectation; 0: DefaultSelfTestTimeout
 }
 
-// DefaultSelfTestTimeout is short, because a mutant that sends nothing takes the whole timeout.
+// DefaultSelfTestTimeout is short, because each missing reply of a mutant takes the whole timeout.
 const DefaultSelfTestTimeout = 400 * time.Millisecond
 
-// repeatTimeoutFactor is the factor by which the timeout is multiplied when a case is run again whose verdict may be due to a busy
-// machine.
+// repeatTimeoutFactor is the factor by which the timeout is multiplied when a case is repeated because a busy machine
+// may have caused its verdict.
 const repeatTimeoutFactor = 5
 
 // MutantResult is the result of one mutant.
 type MutantResult struct {
 	Mutant     *Mutant
-	Failed     []string // IDs of the cases that it failed, in the order of the suite
-	Survivors  []string // cases that it should fail, and passed
-	Unexpected []Result // cases that it should pass, and failed
+	Failed     []string // IDs of the cases that the mutant failed, in the order of the suite
+	Survivors  []string // IDs of the cases that the mutant should fail but passed
+	Unexpected []Result // results of the cases that the mutant should pass but failed
 	Took       time.Duration
 }
 
-// Exact reports whether the mutant failed the cases that it should fail, and no others.
+// Exact reports whether the mutant failed exactly the cases that it should fail.
 func (r *MutantResult) Exact() bool { return len(r.Survivors)+len(r.Unexpected) == 0 }
 
 // SelfTestReport is the result of a self-test of a suite.
 type SelfTestReport struct {
 	Suite   *Suite
-	Failed  []Result       // cases that the faultless programs did not pass; if there are any, no mutant is run
+	Failed  []Result       // results of the cases that the faultless programs did not pass; if there are any, no mutant is tested
 	Mutants []MutantResult // in the order of the argument
 	Began   time.Time
 	Took    time.Duration
@@ -64,7 +65,7 @@ type SelfTestReport struct {
 	Interrupted bool // the user ended the run before all mutants had been tested
 }
 
-// KilledBy returns the names of the mutants that fail each case, by the name of the case.
+// KilledBy returns, by the name of the case, the names of the mutants that fail the case.
 func (r *SelfTestReport) KilledBy() map[string][]string {
 	by := map[string][]string{}
 	for _, m := range r.Mutants {
@@ -90,7 +91,7 @@ func (r *SelfTestReport) WithoutMutant() []string {
 	return names
 }
 
-// Exact returns how many mutants failed the cases that they should fail, and no others.
+// Exact returns the number of mutants that failed exactly the cases that they should fail.
 func (r *SelfTestReport) Exact() int {
 	n := 0
 	for i := range r.Mutants {
@@ -101,20 +102,21 @@ func (r *SelfTestReport) Exact() int {
 	return n
 }
 
-// Passed reports whether the faultless programs passed, every mutant was exact, and a mutant failed every case.
+// Passed reports whether the self-test is complete and passed: the faultless programs passed all cases, each mutant
+// failed exactly the cases that it should fail, and each case is failed by at least one mutant.
 func (r *SelfTestReport) Passed() bool {
 	return !r.Interrupted && len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.WithoutMutant()) == 0
 }
 
-// SelfTest tests the suite itself. The faultless programs must pass every case, and every mutant must fail exactly the
-// cases that it should fail. If the suite is only a selection, the mutants that should fail none of its cases are left out.
-// If done is not nil, SelfTest calls it for each mutant when its test ends.
+// SelfTest tests the suite itself: the faultless programs must pass every case, and each mutant must fail exactly the
+// cases that it should fail. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
+// calls it for each mutant after testing the mutant.
 func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()
 	if o.Timeout == 0 {
 		o.Timeout = DefaultSelfTestTimeout
 	}
-	s = s.InProcess() // faulty servers run in this process
+	s = s.InProcess() // faulty servers run in this process, so cases that need a server's process cannot run
 	report := &SelfTestReport{Suite: s, Began: began}
 	sound := Runner{Start: faultless.Start, Programs: faultless.Programs, Parallel: o.Cases, Timeout: repeatTimeoutFactor * o.Timeout, OmitPlay: true, Strict: true}
 	for _, r := range sound.Run(ctx, s, nil) {

@@ -73,7 +73,7 @@ func TestSelfTestFails(t *testing.T) {
 	}
 }
 
-// A self-test proves nothing if the faultless server has a fault.
+// A self-test tests no mutants if the faultless server has a fault.
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")
 	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)

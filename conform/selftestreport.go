@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WriteText lists the mutants with the cases that fail, and with verbose the cases with the mutants that make them
-// fail.
+// WriteText writes the mutants with the cases that they fail. If verbose is set, it also writes the cases with the
+// mutants that fail them.
 func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 	prefix := r.Suite.Protocol.Name + "."
 	short := func(ids []string) string { return strings.ReplaceAll(" "+strings.Join(ids, " "), " "+prefix, " ") }
@@ -85,7 +85,7 @@ func (r *SelfTestReport) WriteJSON(w io.Writer) error {
 	return e.Encode(out)
 }
 
-// ids returns the IDs of the cases of results.
+// ids returns the IDs of the cases of the results.
 func ids(results []Result) []string {
 	names := []string{}
 	for _, r := range results {

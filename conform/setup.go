@@ -10,14 +10,14 @@ import (
 	"jobwire/play"
 )
 
-// setupWays finds out, once for each target, which way to each setup works on it.
+// setupWays determines, once for each target, which way to each setup works on the target.
 type setupWays struct {
 	setups  *transcript.Setups
 	mu      sync.Mutex
-	chosen  transcript.Ways  // the way that works or is being tested
-	found   map[string]bool  // setups for which a way works
-	failed  map[string]error // why no way to a setup works, by the name of the setup
-	pending map[string]bool  // setups whose ways are being tested; the probe of another setup may use them
+	chosen  transcript.Ways  // index of the way that works or is being tested, by setup
+	found   map[string]bool  // setups for which a working way is known
+	failed  map[string]error // reason why no way works, by setup
+	pending map[string]bool  // setups whose ways are being tested; probes of other setups may use these setups
 }
 
 func newSetupWays(s *transcript.Setups) *setupWays {
@@ -26,24 +26,24 @@ func newSetupWays(s *transcript.Setups) *setupWays {
 	}
 }
 
-// probeFunc runs the probe of a setup and returns why it failed, or nil. ok is false if the result says nothing about the
-// target.
+// probeFunc runs the probe of a setup and returns the reason for its failure, or nil. ok is false if the result says
+// nothing about the target.
 type probeFunc func(*transcript.Script) (why error, ok bool)
 
-// probeFailure is the reason why the probe of a setup failed.
+// probeFailure is the error of a failed probe.
 type probeFailure struct{ *play.Result }
 
 func (f *probeFailure) Error() string { return f.Failure.Error() }
 
-// brokenSetup is a setup of a case that did not work.
+// brokenSetup describes a setup of a case that did not work.
 type brokenSetup struct {
 	name string
-	why  error        // nil if the setup failed in the case itself
+	why  error        // reason; nil if the setup failed while the case ran
 	play *play.Result // the run in which it failed; nil if there is none
 }
 
-// script returns the script of the case with the ways to its setups that work on the target, or otherwise a setup that does
-// not work.
+// script returns the script of a case with ways to its setups that work on the target. If a setup does not work, script
+// returns a description of that setup instead.
 func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (*transcript.Script, *brokenSetup, error) {
 	if len(c.Script.Setups) == 0 {
 		return c.Script, nil, nil
@@ -67,9 +67,9 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (*transc
 	return sc, nil, err
 }
 
-// find tests the ways to a setup until one works, and returns why none works. It does not test a way whose probe uses a
-// setup that does not work. The result is not final if it depends on a setup whose ways are still being tested, or on a
-// probe that says nothing about the target.
+// find tests the ways to a setup until one works. It returns nil, or the reason why no way works. It skips a way whose
+// probe needs a setup that does not work. final is false if the result may change, because it depends on a setup that
+// is still being tested or on a probe that says nothing about the target.
 func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why error, final bool, err error) {
 	switch {
 	case w.found[name]:
@@ -82,15 +82,15 @@ func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why e
 	w.pending[name] = true
 	defer delete(w.pending, name)
 	final = true
-	for range 2 { // a busy machine may miss a time limit
-		preferred := true // no way before this one works
+	for range 2 { // try all ways twice, because probes may fail on a busy machine
+		preferred := true // all previous ways certainly do not work
 		for way := range w.setups.Named(name).Ways {
 			w.chosen[name] = way
 			failure, certain, err := w.probe(ctx, name, try)
 			if err != nil {
 				return nil, false, err
 			}
-			if !certain { // the machine may have been late: test the way again
+			if !certain { // the machine may have been late, so test the way again
 				if failure, certain, err = w.probe(ctx, name, try); err != nil {
 					return nil, false, err
 				}
@@ -113,7 +113,8 @@ func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why e
 	return why, final, ctx.Err()
 }
 
-// probe runs the probe of a setup with the chosen way and returns why it failed.
+// probe runs the probe of a setup with the chosen way and returns the reason for its failure, or nil. certain is false
+// if the result may change.
 func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why error, certain bool, err error) {
 	probe, err := w.setups.Probe(name, w.chosen)
 	if err != nil {
@@ -127,7 +128,7 @@ func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why 
 		}
 		certain = certain && (final || needs == name)
 	}
-	if probe, err = w.setups.Probe(name, w.chosen); err != nil { // with the ways that were found
+	if probe, err = w.setups.Probe(name, w.chosen); err != nil { // use the ways that find has just chosen
 		return nil, false, err
 	}
 	why, ok := try(probe)

@@ -80,7 +80,7 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 		{"SUBMIT_JOB is ignored", inject.Ignore("SUBMIT_JOB", nil), "passed inconclusive inconclusive inconclusive passed"},
 		{"GET_STATUS is ignored", inject.Ignore("GET_STATUS", nil), "passed failed failed failed passed"},
 		{"OPTION_REQ is ignored", inject.Ignore("OPTION_REQ", nil), "passed passed passed passed failed"},
-		// After the option, the server does not reply: the setup works, but not after the steps of the case.
+		// The server stops replying after the option, so the setup itself works, but the steps of the case fail.
 		{"OPTION_REQ ends reading", inject.StopReading("OPTION_REQ", nil), "passed passed passed passed failed"},
 		{"the server is mute", inject.Drop("ECHO_RES STATUS_RES", nil), "failed inconclusive inconclusive inconclusive inconclusive"},
 	}
@@ -109,8 +109,7 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 	}
 }
 
-// TestLateProbe tests that a probe that proves nothing, because the machine was late, does not permanently lead to another
-// way.
+// TestLateProbe tests that a probe that failed because the machine was late does not permanently select another way.
 func TestLateProbe(t *testing.T) {
 	s, err := LoadFS(gearman.Protocol, setupSuite)
 	if err != nil {

@@ -24,40 +24,40 @@ var cases embed.FS
 
 // Case is one test of a server, client or worker.
 type Case struct {
-	ID        string // unique: the family, and the values of an instance in brackets
-	Family    string // the name of the case, which all its instances have
+	ID        string // unique ID: the family and, in brackets, the parameters of an instance
+	Family    string // name of the case, which all its instances share
 	Params    []transcript.Param
 	About     string
 	Section   string
-	Level     codec.Level // of its first rule; INTERPRETATION if the case tests an interpretation
+	Level     codec.Level // level of the first rule, or INTERPRETATION if the case tests an interpretation
 	Rules     []codec.RuleID
-	OwnServer bool     // needs a server of its own
+	OwnServer bool     // the case needs a server of its own
 	Needs     []string // capabilities that a server may lack
-	Program   string   // the role of the program under test, between which and the server a relay runs; "" if the server is tested
+	Program   string   // role of the program under test, which connects to the server through a relay; "" if the case tests the server
 	Script    *transcript.Script
 
-	Segments *play.Segmentation // the only way in which it is run; nil: all ways of the run
+	Segments *play.Segmentation // the only way to divide messages into writes; nil: all ways of the run
 
-	// What the case does with the server's process, which no other case uses:
-	Watch       []watch.Check // checks after the steps
-	Descriptors int           // how many file descriptors the process may have open; 0: no limit
+	// Checks of the server's process:
+	Watch       []watch.Check // checks that run after the steps
+	Descriptors int           // maximum number of open file descriptors of the process; 0: no limit
 
-	// Interpretation is what the case assumes beyond the text of its rules; "": nothing.
+	// Interpretation is the assumption of the case beyond the text of its rules, or "".
 	Interpretation string
 
 	driver driverScript
 }
 
-// observed reports whether the case needs the server's process.
+// observed reports whether the case checks the server's process.
 func (c *Case) observed() bool { return len(c.Watch) > 0 || c.Descriptors > 0 }
 
-// InProcess returns the suite without the cases that need the server's process, for servers that run in the process of the
-// test.
+// InProcess returns the suite without the cases that check the server's process, for servers that run in the current
+// process.
 func (s *Suite) InProcess() *Suite {
 	return s.with(slices.DeleteFunc(slices.Clone(s.Cases), (*Case).observed)...)
 }
 
-// observe prepares the server's process. It returns nil if the case does not need the process.
+// observe prepares the checks of the server's process. It returns nil if the case has no such checks.
 func (c *Case) observe(t target.Target) (*watch.Watcher, error) {
 	if !c.observed() {
 		return nil, nil
@@ -70,20 +70,20 @@ func (c *Case) observe(t target.Target) (*watch.Watcher, error) {
 	return watch.New(t, c.Watch)
 }
 
-// Suite is the cases of one protocol, in the order of their files.
+// Suite contains the cases of one protocol, in the order of their files.
 type Suite struct {
 	Protocol *codec.Protocol
 	Cases    []*Case
-	Setups   *transcript.Setups // that the cases use; nil if there are none
+	Setups   *transcript.Setups // setups that the cases use; nil if there are none
 }
 
-// with returns a suite of other cases that use the same setups.
+// with returns a suite with other cases and the same setups.
 func (s *Suite) with(cases ...*Case) *Suite {
 	return &Suite{Protocol: s.Protocol, Setups: s.Setups, Cases: cases}
 }
 
-// Load returns the suite that is part of jobwire. If the protocol has no folder in cases, its suite is in the folder cases
-// of its corpus. A suite may have no cases.
+// Load returns the built-in suite of a protocol, from the folder cases of this package or, if the protocol has none
+// there, of its corpus. A suite may have no cases.
 func Load(p *codec.Protocol) (*Suite, error) {
 	for _, from := range []struct {
 		fsys fs.FS
@@ -103,7 +103,7 @@ func Load(p *codec.Protocol) (*Suite, error) {
 // setupFile is the name of the file with the setups of a suite.
 const setupFile = "setup.wire"
 
-// LoadFS reads every .wire file in fsys as cases, except setup.wire, which defines the setups that they use
+// LoadFS reads the cases in all .wire files of fsys, except setup.wire, which contains the setups of the suite
 // ([transcript.Setups]). Unknown keys, unknown rules and duplicate IDs are errors with file, line and column
 // ([*transcript.Error]).
 func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
@@ -151,7 +151,7 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 // Keys returns the keys that describe a case, sorted.
 func Keys() []string { return slices.Sorted(maps.Keys(keys)) }
 
-// keys are the keys that describe a case, with the functions that set them.
+// keys maps the keys that describe a case to the functions that set them.
 var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	"case": func(c *Case, p *codec.Protocol, m transcript.Meta) error {
 		if m.Value == "" || strings.ContainsAny(m.Value, " \t*?[") {
@@ -223,7 +223,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	"answer":  func(c *Case, _ *codec.Protocol, m transcript.Meta) error { return addArgs(&c.driver.answers, c, m) },
 }
 
-// addArgs parses a line of arguments and appends it.
+// addArgs parses the value of a key as arguments and appends them to a list.
 func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
 	args, err := transcript.ParseArgs(c.Script.File, m.Line, m.Col+len(m.Key)+1, m.Value)
 	if err == nil && len(args) == 0 {
@@ -233,7 +233,7 @@ func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
 	return err
 }
 
-// NewCase returns the case with a script, described by the keys of the script.
+// NewCase returns the case that a script and its keys describe.
 func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	c := &Case{Script: sc, Params: sc.Params}
 	for _, m := range sc.Meta {
@@ -266,7 +266,7 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	return c, nil
 }
 
-// Capabilities returns what the cases need and a server may lack, sorted.
+// Capabilities returns the capabilities that cases need and that a server may lack, sorted.
 func (s *Suite) Capabilities() []string {
 	var all []string
 	for _, c := range s.Cases {
@@ -276,10 +276,10 @@ func (s *Suite) Capabilities() []string {
 	return slices.Compact(all)
 }
 
-// Select returns the suite with the cases whose name, or one of whose rules, matches one of the patterns in run, or all
-// cases if run is empty, but none of the patterns in skip. A pattern is a path.Match glob; after "case:" it is compared
-// only with names of cases. A pattern that matches nothing is an error, so that a run with a misspelled pattern does not
-// succeed without any cases.
+// Select returns the suite with the selected cases. A case is selected if its name or one of its rules matches a
+// pattern in run, or if run is empty, and if none matches a pattern in skip. A pattern is a path.Match glob; with the
+// prefix "case:" it applies only to names of cases. A pattern that matches nothing is an error, so that a run with a
+// misspelled pattern does not pass with no cases.
 func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	hit := map[string]bool{}
 	matches := func(c *Case, patterns []string) (any bool, err error) {
@@ -321,7 +321,7 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	return out, nil
 }
 
-// matches reports whether a glob matches the name of the case, or is the ID of the instance.
+// matches reports whether a glob matches the name of the case or is the ID of the instance.
 func (c *Case) matches(glob string) (bool, error) {
 	if glob == c.ID {
 		return true, nil
@@ -329,7 +329,7 @@ func (c *Case) matches(glob string) (bool, error) {
 	return path.Match(glob, c.Family)
 }
 
-// selector returns the pattern that selects only this case. The names of some cases are also names of rules.
+// selector returns a pattern for Select that selects only this case. Some cases have the same names as rules.
 func (c *Case) selector() string {
 	switch {
 	case len(c.Params) > 0:
@@ -340,8 +340,8 @@ func (c *Case) selector() string {
 	return c.ID
 }
 
-// About returns the suite with the cases about programs of the given roles, where "" means the server. A role without cases
-// is an error.
+// About returns the suite with the cases that test programs of the given roles, where "" means the server. A role
+// without cases is an error.
 func (s *Suite) About(roles ...string) (*Suite, error) {
 	out := s.with()
 	seen := map[string]bool{}
@@ -359,7 +359,7 @@ func (s *Suite) About(roles ...string) (*Suite, error) {
 	return out, nil
 }
 
-// AtLevels returns the suite with the cases of the given levels, or with all cases if levels is empty.
+// AtLevels returns the suite with the cases of the given levels. If levels is empty, it returns s.
 func (s *Suite) AtLevels(levels []string) (*Suite, error) {
 	if len(levels) == 0 {
 		return s, nil

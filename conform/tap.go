@@ -10,8 +10,8 @@ import (
 	"jobwire/internal/version"
 )
 
-// WriteTAP writes the reports in the Test Anything Protocol, version 13. An expected failure is a TODO, which is TAP's name
-// for a test that is expected to fail. Comments after a test describe its failure.
+// WriteTAP writes the reports in the Test Anything Protocol, version 13. An expected failure gets the TAP directive
+// TODO. Comments after a test describe its failure.
 func WriteTAP(w io.Writer, reports []*Report) error {
 	b := bufio.NewWriter(w)
 	total := 0
@@ -64,7 +64,7 @@ func tapComment(w io.Writer, text string) {
 	}
 }
 
-// printable replaces bytes that are not text, and characters that control how text is shown, except tabs and newlines.
+// printable replaces bytes that are not valid text, and control characters except tabs and newlines.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {

@@ -10,7 +10,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// If a run ends, a server that is starting is ended, and a server that has started is not.
+// At the end of a run, begin stops a server that is still starting, and does not stop a server that has started.
 func TestEndWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

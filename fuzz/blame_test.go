@@ -25,8 +25,8 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 	return f.triage.fixedExaminer
 }
 
-// TestNoFaults runs inputs on servers without a fault. A wrong model might report faults here, because it assumes that no
-// other client uses the server, or assumes more than it can know.
+// TestNoFaults runs inputs on servers without a fault. A model that is wrong might report faults, because it assumes
+// that no other client uses the server or that it knows more than it can know.
 func TestNoFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -85,7 +85,7 @@ Admin -> Job Server: show-unique-jobs
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
-			for range 2 { // the same server, if the first execution has left nothing
+			for range 2 { // the second execution uses the same server if the first one has left nothing
 				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
 					t.Error(fault)
 				}
@@ -94,7 +94,7 @@ Admin -> Job Server: show-unique-jobs
 	}
 }
 
-// TestUnfinishedPut tests that statistics may count a put that is not finished, but no other put.
+// TestUnfinishedPut tests that statistics may include a put whose body is incomplete, but no other put.
 func TestUnfinishedPut(t *testing.T) {
 	counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk", Edit: inject.Out("stats-reply", nil, func(m *inject.Message) {
 		m.Raw = bytes.Replace(m.Frame.Raw, []byte("current-producers: 0"), []byte("current-producers: 1"), 1)

@@ -135,7 +135,7 @@ func TestEndsInTime(t *testing.T) {
 // TestCrashThatIsNotReproduced tests that a crash which happens only once is a finding.
 func TestCrashThatIsNotReproduced(t *testing.T) {
 	ended := errors.New("out of luck")
-	var accepted atomic.Int64 // accepted by all servers; the server that accepts the connection with the number last ends
+	var accepted atomic.Int64 // number of connections accepted by all servers; the server that accepts connection number last ends
 	const last = 400
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "unlucky", func(ctx context.Context, ln net.Listener) error {

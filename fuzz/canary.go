@@ -7,15 +7,15 @@ import (
 // canaryID is the connection number of the canary in records.
 const canaryID = 99
 
-// handshake sends one or two pings. After the replies, the server has most likely handled the earlier messages of other
-// connections.
+// handshake sends a ping, or two pings if the executor is thorough. After the replies, the server has most likely
+// processed the earlier messages on other connections.
 func (x *executor) handshake() {
 	for n := 0; n < 2 && (n == 0 || x.thorough) && x.ping(); n++ {
 	}
 }
 
-// ping sends a barrier on the connection of the canary, a client that takes no part in the input, and reports whether
-// the server replied.
+// ping sends a barrier on the canary connection, which belongs to a client that takes no part in the input. It reports
+// whether the server replied. The record does not contain the ping.
 func (x *executor) ping() bool {
 	if x.isOver() {
 		return false
@@ -46,13 +46,13 @@ func (x *executor) ping() bool {
 	return k.open && k.waiting == 0 && bad == nil
 }
 
-// checkServer checks after an input that the server still serves others: the canary, whose connection is older than the
-// input, and a new connection.
+// checkServer checks, after an input, that the server still replies to other clients: on the canary connection, which
+// the executor opened before the input, or on a new connection.
 func (x *executor) checkServer() {
 	had := x.canary != nil && x.canary.open
 	if x.ping() {
 		if f := x.record.Fault; f != nil && f.Oracle == HangAll {
-			x.record.Fault = nil // the server replied late
+			x.record.Fault = nil // the server replied after the timeout, so it does not hang
 		}
 		return
 	}
@@ -71,7 +71,7 @@ func (x *executor) checkServer() {
 		Text: fmt.Sprintf("the server did not reply to %s on a new connection within %v", x.d.barrier.Name, x.timeout)}
 }
 
-// closeCanary closes the connection of the canary.
+// closeCanary closes the canary connection.
 func (x *executor) closeCanary() {
 	if x.canary != nil && x.canary.open {
 		x.canary.s.close(true)

@@ -11,8 +11,9 @@ import (
 	"jobwire/fuzz/model"
 )
 
-// key returns the key of a finding. A crash with a stack is identified by the stack. Most other findings are identified by
-// the oracle and what the messages of the minimized input do, in any order.
+// key returns the key of a finding: findings with the same key are duplicates. The key of a crash with a stack is the
+// stack. The key of most other findings consists of the oracle, the rule and the effects of the messages of the
+// minimized input, regardless of their order.
 func key(p *codec.Protocol, c *Input, f *Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
 	if inputFree(f) {
@@ -21,15 +22,15 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	last := f.Step >= 0 && f.Step < len(c.Steps)
 	switch {
 	case f.Oracle == HangConn || f.Oracle == HangAll:
-		// Only the first message without a reply counts, even if it is illegal.
+		// The key contains only the first message without a reply, even if that message is illegal.
 		if last {
 			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
 		}
 	}
 	acts := behavior(p, c)
 	if f.Refusal != "" && last {
-		// The server probably rejects for one reason all messages about one kind of object from senders of one
-		// role.
+		// A server that rejects several messages about one kind of object from senders in one role probably rejects all
+		// of them for the same reason.
 		of := family(p, &c.Steps[f.Step])
 		if t := acts[f.Step].typ; t != nil {
 			of = familyOf(t)
@@ -47,7 +48,7 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	if f.Law == closedLaw && last {
 		at := f.Step
 		for at > 0 && (does[at] == "" || c.Steps[at].Conn != c.Steps[f.Step].Conn) {
-			at-- // the bytes of the step belong to an earlier message
+			at-- // the step only continues the message of an earlier step
 		}
 		if n := sizeClass(&c.Steps[at]); n > 0 && c.Steps[at].Verb == transcript.Send {
 			return fmt.Sprintf("%s|%d", id, n)
@@ -58,13 +59,13 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	return id + strings.ReplaceAll("|"+strings.Join(slices.Compact(does), " "), "| ", "|")
 }
 
-// inputFree reports whether the fault identifies the finding without the input: by the stack of a crash, the rule that a
-// request breaks, or the kind of a reply and what is wrong with it.
+// inputFree reports whether the fault alone determines the key of the finding, whatever the input is. This is true if
+// the fault has a stack, if it names the rule that a request breaks, or if it describes what is wrong with a reply.
 func inputFree(f *Fault) bool {
 	return len(f.Stack) > 0 || f.Oracle == Framing || f.Oracle == Disclosure || f.Oracle == HangConn && f.Rule != ""
 }
 
-// stepAction is what a step does.
+// stepAction describes the effect of a step.
 type stepAction struct {
 	does      string         // the first broken rule, the effect of the message on a job, or the action; "" if unknown
 	typ       *codec.Type    // of the message; nil if it has none
@@ -73,9 +74,9 @@ type stepAction struct {
 	largeTime bool           // a time is greater than 1
 }
 
-// behavior returns what each step of an input does. Raw bytes may be the beginning of a message that the bytes of later
-// steps complete. It is unknown what those later steps do. It is also unknown for steps after bytes whose end no server can
-// determine.
+// behavior returns the effect of each step of an input. Raw bytes may begin a message that later steps complete. The
+// effect then belongs to the step with the beginning of the message, and the later steps have no known effect. Steps
+// after a message whose end no server can determine have no known effect either.
 func behavior(p *codec.Protocol, c *Input) []stepAction {
 	does := make([]stepAction, len(c.Steps))
 	type stream struct {
@@ -121,11 +122,11 @@ func behavior(p *codec.Protocol, c *Input) []stepAction {
 	return does
 }
 
-// waits describes a step that is a pause.
+// waits is the effect of a step that is a pause.
 const waits = "waits"
 
-// firstAction returns what the first message in some bytes does, and its length: 0 if the message is not complete, and more
-// than len(b) if no server can determine its end.
+// firstAction returns the length and the effect of the first message in b. The length is 0 if the message is
+// incomplete, and greater than len(b) if no server can determine where the message ends.
 func firstAction(p *codec.Protocol, b []byte) (length int, a stepAction) {
 	var f codec.Frame
 	for {
@@ -155,15 +156,16 @@ func firstAction(p *codec.Protocol, b []byte) (length int, a stepAction) {
 	}
 }
 
-// longValue is the length from which a value counts as long. A minimized message has such values only if the failure needs
-// them.
+// longValue is the length in bytes above which a value counts as long. longPrefix and largePrefix precede the name of
+// the field in descriptions of unusual values.
 const (
 	longValue   = 32
 	longPrefix  = "long "
 	largePrefix = "large "
 )
 
-// hasLargeTime reports whether a time in a message is greater than 1.
+// hasLargeTime reports whether a message contains a start time, time limit, delay or timeout that is greater than 1, in
+// the unit of its field.
 func hasLargeTime(f *codec.Frame) bool {
 	for i := range f.Spans {
 		switch f.Spans[i].Field.Means {
@@ -176,8 +178,9 @@ func hasLargeTime(f *codec.Frame) bool {
 	return false
 }
 
-// unusual returns the values of a message that ordinary messages do not have. Minimized messages have them only if the
-// failure needs them.
+// unusual describes the values of a message that ordinary messages do not have: long texts, texts with special
+// characters, numbers greater than 1, and optional times. A minimized message has such values only if the failure needs
+// them.
 func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 	for i := range f.Spans {
 		fd, v := f.Spans[i].Field, f.Value(i)
@@ -204,8 +207,8 @@ func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 	return all
 }
 
-// cause describes minimized inputs. Inputs whose failures have the same cause have it in common, although different replies
-// may show the failure.
+// cause describes what is unusual about a minimized input and its failure. Findings with the same cause probably have
+// one underlying fault, even if the fault appears in different replies.
 type cause struct {
 	kind  string
 	shown string         // the rule that the failure breaks, and how; "": none
@@ -213,12 +216,13 @@ type cause struct {
 	rules []codec.RuleID // rules that messages break, in alphabetical order
 }
 
-// ordinary are effects of messages that most conversations about jobs contain.
+// ordinary contains the effects that messages have in most conversations about jobs. These effects do not identify a
+// cause.
 var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wait, codec.Query, codec.Delete, codec.Store, codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail,
 	codec.Register, codec.Use, codec.Echo}
 
-// causeOf returns what is unusual about a minimized input. The kind is "" if the cause is unknown or the key describes it
-// completely.
+// causeOf returns the cause of the failure of a minimized input. The kind of the result is "" if the cause is unknown,
+// or if the key of the finding identifies the cause completely.
 func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	switch f.Oracle {
 	case Law, Framing:
@@ -248,8 +252,8 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	slices.Sort(k.acts)
 	slices.Sort(k.rules)
 	k.acts, k.rules = slices.Compact(k.acts), slices.Compact(k.rules)
-	// These acts only reveal what was done before: whether a worker would be assigned a job, and whether a time has
-	// come.
+	// Sleeping and waiting only reveal an earlier effect: whether the server assigns a job to the worker, and whether a
+	// scheduled time has come.
 	for _, later := range []string{codec.Sleep.String(), waits} {
 		if len(k.acts) > 1 {
 			k.acts = slices.DeleteFunc(k.acts, func(what string) bool { return what == later })
@@ -259,9 +263,9 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	passed := limitPassed(acts)
 	switch {
 	case k.kind == Law && len(k.rules) == 0 && passed != "":
-		k.acts, k.shown = []string{passed}, "" // what is sent afterwards only reveals it
+		k.acts, k.shown = []string{passed}, "" // the messages after the pause only reveal the failure
 	case f.Oracle == HangConn && len(k.rules) > 0:
-		k.acts = nil // the server does not answer because of the illegal message
+		k.acts = nil // the illegal message is the reason for the missing reply
 	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
 		k.acts = []string{longPrefix} // the server closes the connection because of a long value, whatever value that is
 	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a stepAction) bool { return a.largeTime }):
@@ -269,7 +273,7 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	case f.Oracle == Framing && slices.Contains(k.rules, f.Rule):
 		k.acts, k.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
 	case f.Law == wrongContent && len(k.rules)+len(k.acts) == 0 && f.Step >= 0 && f.Step < len(acts) && isQuery(&acts[f.Step]):
-		for i := range acts { // several requests can reveal the state that these messages lead to
+		for i := range acts { // different queries can reveal the same wrong state; the other messages cause that state
 			if !isQuery(&acts[i]) && acts[i].does != "" {
 				k.acts = append(k.acts, acts[i].does)
 			}
@@ -280,8 +284,8 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 	return k
 }
 
-// limitPassed describes a pause after a message that sets a time limit: whether a worker has ended a job before the pause.
-// It returns "" if there is no such pause.
+// limitPassed describes an input with a pause after a message that sets a time limit. The description says whether a
+// worker ended a job before the pause. It is "" if there is no such pause.
 func limitPassed(acts []stepAction) string {
 	limited, passed := false, "a time limit passes"
 	for i := range acts {
@@ -299,16 +303,16 @@ func limitPassed(acts []stepAction) string {
 	return ""
 }
 
-// wrongContent is the law that a reply of the right type with wrong content breaks.
+// wrongContent is the law that a server breaks if its reply has the right type and wrong content.
 const wrongContent = "wrong reply content"
 
 func isQuery(a *stepAction) bool {
 	return a.typ != nil && (a.typ.Does == codec.Query || a.typ.Does == codec.Echo)
 }
 
-// same reports whether two findings have the same cause. Their inputs do the same unusual things and break the same rules,
-// or the rules that one input breaks include those of the other. If the failures are the same too, the unusual things of
-// one input may also include those of the other.
+// same reports whether two findings have the same cause. The rules that the messages of one input break must include
+// those of the other. The unusual effects must be equal. If both failures also break the same rule in the same way, it
+// is sufficient that the unusual effects of one input include those of the other.
 func (k *cause) same(o *cause) bool {
 	if k.kind == "" || k.kind != o.kind || (len(k.rules) == 0) != (len(o.rules) == 0) || len(k.rules)+len(k.acts) == 0 {
 		return false
@@ -317,7 +321,7 @@ func (k *cause) same(o *cause) bool {
 	return alike && oneContains(k.rules, o.rules)
 }
 
-// oneContains reports whether one of two lists contains all elements of the other.
+// oneContains reports whether one of the lists contains all elements of the other list.
 func oneContains[E comparable](few, many []E) bool {
 	if len(few) > len(many) {
 		few, many = many, few
@@ -325,7 +329,7 @@ func oneContains[E comparable](few, many []E) bool {
 	return !slices.ContainsFunc(few, func(e E) bool { return !slices.Contains(many, e) })
 }
 
-// plainBytes returns the bytes of a step, as far as they can be encoded.
+// plainBytes returns the bytes of a step, or the part of them that the codec can encode.
 func plainBytes(p *codec.Protocol, s *Step) []byte {
 	if s.Type == nil {
 		return s.Bytes
@@ -338,7 +342,8 @@ func plainBytes(p *codec.Protocol, s *Step) []byte {
 	return b
 }
 
-// effect returns what a step does: the broken rule, the effect of the message on a job, or the action.
+// effect returns what a step does: the rule that its message breaks, the effect of its message on a job, or the action
+// on the connection.
 func effect(p *codec.Protocol, s *Step) string {
 	if slices.Contains(leaves, s.Verb) {
 		return "leaves"
@@ -350,8 +355,8 @@ func effect(p *codec.Protocol, s *Step) string {
 	return name
 }
 
-// family returns what steps have in common that a server handles alike: the sender and the first field of the message, or
-// the rule that illegal bytes break.
+// family returns a class of messages that a server probably handles in the same way: messages with the same senders and
+// the same first field. The class of illegal bytes is the rule that they break.
 func family(p *codec.Protocol, s *Step) string {
 	if s.Type.FieldAt(0) != nil {
 		return familyOf(s.Type)
@@ -366,7 +371,8 @@ func familyOf(t *codec.Type) string {
 	return t.Name
 }
 
-// sizeClass returns the size class of a step.
+// sizeClass returns the size class of the longest value of a step: from 0 for less than 64 bytes to 4 for 32 KiB or
+// more.
 func sizeClass(s *Step) (n int) {
 	longest := len(s.Bytes)
 	for _, a := range s.Args {
@@ -380,6 +386,6 @@ func sizeClass(s *Step) (n int) {
 	return n
 }
 
-// closedLaw is the law that a server breaks if it closes a connection without a reason. The last message and its size
-// identify such findings.
+// closedLaw is the law that a server breaks if it closes a connection without a reason. The key of such a finding
+// contains the effect of the last message on the connection, or the size class of that message.
 const closedLaw = "unexpected disconnect"

@@ -8,20 +8,20 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// conn is one connection of an execution.
+// conn is a connection of the executor to the server, with the state that the executor keeps for it.
 type conn struct {
 	id              int
 	s               link
 	open            bool
-	streams         [2]codec.Stream // by side; strict
+	streams         [2]codec.Stream // decoders of both directions, by sender; strict
 	partial         []byte          // bytes that were sent and are not a complete message yet
 	sentAll         []byte          // all bytes that were sent, to find the source of received values
-	recorded        int             // number of bytes of ours that are in the record
+	recorded        int             // number of bytes of partial that the record already contains
 	pending         []byte          // bytes to send
-	early           []byte          // bytes that were sent before their steps
+	early           []byte          // bytes that pipeline has sent before the executor executes their steps
 	earlyIndex      int             // index of the first event of early
-	bare            int             // how many messages in early have no barrier
-	replies         []*codec.Type   // one of these is expected in reply to a message without a barrier, if replies have no order
+	bare            int             // number of messages in early that no barrier follows
+	replies         []*codec.Type   // expected types of the reply to a message without a barrier; only used if replies have no order
 	in              []byte          // received bytes that are not decoded
 	waiting         int             // barriers without a reply
 	nonces          [][]byte
@@ -31,21 +31,23 @@ type conn struct {
 	ended           bool   // half-closed by the executor
 	queue           []bool // for each request without a reply, if replies are in order: whether the reply may come late
 	busy            int    // requests whose reply may come late
-	earlier         int    // requests before the barrier with a reply of the same type
-	last            uint64 // hash of the last coverage
-	slept           bool   // a request to sleep was sent: messages may come at any time
-	unreadableSteps int    // steps since the server can no longer know where the next message begins
+	earlier         int    // earlier requests whose replies have the same type as the reply to a barrier
+	last            uint64 // hash of the previous coverage event of the connection
+	slept           bool   // a worker has sent a request to sleep, so the server may send messages at any time
+	unreadableSteps int    // number of steps since it became unknown where the next message begins
 
 	within time.Duration // timeout of a reply
 }
 
-// pingDelay is how long the executor waits for a reply before it sends a ping.
+// pingDelay is how long the executor waits for a reply before it sends a ping to check whether the server still
+// replies.
 const pingDelay = 250 * time.Millisecond
 
 // checkOthersAfter is how long the executor waits for a reply before it reads the other connections of the input.
 const checkOthersAfter = 2 * time.Millisecond
 
-// pingDelay returns how long the executor waits for a reply before it sends a ping.
+// pingDelay returns how long the executor waits for a reply before it sends a ping. A thorough or steady executor waits
+// for the whole timeout.
 func (x *executor) pingDelay() time.Duration {
 	if x.thorough || x.steady {
 		return x.timeout
@@ -58,7 +60,7 @@ const (
 	maxIdle = 1 << 20  // bytes of a buffer that the next input reuses
 )
 
-// ours reports to the model that the executor has closed or half-closed a connection.
+// ours reports to the model, and as coverage, that the executor has closed or half-closed a connection.
 func (x *executor) ours(k *conn) {
 	if x.model != nil {
 		x.model.Closed(k.id)
@@ -66,7 +68,8 @@ func (x *executor) ours(k *conn) {
 	x.feature(k, coverLeft, 0, uint64(min(k.busy, 3)))
 }
 
-// connect opens a connection. On a shared server it also prepares the preamble, which is sent with the first message.
+// connect opens a connection and reports whether it is open. If several inputs share the server, connect also queues
+// the preamble, which is written together with the first message.
 func (x *executor) connect(k *conn, id int) bool {
 	s, err := x.to.dial(x.timeout)
 	if err != nil {
@@ -87,19 +90,20 @@ func (x *executor) connect(k *conn, id int) bool {
 	}
 	for i := range x.d.preamble {
 		b := x.encode(&x.d.preamble[i])
-		x.put(k, b) // sent with the first message
+		x.put(k, b) // written together with the first message
 	}
 	return true
 }
 
-// streams returns the streams of a new connection.
+// streams returns the decoders of both directions of a new connection.
 func (x *executor) streams() [2]codec.Stream {
 	return codec.Streams(x.p.NewSession(codec.Options{Waive: x.known.Waive}))
 }
 
-// serverNoticed waits until the server closes a connection that the executor has half-closed, which proves that the server has
-// noticed. Some servers keep such a connection open, for example for a client that waits for a result. Then the model no
-// longer checks what is missing.
+// serverNoticed waits until the server closes a connection that the executor has half-closed. This proves that the
+// server has noticed the half-close. Some servers keep such a connection open, for example because the client still
+// waits for a result. If the server does not close the connection in time, the executor no longer checks for missing
+// messages.
 func (x *executor) serverNoticed(k *conn) {
 	most := 30 * time.Millisecond
 	if x.thorough || x.steady {
@@ -124,7 +128,8 @@ func (x *executor) serverNoticed(k *conn) {
 	}
 }
 
-// end closes a connection. The server may keep a connection that was half-closed before.
+// end closes a connection, with a reset if reset is set. The server may keep a connection that was half-closed before
+// or that is closed without a reset, so end counts such connections in maybeKept.
 func (x *executor) end(k *conn, reset bool) {
 	if k.ended || !reset {
 		x.maybeKept++

@@ -11,37 +11,40 @@ import (
 	"jobwire/codec"
 )
 
-// Limits of the corpus without its seeds. A full corpus replaces old inputs.
+// Limits of the corpus, not counting the seeds: inputs, and bytes of inputs. Above a limit, a new input replaces an old
+// one.
 const (
 	maxCorpus = 20000
 	maxBytes  = 48 << 20
 )
 
-// coverageBits is the size of the coverage map: it distinguishes 1<<coverageBits features.
+// coverageBits is the binary logarithm of the size of the coverage map, which counts 1<<coverageBits different
+// features.
 const coverageBits = 18
 
-// corpus holds the seeds and the inputs that reached new coverage, with the energy with which they are mutated.
+// corpus contains the seeds and the inputs that reached new coverage, with the history from which their energy is
+// computed. It is safe for concurrent use.
 type corpus struct {
 	mu         sync.Mutex
 	hits       [1 << coverageBits]uint32 // how often each feature appeared
-	reached    int                       // features that appeared
+	reached    int                       // number of different features that appeared
 	entries    []*corpusEntry
 	seeds      int
 	bytes      int               // size of the inputs that are not seeds
-	seedsLeft  map[bool][]*Input // seeds that were not run yet, with pauses and without
+	seedsLeft  map[bool][]*Input // seeds that were not run yet, by whether they contain pauses
 	clean      map[string]*Input // inputs that leave nothing on the server, by shape
-	leakTested map[string]bool   // the shapes of the inputs that were repeated
+	leakTested map[string]bool   // shapes of the inputs that were repeated to look for leaks
 
-	repeated map[string]bool // the message classes of the repeated inputs
+	repeated map[string]bool // message classes of the inputs that were repeated to look for leaks
 }
 
-// corpusEntry is an input with its history.
+// corpusEntry is an input of the corpus and the results of its mutations.
 type corpusEntry struct {
 	input  *Input
 	rare   uint32 // its rarest feature
 	picked int
 	finds  int // how many of its mutations reached new coverage
-	fails  int // how many of its mutations failed as earlier mutations had failed
+	fails  int // how many of its mutations caused a failure that was already known
 }
 
 func newCorpus(seeds []*Input) *corpus {
@@ -54,8 +57,8 @@ func newCorpus(seeds []*Input) *corpus {
 	return p
 }
 
-// add counts the features of an input and adds the input if a feature is new. parent is the entry of which the input is a
-// mutation, or nil.
+// add counts the features of an input, and adds the input to the corpus if a feature is new. It reports whether it has
+// added the input. parent is the entry that was mutated, or nil.
 func (p *corpus) add(c *Input, parent *corpusEntry, r *Record) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,10 +92,11 @@ func (p *corpus) add(c *Input, parent *corpusEntry, r *Record) bool {
 	return true
 }
 
-// big is the size in bytes above which an input seldom justifies its execution time.
+// big is the size in bytes above which an input is seldom mutated, because its execution takes long.
 const big = 128 << 10
 
-// selectEntry selects an input for mutation: the one with the most energy of three random ones. It returns nil if there is none.
+// selectEntry selects an input for mutation: the one with the most energy of three random ones. It returns nil if the
+// corpus is empty.
 func (p *corpus) selectEntry(r *rand.Rand) *corpusEntry {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +114,8 @@ func (p *corpus) selectEntry(r *rand.Rand) *corpusEntry {
 	return best
 }
 
-// energy is higher for inputs with rare features, recent success and few repeated failures.
+// energy returns the weight of an input in the selection. Inputs with rare features and with successful mutations have
+// more energy. Large inputs, and inputs whose mutations repeat known failures, have less.
 func (p *corpus) energy(e *corpusEntry) float64 {
 	score := float64(1+4*e.finds) / float64(4+e.picked+16*e.fails)
 	if n := p.hits[e.rare]; n > 0 && n < 16 {
@@ -122,7 +127,7 @@ func (p *corpus) energy(e *corpusEntry) float64 {
 	return score
 }
 
-// any selects an input, often a seed or a recent one.
+// any returns a random input, with a preference for seeds and recent inputs. It returns nil if the corpus is empty.
 func (p *corpus) any(r *rand.Rand) *corpusEntry {
 	n := len(p.entries)
 	if n == 0 {
@@ -141,7 +146,7 @@ func (p *corpus) any(r *rand.Rand) *corpusEntry {
 	return p.entries[r.IntN(n)]
 }
 
-// failed lowers the energy of an input whose mutation failed in a known way.
+// failed lowers the energy of an input because one of its mutations caused a known failure. e may be nil.
 func (p *corpus) failed(e *corpusEntry) {
 	if e != nil {
 		p.mu.Lock()
@@ -150,7 +155,8 @@ func (p *corpus) failed(e *corpusEntry) {
 	}
 }
 
-// seed returns the next seed, with pauses or without, that was not run yet, or nil.
+// seed returns the next seed that was not run yet, from the seeds with or without pauses. It returns nil if there is
+// none.
 func (p *corpus) seed(pauses bool) *Input {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,13 +168,14 @@ func (p *corpus) seed(pauses bool) *Input {
 	return left[0]
 }
 
-// Limits of the inputs that are repeated to look for leaks.
+// Limits of the inputs that are repeated to look for leaks: steps of an input, and number of inputs kept.
 const (
 	maxLeakSteps = 6
 	maxClean     = 2000
 )
 
-// addClean notes an input that leaves nothing on the server.
+// addClean keeps an input for the search for leaks. The input must leave nothing on the server. Long inputs, bursts and
+// inputs with pauses are ignored.
 func (p *corpus) addClean(proto *codec.Protocol, c *Input) {
 	if len(c.Steps) > maxLeakSteps || c.Mode == Burst || c.waits() > 0 || c.bytes() > big {
 		return
@@ -181,8 +188,8 @@ func (p *corpus) addClean(proto *codec.Protocol, c *Input) {
 	}
 }
 
-// leakInputs returns up to n inputs to repeat, from those that leave nothing on the server, one for each shape. Inputs with a
-// class of messages that was not repeated yet come first; among equals, the shortest come first.
+// leakInputs removes and returns up to n inputs for the search for leaks, one for each shape. Inputs with a message
+// class that was not repeated yet come first, and then shorter inputs.
 func (p *corpus) leakInputs(n int) (all []*Input) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +214,7 @@ func (p *corpus) leakInputs(n int) (all []*Input) {
 	return all
 }
 
-// isNew reports whether inputs of a shape have a class of messages that was not repeated yet.
+// isNew reports whether a shape contains a message class that was not repeated yet.
 func (p *corpus) isNew(shape string) bool {
 	for class := range strings.FieldsSeq(shape) {
 		if !p.repeated[class] {

@@ -12,7 +12,8 @@ import (
 	"jobwire/internal/target"
 )
 
-// verdict returns the fault of an execution. It takes into account the state of the server process and its output.
+// verdict returns the fault of an execution, or nil. f is the fault that the executor has reported, or nil. A crash of
+// the server and a sanitizer report in its output replace f.
 func verdict(t target.Target, f *Fault) *Fault {
 	if f != nil && (f.Oracle == HangAll || f.Oracle == Disturbed || f.Oracle == HangConn) || ended(t) {
 		if err := target.Died(t); err != nil {
@@ -25,7 +26,8 @@ func verdict(t target.Target, f *Fault) *Fault {
 	return f
 }
 
-// reported returns the fault of a server that prints a sanitizer report and continues, or nil.
+// reported returns the fault of a server whose output contains a report of a sanitizer, of Valgrind or of the race
+// detector, or nil. The server may still be running.
 func reported(output string) *Fault {
 	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") && !strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
 		return nil
@@ -47,7 +49,7 @@ func reported(output string) *Fault {
 	return nil
 }
 
-// crashed returns the fault of a server whose output has a report.
+// crashed returns the fault that a report in the output of the server describes.
 func crashed(oracle string, r crash.Report, output string) *Fault {
 	if r.Kind == "leak" {
 		oracle = LeakReport
@@ -55,7 +57,7 @@ func crashed(oracle string, r crash.Report, output string) *Fault {
 	return &Fault{Oracle: oracle, Law: r.Bucket(), Text: r.Text, Conn: -1, Step: -1, Output: lastOutput(output), Stack: r.Frames, Signal: r.Signal}
 }
 
-// at sets the connection and step of the fault to those of another fault.
+// at sets the connection and step of f to those of g, if g is not nil, and returns f.
 func (f *Fault) at(g *Fault) *Fault {
 	if g != nil {
 		f.Conn, f.Step = g.Conn, g.Step
@@ -63,7 +65,8 @@ func (f *Fault) at(g *Fault) *Fault {
 	return f
 }
 
-// stop asks a server to end, so that it can print a report, such as one about leaks. When ctx is done, it kills the server.
+// stop asks a server to end and waits for it, so that the server can print a report, for example about leaks. It kills
+// the server when ctx is done.
 func stop(ctx context.Context, t target.Target) {
 	defer context.AfterFunc(ctx, func() { target.Kill(t) })()
 	t.Stop()
@@ -78,7 +81,7 @@ func ended(t target.Target) bool {
 	}
 }
 
-// death returns the fault of a server that has ended.
+// death returns the fault of a server whose process has ended with err.
 func death(t target.Target, err error) *Fault {
 	exit, output := err.Error(), t.Output()
 	var e *target.Error
@@ -98,7 +101,7 @@ func death(t target.Target, err error) *Fault {
 	return crashed(oracle, r, output)
 }
 
-// lastOutput returns the end of the output of a server.
+// lastOutput returns the last 4000 bytes of the output of a server.
 func lastOutput(out string) string {
 	const most = 4000
 	out = strings.TrimSpace(out)
@@ -108,7 +111,7 @@ func lastOutput(out string) string {
 	return out
 }
 
-// reachable returns an error if the server at a fixed address no longer accepts connections.
+// reachable returns an error if the server at a fixed address does not accept a connection within a second.
 func (f *Fuzzer) reachable(ctx context.Context, t target.Target) error {
 	if ctx.Err() != nil {
 		return nil
@@ -118,7 +121,7 @@ func (f *Fuzzer) reachable(ctx context.Context, t target.Target) error {
 	return target.Alive(ctx, t)
 }
 
-// unreachable returns the fault of a server at a fixed address that no longer accepts connections, or nil.
+// unreachable returns a fault if the server at a fixed address no longer accepts connections, and otherwise nil.
 func (f *Fuzzer) unreachable(t target.Target) *Fault {
 	err := f.reachable(context.Background(), t)
 	if err == nil {

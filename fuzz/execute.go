@@ -18,9 +18,9 @@ type executor struct {
 	known    *Known
 	timeout  time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
-	steady   bool          // sends a barrier on every connection after each step, so that the record does not depend on time
-	crashes  bool          // only a crash matters: wrong replies do not end the input
-	over     func() bool   // whether the run has ended, so that faults do not count; nil: never
+	steady   bool          // send a barrier on every connection after each step, so that the record does not depend on time
+	crashes  bool          // look only for crashes: a wrong reply does not end the input
+	over     func() bool   // reports whether the run has ended, so that later faults do not count; nil: the run does not end
 
 	nonStrict codec.Session // encodes messages with all rules waived
 	prefix    string
@@ -28,19 +28,19 @@ type executor struct {
 	conns          []*conn
 	record         Record
 	model          model.Model
-	chosen         map[int][]byte // what the server chose in the reply to a step, by the ID of the step
+	chosen         map[int][]byte // the value that the server chose in the reply to a step, by the ID of the step
 	nonce          uint64
-	runs           uint64 // inputs
+	runs           uint64 // number of inputs executed
 	step           int    // index of the current step
 	stepID         int
 	barrierState   uint64 // state of the model when all effects of the last step had arrived
-	timed          bool   // replies may depend on time: on a pause, a late notice of a disconnect, or the order of waiting clients
+	timed          bool   // replies may depend on time, because of a pause, a disconnect that the server notices late, or several waiting clients
 	burst          bool   // the messages are sent without waiting for replies
-	foreign        bool   // a request names a value that the server has not assigned in this input: it may belong to another client
-	common         bool   // other inputs or unknown effects may influence the server, so the model is not used
-	settledAll     bool   // all effects of the last step have arrived
+	foreign        bool   // a request contains a value, such as a handle, that the server has not assigned in this input and that may belong to another client
+	common         bool   // other inputs or unknown effects may influence the server, so differences from the model are not reported
+	settledAll     bool   // the replies to barriers prove that all effects of the last step have arrived
 	settledMost    bool   // all effects seem to have arrived, but not all connections have sent a barrier
-	exact          bool   // a barrier on every connection after every step
+	exact          bool   // send a barrier on every connection after every step
 	sendingBarrier bool   // a barrier is being sent
 	quit           bool   // the rest of the input is not executed
 	lost           bool   // a connection was closed or could not be opened, so the server may have crashed
@@ -52,7 +52,7 @@ type executor struct {
 	frame     codec.Frame
 	msg       codec.Message
 	out, out2 []byte
-	whole     []byte // a peer's message with the remaining data made up
+	whole     []byte // buffer for undecidable: a message of a peer, completed with generated data
 }
 
 func newExecutor(p *codec.Protocol, to transport, known *Known, timeout time.Duration) *executor {
@@ -75,8 +75,8 @@ func (x *executor) newModel() model.Model {
 	return model.New(x.p, x.clock.now(), quirks...)
 }
 
-// execute runs an input. The record is valid until the next call. On a shared server, the names of the input begin with
-// prefix.
+// execute runs an input on the server. The record is valid until the next call. If prefix is not empty, other inputs
+// use the same server, and the names in this input get the prefix.
 func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
@@ -123,7 +123,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	return &x.record
 }
 
-// waiters returns how many connections of an input send requests whose replies may come late. If there are several, the
+// waiters returns the number of connections that send a request whose reply may come late. If there are several, the
 // replies depend on the order in which the server reads the requests.
 func waiters(c *Input) (n int) {
 	var found [maxConns]bool
@@ -136,7 +136,7 @@ func waiters(c *Input) (n int) {
 	return n
 }
 
-// tick reports the time to the model.
+// tick reports to the model how much time has passed on the server's clock since the last call.
 func (x *executor) tick() {
 	if x.model != nil {
 		now := x.clock.now()
@@ -195,7 +195,7 @@ func (x *executor) do(c *Input, s *Step) {
 			return
 		}
 		if len(k.pending) > 0 && c.Mode != Burst && (len(b) == 0 || x.mustNotSend(k, s, b)) {
-			x.barrierConn(k) // only the preamble is sent
+			x.barrierConn(k) // the step sends nothing, so send only the preamble
 			return
 		}
 		x.sendBytes(c, k, b)
@@ -227,12 +227,12 @@ func (x *executor) do(c *Input, s *Step) {
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
 		x.ours(k)
 		if c.Mode != Burst && s.Verb == transcript.Closes {
-			// The server sees a half-close, and its reaction is visible.
+			// Half-close the connection first, because the reaction of the server to a half-close can be observed.
 			k.ended = true
 			k.s.halfClose()
 			x.serverNoticed(k)
 		} else {
-			x.common = true // the server notices it at an unknown time
+			x.common = true // it is unknown when the server notices the disconnect
 		}
 		if k.open {
 			x.end(k, s.Verb == transcript.Resets)
@@ -244,8 +244,8 @@ func (x *executor) do(c *Input, s *Step) {
 	}
 }
 
-// sleep waits on the clock of the server and reads what the server sends, because the model must know when the server sent
-// it.
+// sleep waits for a duration on the server's clock. It reads during the wait, because the model must know when the
+// server sent each message.
 func (x *executor) sleep(d time.Duration) {
 	const piece = 20 * time.Millisecond
 	for end := time.Now().Add(x.clock.real(d)); x.record.Fault == nil; {

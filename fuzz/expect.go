@@ -9,8 +9,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// replies writes the messages of the server after a step that matter: those that bind a name, show the fault, or come
-// before a message of another peer.
+// replies writes the messages of the server, after a step, that matter: those with a value that gets a name, those that
+// show the fault, and the last reply before a message of another peer.
 func (w *transcriptWriter) replies(i int) {
 	r := w.right
 	if r == nil {
@@ -49,7 +49,7 @@ func (w *transcriptWriter) replies(i int) {
 	}
 }
 
-// nextConn returns the connection of the next step that sends something, or -1.
+// nextConn returns the connection of the next message or action, or -1 if there is none.
 func (w *transcriptWriter) nextConn(i int) int {
 	for _, s := range w.fd.Input.Steps[i+1:] {
 		if s.Verb != transcript.Nothing {
@@ -59,12 +59,13 @@ func (w *transcriptWriter) nextConn(i int) int {
 	return -1
 }
 
-// barrierAnswered reports whether a barrier was answered after a step.
+// barrierAnswered reports whether the server replied to a barrier on the connection after step i.
 func (w *transcriptWriter) barrierAnswered(r *Record, i, conn int) bool {
 	return slices.ContainsFunc(r.Events, func(e Event) bool { return e.Step == i && e.Conn == conn && e.From == codec.Server && e.Barrier })
 }
 
-// expect writes a message of the server. Values that no peer has sent may differ, unless exact is set.
+// expect writes an expected message of the server. Unless exact is set, the transcript accepts any value for arguments
+// that no peer has sent. past lets the transcript ignore other messages before this one.
 func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
 	a := w.actor(e.Conn)
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
@@ -79,7 +80,7 @@ func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
 		switch {
 		case fd != nil && fd.Assigned && w.names[id] != "" && !w.bound[id]:
 			if name := w.valueNames[fd.Name+string(v)]; name != "" {
-				w.names[id] = name // it has a name already
+				w.names[id] = name // the value has a name already
 			} else {
 				w.valueNames[fd.Name+string(v)] = w.names[id]
 			}
@@ -98,7 +99,7 @@ func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
 	w.add(a, codec.Server, c, past)
 }
 
-// call returns the name of a value that the server chose.
+// call returns the name of a value that the server chose, and assigns a name if it has none.
 func (w *transcriptWriter) call(value string) string {
 	name := w.valueNames[value]
 	if name == "" {

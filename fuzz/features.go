@@ -2,7 +2,7 @@ package fuzz
 
 import "jobwire/codec"
 
-// The kinds of coverage.
+// The kinds of events that count as coverage.
 const (
 	coverLeft = 1 + iota
 	coverSent
@@ -13,8 +13,8 @@ const (
 	coverReceived
 )
 
-// feature records an event on a connection, together with the event before it, as coverage. Events that depend on time are
-// not recorded, so that the same inputs always have the same coverage.
+// feature records an event on a connection as coverage, combined with the previous event on that connection. It ignores
+// events that depend on time, so that the same inputs always have the same coverage.
 func (x *executor) feature(k *conn, kind, a, b uint64) {
 	if x.timingDependent() || x.sendingBarrier {
 		return
@@ -30,7 +30,7 @@ func (x *executor) timingDependent() bool {
 	return x.burst || x.timed || x.common || x.model == nil || x.model.Tainted()
 }
 
-// noteState records the current and the previous state of the model as coverage.
+// noteState records a change of the model's state as coverage.
 func (x *executor) noteState() {
 	if x.timingDependent() {
 		return

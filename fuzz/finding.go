@@ -9,21 +9,21 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Finding is a fault that was reproduced on new servers, or a crash that was not reproduced.
+// Finding is a failure that was reproduced on new servers, or a crash that was not reproduced.
 type Finding struct {
-	Key   string // identifies the cause in all runs: findings with the same key are duplicates
-	Name  string // used in the names of its files
+	Key   string // identifies the failure in all runs: findings with the same key are duplicates
+	Name  string // the beginning of the names of its files
 	Fault *Fault
 	Input *Input
-	Log   *Log     // what the server was sent until the fault was observed
+	Log   *Log     // the inputs of the server until the fault was observed
 	Of    *Finding // the finding with the same cause that was found first; nil if this is the first
-	Count int      // how often the fault was observed; known at the end of the run
+	Count int      // number of observations; known at the end of the run
 
 	// The fault appeared in Shown of Tried executions on new servers.
 	Shown, Tried int
 
-	// Reproduced says that the fault appeared on new servers. Otherwise the server crashed once, and Input joins the
-	// last inputs before the crash. Inputs is their number.
+	// Reproduced says that the fault appeared on new servers. If it is false, the server has crashed once, and Input
+	// combines the last inputs before the crash. Inputs is the number of these inputs.
 	Reproduced bool
 	Inputs     int
 
@@ -31,20 +31,21 @@ type Finding struct {
 	Script *transcript.Script // nil if the finding cannot be expressed as a transcript
 	Text   []byte             // the script in one-line notation
 
-	// Plays says that the script fails on servers with the fault and passes on the reference server.
+	// Plays says that the script fails on the server with the fault and passes on the reference server.
 	Plays bool
 
-	// LosesJob says that the server with the fault does not assign a job or does not report its end, and a correct server does.
+	// LosesJob says that the server with the fault does not assign a job, or does not report the end of a job, and a
+	// correct server does.
 	LosesJob bool
 
 	keys  map[string]bool // keys of its observations
 	cause cause
 }
 
-// lastInputs is how many inputs the transcript of a crash contains that was not reproduced.
+// lastInputs is the number of inputs in the transcript of a crash that was not reproduced.
 const lastInputs = 8
 
-// crash returns a finding for a crash with a key. A crash is a finding even if it cannot be reproduced.
+// crash returns and reports a finding for a crash that is not reproduced yet.
 func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	seen := *m.fault
 	seen.Conn, seen.Step = -1, -1
@@ -66,7 +67,7 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	return fd
 }
 
-// write sets the name and the transcript of a finding that was not run again.
+// write sets the name and the transcript of a finding without another execution.
 func (f *Fuzzer) write(fd *Finding) {
 	fd.Name = nameOf(f.cfg.Protocol, fd)
 	w := transcriptWriter{p: f.cfg.Protocol, d: traitsOf(f.cfg.Protocol), fd: fd, omitBarrier: true}
@@ -74,7 +75,7 @@ func (f *Fuzzer) write(fd *Finding) {
 	fd.Text = text(fd.Script)
 }
 
-// nameOf returns the name of a finding's files.
+// nameOf returns the name of a finding, which its files have, such as "gearman-signal-1a2b3c4d".
 func nameOf(p *codec.Protocol, fd *Finding) string {
 	h := fnv.New32a()
 	h.Write([]byte(fd.Key))

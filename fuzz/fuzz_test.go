@@ -97,7 +97,7 @@ Worker 2 -> Job Server: WORK_FAIL $handle
 Client -> Job Server: ECHO_REQ bye
 Client -> Job Server: closes
 `))
-	holds := func(c *Input) bool { // a submission, and later a failure of that job
+	holds := func(c *Input) bool { // the fault needs a submission and, later, a failure of that job
 		id := 0
 		for _, s := range c.Steps {
 			switch {

@@ -16,44 +16,44 @@ import (
 	"jobwire/internal/target"
 )
 
-// Config says what to fuzz and how.
+// Config describes the server to fuzz, the limits of the run and the functions that receive the results.
 type Config struct {
 	Protocol *codec.Protocol
 
-	// Start starts a server in a process of its own. Fixed says that there is only one server, which cannot be
-	// restarted. Then only faults that the server survives can be reproduced.
+	// Start starts a server in a process of its own. If Fixed is set, there is only one server, at a fixed address,
+	// which cannot be restarted. Then the fuzzer can reproduce only faults that the server survives.
 	Start func(context.Context) (target.Target, error)
 	Fixed bool
 
-	// StartFast starts a server whose clock runs FastClock times as fast as the clock of the machine. Inputs with pauses run on
-	// such servers, and their failures are reproduced on servers of Start. It may be nil.
+	// StartFast starts a server whose clock runs FastClock times as fast as the clock of the machine. Inputs with
+	// pauses run on such servers, and their failures are reproduced on servers that Start starts. It may be nil.
 	StartFast func(context.Context) (target.Target, error)
 	FastClock int
 
-	// Reference starts a correct server. Findings state its replies as expected. It may be nil.
+	// Reference starts a correct server, whose replies are the expected replies in findings. It may be nil.
 	Reference func(context.Context) (target.Target, error)
 
 	Seeds    []*Input
 	Seed     uint64
 	Duration time.Duration // of the whole run; 0: no limit
-	Count    int64         // inputs; 0: no limit
-	Workers  int           // each with its own server; 0: 4
+	Count    int64         // number of inputs; 0: no limit
+	Workers  int           // number of workers, each with its own server; 0: 4
 	Timeout  time.Duration // timeout of a reply; 0: 2 s
 	Minimize time.Duration // time limit for minimizing a finding; 0: 30 s
 	First    bool          // stop at the first finding
 	Known    Known
 	KnownAs  []string // keys of findings that were reported before
 
-	// Found is called for each finding. A crash is a finding at once, and Found is called again, with the same name, when it is
-	// reproduced.
+	// Found is called for each finding. A crash is reported before it is reproduced, and again, under the same name,
+	// after it is reproduced.
 	Found     func(*Finding)
 	Progress  func(Stats)    // called about once a second
-	Note      func(string)   // called with the result of each candidate
+	Note      func(string)   // called with a line about the result of each candidate
 	Keep      func([]*Input) // called at the end with the new inputs of the corpus
-	Dropped   func(*Finding) // called for a crash whose cause turned out to be that of another finding
+	Dropped   func(*Finding) // called for a reported crash that has the same cause as another finding
 	Candidate func(*Finding) // called at the end with each candidate that was not examined
 
-	// Log is called with what each server was sent, when the server is stopped. It may be nil.
+	// Log is called with the log of each server when the server is stopped. It may be nil.
 	Log func(*Log)
 }
 
@@ -68,22 +68,22 @@ type Stats struct {
 	ReferenceFails   int // faults that the reference server has too
 	NotReproduced    int // candidates that did not appear on a new server
 	Unexamined       int // candidates that were waiting at the end
-	Starts           int // of servers
+	Starts           int // number of servers started
 	Doing            string
 }
 
-// Fuzzer is one run.
+// Fuzzer is the state of one run.
 type Fuzzer struct {
 	cfg     Config
 	corpus  *corpus
 	triage  *triage
 	start   time.Time
-	claimed atomic.Int64   // inputs
-	msgs    atomic.Int64   // events
+	claimed atomic.Int64   // number of inputs claimed by workers
+	msgs    atomic.Int64   // number of events
 	servers atomic.Uint64  // number of servers started
 	names   atomic.Uint64  // prefixes used at a fixed address, including those of earlier runs
 	ending  sync.WaitGroup // servers that start or stop in the background
-	stopped func() bool    // whether the run has ended
+	stopped func() bool    // reports whether the run has ended
 	until   time.Time      // end of the run; zero: none
 	stopRun func()         // ends the run when called
 
@@ -92,17 +92,17 @@ type Fuzzer struct {
 	reportedAt time.Time
 }
 
-// defaultWorkers is a number of workers that keeps two CPU cores busy.
+// defaultWorkers is the default number of workers, which is enough to keep two CPU cores busy.
 const defaultWorkers = 4
 
-// slowWorkers is how many workers run inputs that mostly pause, for each other worker.
+// slowWorkers is the number of additional workers, for each worker, that run inputs with pauses.
 const slowWorkers = 2
 
-// maxEnding is the part of the duration of a run in which servers are stopped and candidates are saved.
+// maxEnding limits the part of the duration of a run that is reserved for stopping servers and saving candidates.
 const maxEnding = time.Second
 
-// Run fuzzes until its limits are reached or ctx is canceled. The error is about the server: it could not be started or
-// reached.
+// Run fuzzes a server until a limit of the run is reached or ctx is canceled. It returns an error if the server cannot
+// be started or reached, or if the protocol has no barrier.
 func Run(ctx context.Context, cfg Config) (Stats, error) {
 	if cfg.Protocol.Barrier.Request == nil {
 		return Stats{}, fmt.Errorf("%s cannot be fuzzed: its contract has no barrier, a request that the server answers at once", cfg.Protocol.Title)
@@ -132,7 +132,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	return f.stats, err
 }
 
-// newFuzzer returns a fuzzer with the defaults filled in.
+// newFuzzer returns the state of a new run with the default values of cfg filled in.
 func newFuzzer(cfg Config) *Fuzzer {
 	cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
@@ -144,7 +144,7 @@ func newFuzzer(cfg Config) *Fuzzer {
 	return f
 }
 
-// run runs the workers and the triage until the run is over.
+// run runs the workers and the triage until the run ends.
 func (f *Fuzzer) run(ctx context.Context) error {
 	if f.cfg.Fixed {
 		// While a candidate is examined, nothing else may use the only server.
@@ -215,30 +215,30 @@ func (f *Fuzzer) left() time.Duration {
 	return time.Until(f.until)
 }
 
-// claim reports whether another input may be run.
+// claim counts one more input and reports whether the limit of inputs allows it.
 func (f *Fuzzer) claim() bool {
 	n := f.claimed.Add(1)
 	return f.cfg.Count == 0 || n <= f.cfg.Count
 }
 
-// done reports whether the requested number of inputs was run.
+// done reports whether the limit of inputs is reached.
 func (f *Fuzzer) done() bool { return f.cfg.Count > 0 && f.claimed.Load() >= f.cfg.Count }
 
-// updateStats changes the shared statistics.
+// updateStats changes the statistics of the run under the lock.
 func (f *Fuzzer) updateStats(change func(*Stats)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(&f.stats)
 }
 
-// logf logs the result of a candidate.
+// logf passes a line about a candidate, with the time since the start of the run, to Config.Note.
 func (f *Fuzzer) logf(format string, args ...any) {
 	if f.cfg.Note != nil {
 		f.cfg.Note(fmt.Sprintf("%.1f s: ", time.Since(f.start).Seconds()) + fmt.Sprintf(format, args...))
 	}
 }
 
-// tally updates the statistics, and reports them once a second.
+// tally updates the statistics and passes them to Config.Progress at most once a second.
 func (f *Fuzzer) tally(doing string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"jobwire/fuzz/gen"
 )
 
-// generator generates and mutates inputs.
+// generator generates and mutates inputs for one protocol.
 type generator struct {
 	p     *codec.Protocol
 	d     *contractTraits
@@ -22,13 +22,13 @@ type generator struct {
 	frame codec.Frame
 	slow  bool                 // inputs may contain pauses
 	long  bool                 // inputs may contain long pauses, because the clock of the server runs fast
-	gives map[*codec.Type]bool // types whose replies contain a value that the server chose
+	gives map[*codec.Type]bool // types of requests whose replies contain a value that the server chose
 
-	chosenTypes []*codec.Type // types with a value that the server chooses
+	chosenTypes []*codec.Type // types with a field for a value that the server chooses
 	templates   [][]slot
 	timed       [][]slot
 	drains      [][]slot
-	limitIndex  map[*codec.Field]int     // the index of the last limit that was used for a field
+	limitIndex  map[*codec.Field]int     // for each field, the index in limits of the last length that was used
 	seen        map[codec.Meaning][]byte // examples of values that the server chose
 }
 
@@ -37,7 +37,7 @@ func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
 	sendable := func(t *codec.Type) bool { return t.Does != codec.Shutdown }
 	b.templates = readTemplates(p, templates, sendable)
 	b.timed = readTemplates(p, timedTemplates, sendable)
-	b.drains = readTemplates(p, drains, func(t *codec.Type) bool { // only types that need no job ID and do not block for long
+	b.drains = readTemplates(p, drains, func(t *codec.Type) bool { // only requests that need no job ID and do not block for long
 		return sendable(t) && !listsAll(t) && !t.Has(codec.JobID) && !t.Has(codec.UniqueID) && !t.Has(codec.TimeLimit) && (t.Blocks != codec.Always || t.Has(codec.Timeout))
 	})
 	for _, t := range p.Types {
@@ -48,13 +48,14 @@ func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
 	return b
 }
 
-// Most inputs are short: many short ones find more than a few long ones.
+// Maximum numbers of steps. Most inputs have at most fewSteps, because many short inputs find more faults than a few
+// long ones.
 const (
 	fewSteps = 9
 	maxSteps = 24
 )
 
-// mutate returns a mutation of an input. pick selects other inputs to splice it with.
+// mutate returns a mutation of an input. pick returns other inputs for splicing.
 func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 	c := parent.clone()
 	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
@@ -62,7 +63,7 @@ func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 		mutations[b.r.IntN(len(mutations))](b, c, pick)
 	}
 	most := maxSteps
-	if b.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // long inputs take much time
+	if b.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // seldom make an input much longer, because long inputs take much time
 		most = max(fewSteps, len(parent.Steps)+1)
 	}
 	if len(c.Steps) > most {
@@ -77,15 +78,15 @@ func (b *generator) mutate(parent *Input, pick func() *Input) *Input {
 	return c
 }
 
-// generate returns a new input. Most often it fills a template and may mutate the result. Otherwise it generates random
-// messages of some peers that use the same names, each in a role.
+// generate returns a new input. Most often it fills a template and mutates the result up to two times. Otherwise it
+// generates random messages of up to three peers, each with one role, that use the same names.
 func (b *generator) generate() *Input {
 	b.sess = b.p.NewSession(codec.Options{WaiveAll: true})
 	if len(b.templates) > 0 && b.r.IntN(4) > 0 {
 		return b.fromTemplate()
 	}
 	c := &Input{Mode: b.mode(3)}
-	roles := make([]codec.Role, 1+b.r.IntN(3)) // connections
+	roles := make([]codec.Role, 1+b.r.IntN(3)) // by connection
 	for i := range roles {
 		roles[i] = 1 << b.r.IntN(len(b.p.Roles))
 	}
@@ -114,23 +115,23 @@ func (b *generator) fromTemplate() *Input {
 		b.drain(c, nil)
 	}
 	if c.Mode = b.mode(6); many {
-		c.Mode = OneByOne // a server may stop reading while the client does not read its replies
+		c.Mode = OneByOne // in other modes, the server may stop reading because the client does not read its replies
 	}
 	b.restrict(c)
 	return c
 }
 
-// Inputs that repeat one message test the limits of queues and tables.
+// Parameters of inputs that repeat one message to test the limits of queues and tables.
 const (
-	manyShare = 64  // one of so many inputs made from templates repeats a message
-	manyBytes = 256 // length limit of a message that is repeated
+	manyShare = 64  // one of manyShare inputs from templates repeats a message
+	manyBytes = 256 // maximum length of a repeated message, in bytes
 )
 
-// counts are the numbers of repeated messages or list values: a little more than the usual sizes of tables, or more than an
-// 8-bit counter can count.
+// counts contains the numbers of repetitions: slightly more than common sizes of tables, and the limits of 8-bit
+// counters.
 var counts = []int{17, 33, 65, 101, 129, 256, 257}
 
-// many repeats a short message, with the same arguments or with different keys, or adds values to a list in a message. It
+// many repeats a short message, with the same keys or with different keys, or adds values to the list in a message. It
 // reports whether it has repeated a message.
 func (b *generator) many(c *Input) bool {
 	if len(c.Steps) == 0 {
@@ -162,8 +163,8 @@ func (b *generator) many(c *Input) bool {
 	return true
 }
 
-// lengthen repeats the last values of a message that ends with a list until the list has n values. Each value gets a
-// different number at its end if the field allows any bytes.
+// lengthen repeats the last values of a message that ends with a list until the message has n values. If a field allows
+// any bytes, each repeated value ends with a different number.
 func (b *generator) lengthen(s *Step, n int) {
 	group := len(s.Type.Repeat)
 	first := max(0, len(s.Args)-group)
@@ -179,7 +180,7 @@ func (b *generator) lengthen(s *Step, n int) {
 	}
 }
 
-// mode returns how to send an input: one of n inputs is a burst, and one of 2n is joined.
+// mode returns a random mode: Burst for one of n inputs, Joined for one of 2n, and otherwise OneByOne.
 func (b *generator) mode(n int) Mode {
 	switch b.r.IntN(2 * n) {
 	case 0, 1:
@@ -190,14 +191,15 @@ func (b *generator) mode(n int) Mode {
 	return OneByOne
 }
 
-// restrict removes steps that must not be sent.
+// restrict removes the steps that must not be run: shutdown requests, steps on too many connections and, unless the
+// generator is slow, pauses.
 func (b *generator) restrict(c *Input) {
 	c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool {
 		return s.Conn >= maxConns || s.Type != nil && s.Type.Does == codec.Shutdown || s.Verb == transcript.Nothing && !b.slow
 	})
 }
 
-// insert inserts a message that a peer in the role may send.
+// insert inserts a random message that a peer with the role may send.
 func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 	o := gen.Options{Safe: b.r.IntN(4) > 0}
 	if b.r.IntN(3) == 0 && slices.ContainsFunc(c.Steps[:at], func(s Step) bool { return b.gives[s.Type] }) {
@@ -220,8 +222,8 @@ func (b *generator) insert(c *Input, at, conn int, role codec.Role) {
 	c.Steps = slices.Insert(c.Steps, at, s)
 }
 
-// arg returns an argument with a generated value. In inputs with pauses, times and durations are often so short that a
-// pause exceeds them.
+// arg returns an argument with a generated value. If inputs may contain pauses, times and durations are often 1 or 2
+// seconds, so that they end during a pause.
 func (b *generator) arg(f *codec.Field, v []byte) Arg {
 	if f == nil || f.Kind != codec.Number || b.r.IntN(2) == 0 {
 		return Arg{Value: placed(f, v)}
@@ -238,7 +240,7 @@ func (b *generator) arg(f *codec.Field, v []byte) Arg {
 	return Arg{Value: v}
 }
 
-// pause returns how long a peer waits.
+// pause returns the random duration of a pause.
 func (b *generator) pause() time.Duration {
 	d := pauses[b.r.IntN(len(pauses))]
 	if b.long && b.r.IntN(4) == 0 {
@@ -247,7 +249,7 @@ func (b *generator) pause() time.Duration {
 	return d
 }
 
-// resize gives an argument a length that is a common buffer size or near one.
+// resize replaces an argument with a value whose length is a common buffer size or near one.
 func (b *generator) resize(s *Step, i int) {
 	f := s.Type.FieldAt(i)
 	if f == nil || f.Kind != codec.Opaque && f.Kind != codec.Text || len(f.Values) > 0 || f.Width > 0 {
@@ -255,7 +257,7 @@ func (b *generator) resize(s *Step, i int) {
 	}
 	n := lengths[b.r.IntN(len(lengths))]
 	if f.Kind == codec.Text && b.r.IntN(3) > 0 || b.r.IntN(2) == 0 {
-		// The limits are used in turn, so that each is soon used.
+		// Use the limits in turn, so that each of them is used soon.
 		if _, begun := b.limitIndex[f]; !begun {
 			b.limitIndex[f] = b.r.IntN(len(limits))
 		}
@@ -279,8 +281,8 @@ func (b *generator) resize(s *Step, i int) {
 	s.Args[i] = Arg{Value: v}
 }
 
-// extreme sets an argument to a boundary value: a length near a common buffer size, or a number at which arithmetic
-// overflows.
+// extreme sets an argument to a boundary value: a length near a common buffer size, a number at which arithmetic may
+// overflow, or a part of a value that the server chose.
 func (b *generator) extreme(s *Step, i int) {
 	f := s.Type.FieldAt(i)
 	if f == nil || len(f.Values) > 0 || f.Assigned && s.Args[i].Of > 0 && b.r.IntN(4) > 0 {
@@ -297,7 +299,7 @@ func (b *generator) extreme(s *Step, i int) {
 	b.resize(s, i)
 }
 
-// boundary returns a number at a limit of the field or of an integer type.
+// boundary returns a number near a limit of the field or of an integer type.
 func (b *generator) boundary(f *codec.Field) []byte {
 	n := uint64(1)<<widths[b.r.IntN(len(widths))] + uint64(b.r.IntN(3)) - 1
 	switch b.r.IntN(6) {
@@ -324,10 +326,11 @@ func (b *generator) boundary(f *codec.Field) []byte {
 	return strconv.AppendUint(nil, n, 10)
 }
 
-// widths of integers, in bits.
+// widths contains the sizes of integer types, in bits without the sign where it matters.
 var widths = []int{7, 8, 15, 16, 31, 32, 63}
 
-// source chooses one of the first at steps whose reply may contain a value that the server chose.
+// source returns the ID of a random message among the first at steps, preferably one whose reply contains a value that
+// the server chose. It returns 0 if it finds none.
 func (b *generator) source(c *Input, at int) int {
 	for n := range 12 {
 		k := b.r.IntN(at)
@@ -338,8 +341,9 @@ func (b *generator) source(c *Input, at int) int {
 	return 0
 }
 
-// addNames notes which messages have replies with a value that the server chose, and, if certain is set, the values. They are
-// not certain on a server that has counted jobs of inputs whose effects depend on time.
+// addNames records which types of requests have replies with a value that the server chose. If certain is set, it also
+// keeps these values as examples. On a server that other inputs have used, the values may depend on time, so certain
+// must not be set.
 func (b *generator) addNames(c *Input, r *Record, certain bool) {
 	for i := range r.Events {
 		e := &r.Events[i]

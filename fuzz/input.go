@@ -12,20 +12,21 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Input is what several peers do to a server. Connections are numbered from 0; their first step opens them.
+// Input is a sequence of messages and actions of several peers. Connections are numbered from 0. The first step of a
+// connection opens it.
 type Input struct {
 	Steps []Step
 	Mode  Mode
 }
 
-// Mode is how the messages of an input are sent.
+// Mode determines how the messages of an input are sent.
 type Mode uint8
 
 const (
-	OneByOne  Mode = iota // each after the effects of the messages before it
-	Pipelined             // each with a barrier, several in one write
-	Joined                // several in one write, with one barrier after them
-	Burst                 // without waiting for replies; models cannot follow these inputs
+	OneByOne  Mode = iota // each message after all effects of the previous message have arrived
+	Pipelined             // several messages in one write, a barrier after each message
+	Joined                // several messages in one write, a barrier after the last message
+	Burst                 // all messages without waiting for replies; no model checks these inputs
 )
 
 var modes = [...]string{"one-by-one", "pipelined", "joined", "burst"}
@@ -45,9 +46,9 @@ func (m *Mode) UnmarshalText(b []byte) error {
 
 // Step is one message or action of a peer.
 type Step struct {
-	ID   int             `json:"id"` // other steps refer to it; unique in an input; 0: none
+	ID   int             `json:"id"` // by which other steps refer to this step; unique in an input; 0: none
 	Conn int             `json:"conn"`
-	Verb transcript.Verb `json:"verb"` // Send, Raw, Opens, Closes, HalfCloses, Resets; Nothing waits
+	Verb transcript.Verb `json:"verb"` // Send, Raw, Opens, Closes, HalfCloses, Resets, or Nothing for a pause
 
 	Type  *codec.Type   `json:"-"`               // if Verb is Send
 	Args  []Arg         `json:"args,omitempty"`  // if Verb is Send
@@ -64,10 +65,10 @@ type Arg struct {
 	Now   bool   `json:"now,omitempty"` // Value is the number of seconds from the time at which the step is executed
 }
 
-// maxConns is how many connections an input may have.
+// maxConns is the maximum number of connections of an input.
 const maxConns = 6
 
-// clone returns a copy whose steps may be changed; the bytes are shared.
+// clone returns a copy whose steps and arguments may be changed. The copy shares the bytes of values with c.
 func (c *Input) clone() *Input {
 	d := &Input{Steps: slices.Clone(c.Steps), Mode: c.Mode}
 	for i := range d.Steps {
@@ -76,7 +77,7 @@ func (c *Input) clone() *Input {
 	return d
 }
 
-// conns returns how many connections there are.
+// conns returns the number of connections: the highest connection number plus one.
 func (c *Input) conns() int {
 	n := 0
 	for i := range c.Steps {
@@ -85,7 +86,7 @@ func (c *Input) conns() int {
 	return n
 }
 
-// nextID returns an ID that no step has.
+// nextID returns a new ID for a step, greater than all IDs in the input.
 func (c *Input) nextID() int {
 	id := 0
 	for i := range c.Steps {
@@ -94,7 +95,7 @@ func (c *Input) nextID() int {
 	return id + 1
 }
 
-// waits returns the sum of the pauses.
+// waits returns the sum of all pauses.
 func (c *Input) waits() (d time.Duration) {
 	for i := range c.Steps {
 		if c.Steps[i].Verb == transcript.Nothing {
@@ -104,7 +105,8 @@ func (c *Input) waits() (d time.Duration) {
 	return d
 }
 
-// splice inserts the steps of another input, with new IDs. place returns the new number of each connection.
+// splice inserts copies of steps at the given index and gives them new IDs. place maps the connection numbers of the
+// steps to those of c.
 func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
 	base := c.nextID()
 	more := (&Input{Steps: steps}).clone().Steps
@@ -121,7 +123,7 @@ func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
 	c.Steps = slices.Insert(c.Steps, at, more...)
 }
 
-// join returns one input that runs the inputs one after the other. Each of them has its own connections and its own names.
+// join returns one input that runs several inputs one after the other, each with its own connections and names.
 func (d *contractTraits) join(inputs []*Input) *Input {
 	all := &Input{}
 	base := 0
@@ -132,7 +134,7 @@ func (d *contractTraits) join(inputs []*Input) *Input {
 		n := all.conns()
 		for conn := base; conn < n; conn++ {
 			if !c.ends(conn-base, len(c.Steps), transcript.Closes, transcript.Resets) {
-				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes}) // the executor waits until the server has noticed it
+				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes}) // the executor waits until the server has noticed the close
 			}
 		}
 		base = n
@@ -140,7 +142,8 @@ func (d *contractTraits) join(inputs []*Input) *Input {
 	return all
 }
 
-// together returns the input in a mode that sends several messages in one write, or nil if there are no such messages.
+// together returns a copy of the input in a mode that sends several messages in one write, or nil if the input has no
+// adjacent messages on one connection.
 func (c *Input) together(mode Mode) *Input {
 	for i := 1; i < len(c.Steps) && c.Mode == OneByOne; i++ {
 		if c.follows(i) {
@@ -152,18 +155,17 @@ func (c *Input) together(mode Mode) *Input {
 	return nil
 }
 
-// follows reports whether a step sends a message on the connection of the step before it.
+// follows reports whether step i and the previous step both send a message on the same connection.
 func (c *Input) follows(i int) bool {
 	return i > 0 && i < len(c.Steps) && c.Steps[i].Verb == transcript.Send && c.Steps[i-1].Verb == transcript.Send && c.Steps[i].Conn == c.Steps[i-1].Conn
 }
 
-// ends reports whether one of the first n steps closes, half-closes or resets the connection. ways are the actions that
-// count.
+// ends reports whether one of the first n steps ends the connection by one of the given actions.
 func (c *Input) ends(conn, n int, ways ...transcript.Verb) bool {
 	return slices.ContainsFunc(c.Steps[:n], func(s Step) bool { return s.Conn == conn && slices.Contains(ways, s.Verb) })
 }
 
-// equal reports whether two inputs are the same.
+// equal reports whether two inputs have the same mode and steps.
 func (c *Input) equal(d *Input) bool {
 	return c.Mode == d.Mode && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
 		return a.ID == b.ID && a.Conn == b.Conn && a.Verb == b.Verb && a.Type == b.Type && a.CRLF == b.CRLF && a.For == b.For &&
@@ -173,7 +175,7 @@ func (c *Input) equal(d *Input) bool {
 	})
 }
 
-// bytes returns the approximate size in memory.
+// bytes returns the approximate size of the input in memory, in bytes.
 func (c *Input) bytes() int {
 	n := 128 * len(c.Steps)
 	for i := range c.Steps {
@@ -185,7 +187,8 @@ func (c *Input) bytes() int {
 	return n
 }
 
-// size is what the minimizer reduces: first the steps, then the bytes.
+// size returns the measure that the minimizer reduces: each step counts 1000, and each byte and each millisecond of a
+// pause counts 1.
 func (c *Input) size() int {
 	n := 0
 	for i := range c.Steps {
@@ -198,7 +201,8 @@ func (c *Input) size() int {
 	return n
 }
 
-// shape returns the types of the messages, the rules that they break and the actions, in order.
+// shape returns the classes of all steps in order, separated by spaces. A class is a message type, a broken rule or an
+// action.
 func (c *Input) shape(p *codec.Protocol) string {
 	var b strings.Builder
 	for i := range c.Steps {
@@ -207,8 +211,8 @@ func (c *Input) shape(p *codec.Protocol) string {
 	return b.String()
 }
 
-// String returns the input in one line, for logs, with long values cut short. "of N" after a value means that the server
-// chose it in the reply to step N.
+// String returns the input as one line for logs, with long values cut short. "of N" after a value means that the server
+// chose the value in the reply to step N.
 func (c *Input) String() string {
 	var b strings.Builder
 	for i := range c.Steps {
@@ -244,10 +248,10 @@ func assignedField(t *codec.Type, i int) *codec.Field {
 	return nil
 }
 
-// words maps the names in a script to words that all inputs share.
+// words maps the names in a script to a small set of words, which all inputs use.
 type words struct {
 	of     map[string][]byte
-	queues int // how many of the words are names of queues
+	queues int // number of words that are names of queues
 }
 
 func (w *words) word(name string, f *codec.Field) []byte {
@@ -267,7 +271,8 @@ func (w *words) word(name string, f *codec.Field) []byte {
 	return v
 }
 
-// FromScript returns an input with the messages and actions of the peers in a transcript. It returns nil if there are none.
+// FromScript converts the messages and actions of the peers in a transcript to an input. It returns nil if there are
+// none.
 func FromScript(s *transcript.Script) *Input {
 	c := &Input{}
 	conns := map[string]int{}
@@ -316,7 +321,8 @@ func FromScript(s *transcript.Script) *Input {
 	return c
 }
 
-// noteChosen notes the values that an expectation binds.
+// noteChosen records in chosen, for each value that the server chooses in an expected message, the ID of the step
+// before the message.
 func noteChosen(st *transcript.Step, after int, chosen map[string]int) {
 	for i := range st.Choices {
 		ch := &st.Choices[i]

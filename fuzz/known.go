@@ -6,12 +6,12 @@ import (
 	"jobwire/codec"
 )
 
-// Known describes known failures of a server, which the fuzzer avoids or does not report.
+// Known describes known failures of a server. The fuzzer avoids messages that cause them, or does not report them.
 type Known struct {
 	Avoid  []codec.RuleID // messages that break these rules are not sent
-	Never  *regexp.Regexp // bytes that match are not sent
-	Limits map[string]int // longer values are not sent: the limit in bytes, by the name of the field
-	Waive  []codec.RuleID // rules that the server may break
+	Never  *regexp.Regexp // bytes that match this expression are not sent
+	Limits map[string]int // maximum length in bytes of the values that are sent, by the name of the field
+	Waive  []codec.RuleID // rules that messages of the server may break
 	After  []string       // message types that are sent only after the replies to all messages before them
 	Quirks []string       // deviations that the model accepts
 }

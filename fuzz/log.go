@@ -15,15 +15,15 @@ import (
 	"jobwire/internal/version"
 )
 
-// Log contains everything that a worker sent to one server, in order, from the start of the server. Replaying it on a new
-// server repeats what happened.
+// Log contains the inputs that a worker ran on one server, in order, from the start of the server. Running them again
+// on a new server repeats the behavior of the server.
 type Log struct {
 	Protocol   *codec.Protocol
-	Server     string // name in reports
+	Server     string // name of the server in reports
 	Seed       uint64 // random seed of the run
 	Worker     int
-	Generation int // number of the server of the worker
-	Clock      int // how many times as fast as the clock of the machine the clock of the server ran; 0: the same speed
+	Generation int // number of this server among the servers of the worker
+	Clock      int // speed of the server's clock as a multiple of the machine's clock; 0: the same speed
 	Entries    []Entry
 }
 
@@ -32,8 +32,8 @@ type Entry struct {
 	Input  *Input
 	Prefix string // prefix of the names in the input
 
-	// Events are the types of the messages that the server sent, by connection. It is "" if their order depends on
-	// time, because messages were sent without waiting for the replies.
+	// Events contains the types of the messages that the server sent, by connection. It is "" if the order of the
+	// messages depends on time.
 	Events string
 }
 
@@ -48,14 +48,14 @@ type logHeader struct {
 	Clock      int    `json:"clock,omitempty"`
 }
 
-// logLine is one further line of a log file.
+// logLine is one of the other lines of a log file: an entry.
 type logLine struct {
 	Prefix string `json:"prefix,omitempty"`
 	storedInput
 	Events string `json:"events,omitempty"`
 }
 
-// Write writes a log: a line of JSON about the run, and one for each input.
+// Write writes the log as lines of JSON: one line about the run, and then one line for each entry.
 func (l *Log) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
@@ -70,7 +70,7 @@ func (l *Log) Write(w io.Writer) error {
 	return errors.Join(err, b.Flush())
 }
 
-// ReadLog reads a log that Write has written, for the same protocol.
+// ReadLog reads a log that Write has written. It returns an error if the log is about another protocol.
 func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	d := json.NewDecoder(bufio.NewReader(r))
 	var head logHeader
@@ -98,8 +98,9 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	return l, nil
 }
 
-// Replay sends the inputs of a log to a new server, in order, until the server has ended. It calls failed for each fault
-// that an oracle reports, with the number of the input, counted from 1. The error is about the server.
+// Replay runs the inputs of a log on a new server, in order, until the server ends or hangs. It calls failed for each
+// fault that an oracle reports, with the number of the input, counted from 1. It returns an error if the server cannot
+// be started or ctx is canceled.
 func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fault)) error {
 	f := newFuzzer(cfg)
 	f.stopped = func() bool { return ctx.Err() != nil }
@@ -132,21 +133,21 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 	return ctx.Err()
 }
 
-// until returns the log up to entry n. It does not change when entries are added to the original.
+// until returns a log with the first n entries. Entries that are added to l later do not change the result.
 func (l *Log) until(n int) *Log {
 	part := *l
 	part.Entries = l.Entries[:n:n]
 	return &part
 }
 
-// last returns the log of the last n inputs.
+// last returns a log with the last n entries.
 func (l *Log) last(n int) *Log {
 	part := *l
 	part.Entries = l.Entries[max(0, len(l.Entries)-n):]
 	return &part
 }
 
-// outcome returns the events of an entry.
+// outcome returns the value of Entry.Events for a record.
 func (r *Record) outcome() string {
 	if r.OrderUncertain {
 		return ""
@@ -187,7 +188,8 @@ func inputs(entries []Entry) []*Input {
 	return all
 }
 
-// together returns the entries, with several messages in one write where possible.
+// together returns a copy of the entries in which inputs are sent in the given mode if they contain adjacent messages
+// on one connection.
 func together(entries []Entry, mode Mode) []Entry {
 	all := slices.Clone(entries)
 	for i := range all {

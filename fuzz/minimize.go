@@ -12,7 +12,7 @@ import (
 	"jobwire/internal/reduce"
 )
 
-// minimizer makes an input smaller as long as a fault appears: it removes connections, steps, arguments and bytes.
+// minimizer reduces an input while the fault still appears: it removes connections, steps, arguments and bytes.
 type minimizer struct {
 	best  *Input
 	holds func(*Input) bool
@@ -21,10 +21,11 @@ type minimizer struct {
 
 	budget time.Duration
 	proto  *codec.Protocol
-	stop   func() bool // whether to end early; nil: never
+	stop   func() bool // reports whether to end early; nil: the minimizer does not end early
 }
 
-// Limits in addition to the budget: on a busy machine, the minimizer may take longer to try at least this often.
+// Limits in addition to the budget. On a busy machine, the minimizer exceeds its budget until it has made reducedTries
+// attempts or has used reducedRuns times the budget.
 const (
 	reducedTries = 100
 	reducedRuns  = 4
@@ -38,7 +39,8 @@ func (m *minimizer) late() bool {
 	return over > m.budget && (m.tries >= reducedTries || over > reducedRuns*m.budget)
 }
 
-// try makes c the best input if it is different and the fault holds.
+// try makes c the best input if it differs from the best input and the fault appears with c. It reports whether it has
+// done so.
 func (m *minimizer) try(c *Input) bool {
 	if m.late() || len(c.Steps) == 0 || c.equal(m.best) {
 		return false
@@ -50,7 +52,7 @@ func (m *minimizer) try(c *Input) bool {
 	return true
 }
 
-// change tries a changed copy of the best input. It reports whether the copy is the best one now.
+// change applies a change to a copy of the best input and tries the copy.
 func (m *minimizer) change(change func(c *Input)) bool {
 	c := m.best.clone()
 	change(c)
@@ -60,9 +62,9 @@ func (m *minimizer) change(change func(c *Input)) bool {
 // minimize returns the smallest input that it finds within its budget.
 func (m *minimizer) minimize() *Input {
 	m.start = time.Now()
-	m.waits() // each attempt takes as long as the pauses
+	m.waits() // shorten the pauses first, because each attempt takes as long as they do
 	m.noPipelining()
-	m.order(1) // other orders take too long while there are many steps
+	m.order(1) // try other orders later, when few steps are left
 	for before := -1; before != m.best.size() && !m.late(); {
 		before = m.best.size()
 		m.connections()
@@ -82,15 +84,15 @@ func (m *minimizer) minimize() *Input {
 	return m.best
 }
 
-// noPipelining sends messages without pipelining.
+// noPipelining tries to send the messages without pipelining.
 func (m *minimizer) noPipelining() {
 	if m.best.Mode != Burst {
 		m.change(func(c *Input) { c.Mode = OneByOne })
 	}
 }
 
-// order sends the messages of a burst one after the other. If the input has at most so many steps, it tries all orders of
-// two steps.
+// order tries to send the messages of a burst one after the other. If the input has at most most steps, it also tries
+// to swap each pair of steps.
 func (m *minimizer) order(most int) {
 	if m.best.Mode != Burst {
 		return
@@ -110,7 +112,7 @@ func (m *minimizer) order(most int) {
 	}
 }
 
-// connections removes connections.
+// connections tries to remove each connection with its steps.
 func (m *minimizer) connections() {
 	for conn := m.best.conns() - 1; conn >= 0; conn-- {
 		c := m.best.clone()
@@ -123,7 +125,7 @@ func (m *minimizer) connections() {
 		if len(c.Steps) < len(m.best.Steps) {
 			m.try(c)
 		} else {
-			m.best = c // the connection had no steps
+			m.best = c // the connection has no steps, so no attempt is needed
 		}
 	}
 }
@@ -131,7 +133,7 @@ func (m *minimizer) connections() {
 // takes tries other steps and reports whether the fault still appears.
 func (m *minimizer) takes(steps []Step) bool { return m.change(func(c *Input) { c.Steps = steps }) }
 
-// merge moves the steps of one connection to another.
+// merge tries to move the steps of each connection to the connection with the previous number.
 func (m *minimizer) merge() {
 	for conn := m.best.conns() - 1; conn > 0; conn-- {
 		m.change(func(c *Input) {
@@ -144,7 +146,7 @@ func (m *minimizer) merge() {
 	}
 }
 
-// joinRaw joins raw bytes that follow each other on a connection.
+// joinRaw tries to combine adjacent steps with raw bytes on the same connection.
 func (m *minimizer) joinRaw() {
 	for i := 0; i+1 < len(m.best.Steps); i++ {
 		a, b := &m.best.Steps[i], &m.best.Steps[i+1]
@@ -157,7 +159,8 @@ func (m *minimizer) joinRaw() {
 	}
 }
 
-// rename removes the placeholder from names, and shortens other values that occur several times.
+// rename tries to remove the placeholder from the names, and to replace values that occur several times with one
+// letter.
 func (m *minimizer) rename() {
 	m.replace(func(v []byte) []byte { return bytes.ReplaceAll(v, []byte(placeholder), nil) })
 	uses := map[string]int{}
@@ -186,7 +189,7 @@ func (m *minimizer) rename() {
 	}
 }
 
-// replace replaces all values.
+// replace tries to replace every value with the result of a function.
 func (m *minimizer) replace(with func(v []byte) []byte) bool {
 	return m.change(func(c *Input) {
 		for i := range c.Steps {
@@ -198,7 +201,8 @@ func (m *minimizer) replace(with func(v []byte) []byte) bool {
 	})
 }
 
-// types replaces a message with one of a simpler type: a type is simpler if its name is the beginning of the other name.
+// types tries to replace each message with a message of a simpler type. A type is simpler if its name is the beginning
+// of the other name, as SUBMIT_JOB is the beginning of SUBMIT_JOB_BG.
 func (m *minimizer) types() {
 	for i := range m.best.Steps {
 		s := &m.best.Steps[i]
@@ -221,7 +225,7 @@ func (m *minimizer) types() {
 	}
 }
 
-// fieldArg returns the argument for the field with this label, or an empty Arg if there is none.
+// fieldArg returns the argument for the field with the given name, or an empty Arg if there is none.
 func (s *Step) fieldArg(label string) Arg {
 	for i := range s.Args {
 		if f := s.Type.FieldAt(i); f != nil && f.Name == label {
@@ -241,7 +245,7 @@ func (m *minimizer) waits() {
 	}
 }
 
-// values makes arguments shorter and simpler.
+// values tries to make arguments shorter and simpler.
 func (m *minimizer) values() {
 	for i := range m.best.Steps {
 		for k := range m.best.Steps[i].Args {
@@ -282,8 +286,8 @@ func (m *minimizer) value(i, k int) {
 	reduce.Bytes(a.Value, m.late, with)
 }
 
-// source replaces the source of a value that the server chose with the first step that works, so that other steps can be
-// removed.
+// source tries to take a value that the server chose from the reply to an earlier step, so that the original step can
+// be removed.
 func (m *minimizer) source(i, k int) {
 	for at := range i {
 		if s := &m.best.Steps[at]; s.ID == m.best.Steps[i].Args[k].Of {
@@ -296,7 +300,7 @@ func (m *minimizer) source(i, k int) {
 	}
 }
 
-// removeRaw removes raw bytes, and replaces them with messages where possible.
+// removeRaw tries to replace steps with raw bytes with messages, or otherwise to shorten the bytes.
 func (m *minimizer) removeRaw() {
 	for i := range m.best.Steps {
 		if m.best.Steps[i].Verb != transcript.Raw {
@@ -310,7 +314,7 @@ func (m *minimizer) removeRaw() {
 	}
 }
 
-// asMessage replaces raw bytes with the message that the codec decodes from them if rules are waived.
+// asMessage tries to replace raw bytes with the message that the codec decodes from them without checking rules.
 func (m *minimizer) asMessage(i int) bool {
 	s := &m.best.Steps[i]
 	var f codec.Frame

@@ -36,12 +36,12 @@ var (
 	modelProtocol = flag.String("model-protocol", "", "the only protocol whose model is tested")
 )
 
-// modeled are the protocols whose models are tested, with their reference servers and faulty servers with a fault of the queue.
+// modeled are the protocols whose models are tested, with their reference servers and mutants.
 var modeled = []struct {
 	p       *codec.Protocol
 	machine func() refserver.Machine
 	mutants []mutant.Mutant
-	sample  string // the mutants that the model must find
+	sample  string // names of the mutants that the model must find
 }{
 	{gearman.Protocol, func() refserver.Machine { return refgearman.New(refgearman.Options{Host: "h"}) }, gearmanmutants.All(), `
 		low-is-normal high-is-normal low-background-not-detached handle-given-twice woken-once unique-for-all-functions result-sent-twice others-jobs-when-idle
@@ -162,11 +162,11 @@ func TestModelsFindMutants(t *testing.T) {
 				continue
 			}
 			if delete(wanted, m.Name); racing.Enabled && len(wanted)%16 != 0 {
-				continue // without the race detector, all are tested
+				continue // the race detector is slow, so only one of 16 mutants is tested with it
 			}
 			t.Run(tt.p.Name+"/"+m.Name, func(t *testing.T) {
 				t.Parallel()
-				in := newSource(t, tt.p, false) // real time is expensive
+				in := newSource(t, tt.p, false) // without pauses, because they take real time
 				var found *Fault
 				for n := range most {
 					if n == most/2 {

@@ -10,7 +10,7 @@ import (
 	"jobwire/fuzz/gen"
 )
 
-// role returns a role of a connection, according to its messages.
+// role returns a random role of a connection, preferably one that may send the messages of the connection.
 func (b *generator) role(c *Input, conn int) codec.Role {
 	var may codec.Role
 	for i := range c.Steps {
@@ -26,7 +26,7 @@ func (b *generator) role(c *Input, conn int) codec.Role {
 	return 1
 }
 
-// mutations are the ways to change an input. The frequent ones are listed more than once.
+// mutations are the functions that change an input. Frequent ones are listed several times.
 var mutations = []func(b *generator, c *Input, pick func() *Input){
 	(*generator).addMessage, (*generator).addMessage, (*generator).addMessage, (*generator).addMessage,
 	(*generator).changeArg, (*generator).changeArg, (*generator).changeArg, (*generator).changeArg,
@@ -44,8 +44,8 @@ var mutations = []func(b *generator, c *Input, pick func() *Input){
 	(*generator).wait,
 }
 
-// drain adds a connection that requests, at the end, all jobs that are queued under a name. It reveals jobs that the server
-// has lost or changed.
+// drain adds a connection that requests, at the end of the input, the jobs of a queue that the input uses. The replies
+// reveal jobs that the server has lost or changed.
 func (b *generator) drain(c *Input, _ func() *Input) {
 	conn := c.conns()
 	if conn >= maxConns {
@@ -99,10 +99,10 @@ func (b *generator) addMessage(c *Input, _ func() *Input) {
 	b.insert(c, at, conn, b.role(c, conn))
 }
 
-// limits are lengths that are common limits of names.
+// limits are common maximum lengths of names, in bytes, and lengths near them.
 var limits = []int{0, 1, 2, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 255, 256, 257}
 
-// lengths are common sizes of buffers, and lengths near them.
+// lengths are common sizes of buffers, in bytes, and lengths near them.
 var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512, 1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8000, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
 
 func (b *generator) changeArg(c *Input, _ func() *Input) {
@@ -127,7 +127,8 @@ func (b *generator) changeArg(c *Input, _ func() *Input) {
 	}
 }
 
-// regenerate replaces a message with another one of the same type, or of another type that the same peer may send.
+// regenerate replaces a message with another message of the same type, or changes its type to another type that the
+// same peer may send.
 func (b *generator) regenerate(c *Input, _ func() *Input) {
 	at := b.r.IntN(len(c.Steps))
 	s := c.Steps[at]
@@ -187,7 +188,7 @@ func (b *generator) mutateBytes(c *Input, _ func() *Input) {
 	*s = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: out}
 }
 
-// avoided reports whether bytes break a rule that is known to lead to a failure.
+// avoided reports whether bytes break a rule in Known.Avoid.
 func (b *generator) avoided(raw []byte) bool {
 	if len(b.known.Avoid) == 0 {
 		return false
@@ -198,13 +199,13 @@ func (b *generator) avoided(raw []byte) bool {
 	return ok && slices.Contains(b.known.Avoid, e.Rule)
 }
 
-// leave closes, half-closes or resets a connection.
+// leave inserts a step that closes, half-closes or resets a connection.
 func (b *generator) leave(c *Input, _ func() *Input) {
 	at := 1 + b.r.IntN(len(c.Steps))
 	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[b.r.IntN(at)].Conn, Verb: leaves[b.r.IntN(len(leaves))]})
 }
 
-// splitWrite sends a message in two parts, between which other peers may send.
+// splitWrite splits a message into two steps, between which other peers may send messages.
 func (b *generator) splitWrite(c *Input, _ func() *Input) {
 	at := b.r.IntN(len(c.Steps))
 	s := c.Steps[at]
@@ -221,7 +222,7 @@ func (b *generator) splitWrite(c *Input, _ func() *Input) {
 	c.Steps = slices.Insert(c.Steps, to, Step{ID: c.nextID(), Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[n:]})
 }
 
-// pad adds spaces to a line, at its end or at an existing space.
+// pad adds spaces or tabs to a line, at its end or at an existing space.
 func (b *generator) pad(c *Input, _ func() *Input) {
 	s := b.any(c)
 	if s.Type == nil || s.Type.End == "" {
@@ -267,7 +268,7 @@ func (b *generator) move(c *Input, _ func() *Input) {
 	b.any(c).Conn = b.r.IntN(min(c.conns()+1, maxConns))
 }
 
-// splice inserts a part of another input, on the same connections or on others.
+// splice inserts a part of another input, on the same connections or on new ones.
 func (b *generator) splice(c *Input, pick func() *Input) {
 	o := pick()
 	if o == nil || len(o.Steps) == 0 {
@@ -285,7 +286,7 @@ func (b *generator) splice(c *Input, pick func() *Input) {
 	c.splice(b.r.IntN(len(c.Steps)+1), o.Steps[from:from+n], func(conn int) int { return (conn + shift) % maxConns })
 }
 
-// wait inserts a pause, most often longer than a timeout of a second.
+// wait inserts a pause, often longer than 1 s, if inputs may contain pauses.
 func (b *generator) wait(c *Input, _ func() *Input) {
 	if !b.slow || len(c.Steps) == 0 {
 		return

@@ -9,16 +9,17 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Limits of the bytes that are sent ahead, so that a server does not block because the executor does not read its replies.
+// Limits of the bytes that pipeline sends in one write. The executor reads no replies during the write, so more bytes
+// could block the server.
 const (
 	maxPipelined      = 8 // messages
 	maxPipelinedBytes = 8 << 10
 )
 
-// pipeline sends the messages of the steps from i on in one write. The steps are then executed one by one, each after the
-// replies to the previous steps, so that session and model see no difference. If connection k is the only one, a barrier
-// follows each message. This saves most of the execution time of an input. In a joined input, only the last message has a
-// barrier.
+// pipeline sends the messages of step i and the following steps in one write, if their bytes do not depend on replies.
+// The executor then executes these steps one by one, each after the replies to the previous steps, so that the session
+// and the model process the messages in the usual order. A barrier follows each message. In a Joined input, only one
+// barrier follows, after the last message. Pipelining saves most of the execution time of an input.
 func (x *executor) pipeline(c *Input, k *conn, i int) {
 	if c.Mode == Burst || c.Mode == OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 || !x.ready(k) {
 		return
@@ -66,13 +67,15 @@ func (x *executor) pipeline(c *Input, k *conn, i int) {
 	}
 }
 
-// joins reports whether the message of a step needs no barrier, because it is known when its effects have arrived: at once,
-// or with its reply. A sleeping worker may receive messages at any time.
+// joins reports whether the next message may follow the message of a step without a barrier. This is the case if the
+// message has a reply, which shows that its effects have arrived, or if its effects are immediate. A sleeping worker
+// may receive messages at any time, so it needs a barrier.
 func (k *conn) joins(s *Step) bool {
 	return !k.slept && (len(s.Type.Answers) > 0 || s.Type.Does == codec.Register)
 }
 
-// valuesKnown reports whether the values of a step are known before the replies to the previous steps have arrived.
+// valuesKnown reports whether the arguments of a step are known before the replies to the previous steps of the
+// pipeline arrive. first is set for the first step of the pipeline.
 func (x *executor) valuesKnown(s *Step, first bool) bool {
 	for i := range s.Args {
 		if of := s.Args[i].Of; of > 0 && x.chosen[of] == nil && !first {
@@ -82,13 +85,14 @@ func (x *executor) valuesKnown(s *Step, first bool) bool {
 	return true
 }
 
-// arrived removes the bytes in out from those that were sent ahead. It returns false if nothing was sent ahead.
+// arrived removes the pending bytes of a step if pipeline has already sent them, so that flush does not send them
+// again. It returns false if pipeline has sent nothing.
 func (x *executor) arrived(k *conn) bool {
 	if len(k.early) == 0 {
 		return false
 	}
 	if !bytes.HasPrefix(k.early, k.pending) {
-		x.abortPipeline(k) // a reply has changed the rest of the input
+		x.abortPipeline(k) // a reply has changed the bytes of a later step
 		return true
 	}
 	k.early = k.early[:copy(k.early, k.early[len(k.pending):])]
@@ -96,7 +100,7 @@ func (x *executor) arrived(k *conn) bool {
 	return true
 }
 
-// recordPipelined records what was sent ahead for steps that were not executed.
+// recordPipelined records the bytes that pipeline has sent for steps that were not executed.
 func (x *executor) recordPipelined() {
 	for _, k := range x.conns {
 		if len(k.early) > 0 {
@@ -106,7 +110,8 @@ func (x *executor) recordPipelined() {
 	}
 }
 
-// abortPipeline ends an input after an unexpected reply to what was sent ahead.
+// abortPipeline closes the connection and ends the input, because a reply has changed bytes that pipeline has already
+// sent, or because sending failed.
 func (x *executor) abortPipeline(k *conn) {
 	k.early, k.pending = k.early[:0], k.pending[:0]
 	k.s.close(true)
@@ -115,12 +120,12 @@ func (x *executor) abortPipeline(k *conn) {
 
 func nonceOf(n uint64) []byte { return strconv.AppendUint([]byte("nonce"), n, 36) }
 
-// appendBarrier appends the bytes of a barrier.
+// appendBarrier appends the bytes of a barrier with the nonce to a buffer.
 func (x *executor) appendBarrier(to, nonce []byte) []byte {
 	m := x.d.barrierMessage(nonce)
 	b, err := x.nonStrict.Append(to, codec.Peer, &m)
 	if err != nil {
-		panic(err) // the contract is wrong
+		panic(err) // the contract of the protocol defines a barrier that cannot be encoded
 	}
 	return b
 }

@@ -8,8 +8,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// apart returns an input with names that have a prefix, and with the preamble as steps, so that several inputs can run on
-// one server.
+// apart returns a copy of an input that can share a server with other inputs: its names have the prefix, and each
+// connection begins with the preamble.
 func (d *contractTraits) apart(c *Input, prefix string) *Input {
 	out := &Input{Mode: c.Mode}
 	id := c.nextID()
@@ -31,8 +31,8 @@ func (d *contractTraits) apart(c *Input, prefix string) *Input {
 	return out
 }
 
-// alone returns the forms in which an input that ran on a shared server may be repeated on a server of its own: unchanged,
-// and with the preamble on its connections.
+// alone returns the variants of an input to try on a server of its own, after the input failed on a shared server: the
+// unchanged input, and the input with the preamble on its connections.
 func (d *contractTraits) alone(c *Input) []*Input {
 	if len(d.preamble) == 0 {
 		return []*Input{c}
@@ -40,8 +40,8 @@ func (d *contractTraits) alone(c *Input) []*Input {
 	return []*Input{c, d.apart(c, placeholder)}
 }
 
-// place replaces the placeholder with a prefix. It reports whether the step can be sent: a job number that the server has
-// not sent to this peer may be the number of another input's job.
+// place replaces the placeholder in a step with a prefix. It returns false if the step contains a job number that the
+// server has not assigned to this peer. Such a step must not be sent, because the job may belong to another input.
 func (d *contractTraits) place(s *Step, prefix string) bool {
 	own := func(b []byte) []byte { return bytes.ReplaceAll(b, []byte(placeholder), []byte(prefix)) }
 	s.Bytes = own(s.Bytes)
@@ -58,8 +58,8 @@ func (d *contractTraits) place(s *Step, prefix string) bool {
 // prefixes is how many prefixes have the same first letter.
 const prefixes = 30 * 30 * 30 * 30 * 30
 
-// prefixOf returns the nth prefix of 26*prefixes. It is as long as the placeholder. It does not contain the name of a
-// command, because all commands contain a vowel or a y.
+// prefixOf returns the n-th prefix; there are 26*prefixes different ones. A prefix is as long as the placeholder. It
+// cannot be mistaken for a command, because every command contains a vowel or a y and a prefix contains neither.
 func prefixOf(letter byte, n uint64) string {
 	const digits = "0123456789bcdfghjklmnpqrstvwxz"
 	b := []byte(placeholder)
@@ -71,9 +71,9 @@ func prefixOf(letter byte, n uint64) string {
 	return string(b)
 }
 
-// unusedNames returns the number of the first prefix to use on a server that cannot be restarted, and that may still have
-// the names of earlier runs. The number grows faster than prefixes are used.
+// unusedNames returns the number of the first prefix to use on a server that cannot be restarted and may still have
+// names of earlier runs. The number depends on the current time and grows faster than a run uses prefixes.
 func unusedNames() uint64 { return uint64(time.Now().UnixMicro() / 100) }
 
-// nth returns the prefix of the i-th input of a joined input.
+// nth returns the prefix of the i-th of the inputs that join combines.
 func nth(i int) string { return fmt.Sprintf("z%0*x.", len(placeholder)-2, i) }

@@ -15,7 +15,8 @@ import (
 	"jobwire/fuzz/model"
 )
 
-// answered removes the request that a reply answers.
+// answered records that the request to which a message replies no longer waits. f is nil if the message cannot be
+// decoded.
 func (x *executor) answered(k *conn, f *codec.Frame) {
 	switch {
 	case x.d.inOrder:
@@ -30,7 +31,7 @@ func (x *executor) answered(k *conn, f *codec.Frame) {
 	}
 }
 
-// room returns free space for the next bytes.
+// room returns at least 4 KiB of free space after the received bytes.
 func (k *conn) room() []byte {
 	if cap(k.in)-len(k.in) < 4<<10 {
 		in := make([]byte, len(k.in), 2*cap(k.in)+(16<<10))
@@ -40,7 +41,8 @@ func (k *conn) room() []byte {
 	return k.in[len(k.in):cap(k.in)]
 }
 
-// receive reads once and reports whether it read anything.
+// receive reads from a connection once and decodes the bytes. It reports whether it read any. It waits for bytes if
+// wait is set, and reports a fault if none arrive before the timeout.
 func (x *executor) receive(k *conn, wait bool) bool {
 	n, err := x.read(k, wait)
 	k.in = k.in[:len(k.in)+n]
@@ -64,7 +66,8 @@ func (x *executor) receive(k *conn, wait bool) bool {
 	return false
 }
 
-// read reads from a connection, and waits for bytes if wait is set.
+// read reads from a connection. If wait is set, it waits for bytes until the timeout. After checkOthersAfter it also
+// reads from the other connections, and after pingDelay it pings the server.
 func (x *executor) read(k *conn, wait bool) (int, error) {
 	if !wait {
 		return k.s.peek(k.room())
@@ -94,11 +97,11 @@ func (x *executor) wait(k *conn, within time.Duration) (int, error) {
 	return 0, errTimeout
 }
 
-// readOthers reads from the other connections of the input.
+// readOthers reads from the other connections of the input, so that the model does not miss their messages.
 func (x *executor) readOthers(k *conn) {
 	if k == x.canary || len(k.early) > 0 {
-		// The canary takes no part in the input. Messages that were sent ahead may already have effects on other connections, which the
-		// model does not expect yet.
+		// The canary takes no part in the input. Messages that pipeline has sent may already have effects on other
+		// connections, which the model does not expect yet.
 		return
 	}
 	for _, o := range x.conns {
@@ -108,8 +111,9 @@ func (x *executor) readOthers(k *conn) {
 	}
 }
 
-// isLate reports whether to wait for a late reply until the timeout. In a worker, the reply counts as missing if the server
-// replies to a ping meanwhile. The replayer always waits until the timeout.
+// isLate reports whether to wait longer for a reply, until the timeout. It returns false if the server replies to a
+// ping meanwhile, because the reply is then missing rather than late. A thorough or steady executor has already waited
+// for the whole timeout.
 func (x *executor) isLate(k *conn) bool {
 	if x.thorough || x.steady || k == x.canary || k.effectUnknown || x.timeout <= pingDelay || x.ping() {
 		return false
@@ -118,7 +122,7 @@ func (x *executor) isLate(k *conn) bool {
 	return true
 }
 
-// reportNoReply reports a fault because a barrier has no reply.
+// reportNoReply reports a fault because the server has not replied to a barrier or a request within the timeout.
 func (x *executor) reportNoReply(k *conn) {
 	k.desynced = true
 	if x.isOver() {
@@ -147,7 +151,8 @@ func (x *executor) lastBrokenRule(k *conn) codec.RuleID {
 	return ""
 }
 
-// disconnected notes that the server has closed a connection.
+// disconnected handles the end of a connection by the server: it records the event and checks whether the model allows
+// it.
 func (x *executor) disconnected(k *conn) {
 	k.s.close(true)
 	k.open = false
@@ -165,8 +170,9 @@ func (x *executor) disconnected(k *conn) {
 	}
 }
 
-// undecidable reports whether an unfinished message is illegal whatever data follows. It tries two kinds of data of the
-// announced length. The server may act on such a message before it is finished.
+// undecidable reports whether an incomplete message is illegal whatever its remaining data is. It completes the message
+// with two different kinds of data of the announced length. A server may act on such a message before it has received
+// all of it.
 func (x *executor) undecidable(b []byte) bool {
 	if len(b) == 0 || !x.d.isBinary(b) {
 		return false
@@ -192,14 +198,14 @@ func (x *executor) undecidable(b []byte) bool {
 		_, err = sess.Decode(codec.Peer, whole[:n], &x.frame)
 		e, illegal := err.(*codec.Error)
 		if !illegal || broken != "" && e.Rule != broken {
-			return false // if the message is still too short, its length is not known yet
+			return false // the message is legal with some data, or its length is still unknown
 		}
 		broken = e.Rule
 	}
 	return true
 }
 
-// digest decodes the received bytes.
+// digest decodes the received bytes into messages and handles each of them. It keeps an incomplete message.
 func (x *executor) digest(k *conn) {
 	at := 0
 	for at < len(k.in) && x.record.Fault == nil {
@@ -212,7 +218,7 @@ func (x *executor) digest(k *conn) {
 		}
 		if at += n; found == codec.Whole {
 			if x.handleMessage(k); len(k.early) > 0 && !x.replyMissing(k) {
-				break // the rest is for the next step
+				break // the remaining messages belong to the next step of the pipeline
 			}
 			continue
 		}
@@ -221,12 +227,12 @@ func (x *executor) digest(k *conn) {
 			continue
 		}
 		if k.streams[codec.Server].Lost() {
-			k.desynced, x.common = true, true // missing messages can no longer be detected
+			k.desynced, x.common = true, true // without message boundaries, missing messages cannot be detected
 		}
 		x.answered(k, nil)
 		x.feature(k, coverIllegal, errHash(e), 0)
 		if x.prefix != "" && x.d.openLists && !x.d.isBinary(rest) {
-			x.common = true // a list that contains names of other inputs
+			x.common = true // the reply is probably a list with names of other inputs that break its format
 			continue
 		}
 		if !slices.Contains(x.p.Caps, e.Rule) && (!k.effectUnknown && len(k.partial) == 0 || x.d.isBinary(rest)) {
@@ -236,7 +242,7 @@ func (x *executor) digest(k *conn) {
 	k.in = k.in[:copy(k.in, k.in[at:])]
 }
 
-// handleMessage handles a message from the server.
+// handleMessage records a message of the server, assigns it to a barrier or request, and checks it.
 func (x *executor) handleMessage(k *conn) {
 	f := &x.frame
 	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw), Step: x.step}
@@ -282,13 +288,14 @@ func (x *executor) handleMessage(k *conn) {
 	}
 }
 
-// hasIncomplete reports whether another connection has sent a part of a message. Lists and statistics may already count that
-// message.
+// hasIncomplete reports whether another connection has sent the beginning of a message. Lists and statistics may
+// already count that message.
 func (x *executor) hasIncomplete(k *conn) bool {
 	return slices.ContainsFunc(x.conns, func(o *conn) bool { return o != k && o.open && len(o.partial) > 0 })
 }
 
-// disclosed checks that values which must come from peers were sent by a peer.
+// disclosed reports a fault if a message contains a name or payload that must come from a peer and that no peer has
+// sent in this input. It ignores values of less than 4 bytes.
 func (x *executor) disclosed(k *conn, f *codec.Frame) {
 	if len(f.Type.Repeat) > 0 {
 		return
@@ -306,7 +313,7 @@ func (x *executor) disclosed(k *conn, f *codec.Frame) {
 	}
 }
 
-// sentByPeer reports whether a peer has sent these bytes.
+// sentByPeer reports whether the bytes are part of what a peer has sent in this input.
 func (x *executor) sentByPeer(v []byte) bool {
 	for _, k := range x.conns {
 		if bytes.Contains(k.sentAll, v) {

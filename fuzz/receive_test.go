@@ -34,7 +34,7 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// TestHopeless tests whether more bytes can make the beginning of a packet legal.
+// TestHopeless tests undecidable: whether more bytes can make the beginning of a packet legal.
 func TestHopeless(t *testing.T) {
 	x := newExecutor(gearman.Protocol, nil, &Known{}, time.Second)
 	for packet, want := range map[string]bool{

@@ -9,12 +9,12 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// The oracles.
+// The oracles, each with the failure that it reports.
 const (
 	Exit        = "exit"        // the process has ended
 	Signal      = "signal"      // a signal has ended the process
 	Sanitizer   = "sanitizer"   // the process has printed a sanitizer report
-	LeakReport  = "leak-report" // the process has printed when it ended that memory was not freed
+	LeakReport  = "leak-report" // at its end, the process has printed a report about memory that was not freed
 	HangConn    = "hang"        // no reply on one connection
 	HangAll     = "server-hang" // no reply on any connection
 	Processor   = "spin"        // the process is busy without requests
@@ -29,9 +29,9 @@ const (
 // Fault is a failure that an oracle reports.
 type Fault struct {
 	Oracle  string
-	Rule    codec.RuleID // of the codec or the model, if there is one
-	Law     string       // a few words, the same for all such faults
-	Text    string       // what happened, in one line
+	Rule    codec.RuleID // the broken rule of the protocol, or ""
+	Law     string       // the kind of failure in a few words, or the bucket of a crash
+	Text    string       // the failure in one line
 	Conn    int          // -1: none
 	Step    int          // index in the input; -1: none
 	Output  string       // end of the server's output
@@ -40,15 +40,16 @@ type Fault struct {
 	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
 }
 
-// same reports whether two faults are of one kind.
+// same reports whether two faults have the same oracle, rule and kind of failure. It returns false if one of them is
+// nil.
 func (f *Fault) same(g *Fault) bool {
 	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law
 }
 
-// maybeCrashed reports whether the server may have crashed.
+// maybeCrashed reports whether a crash of the server may be the cause of the fault.
 func (f *Fault) maybeCrashed() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
 
-// ends reports whether the process of the server has ended.
+// ends reports whether the fault is a crash of the server or a sanitizer report.
 func (f *Fault) ends() bool {
 	return f.Oracle == Exit || f.Oracle == Signal || f.Oracle == Sanitizer
 }
@@ -61,7 +62,7 @@ func (f *Fault) String() string {
 	return fmt.Sprintf("%s: %s", s, f.Text)
 }
 
-// Event is one event in an execution.
+// Event is one message, action or disconnect in an execution.
 type Event struct {
 	At      time.Duration
 	Conn    int
@@ -72,17 +73,17 @@ type Event struct {
 	Args    [][]byte    // if Verb is Send and the server sent it
 	Step    int         // index of the step to which it belongs
 	Barrier bool
-	Ahead   bool         // sent together with the message before it
-	Err     *codec.Error // why the bytes are illegal
+	Ahead   bool         // sent in one write with the previous message of the connection
+	Err     *codec.Error // the reason why the bytes are illegal, or nil
 }
 
-// Record is the record of an execution.
+// Record contains the events and the result of one execution.
 type Record struct {
 	Events         []Event
 	Fault          *Fault
-	Clean          bool // according to the model, the input has left nothing
+	Clean          bool // according to the model, the input has left nothing on the server
 	OrderUncertain bool // the order of the events depends on time
-	Vague          bool // the model does not know, because illegal bytes were sent
+	Vague          bool // the model does not know whether the input has left something, because there is no model or illegal bytes were sent
 
 	features []uint64 // coverage, which does not depend on time
 	arena    []byte   // memory that contains the bytes of the events
@@ -90,7 +91,7 @@ type Record struct {
 }
 
 func (r *Record) reset() {
-	clear(r.Events) // the events refer to arenas
+	clear(r.Events) // release the memory to which the events refer
 	if cap(r.arena) > maxIdle {
 		r.arena = nil
 	}
@@ -98,10 +99,10 @@ func (r *Record) reset() {
 	r.start = time.Now()
 }
 
-// keep copies bytes into the record.
+// keep returns a copy of b that is valid until the record is reset.
 func (r *Record) keep(b []byte) []byte {
 	if cap(r.arena)-len(r.arena) < len(b) {
-		r.arena = make([]byte, 0, max(64<<10, len(b))) // the events keep the old one
+		r.arena = make([]byte, 0, max(64<<10, len(b))) // earlier events still refer to the old memory
 	}
 	at := len(r.arena)
 	r.arena = append(r.arena, b...)
@@ -113,7 +114,8 @@ func (r *Record) add(e Event) {
 	r.Events = append(r.Events, e)
 }
 
-// asSent returns the events in the order in which they happened. Messages that were sent ahead are recorded later.
+// asSent returns the events in the order in which they happened. The executor records messages that pipeline has sent
+// later than it sent them.
 func (r *Record) asSent() []Event {
 	all := make([]Event, 0, len(r.Events))
 	for _, e := range r.Events {

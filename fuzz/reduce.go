@@ -6,8 +6,8 @@ import (
 	"jobwire/internal/reduce"
 )
 
-// reproduce sends the log of a failure to new servers, and removes from it what the failure does not need. It returns one
-// input that causes the failure, or nil.
+// reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs. It
+// returns one input that causes the failure, with the fault, or nil if the failure does not appear again.
 func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 	v := m.fault
 	if v.Oracle == Memory {
@@ -17,7 +17,7 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 		return c, got
 	}
 	if t.f.cfg.Fixed {
-		return nil, nil // the earlier inputs cannot be repeated, because their names are in use
+		return nil, nil // the earlier inputs cannot be repeated, because the server still has their names
 	}
 	shows := func(entries []Entry) (*Fault, int) { return t.replay.entries(entries, v) }
 	if v.Oracle == Descriptors {
@@ -44,8 +44,9 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 	return nil, nil
 }
 
-// single runs one input in the forms that it may have had. It runs each form several times, because the result may depend
-// on chance.
+// single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
+// several messages in one write. It runs some variants several times, because the result may depend on chance. It
+// returns the variant that causes the failure, with the fault, or nil.
 func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 	if len(c.Steps) == 0 {
 		return nil, nil
@@ -69,13 +70,13 @@ func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 	return nil, nil
 }
 
-// reduce returns the entries of a log that a failure needs. shows runs entries and returns the fault and the number of
-// entries that it took.
+// reduce returns the entries of a log that a failure needs, with the fault, or nil if the failure does not appear.
+// shows runs entries on a new server, and returns the fault and the number of entries that it has run.
 func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]Entry, *Fault) {
 	f := t.f
 	var best []Entry
 	var fault *Fault
-	repeat := 1 // attempts with the same entries
+	repeat := 1 // number of attempts with the same entries
 	once := func(entries []Entry) bool {
 		if len(entries) == 0 || f.stopped() {
 			return false
@@ -103,7 +104,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 			break
 		}
 	}
-	if !shown && m.fault.ends() { // corrupted memory does not always lead to a crash
+	if !shown && m.fault.ends() { // after memory corruption, a server does not always crash
 		repeat = maxCrashReplays
 		shown = holds(all)
 	}
@@ -112,7 +113,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	}
 	end := time.Now().Add(min(f.left()/2, f.cfg.Minimize))
 	stop := func() bool { return f.stopped() || time.Now().After(end) }
-	// The failure may need only the last entry, or the fuzzer may have noticed it late.
+	// First try the last entry alone. The failure often needs only this entry.
 	if last := best[len(best)-1:]; len(best) > 1 && holds(last) {
 		return best, fault
 	}
@@ -123,13 +124,14 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	return best, fault
 }
 
-// maxCrashReplays is how often a log is sent to new servers until one of them crashes.
+// maxCrashReplays is how many times a log is repeated if no server crashes.
 const maxCrashReplays = 8
 
-// maxJoined is how many inputs of a log can be joined to one input.
+// maxJoined is the number of inputs that can be combined to one input.
 const maxJoined = 40
 
-// reproduceLeak returns one of the inputs that were repeated together: the one that leaks memory alone.
+// reproduceLeak finds, by bisection, the input of a candidate that leaks memory. It returns the input and the fault, or
+// nil if no memory leaks.
 func (t *examiner) reproduceLeak(m *candidate) (*Input, *Fault) {
 	l, entries := t.replay, m.log.Entries
 	if !l.leaks(entries) {

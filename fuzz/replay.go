@@ -10,7 +10,8 @@ import (
 	"jobwire/internal/watch"
 )
 
-// replayer runs inputs again on new servers. At a fixed address it runs them on the only server, under new names.
+// replayer runs inputs again, on new servers. If there is only one server at a fixed address, it uses that server and
+// gives each input new names.
 type replayer struct {
 	f        *Fuzzer
 	cfg      *Config
@@ -19,16 +20,16 @@ type replayer struct {
 	next     chan started // the next server; nil if none was started
 	t        target.Target
 	x        *executor
-	used     bool // the server is not in its initial state
+	used     bool // the server has left its initial state
 	inputs   int  // number of inputs that this server has run
 	timeout  time.Duration
-	leakRuns int // executions that reveal a memory leak; 0: unknown
+	leakRuns int // number of executions that suffice to detect a memory leak; 0: unknown
 }
 
-// errOver says that the run has ended.
+// errOver is the error if the run has ended.
 var errOver = errors.New("the run has ended")
 
-// ready starts a new server if necessary.
+// ready ensures that a server in its initial state is running. It starts a new server if necessary.
 func (l *replayer) ready() error {
 	if l.ctx.Err() != nil {
 		return errOver
@@ -78,7 +79,8 @@ func (l *replayer) prepare() {
 	})
 }
 
-// setClock sets how fast the clocks of the servers run.
+// setClock sets how many times as fast as the clock of the machine the clocks of new servers run. 0 and 1 mean the same
+// speed.
 func (l *replayer) setClock(times int) {
 	if l.clock != times {
 		l.close()
@@ -86,7 +88,7 @@ func (l *replayer) setClock(times int) {
 	}
 }
 
-// close stops the server and the next one.
+// close stops the current server, and the next server if one was started.
 func (l *replayer) close() {
 	l.discard()
 	if l.next != nil {
@@ -97,7 +99,7 @@ func (l *replayer) close() {
 	}
 }
 
-// discard stops the server.
+// discard stops the current server.
 func (l *replayer) discard() {
 	if l.x != nil {
 		l.x.closeCanary()
@@ -110,14 +112,15 @@ func (l *replayer) discard() {
 	}
 }
 
-// execute runs an input on a new server. The fault is nil if no oracle reports one, or if no server could be started.
+// execute runs an input on a server in its initial state. The fault is nil if no oracle reports one, if no server could
+// be started, or if the run has ended.
 func (l *replayer) execute(c *Input) (*Record, *Fault) {
 	if l.ready() != nil {
 		return &Record{}, nil
 	}
 	l.used = true
 	l.inputs++
-	l.x.ping() // the canary connects first
+	l.x.ping() // open the canary connection before the input
 	r := l.x.execute(c, l.prefix())
 	v := verdict(l.t, r.Fault)
 	if l.ctx.Err() != nil {
@@ -128,7 +131,7 @@ func (l *replayer) execute(c *Input) (*Record, *Fault) {
 	return r, v
 }
 
-// prefix returns the prefix of an input on a server that cannot be restarted.
+// prefix returns the prefix for the names of an input: a new prefix on a server at a fixed address, and otherwise "".
 func (l *replayer) prefix() string {
 	if !l.cfg.Fixed {
 		return ""
@@ -136,22 +139,22 @@ func (l *replayer) prefix() string {
 	return l.f.prefix()
 }
 
-// observe notes a crash during the triage of another failure.
+// observe adds a candidate if the server crashes while another failure is examined.
 func (l *replayer) observe(v *Fault, entries []Entry) {
 	if v != nil && v.ends() && l.cfg == &l.f.cfg {
 		l.f.triage.add(&candidate{fault: v, log: &Log{Protocol: l.cfg.Protocol, Server: l.t.String(), Seed: l.cfg.Seed, Worker: -1, Entries: slices.Clone(entries)}})
 	}
 }
 
-// entries runs entries on a new server, one after the other, until the expected fault appears. If expected is nil, any
-// fault counts. It returns the fault and the number of entries that it took.
+// entries runs entries on a new server, one after the other, until the expected fault appears. If expected is nil,
+// every fault counts. entries returns the fault, or nil, and the number of entries that it has run.
 func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 	if l.ready() != nil {
 		return nil, 0
 	}
 	l.used = true
 	l.x.ping()
-	// The next input notices a crash, so the server need not be checked after each input.
+	// The next input notices a crash, so the server is not checked after each input.
 	crash := expected != nil && expected.ends()
 	l.x.thorough, l.x.crashes = expected != nil && !crash, crash
 	defer func() {
@@ -185,17 +188,17 @@ func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
 	return l.atEnd(expected), len(entries)
 }
 
-// otherFaultTime is how long entries are run while other faults than the expected one appear.
+// otherFaultTime limits the time that entries spends on entries that cause other faults than the expected one.
 const otherFaultTime = 20 * time.Second
 
-// named returns the prefix for an entry that is run again. On a new server it is the prefix of the entry. A single entry
-// needs none.
+// named returns the prefix for the names of an entry that is run again: the original prefix on a new server, a new
+// prefix on a server at a fixed address, and "" if the entry is the only one.
 func (l *replayer) named(e Entry, of int) string {
 	switch {
 	case l.cfg.Fixed:
 		return l.f.prefix()
 	case of == 1:
-		return "" // a single input needs no names of its own
+		return "" // a single input shares the server with no other input
 	}
 	return e.Prefix
 }
@@ -210,13 +213,14 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 		return cpuLoop()
 	}
 	if (expected == nil || expected.Oracle == Sanitizer || expected.Oracle == LeakReport) && !l.cfg.Fixed {
-		stop(l.ctx, l.t) // a leak report is printed at the end
+		stop(l.ctx, l.t) // the server prints a leak report when it ends
 		return verdict(l.t, nil)
 	}
 	return nil
 }
 
-// test returns a function that runs an input on a new server and returns a fault of the expected oracle, or nil.
+// test returns a function that runs an input on a new server and returns a fault, or nil. The function uses the oracle
+// of the expected fault, and may also return other faults.
 func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 	switch expected.Oracle {
 	case Exit, Signal, Sanitizer, LeakReport, Processor:
@@ -232,7 +236,7 @@ func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 	return func(c *Input) *Fault {
 		_, v := l.execute(c)
 		if v != nil && l.inputs > 1 && !l.cfg.Fixed {
-			l.used = true // an earlier input may be the cause
+			l.used = true // an earlier input on this server may be the cause, so use a new server
 			_, v = l.execute(c)
 		}
 		return v

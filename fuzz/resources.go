@@ -10,9 +10,9 @@ import (
 	"jobwire/internal/watch"
 )
 
-// ServerEnv returns variables for the environment of servers, in addition to those of this process, that make small memory
-// leaks visible early. Servers in Go collect garbage often. AddressSanitizer keeps little of the memory that a program has
-// freed (default: 256 MiB). The values of the user's GOGC and ASAN_OPTIONS have precedence.
+// ServerEnv returns environment variables for servers, in addition to the variables of this process, that make small
+// memory leaks visible early. With them, servers in Go collect garbage often, and AddressSanitizer keeps at most 1 MiB
+// of freed memory (default: 256 MiB). If the user has set GOGC or ASAN_OPTIONS, those settings have precedence.
 func ServerEnv() (env []string) {
 	if os.Getenv("GOGC") == "" {
 		env = append(env, "GOGC=10")
@@ -24,10 +24,12 @@ func cpuLoop() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "the server keeps a CPU core busy, although all connections are closed"}
 }
 
-// kept is how many descriptors must have leaked before the fuzzer searches for the input.
+// kept is the number of leaked file descriptors from which a worker adds a candidate.
 const kept = 4
 
-// repeat runs inputs several times and returns the resources that the idle server uses afterwards.
+// repeat runs entries several times in turn, waits until the server is idle, and returns the resources that the server
+// then uses. It returns false if the server has failed or the run has ended. descriptors is the expected number of open
+// file descriptors, or -1.
 func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, bool) {
 	l.used = true
 	l.x.thorough = false
@@ -46,7 +48,7 @@ func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, 
 	return watch.AtRest(l.t, descriptors)
 }
 
-// keeps reports whether an input leaks file descriptors in each execution.
+// keeps returns a fault if each execution of an input leaks file descriptors, and otherwise nil.
 func (l *replayer) keeps(c *Input) *Fault {
 	if _, f := l.execute(c); f != nil && f.maybeCrashed() || l.x == nil {
 		return nil
@@ -65,7 +67,7 @@ func (l *replayer) keeps(c *Input) *Fault {
 		Text: fmt.Sprintf("the server has %d more open file descriptors after %d repetitions of the messages, with all connections closed", at.Descriptors-begun, 2*watch.KeepRuns)}
 }
 
-// leaksDescriptors reports whether entries, repeated a few times, leak descriptors.
+// leaksDescriptors reports whether each repetition of the entries leaks at least one file descriptor.
 func (l *replayer) leaksDescriptors(entries []Entry) bool {
 	const times = 4
 	if l.ready() != nil {
@@ -80,16 +82,17 @@ func (l *replayer) leaksDescriptors(entries []Entry) bool {
 	return ok && after.Descriptors-before.Descriptors-(l.x.maybeKept-by) >= times
 }
 
-// mayGrow reports whether growth of memory after an execution is a fault. Unfinished jobs need memory. If the model does
-// not know whether there are any, the reference server is tested too.
+// mayGrow reports whether memory growth after an execution may be a fault. It is not a fault if the input leaves
+// unfinished jobs on the server. If the model does not know whether there are unfinished jobs, the result is true only
+// if the fault can be compared with the reference server.
 func (l *replayer) mayGrow(r *Record) bool {
 	return r.Clean || r.Vague && l.cfg.Reference != nil
 }
 
-// minLeak is the smallest leak that is found, in bytes per execution of an input.
+// minLeak is the size of the smallest leak that the fuzzer detects, in bytes for each execution of an input.
 const minLeak = 1 << 10
 
-// grows reports whether an input leaks memory in each execution.
+// grows returns a fault if each execution of an input leaks memory, and otherwise nil.
 func (l *replayer) grows(c *Input) *Fault {
 	if r, f := l.execute(c); f != nil && f.maybeCrashed() || l.x == nil || !l.mayGrow(r) {
 		return nil
@@ -120,8 +123,8 @@ func (l *replayer) grows(c *Input) *Fault {
 	return v
 }
 
-// leaksMemory reports whether the memory of a new server grows while an input is repeated. It needs fewer repetitions than
-// grows, and is less reliable for programs with a garbage collector.
+// leaksMemory returns a fault if the memory of a new server grows while an input is repeated, and otherwise nil. It
+// needs fewer repetitions than grows, and is less reliable for programs with a garbage collector.
 func (l *replayer) leaksMemory(c *Input) *Fault {
 	if !l.leaks([]Entry{{Input: c}}) {
 		return nil
@@ -133,12 +136,13 @@ func memoryGrows() *Fault {
 	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1, Text: "the server uses more memory after repetitions of the messages"}
 }
 
-// errStopped is returned if the server ended, or failed, while an input was repeated.
+// errStopped is the error if the server fails or the run ends while an input is repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
 
-// To find memory leaks, a worker repeats a few inputs of the corpus together: a warm-up, and then rounds. To find the input
-// that leaks, triage repeats half of the inputs on a new server, with the same number of executions. The fewer inputs are
-// repeated, the more the leaking input adds to the growth.
+// Parameters of the search for memory leaks. A worker repeats a few inputs of the corpus together, in a warm-up and
+// then in several rounds. If the memory grows, triage bisects: it repeats one half of the inputs on a new server, with
+// the same total number of executions. With fewer different inputs, the leaking input is executed more often and adds
+// more to the growth.
 const (
 	leakInputs     = 8
 	leakWarmup     = 64 // executions of each input
@@ -146,29 +150,31 @@ const (
 	leakExecutions = 64 // executions of each input in a round with leakInputs inputs
 )
 
-// growth is the resident memory of a server before the first round and after each. It does not grow evenly: allocators take memory in
-// large pieces, and garbage collectors return some.
+// growth contains the resident memory of a server, in bytes, after the warm-up and after each round. The memory does
+// not grow evenly: allocators take memory in large pieces, and garbage collectors return some.
 type growth struct {
 	at   []int64
-	runs int64 // executions of each input in a round
+	runs int64 // number of executions of each input in a round
 }
 
 // of returns the growth since round i, in bytes.
 func (g *growth) of(i int) int64 { return g.at[len(g.at)-1] - g.at[i] }
 
-// ended reports whether the growth is less than half of what a leak of minLeak in one of the inputs causes.
+// ended reports whether the growth so far is less than half of the growth that a leak of minLeak bytes in one of the
+// inputs causes. Then there is no leak to detect.
 func (g *growth) ended() bool {
 	rounds := len(g.at) - 1
 	return rounds > 1 && g.of(0) < int64(rounds)*g.runs*minLeak/2
 }
 
-// leaks reports whether the memory has grown in both halves of the rounds.
+// leaks reports whether the rounds are complete and the memory has grown in both halves of the rounds.
 func (g *growth) leaks() bool {
 	half := len(g.at) / 2
 	return len(g.at) == leakRounds+1 && !g.ended() && g.at[half] > g.at[0] && g.of(half) >= int64(leakRounds/2)*g.runs*minLeak/2
 }
 
-// searchLeaks repeats inputs of the corpus that leave nothing on the server.
+// searchLeaks repeats inputs of the corpus that leave nothing on the server, and adds a candidate if the memory of the
+// server grows.
 func (w *worker) searchLeaks(ctx context.Context) {
 	all := w.f.corpus.leakInputs(leakInputs)
 	g := growth{runs: leakExecutions}
@@ -176,7 +182,7 @@ func (w *worker) searchLeaks(ctx context.Context) {
 	for n := range leakWarmup + leakRounds*leakExecutions {
 		if n >= leakWarmup && (n-leakWarmup)%leakExecutions == 0 {
 			at, _ := watch.Of(w.t)
-			if g.at = append(g.at, at.Resident); g.ended() && !w.x.steady { // a steady executor does not depend on measurements
+			if g.at = append(g.at, at.Resident); g.ended() && !w.x.steady { // the inputs that a steady executor runs must not depend on measurements
 				return
 			}
 		}
@@ -184,7 +190,7 @@ func (w *worker) searchLeaks(ctx context.Context) {
 			if w.ended(ctx) || !w.f.claim() {
 				return
 			}
-			w.noPrefix = clean // the input before has left nothing
+			w.noPrefix = clean // the previous input has left nothing on the server
 			r := w.execute(c)
 			if clean = r.Clean; r.Fault == nil && !ended(w.t) {
 				continue

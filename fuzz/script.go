@@ -14,7 +14,8 @@ import (
 	"jobwire/play"
 )
 
-// describe runs a finding again for its record, and writes it as a transcript that passes on a correct server.
+// describe runs a finding again to record its messages, and writes a transcript that fails on the server and passes on
+// the reference server. It tries several forms of the transcript.
 func (t *examiner) describe(fd *Finding) {
 	// On a busy machine, a new server may not be reachable at once.
 	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
@@ -56,7 +57,7 @@ func (t *examiner) describe(fd *Finding) {
 	}
 }
 
-// reproduces reports whether a script fails on the server and passes on the reference server.
+// reproduces reports whether a script passes on the reference server and fails twice on the server under test.
 func (t *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
 	ok := t.passesOnNew(s, ref)
 	for n := 0; ok && n < 2; n++ {
@@ -65,13 +66,14 @@ func (t *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
 	return ok
 }
 
-// maxWriting limits the time for testing forms of a transcript. Each test takes as long as the pauses of the input.
+// maxWriting limits the time for which forms of a transcript are tried. Each attempt takes as long as the pauses of the
+// input.
 const maxWriting = 15 * time.Second
 
-// shortScript is the number of steps up to which a script is not pruned.
+// shortScript is the number of steps up to which a script is not shortened.
 const shortScript = 7
 
-// pruneScript removes expectations that do not change the result of the script.
+// pruneScript removes the expectations without which the script still reproduces the failure.
 func (t *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.Script {
 	for i := len(s.Steps) - 2; i >= 0 && !t.f.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
@@ -87,7 +89,7 @@ func (t *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.
 	return s
 }
 
-// passesOnNew reports whether a script passes on a new server, and no oracle reports a fault.
+// passesOnNew reports whether a script passes on a new server without a fault that an oracle reports.
 func (t *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	if l.ready() != nil {
 		return false
@@ -121,7 +123,7 @@ func (t *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	return amiss == "" && err == nil
 }
 
-// text returns a script in one-line notation.
+// text returns a script in one-line notation, or nil if it cannot be written.
 func text(s *transcript.Script) []byte {
 	if s == nil {
 		return nil
@@ -133,8 +135,9 @@ func text(s *transcript.Script) []byte {
 	return b.Bytes()
 }
 
-// Events returns all messages of the last execution, and the index of the message with which the fault was
-// observed: the last one of the fault's connection and step if these are known, or else the last one.
+// Events returns the messages of the last execution, and the index of the message with which the fault was observed:
+// the last message up to the step of the fault, on the connection of the fault if it is known. If there is no such
+// message, the index is that of the last message.
 func (fd *Finding) Events(p *codec.Protocol) (all []play.Event, at int) {
 	w := transcriptWriter{p: p, d: traitsOf(p), fd: fd}
 	w.assignRoles()

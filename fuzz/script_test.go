@@ -19,7 +19,7 @@ import (
 // transcripts must fail on the server.
 func TestFindingsPlay(t *testing.T) {
 	for _, tt := range []struct{ fault, wire string }{
-		// The other connection was the canary's.
+		// Another connection, that of the canary, was closed.
 		{"empty-echo-of-another", `Client -> Job Server: ECHO_REQ ""
 `},
 		// The reply to the barrier reveals the fault.

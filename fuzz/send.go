@@ -25,7 +25,7 @@ func (x *executor) encode(s *Step) []byte {
 		if known && a.Of > 0 {
 			v = got
 		} else if x.prefix != "" && x.d.hasNumbers && assignedField(s.Type, i) != nil {
-			return nil // it may name a job of another input
+			return nil // the job number may belong to another input
 		}
 		if a.Now {
 			x.timed = true
@@ -44,17 +44,18 @@ func (x *executor) encode(s *Step) []byte {
 	return b
 }
 
-// sendBytes sends bytes: message by message with a barrier after each, or all at once in a burst.
+// sendBytes sends the bytes of a step: one message at a time with a barrier after each or, in a burst, all bytes
+// without barriers.
 func (x *executor) sendBytes(c *Input, k *conn, b []byte) {
 	if len(b) == 0 || x.mustNotSend(k, &c.Steps[x.step], b) {
 		return
 	}
 	if x.d.inOrder && k.busy > 0 {
-		x.common = true // servers differ in when they read further requests while a request waits
+		x.common = true // some servers read further requests while a request blocks, others do not
 	}
 	if k.streams[codec.Peer].Lost() || k.desynced {
 		if k.unreadableSteps++; k.unreadableSteps > 2 {
-			return // the effects are unknown
+			return // more bytes are useless, because their effects are unknown
 		}
 	}
 	if c.Mode == Burst {
@@ -77,11 +78,12 @@ func (x *executor) sendBytes(c *Input, k *conn, b []byte) {
 	}
 }
 
-// neverWithin limits the search for bytes that are never sent to the start of a message. Searching long payloads would take
+// neverWithin limits the search for Known.Never to the first bytes of a message. Searching long payloads would take
 // most of the time of a run.
 const neverWithin = 2 << 10
 
-// mustNotSend reports whether bytes must not be sent after the previous bytes.
+// mustNotSend reports whether bytes must not be sent on the connection, because they could shut down the server or are
+// known to cause a failure.
 func (x *executor) mustNotSend(k *conn, s *Step, b []byte) bool {
 	if x.d.isUnsafe(k.sentAll, b) && !x.d.isSafe(s, b) {
 		return true
@@ -95,7 +97,8 @@ func (x *executor) mustNotSend(k *conn, s *Step, b []byte) bool {
 	return x.known.Never.Match(after(k.sentAll, b))
 }
 
-// first returns the length of the part of b that completes the first message.
+// first returns the length of the part of b that completes the first message, or len(b) if the end of that message is
+// unknown.
 func (x *executor) first(k *conn, b []byte) int {
 	if n := k.streams[codec.Peer].Skip(); n > 0 {
 		return min(n, len(b))
@@ -115,7 +118,7 @@ func (x *executor) first(k *conn, b []byte) int {
 	return n - len(k.partial)
 }
 
-// flush writes the pending bytes. Writes are expensive, so several messages share one write where possible.
+// flush writes the pending bytes. Several messages share one write where possible, because each write takes time.
 func (x *executor) flush(k *conn) {
 	if len(k.pending) == 0 || !k.open || x.arrived(k) {
 		return
@@ -136,7 +139,8 @@ func (x *executor) flush(k *conn) {
 	}
 }
 
-// put appends bytes to those that flush will write, and passes the messages in them to session and model.
+// put appends bytes to the pending bytes of the connection, and passes the messages in them to the session, the model
+// and the record.
 func (x *executor) put(k *conn, b []byte) {
 	k.sentAll = append(k.sentAll, b...)
 	k.pending = append(k.pending, b...)
@@ -197,8 +201,8 @@ func (x *executor) put(k *conn, b []byte) {
 	k.partial = k.partial[:copy(k.partial, k.partial[at:])]
 }
 
-// isForeign reports whether a message that the executor sends has a value that servers assign, such as a handle, and that
-// the server has not assigned in this input.
+// isForeign reports whether a request contains a value that servers assign, such as a handle, and that the server has
+// not assigned in this input.
 func (x *executor) isForeign(f *codec.Frame) bool {
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Assigned {
@@ -215,7 +219,7 @@ func (x *executor) isForeign(f *codec.Frame) bool {
 	return false
 }
 
-// abandon closes a connection instead of sending bytes that are known to cause a failure.
+// abandon resets a connection instead of sending bytes that are known to cause a failure.
 func (x *executor) abandon(k *conn) {
 	k.pending = k.pending[:0]
 	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
@@ -224,7 +228,7 @@ func (x *executor) abandon(k *conn) {
 	x.common = true
 }
 
-// recordSent records sent bytes, without the part that was recorded before.
+// recordSent records bytes that were sent, except those that the record already contains.
 func (x *executor) recordSent(k *conn, b []byte, t *codec.Type, err *codec.Error) {
 	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.recorded, len(b)):]), Step: x.step, Err: err}
 	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.earlyIndex
@@ -237,7 +241,7 @@ func (x *executor) recordSent(k *conn, b []byte, t *codec.Type, err *codec.Error
 	}
 }
 
-// noteBusy notes a request whose reply may come late.
+// noteBusy updates the number of replies that are expected on the connection after a request.
 func (x *executor) noteBusy(k *conn) {
 	t := x.frame.Type
 	if !x.d.nonced && t != nil && !x.sendingBarrier && slices.Contains(t.Answers, x.d.reply) {
@@ -248,7 +252,7 @@ func (x *executor) noteBusy(k *conn) {
 	}
 }
 
-// expect notes a request, and whether its reply may come late.
+// expect records that a request waits for a reply. blocks says that the reply may come late.
 func (k *conn) expect(inOrder, blocks bool) {
 	if blocks {
 		k.busy++

@@ -9,13 +9,13 @@ import (
 	"jobwire/fuzz/model"
 )
 
-// ready reports whether the server must reply to a barrier on the connection at once.
+// ready reports whether a barrier can be sent on the connection, and the server must reply to it at once.
 func (x *executor) ready(k *conn) bool {
 	return k.open && !k.ended && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 && len(k.partial) == 0 && k.busy == 0 &&
 		!(x.model != nil && x.model.Blocked(k.id))
 }
 
-// barrier sends a barrier.
+// barrier queues a barrier on the connection. flush writes it.
 func (x *executor) barrier(k *conn) {
 	x.nonce++
 	nonce := nonceOf(x.nonce)
@@ -32,11 +32,11 @@ func (x *executor) barrier(k *conn) {
 	}
 }
 
-// barrierConn waits until the effects of the current step have arrived. k is the connection on which the step was executed, or
-// nil.
+// barrierConn waits until the effects of the current step have arrived, and checks for missing messages. k is the
+// connection of the step. It is nil if a barrier on that connection cannot follow the step.
 func (x *executor) barrierConn(k *conn) {
 	if k == nil {
-		x.checkMissing(true) // the messages must arrive without a barrier, which may wake the server
+		x.checkMissing(true) // check before the barrier, because a barrier may make the server send messages that it otherwise forgets
 	} else if k.open {
 		x.awaitBarrier(k)
 	}
@@ -44,8 +44,8 @@ func (x *executor) barrierConn(k *conn) {
 		return
 	}
 	if !x.exact && x.model != nil && !x.thorough {
-		// After the reply to the sender's barrier, the effects on other connections have usually arrived. If a
-		// message is missing, and at the end of the input, the other connections send barriers too.
+		// After the reply to the barrier on the sender's connection, the effects on other connections have usually
+		// arrived. The other connections send barriers only if a message is missing, and at the end of the input.
 		quiet, alone := true, true
 		for _, o := range x.conns {
 			if o != k && o.open {
@@ -65,8 +65,9 @@ func (x *executor) barrierConn(k *conn) {
 	x.barrierAll(k, k == nil || !k.open || !x.ready(k))
 }
 
-// barrierAll sends a barrier on all connections except k. If a connection cannot send a barrier, barrierAll gives the server
-// time instead.
+// barrierAll sends a barrier on every connection except k, waits for the replies, and checks for missing messages. If a
+// connection cannot send a barrier, or unproved is set, barrierAll pings the server and then waits for missing
+// messages.
 func (x *executor) barrierAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
@@ -98,8 +99,8 @@ func (x *executor) barrierAll(k *conn, unproved bool) {
 	x.checkMissing(unproved)
 }
 
-// checkMissing asks the model whether a message is missing. If unproved is set, some messages may
-// not have arrived yet, and it waits for them.
+// checkMissing reports a fault if the model says that a message is missing. If unproved is set, the message may still
+// be on its way, so checkMissing first waits for it until the timeout.
 func (x *executor) checkMissing(unproved bool) {
 	if x.model == nil || x.record.Fault != nil {
 		return
@@ -121,7 +122,8 @@ func (x *executor) checkMissing(unproved bool) {
 	x.noteState()
 }
 
-// awaitBarrier waits for the reply to a barrier on one connection, if the server must reply.
+// awaitBarrier sends a barrier on the connection and waits for the reply. If the server need not reply to a barrier,
+// awaitBarrier reads what has arrived, and waits for the server to close the connection if it must.
 func (x *executor) awaitBarrier(k *conn) {
 	if !k.open {
 		return
@@ -131,7 +133,7 @@ func (x *executor) awaitBarrier(k *conn) {
 		x.await(k)
 		return
 	}
-	if k.early, k.bare = k.early[:0], 0; len(k.in) > 0 { // the server closes without reading what was sent ahead
+	if k.early, k.bare = k.early[:0], 0; len(k.in) > 0 { // the server closes the connection without reading the bytes that pipeline sent
 		x.digest(k)
 	}
 	x.drain(k)
@@ -140,7 +142,8 @@ func (x *executor) awaitBarrier(k *conn) {
 	}
 }
 
-// finishBurst waits until the server has handled a burst.
+// finishBurst sends a barrier on every connection and waits for the replies, so that the server has processed the whole
+// burst.
 func (x *executor) finishBurst() {
 	for _, k := range x.conns {
 		if x.ready(k) {
@@ -155,12 +158,12 @@ func (x *executor) finishBurst() {
 	}
 }
 
-// await reads until all barriers of the connection are answered or the timeout expires.
+// await reads until the server has replied to all barriers of the connection or the timeout expires.
 func (x *executor) await(k *conn) {
 	until := time.Now().Add(4 * x.timeout)
 	x.flush(k)
 	if len(k.in) > 0 && k.open {
-		x.digest(k) // the reply arrived with earlier ones
+		x.digest(k) // the reply has arrived together with earlier replies
 	}
 	for k.open && k.waiting > 0 && !k.desynced && x.record.Fault == nil {
 		if !x.receive(k, true) {
@@ -173,14 +176,14 @@ func (x *executor) await(k *conn) {
 	}
 }
 
-// awaitEarlier waits for the replies to requests that were sent while an earlier request blocked. The replies must arrive
-// without a barrier, because a barrier may wake the server.
+// awaitEarlier waits for the replies to requests that were sent while an earlier request blocked. It sends no barrier,
+// because a barrier may make the server send replies that it otherwise forgets.
 func (x *executor) awaitEarlier(k *conn) {
 	for len(k.queue) > 0 && x.ready(k) && x.record.Fault == nil && x.receive(k, true) {
 	}
 }
 
-// awaitReply waits for the reply to a message that has no barrier, if it has a reply.
+// awaitReply waits for the reply to the last message, which no barrier follows, if that message has a reply.
 func (x *executor) awaitReply(k *conn) {
 	if e := &x.record.Events[len(x.record.Events)-1]; !x.d.inOrder && e.Type != nil {
 		k.replies = e.Type.Answers
@@ -199,7 +202,7 @@ func (x *executor) replyMissing(k *conn) bool {
 	return k.waiting > 0 || len(k.queue) > 0 || len(k.replies) > 0
 }
 
-// drain reads what has arrived.
+// drain writes the pending bytes, and reads all bytes that have arrived, without waiting.
 func (x *executor) drain(k *conn) {
 	for x.flush(k); k.open && x.record.Fault == nil && x.receive(k, false); {
 	}
@@ -216,15 +219,15 @@ func (x *executor) reportError(err error) {
 	x.fault(Fault{Oracle: Law, Rule: c.Rule, Law: c.Law, Text: c.Text, Conn: c.Conn})
 }
 
-// closeTime is how long a server may take to close a connection that its peer closes.
+// closeTime is how long awaitClose waits for the server to close a connection.
 const closeTime = 100 * time.Millisecond
 
-// awaitClose ends the sending direction of a connection and waits until the server closes the connection. It reports
-// whether the server closed it. Until then, the server may count the connection and keep its names, and the next input
-// would find them.
+// awaitClose half-closes a connection, waits until the server closes it, and reports whether the server has done so.
+// Until the server closes the connection, it may still count the connection and keep its names, and the next input
+// would observe them.
 func (x *executor) awaitClose(k *conn) bool {
 	if k.ended || !x.ready(k) {
-		return false // the server may wait for more data
+		return false // the server may wait for more data and keep the connection open
 	}
 	k.s.halfClose()
 	for end := time.Now().Add(closeTime); time.Now().Before(end) && !x.isOver(); {
@@ -235,9 +238,10 @@ func (x *executor) awaitClose(k *conn) bool {
 	return false
 }
 
-// leave closes all connections and checks whether the server is still there.
+// leave ends an input: it closes all connections, completes the record, and checks from time to time, or after a
+// suspicious event, whether the server still replies.
 func (x *executor) leave() {
-	defer func() { slices.Sort(x.record.features) }() // messages on different connections arrive in any order
+	defer func() { slices.Sort(x.record.features) }() // messages on different connections arrive in an order that depends on time
 	x.recordPipelined()
 	noticed := true
 	for _, k := range x.conns {

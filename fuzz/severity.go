@@ -9,8 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// Severity is what a fault allows any client to do to the server. The first is the
-// most severe.
+// Severity classifies a fault by what any client can do to the server with it. The first severity is the most severe.
 type Severity int
 
 // The severities.
@@ -36,7 +35,7 @@ func (s Severity) String() string { return severities[s].name }
 // Level returns critical, high, medium or low.
 func (s Severity) Level() string { return severities[s].level }
 
-// oracles are the oracles with the severity and title of their faults.
+// oracles maps each oracle to the severity and the title of its faults.
 var oracles = map[string]struct {
 	severity Severity
 	title    string
@@ -56,10 +55,11 @@ var oracles = map[string]struct {
 	Law:         {WrongAnswer, "wrong reply"},
 }
 
-// Severity returns the severity of the fault, without regard to lost jobs.
+// Severity returns the severity that depends on the oracle alone.
 func (f *Fault) Severity() Severity { return oracles[f.Oracle].severity }
 
-// Severity returns the severity of the finding in the protocol p.
+// Severity returns the severity of the finding about a server of the protocol p. It takes into account lost jobs and
+// the level of the broken rule.
 func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	s := fd.Fault.Severity()
 	if s != WrongAnswer {
@@ -82,7 +82,7 @@ func (f *Fault) Title() string {
 		title = f.Law // the law is more specific, such as "missing message"
 	}
 	if f.Oracle == Exit && len(f.Stack) > 0 {
-		title = oracles[Signal].title // the server has handled the signal
+		title = oracles[Signal].title // the server has caught the signal and then exited
 	}
 	if f.Signal != "" {
 		title += " (" + f.Signal + ")"
@@ -127,7 +127,7 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 	return "After " + lower(cause) + ", the server does not do what the specification requires."
 }
 
-// actions returns what the clients do, such as "3 messages on 2 connections".
+// actions returns the number of messages and connections in words, such as "3 messages on 2 connections".
 func (fd *Finding) actions() string {
 	if fd.Input == nil || len(fd.Input.Steps) == 0 {
 		return "A client"
@@ -145,8 +145,8 @@ func (fd *Finding) actions() string {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// losesJob reports whether a correct server assigned a job or reported the end of one, and the server with the fault did
-// not. It counts these messages on the connection of the fault, up to the step at which the fault appeared.
+// losesJob reports whether a correct server sent more assignments and ends of jobs than the server with the fault. It
+// counts these messages on the connection of the fault, up to the step of the fault.
 func losesJob(v *Fault, correct, got *Record) bool {
 	if v.Oracle != Law || correct == nil || got == nil {
 		return false
@@ -168,8 +168,8 @@ func losesJob(v *Fault, correct, got *Record) bool {
 	return count(got) < count(correct)
 }
 
-// Groups returns the findings about a server of the protocol p in groups that have one cause. The most severe group and the most
-// severe finding of each group come first; among equals, reproduced findings come before others.
+// Groups groups the findings about a server of the protocol p by cause. The most severe group comes first, and the most
+// severe finding is the first of its group. Among equally severe findings, reproduced ones come first.
 func Groups(p *codec.Protocol, all []*Finding) (groups [][]*Finding) {
 	byCause := map[*Finding][]*Finding{}
 	for _, fd := range all {

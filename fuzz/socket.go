@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// socket is a TCP connection with little overhead: inputs open thousands of connections per second.
+// socket is a TCP connection that uses system calls directly, because inputs open thousands of connections per second.
 type socket struct {
 	fd      int
-	f       *os.File      // the same, to wait
+	f       *os.File      // file of the same descriptor, for waiting
 	timeout time.Duration // timeout of writes
 }
 
@@ -45,7 +45,7 @@ func resolve(addr string) (endpoint, error) {
 }
 
 func (to endpoint) dial(timeout time.Duration) (link, error) {
-	syscall.ForkLock.RLock() // so that a program that is started now does not inherit the descriptor
+	syscall.ForkLock.RLock() // prevents a child process that is started now from inheriting the descriptor
 	family, _ := to()
 	fd, err := syscall.Socket(family, syscall.SOCK_STREAM, 0)
 	if err == nil {
@@ -57,7 +57,7 @@ func (to endpoint) dial(timeout time.Duration) (link, error) {
 	}
 	syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
 	tv := syscall.NsecToTimeval(max(timeout, time.Microsecond).Nanoseconds())
-	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv) // also for connect
+	syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &tv) // the send timeout also limits connect
 	for {
 		_, addr := to()
 		err = syscall.Connect(fd, addr)

@@ -11,13 +11,13 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// storedInput is an input in a file.
+// storedInput is the JSON form of an input.
 type storedInput struct {
 	Mode  Mode         `json:"mode,omitempty"`
 	Steps []storedStep `json:"steps"`
 }
 
-// storedStep is a step in a file.
+// storedStep is the JSON form of a step. Type is the name of the message type.
 type storedStep struct {
 	Step
 	Type string `json:"type,omitempty"`
@@ -33,7 +33,7 @@ func stored(c *Input) storedInput {
 	return s
 }
 
-// input returns the stored input.
+// input converts the JSON form to an input and checks its values.
 func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
 	c := &Input{Mode: s.Mode}
 	for _, s := range s.Steps {

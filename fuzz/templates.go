@@ -11,13 +11,14 @@ import (
 	"jobwire/fuzz/gen"
 )
 
-// templates are sequences of messages that belong together, for all protocols. Random messages rarely form such sequences.
-// A slot consists of the number of a connection and the effects of a message, one of which is chosen. A property after a
-// period is required of the message. "report" means any report of a worker; "leaves" and "waits" are actions of the peer.
-// The reply to a message with "=" names a job, to which later messages refer. A slot with "?" may be left out. If the
-// protocol lacks the effects of a slot, the slot is left out, or the whole template if the slot has "!". "*" means any of
-// the connections, and "any" any message or action of a peer: these templates bring a job into each of its states, in which
-// everything is then tried.
+// templates are sequences of related messages that random generation rarely produces. They apply to all protocols.
+//
+// The slots of a template are separated by semicolons. A slot has the number of a connection and the effects of a
+// message, one of which is chosen. A property after a period restricts the messages to those with that field. "report"
+// means any report of a worker. "leaves" and "waits" are actions of the peer. "=" means that the reply names a job, to
+// which later messages refer. A slot with "?" is optional. If the protocol has no message for a slot, the slot is
+// omitted, or the whole template if the slot has "!". "*" means a random connection, and "any" any message or
+// disconnect: these templates bring a job into each of its states and then try every message.
 var templates = []string{
 	"0 =submit; 1 register; 1 =ask; 0 leaves?; 1 report|delete; 0 query.job|wait?; 1 report?; 1 leaves?",
 	"0 =submit; 2 =submit; 0 leaves?; 1 register; 1 =ask; 2 leaves?; 1 !report; 3 query.job?",
@@ -51,7 +52,7 @@ var templates = []string{
 	"1 register; 1 !sleep; * any; 0 =submit; * any; 1 =ask",
 }
 
-// timedTemplates are templates of inputs in which a scheduled time comes or a time limit is exceeded.
+// timedTemplates are templates in which a scheduled time comes or a time limit is exceeded.
 var timedTemplates = []string{
 	"1 register.limit; 0 =submit; 1 =ask; 1 waits; 1 report|delete; 0 query.job?; 2 register?; 2 =ask?",
 	"1 register.limit; 0 =submit; 1 =ask; 1 report|delete; 1 waits; 1 =ask; 2 query?",
@@ -65,7 +66,7 @@ var timedTemplates = []string{
 	"1 !ask|wait; 1 waits; 0 =submit; 1 =ask; 1 delete|report",
 }
 
-// drains are templates of requests for the jobs that are queued under one name.
+// drains are templates that request the jobs of one queue.
 var drains = []string{
 	"0 register; 0 !ask; 0 ask?",
 	"0 register; 0 !sleep",
@@ -79,19 +80,20 @@ var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue
 
 // slot is one message or action of a template.
 type slot struct {
-	conn     int               // anyConn: any connection
+	conn     int               // number of the connection, or anyConn
 	types    []*codec.Type     // the message types to choose from
 	verbs    []transcript.Verb // the actions to choose from
 	gives    bool              // the reply names a job
 	optional bool
 }
 
-// anyConn means any connection of a template. A template has up to three connections.
+// anyConn means one of the connections 0, 1 and 2, chosen at random.
 const anyConn = -1
 
 var leaves = []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
 
-// readTemplates returns the templates for which the protocol has messages. Message types that keep rejects are not used.
+// readTemplates parses templates and returns those for which the protocol has messages. It does not use message types
+// for which keep returns false.
 func readTemplates(p *codec.Protocol, texts []string, keep func(*codec.Type) bool) (all [][]slot) {
 	for _, text := range texts {
 		if slots := readTemplate(p, text, keep); slots != nil {
@@ -144,7 +146,7 @@ func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (
 	return slots
 }
 
-// fill adds the steps of a template to an input. Names and keys are mostly the same in all steps.
+// fill adds the steps of a template to an input. Most steps use the same names and keys.
 func (b *generator) fill(c *Input, slots []slot) {
 	same := map[string][]byte{}
 	var givers []int
@@ -200,5 +202,5 @@ func (b *generator) fill(c *Input, slots []slot) {
 	}
 }
 
-// pauses are the durations for which peers wait, most often longer than a timeout of a second.
+// pauses are the durations of pauses. Most of them are longer than 1 s, a common time limit.
 var pauses = []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond, 1600 * time.Millisecond, 2200 * time.Millisecond}

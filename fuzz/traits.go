@@ -10,22 +10,22 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// contractTraits are what the fuzzer derives from the contract of a protocol.
+// contractTraits are the properties of a protocol that the fuzzer derives from the protocol's contract.
 type contractTraits struct {
 	protocol *codec.Protocol
 	barrier  *codec.Type // the request of Protocol.Barrier; nil if there is none
-	reply    *codec.Type // to the barrier
+	reply    *codec.Type // the reply to the barrier
 	nonced   bool        // the reply contains the nonce of the request
 
-	preamble   []Step   // what a connection first sends on a shared server
-	unsafe     []string // words, in lower case, that no bytes may contain
-	numbered   []string // beginnings of commands, in lower case, that name jobs by numbers, which all users share
+	preamble   []Step   // the first messages of each connection on a shared server
+	unsafe     []string // words, in lower case, that raw bytes must not contain, because they shut down the server
+	numbered   []string // first words, in lower case, of commands with a job number, which could be the number of another input's job
 	hasNumbers bool     // the server numbers jobs
-	openLists  bool     // names may break the text lists that contain them
-	computes   bool     // peers can have the server compute values
+	openLists  bool     // a name may contain characters that make a text list ambiguous
+	computes   bool     // a peer can send commands whose replies contain values that no peer has sent
 	inOrder    bool     // every request has one reply, in the order of the requests
 	attached   bool     // some requests block until their job has ended
-	reuse      bool     // a name can be reused if nothing is queued or running under it
+	reuse      bool     // another input may use the same names if no job is queued or running under them
 }
 
 var allTraits sync.Map // by protocol
@@ -64,7 +64,8 @@ func traitsOf(p *codec.Protocol) *contractTraits {
 	return d
 }
 
-// addPreamble adds a message that has the effect and whose only argument is a name, if there is such a message.
+// addPreamble adds to the preamble the message type that has the effect and whose only argument is a name, if there is
+// such a type.
 func (d *contractTraits) addPreamble(does codec.Effect, name string) {
 	for _, t := range d.protocol.Types {
 		if t.Does == does && t.NumArgs() == 1 && t.At(codec.Queue) == 0 {
@@ -74,7 +75,7 @@ func (d *contractTraits) addPreamble(does codec.Effect, name string) {
 	}
 }
 
-// barrierMessage returns the barrier with a nonce.
+// barrierMessage returns a barrier request that contains the nonce.
 func (d *contractTraits) barrierMessage(nonce []byte) codec.Message {
 	m := codec.Message{Type: d.barrier}
 	for _, a := range d.protocol.Barrier.Request[1:] {
@@ -83,7 +84,7 @@ func (d *contractTraits) barrierMessage(nonce []byte) codec.Message {
 	return m
 }
 
-// answersBarrier reports whether a message is the reply to the barrier with the nonce.
+// answersBarrier reports whether a message is the reply to the barrier request with the nonce.
 func (d *contractTraits) answersBarrier(f *codec.Frame, nonce []byte) bool {
 	if d.nonced {
 		return bytes.Contains(f.Raw, nonce)
@@ -96,11 +97,11 @@ func (d *contractTraits) answersBarrier(f *codec.Frame, nonce []byte) bool {
 	return f.Type == d.reply
 }
 
-// isName reports whether the values of a field are names of queues. While several inputs run on one server, each input uses
-// another prefix for its names.
+// isName reports whether the values of a field are names of queues. If several inputs share a server, each input adds a
+// prefix to its names.
 func isName(f *codec.Field) bool { return f != nil && f.Means == codec.Queue }
 
-// isKey reports whether the values of a field identify an object to which several peers refer.
+// isKey reports whether the values of a field identify an object that several peers refer to, such as a unique ID.
 func isKey(f *codec.Field) bool {
 	return f != nil && (f.Means == codec.UniqueID || f.Means == codec.JobID && !f.Assigned || f.Means == codec.PriorityOf && f.Values != nil)
 }
@@ -108,11 +109,11 @@ func isKey(f *codec.Field) bool {
 // names are the names that all peers of an input use.
 var names = []string{"a", "b", "c"}
 
-// placeholder is the beginning of names in inputs. If an input shares the server, the prefix of the input, which has the
-// same length, replaces the placeholder in all bytes.
+// placeholder is the beginning of the names in inputs. If several inputs share a server, the prefix of the input
+// replaces the placeholder in all bytes. Prefixes have the same length as the placeholder.
 const placeholder = "ZZZZZZZ"
 
-// placed returns a name in the form that inputs contain.
+// placed adds the placeholder to a value that is one of names in a field for names. It returns other values unchanged.
 func placed(f *codec.Field, v []byte) []byte {
 	if isName(f) && slices.Contains(names, string(v)) {
 		return append([]byte(placeholder), v...)
@@ -120,7 +121,7 @@ func placed(f *codec.Field, v []byte) []byte {
 	return v
 }
 
-// own returns a name with a prefix, as it is sent.
+// own adds the prefix to a name that has no placeholder. It returns other values unchanged.
 func (d *contractTraits) own(f *codec.Field, v []byte, prefix string) []byte {
 	if prefix == "" || !isName(f) || bytes.Contains(v, []byte(placeholder)) || len(v)+len(prefix) > 100 || len(v) > 0 && string(v) == d.protocol.DefaultQueue {
 		return v
@@ -128,8 +129,8 @@ func (d *contractTraits) own(f *codec.Field, v []byte, prefix string) []byte {
 	return append([]byte(prefix), v...)
 }
 
-// namesOthers reports whether a message that the executor sends has names that other inputs may use too. Unregistering from
-// the default queue affects only the connection.
+// namesOthers reports whether a request contains names without the prefix, which other inputs may use too.
+// Unregistering from the default queue does not count, because it affects only the connection.
 func (d *contractTraits) namesOthers(f *codec.Frame, prefix string) bool {
 	if prefix == "" || f.Type == nil {
 		return false
@@ -143,19 +144,21 @@ func (d *contractTraits) namesOthers(f *codec.Frame, prefix string) bool {
 	return false
 }
 
-// after returns b after the last bytes of sent.
+// after returns b, preceded by the last bytes of sent.
 func after(sent, b []byte) []byte {
 	const longest = 32 // the longest word that is searched for
 	return slices.Concat(sent[max(0, len(sent)-longest):], b)
 }
 
-// namesNumbers reports whether bytes name jobs by numbers. sent are the bytes before them.
+// namesNumbers reports whether b contains a command with a job number. sent are the bytes that the connection has sent
+// before b.
 func (d *contractTraits) namesNumbers(sent, b []byte) bool { return containsWord(d.numbered, sent, b) }
 
-// isUnsafe reports whether bytes must not be sent. sent are the bytes before them.
+// isUnsafe reports whether b contains a word that could shut down the server. sent are the bytes that the connection
+// has sent before b.
 func (d *contractTraits) isUnsafe(sent, b []byte) bool { return containsWord(d.unsafe, sent, b) }
 
-// containsWord reports whether b contains a word or the end of a word that begins in sent, the bytes before b.
+// containsWord reports whether b contains one of the words, or the end of a word that begins in sent.
 func containsWord(words []string, sent, b []byte) bool {
 	if len(words) == 0 {
 		return false
@@ -165,8 +168,8 @@ func containsWord(words []string, sent, b []byte) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(low[max(0, before-len(w)+1):], []byte(w)) })
 }
 
-// isSafe reports whether bytes are one legal message. For fields in which other values may do harm, only the examples of
-// the contract are safe. The message may contain unsafe words.
+// isSafe reports whether b is exactly the legal message of a step, which may contain unsafe words in its arguments. If
+// a field allows only its examples, other values are not safe.
 func (d *contractTraits) isSafe(s *Step, b []byte) bool {
 	if s.Verb != transcript.Send || s.Type.Does == codec.Shutdown {
 		return false
@@ -183,12 +186,12 @@ func (d *contractTraits) isSafe(s *Step, b []byte) bool {
 	return true
 }
 
-// isBinary reports whether bytes begin a message whose end is known even if the message is illegal.
+// isBinary reports whether b begins with a binary message, whose length is known even if the message is illegal.
 func (d *contractTraits) isBinary(b []byte) bool {
 	return d.protocol.Binary != nil && d.protocol.Binary(b)
 }
 
-// changesQueue reports whether messages of a type have effects on a queue that outlast its jobs.
+// changesQueue reports whether messages of the type may change a queue in a way that outlasts its jobs.
 func changesQueue(t *codec.Type) bool {
 	switch t.Does {
 	case codec.Pause:
@@ -201,7 +204,7 @@ func changesQueue(t *codec.Type) bool {
 	return false
 }
 
-// changesQueues reports whether an input may have effects on a queue that outlast its jobs.
+// changesQueues reports whether an input may change a queue in a way that outlasts its jobs.
 func changesQueues(c *Input) bool {
 	if c.Mode == Burst {
 		return true
@@ -214,16 +217,16 @@ func changesQueues(c *Input) bool {
 	return false
 }
 
-// listsAll reports whether a type requests a list of the objects of all users of the server.
+// listsAll reports whether messages of the type request a list that contains objects of all users of the server.
 func listsAll(t *codec.Type) bool {
 	return t.Does == codec.Query && !t.Has(codec.Queue) && !t.Has(codec.JobID) && slices.ContainsFunc(t.Answers, func(a *codec.Type) bool { return len(a.Repeat) > 0 })
 }
 
-// mayWait reports whether the reply to messages of a type may come late.
+// mayWait reports whether the server may wait for another peer before it replies to a message of the type.
 func mayWait(t *codec.Type) bool { return t.Blocks == codec.Always || t.Blocks == codec.UnlessZero }
 
-// blocks reports whether the reply to a request, or to a barrier after it, may come late. On a connection that has
-// subscribed to pushed messages, replies have another form.
+// blocks reports whether the server may wait before it replies to a request, or to a barrier after the request. This
+// includes requests that subscribe to messages, because they change the form of later replies.
 func (d *contractTraits) blocks(f *codec.Frame) bool {
 	if t := d.protocol.Behavior(f); t != f.Type {
 		return t.Blocks != codec.Never || t.Does == codec.Configure
@@ -231,7 +234,8 @@ func (d *contractTraits) blocks(f *codec.Frame) bool {
 	return f.Blocks() || slices.ContainsFunc(f.Type.Answers, func(t *codec.Type) bool { return t.Push })
 }
 
-// unblocks reports whether a message ends the blocking of a request, in a protocol where replies have no order.
+// unblocks reports whether a message of the server ends the wait of a blocked request, in a protocol in which replies
+// have no order.
 func (d *contractTraits) unblocks(f *codec.Frame) bool {
 	switch f.Type.Does {
 	case codec.Complete, codec.Fail, codec.Exception:
@@ -240,7 +244,8 @@ func (d *contractTraits) unblocks(f *codec.Frame) bool {
 	return f.Type.Ordered
 }
 
-// isFromPeers reports whether a value that the server sends must be one that a peer has sent.
+// isFromPeers reports whether a value in a message of the server must be a value that a peer has sent, such as a name
+// or a payload.
 func (d *contractTraits) isFromPeers(f *codec.Field, v []byte) bool {
 	switch f.Means {
 	case codec.Queue, codec.UniqueID, codec.Payload, codec.OptionName:

@@ -13,7 +13,7 @@ import (
 	"jobwire/fuzz/faults"
 )
 
-// Words that must not be sent must not be sent in parts either.
+// isUnsafe also finds an unsafe word that is sent in several parts.
 func TestWordsInParts(t *testing.T) {
 	d := traitsOf(gearman.Protocol)
 	if !d.isUnsafe([]byte("status\nshut"), []byte("down\n")) || d.isUnsafe([]byte("shut\n"), []byte("status\n")) {
@@ -35,7 +35,7 @@ func TestWordsInParts(t *testing.T) {
 	}
 }
 
-// The contract contains what the fuzzer must know about each protocol.
+// traitsOf derives the properties of each protocol from its contract.
 func TestTraits(t *testing.T) {
 	for _, tt := range []struct {
 		p                                                                 *codec.Protocol

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// transport makes connections to a server.
+// transport opens connections to one server.
 type transport interface {
-	// dial connects. Connecting fails after the timeout. Writes on the connection fail with errTimeout after the
-	// timeout.
+	// dial opens a connection. It fails if the connection is not open within the timeout. Writes that take longer than
+	// the timeout fail with errTimeout.
 	dial(timeout time.Duration) (link, error)
 }
 
@@ -16,12 +16,13 @@ type transport interface {
 type link interface {
 	write(b []byte) error
 
-	// read waits for bytes, and peek does not. Both fail with errTimeout if there are none.
+	// read waits for bytes for at most the given duration. peek does not wait. Both return errTimeout if there are no
+	// bytes.
 	read(b []byte, within time.Duration) (int, error)
 	peek(b []byte) (int, error)
 
 	halfClose()
-	close(reset bool) // closes the connection with a reset, or after sending what was written
+	close(reset bool) // closes the connection, either with a reset or after sending all written bytes
 }
 
 var errTimeout = errors.New("timeout: no data")

@@ -14,42 +14,42 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// triage reproduces, minimizes and reports the failures that workers observe.
+// triage reproduces, minimizes and reports the failures that the workers observe.
 type triage struct {
 	f             *Fuzzer
 	ctx           context.Context
 	ending        sync.WaitGroup // servers that start or stop in the background
 	fixedExaminer *examiner      // the examiner for a server at a fixed address
-	spent         time.Duration  // time that this examiner has used
+	spent         time.Duration  // time that fixedExaminer has used
 
 	first atomic.Bool  // Config.First is set and there is a finding
 	leaks atomic.Int32 // candidates for memory leaks that are waiting or being examined
 
 	mu       sync.Mutex
 	waiting  []*candidate
-	more     chan struct{}  // receives a value after add
-	closed   bool           // no more candidates will be added
+	more     chan struct{}  // add sends a value to wake an examiner
+	closed   bool           // no more candidates are accepted
 	observed map[string]int // number of observations, by key
 	tried    map[string]int // number of examined candidates, by kind
 	findings []*Finding     // in order of discovery
 }
 
-// examiner examines candidates, one after the other.
+// examiner examines candidates, one after the other, on servers of its own.
 type examiner struct {
 	*triage
 	replay *replayer
 }
 
-// examiners is how many candidates are examined at the same time. Most of the time is spent on waiting for servers to start
-// and for replies that are missing.
+// examiners is the number of candidates that are examined at the same time. Most of the time, an examiner waits for a
+// server to start or for a missing reply.
 const examiners = 6
 
-// candidate is a failure that was observed, with the log of what the server was sent.
+// candidate is a failure that a worker has observed, with the log of the server.
 type candidate struct {
 	key     string
 	fault   *Fault
-	log     *Log // until the failure
-	from    int  // the entries before it alone have not caused the failure
+	log     *Log // the entries until the failure
+	from    int  // number of entries that had run when the server was last checked without this failure
 	finding *Finding
 }
 
@@ -63,7 +63,8 @@ func (t *triage) examiner() *examiner {
 	return &examiner{t, &replayer{f: t.f, cfg: &t.f.cfg, ctx: t.ctx, timeout: t.f.cfg.Timeout}}
 }
 
-// class returns the message type of a step, or the rule that it breaks.
+// class returns the class of a step: the rule that its bytes break, otherwise its message type or, if there is none,
+// its action.
 func class(p *codec.Protocol, s *Step) string {
 	sess := p.NewSession(codec.Options{})
 	name := s.Verb.String()
@@ -88,7 +89,7 @@ func class(p *codec.Protocol, s *Step) string {
 	return name
 }
 
-// last returns the last input before the failure was observed.
+// last returns the last input of the log.
 func (m *candidate) last() *Input {
 	if len(m.log.Entries) == 0 {
 		return &Input{}
@@ -96,13 +97,14 @@ func (m *candidate) last() *Input {
 	return m.log.Entries[len(m.log.Entries)-1].Input
 }
 
-// keyOf returns the key of an observation: what is known about its cause before it is reproduced. For a crash, that is in
-// the output. Otherwise it is the step at which the failure was observed.
+// keyOf returns the key of an observation, before the failure is reproduced. It consists of the oracle, the rule and
+// the kind of failure. Unless the fault has a stack, it also contains the effect of the step at which the failure was
+// observed.
 func (m *candidate) keyOf(p *codec.Protocol) string {
 	v, c := m.fault, m.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
 	if v.Oracle == Memory {
-		return key + "|" + c.shape(p) // a worker repeats other inputs each time
+		return key + "|" + c.shape(p) // the leak may be in any of the repeated inputs, which differ between observations
 	}
 	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(c.Steps) {
 		key += "|" + effect(p, &c.Steps[v.Step])
@@ -113,11 +115,12 @@ func (m *candidate) keyOf(p *codec.Protocol) string {
 	return key
 }
 
-// examined reports whether the n-th observation with the same key is examined: the first, the fourth, the sixteenth and so
-// on, because observations with the same key may have several causes.
+// examined reports whether the n-th observation with the same key is examined. The first, the fourth, the sixteenth and
+// so on are, because observations with the same key may have several causes.
 func examined(n int) bool { return bits.OnesCount(uint(n)) == 1 && bits.TrailingZeros(uint(n))%2 == 0 }
 
-// add notes an observation. It reports whether the key is new. A crash is reported at once.
+// add counts an observation and queues it as a candidate. It reports whether the observation is the first with its key.
+// It reports a crash as a finding at once.
 func (t *triage) add(m *candidate) bool {
 	m.key = m.keyOf(t.f.cfg.Protocol)
 	t.mu.Lock()
@@ -138,14 +141,14 @@ func (t *triage) add(m *candidate) bool {
 	return n == 1
 }
 
-// reproduced reports whether an observation with the key was reproduced. The caller holds the lock.
+// reproduced reports whether a finding with the key was reproduced. The caller holds the lock.
 func (t *triage) reproduced(key string) bool {
 	return slices.ContainsFunc(t.findings, func(fd *Finding) bool { return fd.Reproduced && fd.keys[key] })
 }
 
-// crash returns the finding for a crash that is not reproduced yet. It reports a new finding if the observation is the
-// first with its key and no finding is alike. Crashes without a stack are alike if their oracle and signal are the same,
-// because the reason why a server ends may not be in the input.
+// crash returns the finding for a crash that is not reproduced yet. If the observation is the first with its key and
+// there is no similar finding, it creates and reports a finding. Crashes without a stack are similar if their oracle
+// and signal are the same, because the cause of the crash may not be in the input.
 func (t *triage) crash(m *candidate, first bool) *Finding {
 	alike := "not reproduced|" + m.fault.Oracle + "|" + m.fault.Law + "|" + m.fault.Signal
 	for _, fd := range t.findings {
@@ -155,23 +158,25 @@ func (t *triage) crash(m *candidate, first bool) *Finding {
 		}
 	}
 	if !first {
-		return nil // the crash was reproduced
+		return nil // a crash with this key was already reproduced
 	}
 	fd := t.f.crash(m, alike)
 	t.findings = append(t.findings, fd)
 	return fd
 }
 
-// kind returns what candidates that probably have the same cause have in common.
+// kind returns the properties that candidates with the same cause probably have in common.
 func (m *candidate) kind() string {
 	return m.fault.Oracle + "|" + string(m.fault.Rule) + "|" + m.fault.Law + "|" + m.fault.Refusal
 }
 
-// fresh is how many candidates of one kind are examined before the following ones count as probable duplicates.
+// fresh is the number of candidates of one kind that are examined before later candidates of this kind count as
+// probable duplicates.
 const fresh = 3
 
-// nextCandidate removes and returns the candidate to examine next, or nil: one whose kind was examined least often, and among those
-// the most severe. Candidates of kinds that were examined often are stale. It returns a stale one only if anyway is set.
+// nextCandidate removes and returns the candidate to examine next, or nil: the one whose kind was examined least often
+// and, among those, the most severe. A candidate is stale if fresh candidates of its kind were examined before.
+// nextCandidate returns stale candidates only if anyway is set.
 func (t *triage) nextCandidate(anyway bool) (m *candidate, stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -194,7 +199,7 @@ func (t *triage) nextCandidate(anyway bool) (m *candidate, stale bool) {
 	return m, t.tried[m.kind()] > fresh
 }
 
-// endIfIdle ends work when no candidate is left.
+// endIfIdle makes work return after the last candidate.
 func (t *triage) endIfIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,7 +207,7 @@ func (t *triage) endIfIdle() {
 	close(t.more)
 }
 
-// work examines candidates until the run ends, or no more will be added.
+// work examines candidates until ctx ends, or until all candidates are examined after endIfIdle.
 func (t *triage) work(ctx context.Context) {
 	var all sync.WaitGroup
 	for range examiners {
@@ -215,7 +220,8 @@ func (t *triage) work(ctx context.Context) {
 	all.Wait()
 }
 
-// duplicateShare limits the time that an examiner spends on probable duplicates to one part of so many.
+// duplicateShare limits the part of its time that an examiner spends on probable duplicates: one divided by
+// duplicateShare.
 const duplicateShare = 4
 
 func (t *examiner) work(ctx context.Context) {
@@ -245,7 +251,7 @@ func (t *examiner) work(ctx context.Context) {
 	}
 }
 
-// busy reports whether so many candidates are waiting that workers should pause in favor of the triage.
+// busy reports whether so many candidates wait that workers should pause to give the triage CPU time.
 func (t *triage) busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,7 +264,8 @@ func (t *triage) busy() bool {
 	return n > 4*examiners
 }
 
-// examineBetween examines candidates between the inputs of the only worker, for at most half of the run.
+// examineBetween examines candidates between the inputs of the only worker. The triage gets at most half of the time of
+// the run, unless Config.First is set.
 func (t *triage) examineBetween(ctx context.Context) {
 	for ctx.Err() == nil && (t.spent < time.Since(t.f.start)/2 || t.f.cfg.First) {
 		m, _ := t.nextCandidate(t.f.cfg.First || t.spent < time.Since(t.f.start)/(2*duplicateShare))
@@ -271,14 +278,15 @@ func (t *triage) examineBetween(ctx context.Context) {
 	}
 }
 
-// finish reports, at the end of the run, the candidates that were not examined, and how often findings were observed.
+// finish reports the candidates that were not examined, and counts the observations of each finding. It is called at
+// the end of the run.
 func (t *triage) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	saved := map[string]bool{}
 	for _, m := range t.waiting {
 		if m.finding != nil || saved[m.key] {
-			continue // it is a finding already, or a candidate with its key is saved
+			continue // the crash is a finding already, or another candidate with this key was reported
 		}
 		saved[m.key] = true
 		t.f.updateStats(func(s *Stats) { s.Unexamined++ })
@@ -298,7 +306,7 @@ func (t *triage) finish() {
 	}
 }
 
-// joinCauses joins findings with several causes that a later finding has shown to be the same.
+// joinCauses assigns findings to one cause if a later finding shows that their causes are the same.
 func (t *triage) joinCauses() {
 	first := func(fd *Finding) *Finding { return cmp.Or(fd.Of, fd) }
 	for i, fd := range t.findings {
@@ -320,16 +328,17 @@ func (t *triage) joinCauses() {
 	}
 }
 
-// candidateInputs is how many inputs before a failure are saved with a candidate.
+// candidateInputs is the number of inputs before a failure that are saved with a candidate.
 const candidateInputs = 16
 
-// How often a fault must appear in how many attempts to count as reproduced.
+// A fault counts as reproduced if it appears in minReproductions of at most tries attempts.
 const (
 	tries            = 5
 	minReproductions = 3
 )
 
-// examine reproduces and minimizes a candidate, and reports the finding.
+// examine reproduces and minimizes a candidate, and reports a finding if the failure is reproducible, new, and absent
+// from the reference server.
 func (t *examiner) examine(m *candidate) {
 	f := t.f
 	if m.fault.Oracle == Memory {
@@ -383,36 +392,37 @@ func (t *examiner) examine(m *candidate) {
 	}
 }
 
-// again puts a candidate back whose examination was not completed.
+// again returns a candidate to the queue because its examination was not completed.
 func (t *triage) again(m *candidate) {
 	t.mu.Lock()
 	t.waiting = append(t.waiting, m)
 	t.mu.Unlock()
 }
 
-// minimizeTimeout is the timeout of a reply while an input is minimized. Most attempts to minimize a hang take that long.
+// minimizeTimeout is the timeout of a reply while an input is minimized. Each attempt that still causes a hang takes
+// this long.
 const minimizeTimeout = 150 * time.Millisecond
 
-// minimize returns a smaller input with the fault.
+// minimize returns the smallest input that it finds with which the fault appears.
 func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	f := t.f
 	test := t.replay.test(got)
 	budget := f.cfg.Minimize
 	switch got.Oracle {
-	case HangConn, HangAll, Law: // the minimized input is run with the full timeout later
+	case HangConn, HangAll, Law: // count later runs the minimized input with the full timeout
 		t.replay.timeout = min(t.replay.timeout, minimizeTimeout)
 		budget /= 2
 	case Framing, Disclosure:
 		budget /= 2
 	}
-	// The rest of the time is for reproducing the minimized input.
+	// Reserve half of the remaining time for reproducing the minimized input.
 	until := time.Now().Add(f.left() / 2)
 	stop := func() bool { return f.stopped() || time.Now().After(until) }
 	m := &minimizer{best: c, holds: func(d *Input) bool { return got.same(test(d)) }, stop: stop, budget: budget, proto: f.cfg.Protocol}
 	return m.minimize()
 }
 
-// disputed reports whether the reference server has the fault too. Then the oracle may be wrong.
+// disputed reports whether the reference server has the fault too. The oracle may then be wrong.
 func (t *examiner) disputed(c *Input, v *Fault) bool {
 	if t.f.cfg.Reference == nil {
 		return false
@@ -427,15 +437,16 @@ func (t *examiner) disputed(c *Input, v *Fault) bool {
 	return false
 }
 
-// reference returns a replayer with the reference server.
+// reference returns a replayer that runs inputs on the reference server.
 func (t *examiner) reference() *replayer {
 	cfg := t.f.cfg
 	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, Known{}, false
 	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, timeout: cfg.Timeout}
 }
 
-// matches reports whether a fault may be the expected one. A crash must be a crash at the expected place, if that is known.
-// A hang may appear on another connection, and a wrong reply in another message.
+// matches reports whether f may have the same cause as the expected fault. A crash matches if it is in the same place,
+// or if the expected place is unknown. A hang or crash matches a hang, even on another connection, and a wrong reply
+// matches another wrong reply.
 func (f *Fault) matches(expected *Fault) bool {
 	if expected.ends() || expected.Oracle == LeakReport {
 		return (f.ends() || f.Oracle == LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
@@ -444,9 +455,10 @@ func (f *Fault) matches(expected *Fault) bool {
 	return f.Oracle == expected.Oracle || group[f.Oracle] != 0 && group[f.Oracle] == group[expected.Oracle]
 }
 
-// count returns how often a fault appears in how many attempts. It stops when the fault has appeared often enough, or no
-// longer can; last is nil unless it has. The last attempt runs on a server with the clock of the machine. For a leak, one
-// attempt is enough, because it consists of many executions.
+// count runs an input several times. It returns how often the fault appeared, the number of attempts, and the last
+// fault, which is nil if the fault did not appear in minReproductions attempts. It stops as soon as the result is
+// certain. The last attempt runs on a server with normal clock speed. A memory leak is tried once, because each attempt
+// consists of many executions.
 func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
 	if v.Oracle == Memory {
 		if last = t.replay.grows(c); last != nil {
@@ -471,7 +483,8 @@ func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
 	return n, of, last
 }
 
-// duplicate reports whether the fault is already a finding, as far as that is known before it is minimized.
+// duplicate reports whether the fault is already a finding. It detects this before the input is minimized only if the
+// fault alone determines the key.
 func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
 	if !inputFree(got) {
 		return false
@@ -479,8 +492,8 @@ func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
 	return t.isKnown(m, &Finding{Key: key(t.f.cfg.Protocol, c, got)})
 }
 
-// isKnown reports whether another finding has the key, and adds the observations of the candidate to that finding.
-// Otherwise it adds fd to the findings, if fd has an input.
+// isKnown reports whether a reproduced finding, or a finding of an earlier report, has the key of fd. If so, it adds
+// the observations of the candidate to that finding. Otherwise it adds fd to the findings, if fd has an input.
 func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -507,8 +520,8 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	return false
 }
 
-// setOutcome removes the candidate from the finding for crashes that were not reproduced, because it has the cause of another
-// finding.
+// setOutcome removes a candidate from the finding for crashes that were not reproduced, because the candidate belongs
+// to another finding. It removes that finding if no candidates are left.
 func (t *triage) setOutcome(m *candidate) {
 	fd := m.finding
 	if fd == nil || !slices.Contains(t.findings, fd) {
@@ -524,7 +537,7 @@ func (t *triage) setOutcome(m *candidate) {
 	}
 }
 
-// report reports a finding, unless it is a duplicate.
+// report reports a finding for a reproduced candidate, unless the finding is a duplicate.
 func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 	f := t.f
 	fd := &Finding{Key: key(f.cfg.Protocol, c, v), cause: causeOf(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}
@@ -553,7 +566,7 @@ func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 	}
 }
 
-// steps returns a number of steps in words.
+// steps returns the text for a number of steps.
 func steps(n int) string {
 	if n == 1 {
 		return "1 message or action"
@@ -561,7 +574,7 @@ func steps(n int) string {
 	return fmt.Sprintf("%d messages and actions", n)
 }
 
-// counted returns a number of message sequences in words.
+// counted returns the text for a number of message sequences.
 func counted(n int) string {
 	if n == 1 {
 		return "1 message sequence"

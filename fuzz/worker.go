@@ -11,7 +11,8 @@ import (
 	"jobwire/internal/watch"
 )
 
-// worker runs inputs, one after the other, on a server of its own, which it restarts from time to time.
+// worker generates inputs and runs them one after the other on its own server, which it replaces with a new one from
+// time to time.
 type worker struct {
 	f          *Fuzzer
 	id         int
@@ -19,18 +20,18 @@ type worker struct {
 	r          *rand.Rand
 	g          *generator
 	start      func(context.Context) (target.Target, error)
-	clock      int          // how many times as fast as the clock of the machine the clocks of the servers run; 0: the same speed
+	clock      int          // speed of the servers' clocks as a multiple of the machine's clock; 0: the same speed
 	next       chan started // the next server; nil if none was started
-	generation int          // number of the server
+	generation int          // number of the current server
 
 	t            target.Target
 	x            *executor
 	log          *Log
-	exclusive    bool          // the server is restarted after an input that leaves something on it
-	noPrefix     bool          // the inputs so far have left nothing, so names need no prefix
+	exclusive    bool          // use a new server as soon as an input leaves something on this one
+	noPrefix     bool          // the inputs so far have left nothing on the server, so names need no prefix
 	used         uint64        // number of prefixes used
-	freePrefixes []string      // prefixes whose names have left nothing
-	descriptors  int           // of the server at its start
+	freePrefixes []string      // prefixes of inputs that have left nothing on the server
+	descriptors  int           // number of open file descriptors of the server at its start
 	checked      int           // number of log entries at the last check of the resources
 	paused       time.Duration // time for which the triage has paused the worker
 }
@@ -41,8 +42,8 @@ type started struct {
 	err error
 }
 
-// begin starts a server. If ctx is done, a server that is still starting is ended. A server that has started is not: it may
-// print a report when it is stopped.
+// begin starts a server. If ctx ends, begin stops a server that is still starting. It does not stop a server that has
+// started, because that server may print a report when it is stopped later.
 func begin(ctx context.Context, start func(context.Context) (target.Target, error)) started {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
@@ -50,24 +51,26 @@ func begin(ctx context.Context, start func(context.Context) (target.Target, erro
 	return started{t, err}
 }
 
-// How many inputs a server runs. After a server that ran many inputs, several servers are restarted as soon as an input
-// leaves something: only before that can the model check names and numbers that all users of a server share.
+// Numbers of inputs and servers. A server that runs many inputs is followed by exclusiveInputs servers, each of which
+// is replaced as soon as an input leaves something on it. Only until then can the model check names and numbers that
+// all users of a server share.
 const (
 	maxInputsPerServer     = 1000
 	maxSlowInputsPerServer = 40
 	exclusiveInputs        = 4
-	checkEvery             = 500 // inputs between two checks of the resources
-	leakCheckEvery         = 2   // one of so many servers that run many inputs searches for memory leaks
+	checkEvery             = 500 // inputs between two checks of the server's resources
+	leakCheckEvery         = 2   // of leakCheckEvery servers that run many inputs, one is used to search for memory leaks
 )
 
-// fuzzTimeout is the timeout of a reply while several workers fuzz. The replayer waits longer. A single worker also waits
-// longer, because the log of its run must not depend on how busy the machine is.
+// fuzzTimeout is the timeout of a reply if there are several workers. The replayer waits longer. A single worker also
+// waits longer, because the log of its run must not depend on the load of the machine.
 const fuzzTimeout = time.Second
 
-// maxStarts is how often in a row a server may fail to start after another one has started.
+// maxStarts is the number of consecutive failed starts after which a worker returns the error, if another server has
+// started before.
 const maxStarts = 3
 
-// run fuzzes until the limits of the run are reached. The error is about the server.
+// run fuzzes until a limit of the run is reached. It returns an error if the server cannot be started or reached.
 func (w *worker) run(ctx context.Context) error {
 	defer w.discard()
 	for !w.ended(ctx) {
@@ -90,14 +93,14 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// searchesLeaks reports whether the worker searches for leaks. With several workers, it does not while candidates for leaks
-// are examined.
+// searchesLeaks reports whether the worker may search for leaks. If there are several workers, they do not search while
+// a candidate for a leak is examined.
 func (w *worker) searchesLeaks() bool { return w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0 }
 
 // ended reports whether the run has ended.
 func (w *worker) ended(ctx context.Context) bool { return ctx.Err() != nil || w.f.done() }
 
-// begin takes the next server.
+// begin takes the next server and prepares the executor, the log and the state of the worker for it.
 func (w *worker) begin(ctx context.Context) error {
 	f := w.f
 	var err error
@@ -132,7 +135,7 @@ func (w *worker) begin(ctx context.Context) error {
 	return nil
 }
 
-// nextServer returns the next server.
+// nextServer returns the next server after it accepts connections.
 func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	for n := 1; ; n++ {
 		if w.next == nil {
@@ -162,7 +165,7 @@ func (w *worker) prepare(ctx context.Context) {
 	})
 }
 
-// discard stops the server and the next one.
+// discard stops the current server, and the next server if one was started.
 func (w *worker) discard() {
 	if w.x != nil {
 		w.x.closeCanary()
@@ -196,8 +199,8 @@ func (w *worker) fuzz(ctx context.Context) {
 	}
 }
 
-// yieldToTriage pauses the worker while many candidates wait for their triage, for at most a part of the time. It does not pause
-// the first worker, and workers whose inputs mostly pause.
+// yieldToTriage pauses the worker while many candidates wait, for at most a third of the time of the run. It does not
+// pause the first worker, nor workers that run inputs with pauses.
 func (w *worker) yieldToTriage(ctx context.Context) {
 	for w.id > 0 && !w.slow && !w.ended(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.busy() {
 		begin := time.Now()
@@ -209,10 +212,10 @@ func (w *worker) yieldToTriage(ctx context.Context) {
 	}
 }
 
-// triageShare limits the time for which workers pause to one part of so many.
+// triageShare limits the part of the time for which a worker pauses: one divided by triageShare.
 const triageShare = 3
 
-// runOne generates an input and runs it. It reports whether the server can be used for another one.
+// runOne generates an input and runs it. It reports whether the server can be used for another input.
 func (w *worker) runOne() bool {
 	c, parent := w.input()
 	if c == nil || !w.f.claim() {
@@ -249,8 +252,8 @@ func (w *worker) execute(c *Input) *Record {
 	return r
 }
 
-// prefix returns an unused prefix, or one whose names have left nothing. It uses the oldest of those first, so that the
-// server has noticed that the connections were closed.
+// prefix returns a prefix for the names of the next input: an unused one, or one of an input that has left nothing on
+// the server. It reuses the oldest prefix first, to give the server time to notice that the connections were closed.
 func (w *worker) prefix() string {
 	if len(w.freePrefixes) > 16 {
 		p := w.freePrefixes[0]
@@ -264,8 +267,8 @@ func (w *worker) prefix() string {
 	return prefixOf('A', w.used)
 }
 
-// input returns a seed, or a new or mutated input. The second result is the corpus entry that was mutated, or nil. The
-// input is nil if it must not run.
+// input returns the next input: a seed, a generated input, or a mutation. The second result is the corpus entry that
+// was mutated, or nil. The input is nil if it must not be run.
 func (w *worker) input() (*Input, *corpusEntry) {
 	f := w.f
 	single := f.cfg.Workers == 1
@@ -301,7 +304,8 @@ func (w *worker) input() (*Input, *corpusEntry) {
 	return c, parent
 }
 
-// races reports whether an input has a time limit so short that the replies depend on chance.
+// races reports whether an input has a time limit of less than 100 ms, so that the replies depend on the scheduling of
+// the machine.
 func races(c *Input) bool {
 	const soon = 100 * time.Millisecond
 	return slices.ContainsFunc(c.Steps, func(s Step) bool {
@@ -317,11 +321,12 @@ func races(c *Input) bool {
 	})
 }
 
-// slowInputEvery is how many inputs without pauses a single worker runs for each input with pauses.
+// slowInputEvery is the average number of generated inputs of a single worker for each input with pauses.
 const slowInputEvery = 2000
 
-// listTooLong reports whether an input requests a list of what all inputs have left on a server that is never restarted. The
-// longer the lists are, the less often they are requested, so that the run does not become slower and slower.
+// listTooLong reports whether to skip an input because it requests a list of all objects on a server at a fixed
+// address. These lists grow during the run, so such inputs are skipped more and more often, to keep the speed of the
+// run.
 func (w *worker) listTooLong(c *Input) bool {
 	if !w.f.cfg.Fixed || w.used <= maxInputsPerServer || w.r.Uint64N(w.used) < maxInputsPerServer {
 		return false
@@ -334,7 +339,7 @@ func (w *worker) listTooLong(c *Input) bool {
 	return false
 }
 
-// failed handles a fault of the last input. It reports whether the server can be used further.
+// failed handles a fault of the last input. It reports whether the server can still be used.
 func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
 	if v == nil || w.f.stopped() {
 		return true
@@ -352,8 +357,8 @@ func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
 	return !gone && (w.f.cfg.Fixed || !v.maybeCrashed() && !v.ends())
 }
 
-// check checks whether the idle server uses more resources than after its start. It reports whether the server can be used
-// further.
+// check checks whether the idle server uses more resources than at its start, and adds a candidate if so. It reports
+// whether the server can still be used.
 func (w *worker) check() bool {
 	from := w.checked
 	w.checked = len(w.log.Entries)
@@ -376,13 +381,14 @@ func (w *worker) check() bool {
 	return true
 }
 
-// addCandidate adds a candidate for a fault that one of the entries after the first from entries has caused.
+// addCandidate adds a candidate for a fault that was caused by an entry after the first from entries. It returns false.
 func (w *worker) addCandidate(v *Fault, from int) bool {
 	w.f.triage.add(&candidate{fault: v, log: w.log.until(len(w.log.Entries)), from: from})
 	return false
 }
 
-// end checks the server for the last time and stops it. The server may print a report when it ends.
+// end checks the server's resources and output for the last time, and stops the server. The server may print a report
+// when it ends.
 func (w *worker) end(ctx context.Context) {
 	if w.f.cfg.Fixed {
 		return

@@ -13,26 +13,26 @@ import (
 	"jobwire/play"
 )
 
-// transcriptWriter writes a finding as a transcript.
+// transcriptWriter writes a finding as a transcript. Its options select one of several forms.
 type transcriptWriter struct {
 	p             *codec.Protocol
 	d             *contractTraits
 	fd            *Finding
 	right         *Record // record of a correct server, or nil
-	omitBarrier   bool    // no barrier where the correct reply is expected
-	exact         bool    // expected replies have all their values
-	past          bool    // skip irrelevant messages at the step at which the fault appears
-	thorough      bool    // a barrier after each step
+	omitBarrier   bool    // write no barrier where the transcript already expects the correct reply
+	exact         bool    // expect all values of a reply
+	past          bool    // ignore other messages at the step of the fault
+	thorough      bool    // write a barrier after each step
 	full          bool    // expect all messages of the server
 	allDisconnect bool    // all peers disconnect before the last barrier
-	met           bool    // another client has used the server before
+	met           bool    // another client uses the server before the first step
 	script        *transcript.Script
 	roles         []codec.Role
 	names         map[int]string // the name of the value that the server chose, by the ID of the step
 	bound         map[int]bool
 	valueNames    map[string]string // names of values, by field and value
-	deferred      []transcript.Step // replies to pipelined messages
-	shown         bool              // the correct reply is written at the step at which the fault appears
+	deferred      []transcript.Step // expected replies to messages that are sent together
+	shown         bool              // the transcript contains the correct reply at the step of the fault
 	after         time.Duration
 }
 
@@ -87,7 +87,7 @@ func (w *transcriptWriter) write() *transcript.Script {
 	return w.script
 }
 
-// waits reports whether a correct server sends nothing at the step at which the fault appears, because a request blocks.
+// waits reports whether a correct server sends nothing from the step of the fault on, because a request blocks.
 func (w *transcriptWriter) waits(v *Fault) bool {
 	if v.Oracle != Law || w.right == nil {
 		return false
@@ -95,10 +95,10 @@ func (w *transcriptWriter) waits(v *Fault) bool {
 	return !slices.ContainsFunc(w.right.Events, func(e Event) bool { return e.Conn == v.Conn && e.From == codec.Server && e.Step >= v.Step })
 }
 
-// watched is what conform must watch to detect the fault, by oracle.
+// watched maps oracles to the value of the @watch key with which conform detects their faults.
 var watched = map[string]string{Processor: watch.Processor, Memory: watch.Memory, Descriptors: watch.Descriptors}
 
-// meta makes the transcript a test case for conform.
+// meta adds the keys that make the transcript a test case for conform.
 func (w *transcriptWriter) meta() {
 	rule := w.p.Rule(w.fd.Fault.Rule)
 	if rule == nil && w.fd.Record != nil {
@@ -124,7 +124,7 @@ func (w *transcriptWriter) meta() {
 	}
 }
 
-// segments returns how the messages must be sent, or "" if that does not matter.
+// segments returns how the messages must be divided into writes, or "" if that does not matter.
 func (w *transcriptWriter) segments() string {
 	if m := w.fd.Input.Mode; m == Pipelined || m == Joined {
 		return play.Coalesced.String()
@@ -132,7 +132,7 @@ func (w *transcriptWriter) segments() string {
 	return ""
 }
 
-// assignRoles gives each connection the role that may send most of its messages.
+// assignRoles assigns to each connection the role that may send most of its messages.
 func (w *transcriptWriter) assignRoles() {
 	w.roles = make([]codec.Role, w.fd.Input.conns())
 	for conn := range w.roles {
@@ -166,12 +166,13 @@ func (w *transcriptWriter) actor(conn int) transcript.Actor {
 	return transcript.Actor{Name: name, Role: w.roles[conn]}
 }
 
-// inputCloses reports whether the input closes a connection, so that no barrier can be sent on it.
+// inputCloses reports whether the input ends a connection, so that no barrier can follow on it.
 func (w *transcriptWriter) inputCloses(conn int) bool {
 	return w.fd.Input.ends(conn, len(w.fd.Input.Steps), leaves...)
 }
 
-// chose returns the first message after a step with a value that the server chose.
+// chose returns the first message of the server, in reply to the step with the ID, that contains a value that the
+// server chose. It returns nil if there is none.
 func (w *transcriptWriter) chose(id int) *Event {
 	r := w.right
 	if r == nil {
@@ -208,13 +209,13 @@ func (w *transcriptWriter) add(a transcript.Actor, from codec.Side, c transcript
 	w.script.Steps = append(w.script.Steps, st)
 }
 
-// release writes the replies to messages that were sent together.
+// release writes the deferred replies to messages that were sent together.
 func (w *transcriptWriter) release() {
 	w.script.Steps = append(w.script.Steps, w.deferred...)
 	w.deferred = nil
 }
 
-// waitsFor reports whether a step needs a value from a reply that is not written yet.
+// waitsFor reports whether a step needs a value from a deferred reply.
 func (w *transcriptWriter) waitsFor(s *Step) bool {
 	for i := range w.deferred {
 		for _, a := range w.deferred[i].Choices[0].Args {
@@ -228,7 +229,8 @@ func (w *transcriptWriter) waitsFor(s *Step) bool {
 	return false
 }
 
-// ask writes a barrier and its reply. If the transcript is exact, the reply has the values that a correct server sent.
+// ask writes a barrier and its reply. If exact is set, the reply has the values that a correct server sent. past lets
+// the transcript ignore other messages before the reply.
 func (w *transcriptWriter) ask(a transcript.Actor, past bool) {
 	w.release()
 	nonce := []byte("there")
@@ -253,7 +255,7 @@ func (w *transcriptWriter) ask(a transcript.Actor, past bool) {
 	w.add(a, codec.Server, r, past)
 }
 
-// answered returns the arguments of a correct server's last reply to a barrier of the actor, or nil.
+// answered returns the arguments of the last reply to a barrier that a correct server sent to the actor, or nil.
 func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
 	if w.right == nil {
 		return nil
@@ -278,7 +280,7 @@ func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
 	return m.Args
 }
 
-// step writes a step and the relevant replies to it.
+// step writes a step and the replies to it that matter.
 func (w *transcriptWriter) step(i int) {
 	s := &w.fd.Input.Steps[i]
 	if s.Verb == transcript.Nothing {
@@ -306,21 +308,21 @@ func (w *transcriptWriter) step(i int) {
 	w.replies(i)
 }
 
-// disconnectDelay is how long a server may take to notice a disconnect.
+// disconnectDelay is the pause after a disconnect, in which the server can notice it.
 const disconnectDelay = 100 * time.Millisecond
 
 func (w *transcriptWriter) acted(a transcript.Actor) bool {
 	return slices.ContainsFunc(w.script.Steps, func(s transcript.Step) bool { return s.Peer == a })
 }
 
-// nameOf returns the name of a value that the server chose, or "".
+// nameOf returns the name of argument i if it is a value that the server chose, or otherwise "".
 func (w *transcriptWriter) nameOf(s *Step, i int) string {
 	arg := &s.Args[i]
 	if w.bound[arg.Of] {
 		return w.names[arg.Of]
 	}
 	if f := assignedField(s.Type, i); f != nil {
-		return w.valueNames[f.Name+string(arg.Value)] // the input contains the value without having received it
+		return w.valueNames[f.Name+string(arg.Value)] // the client has guessed a value that the server also chose
 	}
 	return ""
 }

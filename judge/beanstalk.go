@@ -10,30 +10,30 @@ import (
 	protocol "jobwire/codec/beanstalk"
 )
 
-// beanstalkChecker checks Beanstalk. The server performs the commands of a connection in order, and replies in the same
-// order, so that a command takes effect before its reply is seen.
+// beanstalkChecker checks Beanstalk. The server executes the commands of a connection in order and replies in the same
+// order, so a command has taken effect when its reply is captured.
 type beanstalkChecker struct {
 	*Monitor
 	jobs     map[string]*beanstalkJob // by job ID
-	putSeen  bool                     // a job was put before the current one
-	reserved bool                     // a job was reserved before the current one
-	tube     string                   // of the first job
-	several  bool                     // jobs were put into other tubes, too
+	putSeen  bool                     // at least one job was put
+	reserved bool                     // at least one job was reserved
+	tube     string                   // tube of the first job
+	several  bool                     // jobs were put into several tubes
 }
 
-// beanstalkJob contains what is known of a job.
+// beanstalkJob contains what is known about a job.
 type beanstalkJob struct {
-	put     bool // the put command was seen, so all fields are known
+	put     bool // the put command was captured, so all fields are known
 	tube    string
 	body    uint64
 	ttr     time.Duration
 	at      int64 // time of the put
 	seen    bool  // body is known from a reply of the server
 	holder  *beanstalkConn
-	deleted int64 // when the deletion was seen; 0: not deleted
+	deleted int64 // time at which the deletion was captured; 0: not deleted
 }
 
-// beanstalkConn contains what is known of a connection.
+// beanstalkConn contains what is known about a connection.
 type beanstalkConn struct {
 	*Conn
 	b            *beanstalkChecker
@@ -46,20 +46,20 @@ type beanstalkConn struct {
 	deleted      recent                  // IDs of the jobs that the connection has deleted
 }
 
-// reservation is a reservation that the server made between since and seen.
+// reservation is a reservation of a job. The server made it between the times since and seen.
 type reservation struct {
 	since, seen int64
 	given       bool // the client has sent a command that ends the reservation
 }
 
-// command is a request without a reply so far.
+// command is a request that waits for its reply.
 type command struct {
-	typ  *codec.Type // nil if it is unknown how the server interprets the request
+	typ  *codec.Type // message type; nil if it is unknown how the server interprets the request
 	arg  string      // a job ID or a tube
-	n    int64       // a timeout or a bound
+	n    int64       // a timeout in seconds or the bound of a kick
 	put  beanstalkJob
 	at   int64
-	rule codec.RuleID // the rule of the message format that it violates
+	rule codec.RuleID // rule of the message format that the request violates, or ""
 }
 
 // Beanstalk returns a checker of Beanstalk.
@@ -107,14 +107,14 @@ func (a *command) does() codec.Effect {
 	return a.typ.Does
 }
 
-// endsReservation reports whether the command ends the reservation of a job.
+// endsReservation reports whether the command ends the reservation of its job.
 func (a *command) endsReservation() bool {
 	does := a.does()
 	return does == codec.Delete || does == codec.Release || does == codec.Bury
 }
 
 func (c *beanstalkConn) Invalid(f *codec.Frame, rule codec.RuleID) {
-	if f.From == codec.Server { // it is unknown to which requests the next replies belong
+	if f.From == codec.Server { // from here on, it is unknown to which requests replies belong
 		c.Stop()
 		return
 	}
@@ -134,7 +134,7 @@ func (c *beanstalkConn) Message(f *codec.Frame) {
 		return
 	}
 	if len(c.pending) == 0 {
-		return // the codec has reported it
+		return // the codec reports a reply without a request
 	}
 	a := c.pending[0]
 	if c.pending = c.pending[1:]; a.does() == codec.Leave {
@@ -147,12 +147,12 @@ func (c *beanstalkConn) Message(f *codec.Frame) {
 	if a.typ != nil {
 		c.replies(&a, f)
 	}
-	if a.rule != "" { // it is unknown which of its bytes the server interprets as commands
+	if a.rule != "" { // it is unknown whether the server interprets some bytes of the request as commands
 		c.Stop()
 	}
 }
 
-// command records a command and checks it.
+// command records a command of the client and checks it.
 func (c *beanstalkConn) command(f *codec.Frame) {
 	b := c.b
 	a := command{typ: f.Type, at: b.at}
@@ -165,7 +165,7 @@ func (c *beanstalkConn) command(f *codec.Frame) {
 		if r := c.reservations[a.arg]; r != nil && a.endsReservation() {
 			r.given = true
 		}
-	case t.Does == codec.Leave: // the server releases its jobs
+	case t.Does == codec.Leave: // the server releases the reserved jobs of the connection
 		for _, r := range c.reservations {
 			r.given = true
 		}
@@ -199,7 +199,7 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 		if a.rule != "" {
 			c.Pass("beanstalk.put.expected-crlf")
 		}
-		if r := c.reservations[a.arg]; r != nil && a.endsReservation() { // the reservation has not ended
+		if r := c.reservations[a.arg]; r != nil && a.endsReservation() { // the command has failed, so the reservation has not ended
 			r.given = slices.ContainsFunc(c.pending, func(p command) bool { return p.arg == a.arg && p.endsReservation() })
 		}
 	case does == codec.Submit:
@@ -257,7 +257,7 @@ func (b *beanstalkChecker) id(f *codec.Frame) string {
 	return b.Name(id)
 }
 
-// job returns what is known of a job. If there are too many jobs, it first removes all of them.
+// job returns what is known about a job. If too many jobs are stored, it first removes all of them.
 func (b *beanstalkChecker) job(id string) *beanstalkJob {
 	job := b.jobs[id]
 	if job == nil {

@@ -21,7 +21,7 @@ func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
 
 func (j *beanstalkJob) deletedBefore(a *command) bool { return j.deleted != 0 && j.deleted < a.at }
 
-// left returns for how long a reservation certainly still lasts.
+// left returns the time for which a reservation lasts at least. It is negative if that is unknown.
 func (b *beanstalkChecker) left(job *beanstalkJob, r *reservation) time.Duration {
 	if job == nil || !job.put {
 		return math.MinInt64
@@ -29,8 +29,8 @@ func (b *beanstalkChecker) left(job *beanstalkJob, r *reservation) time.Duration
 	return time.Duration(r.since-b.at) + job.ttr
 }
 
-// certainlyReserved returns a function that reports whether a connection has reserved a job and has not sent a command that ends the
-// reservation.
+// certainlyReserved returns a function that reports whether a connection has reserved a job and has not sent a command
+// that ends the reservation.
 func certainlyReserved(id string) func(Conversation) bool {
 	return func(p Conversation) bool { r := p.(*beanstalkConn).reservations[id]; return r != nil && !r.given }
 }
@@ -83,7 +83,7 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 			c.Defer("beanstalk.job.exclusive", "Job ID", certainlyReserved(id), []*Conn{old.Conn, c.Conn}, "the server reserved a job for this connection that connection %d has already reserved", old.ID)
 		}
 		if old != c && c.PeerClosed() {
-			return // this is seen late: the worker had disconnected before the server reserved the job for another one
+			return // this reply was captured late: the server sent it before the worker disconnected and another worker reserved the job
 		}
 	} else if b.reserved {
 		c.Pass("beanstalk.job.exclusive")
@@ -95,7 +95,8 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 
 // Commands about a job.
 
-// reservedRules contains the rules of commands that need a reservation: without one, and with one.
+// reservedRules maps the effects of commands that need a reservation to two rules: for a command without a reservation,
+// and for a command with one.
 var reservedRules = map[codec.Effect][2]codec.RuleID{
 	codec.Delete:  {"", "beanstalk.delete.reserved"},
 	codec.Release: {"beanstalk.release.not-found", "beanstalk.release.released"},
@@ -103,8 +104,8 @@ var reservedRules = map[codec.Effect][2]codec.RuleID{
 	codec.Touch:   {"beanstalk.touch.not-found", "beanstalk.touch.touched"},
 }
 
-// ownJob checks a command that the client may send only for certain jobs. While the client waits for another job, it is
-// unknown which jobs it has reserved.
+// ownJob checks a command that a client may send only for its own jobs. It checks nothing while the client waits for
+// another job, because it is then unknown which jobs the client has reserved.
 func (c *beanstalkConn) ownJob(t *codec.Type, id string) {
 	const rule, field = "beanstalk.client.own-jobs", "Job ID"
 	if slices.ContainsFunc(c.pending, func(a command) bool { return a.does() == codec.Ask }) {
@@ -146,7 +147,7 @@ func (c *beanstalkConn) deletes(a *command) {
 	c.release(a.arg)
 }
 
-// release records that a connection has no reservation of a job any more.
+// release records that the connection no longer has a reservation of the job.
 func (c *beanstalkConn) release(id string) {
 	delete(c.reservations, id)
 	if job := c.b.jobs[id]; job != nil && job.holder == c {
@@ -187,7 +188,7 @@ func (c *beanstalkConn) notFound(a *command) {
 	}
 }
 
-// found checks a job in the reply to a command that shows jobs.
+// found checks the job in the reply to a command that returns a job.
 func (c *beanstalkConn) found(a *command, f *codec.Frame) {
 	id := c.b.id(f)
 	job := c.b.job(id)

@@ -6,16 +6,16 @@ import (
 	"jobwire/codec"
 )
 
-// Coverage contains how often a rule applied to messages of one side.
+// Coverage contains the number of times that a rule applied to messages of one side.
 type Coverage struct {
 	Rule             *codec.Rule
 	Side             codec.Side
-	Roles            codec.Role // that the rule binds
+	Roles            codec.Role // roles that must follow the rule; 0: all
 	Passed, Violated int
-	ByRole           [8]int // how often it applied to a message that the role may have sent or, from the server, received
+	ByRole           [8]int // by role: number of messages to which the rule applied and that the role may have sent or, for messages of the server, received
 }
 
-// Applied returns how often the rule applied.
+// Applied returns the number of messages to which the rule applied.
 func (c *Coverage) Applied() int { return c.Passed + c.Violated }
 
 // Add adds the counts of other traffic.
@@ -39,24 +39,24 @@ func (c *Coverage) add(roles codec.Role, passed, violated int) {
 	}
 }
 
-// subject is a rule with the side that it binds.
+// subject is a rule together with the side that must follow it.
 type subject struct {
 	rule codec.RuleID
 	side codec.Side
 }
 
-// coverage contains how often each rule applied.
+// coverage counts the messages to which each rule applied.
 type coverage struct {
 	rules map[subject]*Coverage // rules of checkers, and violated rules of the message format
-	forms [2][]form             // by side and type
+	forms [2][]form             // by sender and message type
 }
 
 // form counts the messages of a type and their fields.
 type form struct {
 	seen   int
 	fields []*codec.Field
-	given  []int // by field: how often it was present
-	filled []int // by field: how often it was not empty
+	given  []int // by field: number of messages in which it was present
+	filled []int // by field: number of messages in which it was not empty
 }
 
 func newCoverage(p *codec.Protocol) coverage {
@@ -76,8 +76,9 @@ func newCoverage(p *codec.Protocol) coverage {
 	return c
 }
 
-// Declare declares rules that a checker checks for a side. The IDs are given without the name of the protocol. roles are
-// the roles of clients and workers that they bind. Rules then includes these rules even if they never applied.
+// Declare records the rules that a checker checks for a side, so that Rules includes them even if they never apply.
+// rules contains the IDs, separated by spaces, without the name of the protocol. roles are the roles of clients and
+// workers that must follow the rules.
 func (j *Monitor) Declare(side codec.Side, roles codec.Role, rules string) {
 	for id := range strings.FieldsSeq(rules) {
 		j.rule(subject{codec.RuleID(j.protocol.Name + "." + id), side}).Roles |= roles
@@ -102,8 +103,8 @@ func (c *coverage) count(rule codec.RuleID, side codec.Side, roles codec.Role, o
 	}
 }
 
-// countForm counts the rules of the message format. In an invalid message, the rules of the fields before the violation
-// apply, too.
+// countForm counts the rules of the message format that apply to a message. In an invalid message, these are the rules
+// of the fields before the violation, and the violated rule.
 func (j *Monitor) countForm(f *codec.Frame, err *codec.Error) {
 	spans := f.Spans
 	if err != nil {
@@ -137,8 +138,8 @@ func (j *Monitor) countForm(f *codec.Frame, err *codec.Error) {
 	}
 }
 
-// Rules returns, for each side, how often each rule that can be checked for this side applied. The result is in the order
-// of the protocol's rules, those for clients and workers first.
+// Rules returns the coverage of each rule that can be checked, for each side. The result is in the order of the
+// protocol's rules; the rules for clients and workers come first.
 func (j *Monitor) Rules() []Coverage {
 	all := coverage{rules: map[subject]*Coverage{}}
 	for s, n := range j.rules {

@@ -5,12 +5,12 @@ import (
 	protocol "jobwire/codec/danga"
 )
 
-// dangaChecker checks the Danga draft. Most of its packets do not name a job, so little can be checked across connections.
+// dangaChecker checks the Danga draft. Few of its packets name a job, so it can check little across connections.
 type dangaChecker struct {
 	*Monitor
 	handles map[string]creation
-	before  map[creation]bool // creations of jobs that had a handle
-	names   map[string]string // the job name of the last creation with a handle, by duplicate key
+	before  map[creation]bool // creations of jobs that received a handle
+	names   map[string]string // job name of the last job with a handle, by duplicate key
 }
 
 // creation is the content of a request that creates a job.
@@ -19,29 +19,29 @@ type creation struct {
 	kind      uint64
 }
 
-// dangaConn contains what is known of a connection.
+// dangaConn contains what is known about a connection.
 type dangaConn struct {
 	*Conn
 	d        *dangaChecker
-	created  []creation // without a reply so far
-	waits    int        // jobs whose end the application waits for
-	made     [3]bool    // by type: the application has created a job
-	statuses int        // pending requests
+	created  []creation // creations that wait for a reply
+	waits    int        // number of jobs for whose end the application waits
+	made     [3]bool    // by job type: the application has created such a job
+	statuses int        // number of pending requests for the status of a job
 	results  int
 
 	seq       int
 	announced bool           // the worker has announced job names
-	names     map[string]int // the announced names, with the seq of the message
-	replaced  map[string]int // the previously announced names
-	since     int            // seq of the message that announced names
+	names     map[string]int // announced names, with the seq of the announcement
+	replaced  map[string]int // names of the previous announcement
+	since     int            // seq of the last announcement
 	gone      bool           // the worker has sent worker_disconnect
 	asked     []int          // seq of each pending request for a job
 	asks      int            // total number of requests for a job
-	wakeups   int            // noops and jobs: the worker may take each for the reply to a request
-	sleeps    []int          // seq of each worker_sleep that it may still be woken from
+	wakeups   int            // number of noops and jobs; the worker may interpret each of them as the reply to a request
+	sleeps    []int          // seq of each worker_sleep after which no noop was captured yet
 	woken     bool           // the worker has been woken since it last slept
 	has       bool           // the worker has a job
-	mixed     bool           // the worker may have another job
+	mixed     bool           // the worker may have a job whose assignment was not captured yet
 }
 
 // Danga returns a checker of the Danga draft.
@@ -97,8 +97,9 @@ func (c *dangaConn) Message(f *codec.Frame) {
 		c.gone, c.has, c.sleeps = true, false, nil
 		c.since = c.seq
 	case codec.Sleep:
-		// A reply is seen here before the worker receives it, so a worker certainly has not received a reply that was not
-		// seen here. A worker cannot know which noop is a reply, so there must be as many noops and jobs as requests.
+		// A reply is captured before the worker receives it, so the worker has not received a reply that was not
+		// captured. A worker cannot know which noop is a reply, so there must be at least as many noops and jobs as
+		// requests.
 		if c.d.PeerChecks {
 			c.Check("danga.sleep.hears-first", c.wakeups >= c.asks, "", "the worker sent this message before it received the reply to its request for a job")
 		}
@@ -140,7 +141,7 @@ func (c *dangaConn) received(f *codec.Frame) {
 
 // Applications.
 
-// checkOutstanding checks a request that an application must not send while it waits for a job.
+// checkOutstanding checks a request that an application must not send while it waits for the end of a job.
 func (c *dangaConn) checkOutstanding() {
 	waits := c.waits
 	for _, p := range c.created {
@@ -149,7 +150,7 @@ func (c *dangaConn) checkOutstanding() {
 		}
 	}
 	if c.made[protocol.SyncWait] && !c.Check("danga.sync.one-at-a-time", waits == 0, "", "the application sent this request while it waits for a job of type 0 (sync+wait)") {
-		c.Stop() // it is unknown which reply belongs to which request
+		c.Stop() // from here on, it is unknown to which requests replies belong
 	}
 }
 
@@ -203,7 +204,8 @@ func (c *dangaConn) handle(handle string, p creation) {
 	d.handles[handle], d.before[p], d.names[p.key] = p, true, p.name
 }
 
-// expected checks a message about a job: ok is true if the application has requested it or waits for a job.
+// expected checks a message of the server about a job. ok says that the application has requested the message or waits
+// for the job.
 func (c *dangaConn) expected(ok bool) bool {
 	async, away := c.made[protocol.Async], c.made[protocol.AsyncThrow]
 	if ok {
@@ -242,7 +244,7 @@ func (c *dangaConn) wakes() {
 	const goneRule = "danga.disconnect.no-more"
 	c.wakeups++
 	switch {
-	case len(c.sleeps) > 0: // if this noop is the reply to a request, that request stays in asked
+	case len(c.sleeps) > 0: // the noop may instead be the reply to a request, which then stays in asked
 		c.Pass("danga.sleep.awake-undisturbed")
 		c.Pass("danga.sleep.once")
 		c.sleeps, c.woken = c.sleeps[1:], true
@@ -272,7 +274,7 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 			rule = "danga.disconnect.no-more"
 		}
 		c.Check(rule, false, "", "the server assigned a job, but the worker has not asked for one")
-		c.has = true // the worker has the job nevertheless
+		c.has = true // the worker has received the job, even if no request was captured
 		return
 	}
 	c.Pass("danga.assign.asked-for")
@@ -281,7 +283,7 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 	c.sleeps = since(c.sleeps, seq)
 	added, able := c.names[name]
 	_, was := c.replaced[name]
-	known := c.since < seq // it is known which names the server had when it processed the request
+	known := c.since < seq // the names that the server knew when it processed the request are known
 	switch {
 	case c.gone && known:
 		c.Check("danga.disconnect.no-more", false, "", "the server sent this message to a worker that has sent worker_disconnect")
@@ -307,8 +309,8 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 	c.has = true
 }
 
-// reports checks a message of a worker about its job. Unless each message is seen here before it is forwarded, a worker
-// that has requested a job may send such a message before the assignment is seen.
+// reports checks a message of a worker about its job. Unless every message is captured before it is forwarded, the
+// message may be captured before the assignment of the job.
 func (c *dangaConn) reports(rule codec.RuleID) {
 	c.mixed = c.mixed || !c.has && len(c.asked) > 0 && !c.d.PeerChecks
 	if c.has || !c.mixed {

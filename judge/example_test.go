@@ -9,7 +9,7 @@ import (
 	"jobwire/judge"
 )
 
-// Check the messages of a connection: a server may not reply without a request.
+// Check the messages on a connection. A server must not reply without a request.
 func Example() {
 	monitor := judge.New(gearman.Protocol)
 	session := gearman.Protocol.NewSession(codec.Options{})

@@ -13,32 +13,32 @@ type gearmanChecker struct {
 	jobs   map[string]*gearmanJob // by handle
 	unique map[string]*gearmanJob // the last job, by function and unique ID, and by unique ID alone
 	timed  bool                   // a worker has set a time limit, so the server may take jobs away from it
-	called bool                   // a job was submitted before the current one
+	called bool                   // at least one job was submitted
 }
 
-// gearmanJob contains what is known of a job.
+// gearmanJob contains what is known about a job.
 type gearmanJob struct {
 	handle   string
 	as       submission // the submission that created it
-	known    bool       // as is known
-	joined   bool       // other submissions have joined it
-	assigned bool       // function and workload are known from an assignment
+	known    bool       // the submission was captured, so as is set
+	joined   bool       // later submissions were combined with this job
+	assigned bool       // function and workload are those of an assignment
 	function string
 	workload uint64
 	holder   *gearmanConn
-	since    int64 // when it was last assigned
+	since    int64 // time of the last assignment
 	assigns  int
-	result   *codec.Type // the message with which the holder ended it
+	result   *codec.Type // type of the message with which the worker ended the job
 	data     uint64
 	results  int
 	resultAt int64
-	endedAt  int64    // when a client received its end
-	reports  []report // from its only holder, before its end
-	more     bool     // there were too many reports
-	canceled bool     // an administrator may have canceled it, so it is not checked any more
+	endedAt  int64    // time at which a client received the end of the job; 0: not yet
+	reports  []report // reports of the only worker that had the job, before the end of the job
+	more     bool     // some reports are not in reports
+	canceled bool     // an administrator may have canceled the job, so it is not checked any more
 }
 
-// report is a message of a worker about a job before the end of the job.
+// report is a message of a worker about an unfinished job.
 type report struct {
 	typ *codec.Type
 	sum uint64
@@ -51,10 +51,10 @@ type submission struct {
 	unique   string
 	workload uint64
 	at       int64
-	among    bool // other requests were pending at the same time, so the handle may belong to another one
+	among    bool // other submissions were pending at the same time, so the handle in the reply may belong to another one
 }
 
-// gearmanConn contains what is known of a connection.
+// gearmanConn contains what is known about a connection.
 type gearmanConn struct {
 	*Conn
 	g         *gearmanChecker
@@ -63,30 +63,30 @@ type gearmanConn struct {
 	echoes    []uint64
 	options   []string
 	queries   []query // pending requests for the status of a job
-	skipped   int     // pending requests to which an ERROR may have been the reply
+	skipped   int     // number of pending requests to which a captured ERROR may be the reply
 
-	client, worker bool  // the peer has sent a request of this role
+	client, worker bool  // the peer has sent a request that only this role sends
 	exceptions     bool  // the client has requested exceptions
-	granted        int64 // when the server confirmed exceptions
+	granted        int64 // time at which the server confirmed exceptions; 0: not yet
 
 	// State for the checks of workers.
 	registered bool // the worker has registered a function
 	asked      bool // the worker has requested a job
 	woken      bool // the worker was woken, and has not requested a job since
-	ignored    int  // how often in a row it sent PRE_SLEEP again without a request
+	ignored    int  // number of consecutive PRE_SLEEPs after which the worker was woken and did not request a job
 
 	seq         int
 	functions   map[string]*ability
 	reset       int   // seq of the last RESET_ABILITIES
 	removed     int   // seq of the last CANT_DO
-	sleeps      []int // seq of each PRE_SLEEP that it may still be woken from
+	sleeps      []int // seq of each PRE_SLEEP after which no NOOP was captured yet
 	jobs        map[string]*listener
 	assignments map[string]assignment
 	ended       recent // handles of jobs whose end the client has received
 	done        recent // handles of jobs that the worker has ended
 }
 
-// request is a request of a worker for a job.
+// request is a pending request of a worker for a job.
 type request struct {
 	typ *codec.Type
 	seq int
@@ -97,23 +97,23 @@ type query struct {
 	at     int64
 }
 
-// ability contains the seq of the messages with which a worker registered and removed a function.
+// ability contains the seq of the last messages with which a worker registered and removed a function.
 type ability struct{ added, removed int }
 
 // assignment is a job that was assigned to a worker.
 type assignment struct {
-	firm  bool // the server had no reason to take the job away from the worker
-	times int  // how often it was assigned; more than once after it was taken away
+	firm  bool // the worker certainly still has the job, because the server has no reason to take it away
+	times int  // number of assignments to this worker; the server may assign a job again after taking it away
 }
 
-// listener contains the submissions of a client that became one job.
+// listener contains the submissions of one client that became the same job.
 type listener struct {
-	waits     int         // submissions whose client waits for the end
-	detached  *codec.Type // type of a background submission
+	waits     int         // number of submissions for whose end the client waits
+	detached  *codec.Type // type of a background submission, or nil
 	ends      int
 	since     int64  // time of the first submission
-	next      int    // index of the next report
-	passed    [2]int // number of data and warnings that the client has received
+	next      int    // index in gearmanJob.reports of the next report for the client
+	passed    [2]int // numbers of WORK_DATA and WORK_WARNING that the client has received
 	exception bool   // the client has received an exception
 }
 
@@ -157,7 +157,7 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 			job.holder = nil
 		}
 	}
-	if reset { // the server may not have received its last messages
+	if reset { // after a reset, the server may not have received the last messages of the worker
 		for h := range c.done.names {
 			if job := c.g.jobs[h]; job != nil {
 				job.results += 2
@@ -167,7 +167,7 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 }
 
 func (c *gearmanConn) Invalid(f *codec.Frame, _ codec.RuleID) {
-	if f.From == codec.Peer { // the reply to it is unknown
+	if f.From == codec.Peer { // the reply to an invalid request is unknown
 		c.Stop()
 	}
 }
@@ -207,7 +207,7 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 		c.ask(f)
 	case codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception:
 		c.reports(f)
-	case codec.Cancel: // the server may do anything with an assigned job, and its messages may be seen in another order
+	case codec.Cancel: // the specification does not say what happens to an assigned job, and messages about the job may be captured in another order
 		g.job(g.Name(f.Get(codec.JobID))).canceled = true
 	}
 }
@@ -228,7 +228,7 @@ func (c *gearmanConn) received(f *codec.Frame) {
 		case f.Type.Has(codec.JobID):
 			c.status(f)
 		case f.Type.Has(codec.Payload):
-			sum, all := c.g.Hash(f.Get(codec.Payload)), len(c.echoes) // replies may be in any order
+			sum, all := c.g.Hash(f.Get(codec.Payload)), len(c.echoes) // the server may reply in any order
 			_, ok := take(&c.echoes, &all, func(s uint64) bool { return s == sum })
 			c.Check("gearman.echo.same-data", ok, "Data", "the server sent ECHO_RES, but no ECHO_REQ with this data waits for a reply")
 		}
@@ -243,7 +243,7 @@ func (c *gearmanConn) received(f *codec.Frame) {
 	}
 }
 
-// rest returns a hash of the fields after the first one, which is the job handle.
+// rest returns a hash of all fields after the first one, which is the job handle.
 func (g *gearmanChecker) rest(f *codec.Frame) uint64 {
 	if len(f.Type.Fields) < 2 {
 		return 0
@@ -251,8 +251,8 @@ func (g *gearmanChecker) rest(f *codec.Frame) uint64 {
 	return g.Hash(f.Raw[f.Spans[f.Head].Next:])
 }
 
-// job returns what is known of a job. If there are too many jobs, it first removes those that have ended, and all jobs if
-// this does not free enough.
+// job returns what is known about a job. If too many jobs are stored, it first removes the jobs that have ended, and
+// all jobs if the remaining ones are still too many.
 func (g *gearmanChecker) job(handle string) *gearmanJob {
 	job := g.jobs[handle]
 	if job == nil {

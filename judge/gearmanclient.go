@@ -8,8 +8,8 @@ import (
 
 // Replies to clients.
 
-// refused records an ERROR, which may be the reply to any request. It is the reply to OPTION_REQ if no other request is
-// pending.
+// refused records an ERROR, which may be the reply to any pending request. If only requests for options are pending, it
+// is the reply to one of them.
 func (c *gearmanConn) refused() {
 	c.skipped++
 	if n := len(c.options); len(c.submitted)+len(c.requests)+len(c.echoes)+len(c.queries) == 0 && c.skipped <= n && c.options[c.skipped-1] != "exceptions" {
@@ -51,7 +51,7 @@ func (c *gearmanConn) status(f *codec.Frame) {
 	}
 }
 
-// deferFor defers a violation until the worker that has the job sends another message.
+// deferFor defers a violation until the worker that has the job sends its next message.
 func (c *gearmanConn) deferFor(job *gearmanJob, rule codec.RuleID, field, format string, args ...any) {
 	c.Defer(rule, field, certainlyAssigned(job.handle), []*Conn{job.holder.Conn}, format, args...)
 }
@@ -77,7 +77,7 @@ func (c *gearmanConn) created(f *codec.Frame) {
 	unsure := c.skipped > 0 && (s.among || len(c.submitted) > 1)
 	c.submitted = c.submitted[1:]
 	if unsure || !c.Complete() {
-		c.Stop() // it is unknown to which request this is the reply
+		c.Stop() // it is unknown to which request this reply belongs
 		return
 	}
 	l := c.jobs[handle]
@@ -115,7 +115,7 @@ func (c *gearmanConn) created(f *codec.Frame) {
 	c.createdNew(job, &s)
 }
 
-// trim removes background jobs of a connection if there are many.
+// trim removes the background jobs of a connection if too many jobs are stored.
 func (c *gearmanConn) trim() {
 	if len(c.jobs) < maxNames/2 {
 		return
@@ -128,7 +128,7 @@ func (c *gearmanConn) trim() {
 	}
 }
 
-// createdAgain checks a handle that an earlier job already has.
+// createdAgain checks a JOB_CREATED whose handle an earlier job already has.
 func (c *gearmanConn) createdAgain(job *gearmanJob, s *submission) {
 	const field = "Job handle"
 	dash := s.unique == "-"
@@ -147,7 +147,7 @@ func (c *gearmanConn) createdAgain(job *gearmanJob, s *submission) {
 	}
 }
 
-// createdNew checks a new handle against the last job with the same unique ID.
+// createdNew checks a JOB_CREATED with a new handle against the last job with the same unique ID.
 func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 	g := c.g
 	if g.called {
@@ -184,13 +184,13 @@ func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 
 // Messages about jobs.
 
-// resultRules contains the rules of the messages about jobs that clients receive.
+// resultRules maps the effects of messages about jobs to the rules for forwarding them to clients.
 var resultRules = map[codec.Effect]codec.RuleID{
 	codec.Complete: "gearman.work.complete", codec.Fail: "gearman.work.fail", codec.Exception: "gearman.work.exception",
 	codec.Data: "gearman.work.data", codec.Warning: "gearman.work.warning", codec.Status: "gearman.work.status",
 }
 
-// detachedRule returns the rule for background jobs of a type.
+// detachedRule returns the rule for background jobs of a submission type.
 func detachedRule(t *codec.Type) codec.RuleID {
 	switch {
 	case t.Has(codec.StartTime):
@@ -201,12 +201,12 @@ func detachedRule(t *codec.Type) codec.RuleID {
 	return "gearman.submit.bg-detached"
 }
 
-// ends reports whether a message ends a job.
+// ends reports whether a message with the effect ends a job.
 func ends(does codec.Effect) bool {
 	return does == codec.Complete || does == codec.Fail || does == codec.Exception
 }
 
-// reported checks a message about a job that a client receives.
+// reported checks a message about a job that the server sends to a client.
 func (c *gearmanConn) reported(f *codec.Frame) {
 	const field = "Job handle"
 	handle, does := c.g.Name(f.Get(codec.JobID)), f.Type.Does
@@ -251,10 +251,10 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 	}
 }
 
-// compare compares the end of a job that a client receives with the end that the worker has sent.
+// compare checks whether the end of a job that a client receives matches the end that the worker has sent.
 func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 	does := f.Type.Does
-	if does == codec.Complete || does == codec.Fail && job.results > 0 { // otherwise an administrator may have canceled the job
+	if does == codec.Complete || does == codec.Fail && job.results > 0 { // without a result of a worker, WORK_FAIL may mean that an administrator canceled the job
 		defer func() { job.endedAt = c.g.at }()
 	}
 	if c.g.timed || job.assigns != 1 {
@@ -267,7 +267,7 @@ func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 	case job.results != 1:
 	case job.result == f.Type:
 		c.Check(rule, job.data == c.g.rest(f), "", "expected the data of the result that the worker sent, got other data")
-	case job.result.Does == codec.Exception: // some clients receive an exception as a failure
+	case job.result.Does == codec.Exception: // a client without the option exceptions receives WORK_FAIL
 	default:
 		c.Check(resultRules[job.result.Does], false, "", "expected %s, because the worker sent this result", job.result.Name)
 	}
@@ -275,8 +275,8 @@ func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 
 const maxReports = 1 << 6 // of one job
 
-// forwarded checks a message that a client receives about a job before the end of the job: it must be a message that the
-// worker sent after the last one that was forwarded to the client.
+// forwarded checks a message about an unfinished job that the server sends to a client. It must be a report of the
+// worker, later than the last report that the server sent to this client.
 func (c *gearmanConn) forwarded(l *listener, f *codec.Frame, job *gearmanJob) {
 	if job == nil || job.assigns != 1 || job.more || job.joined || c.g.timed {
 		return
@@ -301,7 +301,7 @@ func (c *gearmanConn) forwarded(l *listener, f *codec.Frame, job *gearmanJob) {
 	}
 }
 
-// missing checks, at the end of a job, whether the client has received all messages that it should.
+// missing checks, at the end of a job, whether the client has received all reports that the server must forward.
 func (c *gearmanConn) missing(l *listener, does codec.Effect, job *gearmanJob) {
 	if job.assigns != 1 || job.results != 1 || job.more || job.joined || c.g.timed || l.since >= job.since {
 		return

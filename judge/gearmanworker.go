@@ -20,8 +20,8 @@ func (c *gearmanConn) registers(f *codec.Frame) {
 	a.added = c.seq
 }
 
-// unregisters handles CANT_DO and RESET_ABILITIES. The worker may lose its jobs: some servers take away the jobs of
-// functions that a worker cannot do any more.
+// unregisters handles CANT_DO and RESET_ABILITIES. Afterwards it is unknown whether the worker still has its jobs,
+// because some servers take away the jobs of a function that the worker removes.
 func (c *gearmanConn) unregisters(f *codec.Frame) {
 	if f.Type.Has(codec.Queue) {
 		c.removed = c.seq
@@ -57,8 +57,8 @@ func (c *gearmanConn) ask(f *codec.Frame) {
 	c.requests = append(c.requests, request{f.Type, c.seq})
 }
 
-// sleep checks PRE_SLEEP. A reply is seen here before the worker receives it, so a worker certainly has not received a
-// reply that was not seen here.
+// sleep checks PRE_SLEEP. A reply is captured before the worker receives it, so the worker has not received a reply
+// that was not captured.
 func (c *gearmanConn) sleep() {
 	c.sleeps = append(c.sleeps, c.seq)
 	if !c.g.PeerChecks {
@@ -68,7 +68,7 @@ func (c *gearmanConn) sleep() {
 	case !c.Check("gearman.worker.hears-before-sleep", len(c.requests) <= c.skipped, "", "the worker sent this message before it received the reply to its request for a job"):
 	case !c.Check("gearman.worker.asks-before-sleep", c.asked, "", "the worker sent PRE_SLEEP, but it has not asked for a job before"):
 	case c.woken:
-		// The worker may have sent the first PRE_SLEEP before it received NOOP.
+		// The worker may have sent its first PRE_SLEEP before it received NOOP.
 		if c.ignored++; c.ignored > 1 {
 			c.Check("gearman.worker.asks-when-woken", false, "", "the server woke the worker with NOOP %d times, but the worker has not asked for a job", c.ignored)
 		}
@@ -113,7 +113,7 @@ func (c *gearmanConn) reports(f *codec.Frame) {
 	if job.holder == c {
 		job.holder = nil
 	}
-	if job.results++; !a.firm || !c.Complete() { // the server may ignore this result
+	if job.results++; !a.firm || !c.Complete() { // the server may ignore this result, so do not rely on it
 		job.results++
 	}
 	job.result, job.data, job.resultAt = f.Type, c.g.rest(f), c.g.at
@@ -131,7 +131,7 @@ func (c *gearmanConn) wakes() {
 	}
 }
 
-// replyRule returns the rule about the assignment that is the reply to a request.
+// replyRule returns the rule about the assignment that the server sends in reply to a request of the type.
 func replyRule(t *codec.Type) codec.RuleID {
 	switch t.Name {
 	case "GRAB_JOB_UNIQ":
@@ -142,7 +142,7 @@ func replyRule(t *codec.Type) codec.RuleID {
 	return "gearman.grab.assign"
 }
 
-// answers returns the request for a job to which a message is the reply.
+// answers returns the pending request for a job to which a message is the reply, and false if there is none.
 func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
 	t, waits := f.Type, len(c.requests) > 0
 	switch {
@@ -174,12 +174,12 @@ func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
 	return got, true
 }
 
-// mayDo checks whether a worker could do a function when it requested a job.
+// mayDo checks that the worker could do the function when it sent the request with the given seq.
 func (c *gearmanConn) mayDo(function string, seq int) {
 	a := c.functions[function]
 	switch {
 	case !c.Check("gearman.worker.can-do", a != nil, "Function", "the server assigned a job of function %q, which the worker has not registered", function):
-	case a.added > seq: // the function was removed and registered again
+	case a.added > seq: // the worker registered the function again after the request, so its earlier state is unknown
 	case c.reset > 0 && c.reset < seq && !c.Check("gearman.worker.reset", c.reset < a.added, "Function", "the server assigned a job, but after RESET_ABILITIES the worker has registered no function"):
 	case a.removed > 0 && a.removed < seq:
 		c.Check("gearman.worker.cant-do", a.removed < a.added, "Function", "the server assigned a job of function %q, which the worker has removed with CANT_DO", function)
@@ -223,14 +223,14 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 		c.Check("gearman.grab.assign-unique", job.as.unique == g.Name(f.Get(codec.UniqueID)), "Unique ID", "expected the unique ID %q, because the client submitted the job with it", job.as.unique)
 	}
 	job.assigned, job.function, job.workload = true, function, workload
-	if old != nil && c.PeerClosed() { // this is seen late: the worker had disconnected before another one received the job
+	if old != nil && c.PeerClosed() { // this assignment was captured late: another worker received the job after this worker had disconnected
 		return
 	}
 	job.assigns++
 	job.holder, job.since = c, g.at
 	own.firm, own.times = own.times == 0, own.times+1
 	c.assignments[handle] = own
-	if ok && got.seq < max(c.reset, c.removed) { // the assignment was already in transit
+	if ok && got.seq < max(c.reset, c.removed) { // the server may have sent the assignment before it received CANT_DO or RESET_ABILITIES
 		c.markUncertain(handle)
 	}
 }

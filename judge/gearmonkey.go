@@ -8,22 +8,22 @@ import (
 	protocol "jobwire/codec/gearmonkey"
 )
 
-// gearMonkeyChecker checks GearMonkey: the commands of a worker about jobs that it took from a queue, the commands of a
-// client about jobs whose IDs it has received, and the replies that name what was requested. A Redis server also serves
-// other programs, so little else can be checked.
+// gearMonkeyChecker checks GearMonkey: the commands of workers about jobs that they have taken from a queue, the
+// commands of clients about jobs whose IDs they have received, and replies that repeat a name in the request. A Redis
+// server also serves other programs, so the checker can check little else.
 type gearMonkeyChecker struct{ *Monitor }
 
-// gearMonkeyConn contains what is known of a connection.
+// gearMonkeyConn contains what is known about a connection.
 type gearMonkeyConn struct {
 	*Conn
 	m        *gearMonkeyChecker
 	pending  []redisCommand
-	lastStep map[string]int  // the last step of the worker, by job
-	made     map[string]int  // the last step of the client, by job
+	lastStep map[string]int  // last step of the worker, by job
+	made     map[string]int  // last step of the client, by job
 	loaded   map[string]bool // hashes of loaded scripts
 }
 
-// redisCommand is a command without a reply so far.
+// redisCommand is a command that waits for its reply.
 type redisCommand struct {
 	typ       *codec.Type
 	queue, id string
@@ -54,17 +54,17 @@ func (c *gearMonkeyConn) End(codec.Side, bool) {}
 
 func (c *gearMonkeyConn) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
 
-// step is the position of a command in the sequence of commands about a job.
+// step is the place of a command in the sequence of commands about one job.
 type step struct {
-	n      int // the position among the commands of the worker, or of the client
+	n      int // position in the sequence of the worker or of the client
 	client bool
-	order  codec.RuleID // the rule about the order of the commands
+	order  codec.RuleID // rule about the order of the commands
 
-	value codec.RuleID // if set, the rule about the last argument, which must be want
+	value codec.RuleID // rule that the last argument must be want; "": no rule
 	want  string
 }
 
-// steps contains the commands about a job.
+// steps maps the commands about jobs to their places.
 var steps = map[string]step{
 	"HMSET_IDLE":     {n: 1, client: true, order: "gearmonkey.create.order"},
 	"PUBLISH_CREATE": {n: 2, client: true, order: "gearmonkey.create.order"},
@@ -109,10 +109,10 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 			c.Check("gearmonkey.loop.script-sha1", c.loaded[string(sha)], "SHA1", "expected the SHA1 that the server sent in reply to SCRIPT LOAD, got another SHA1")
 		}
 	default:
-		if len(c.loaded) > 0 { // the peer is a worker
+		if len(c.loaded) > 0 { // only workers load scripts
 			c.Check("gearmonkey.loop.brpop-timeout", string(f.Get(codec.Timeout)) == "1", "Timeout", "expected a timeout of one second")
 		}
-		// A reply is seen here before the worker receives it.
+		// A reply is captured before the worker receives it.
 		if c.m.PeerChecks {
 			asks := func(a redisCommand) bool { return a.typ.Has(codec.Clock) && a.queue == w.queue }
 			c.Check("gearmonkey.loop.brpop-on-nil", !slices.ContainsFunc(c.pending, asks), "", "the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is eligible")
@@ -122,7 +122,7 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 	c.pending = append(c.pending, w)
 }
 
-// oneReply reports whether a command has exactly one reply, as most commands have.
+// oneReply reports whether a command has exactly one reply.
 func oneReply(f *codec.Frame) bool {
 	if !f.Type.AnyCommand {
 		return !slices.ContainsFunc(f.Type.Answers, func(t *codec.Type) bool { return t.Push })
@@ -131,7 +131,7 @@ func oneReply(f *codec.Frame) bool {
 	case "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "CLIENT", "HELLO", "RESET", "SYNC", "PSYNC":
 		return false
 	}
-	return len(f.Type.Repeat) > 0 // not an inline command
+	return len(f.Type.Repeat) > 0 // an inline command may have several replies
 }
 
 // checkCommand checks a command about a job.
@@ -146,7 +146,7 @@ func (c *gearMonkeyConn) checkCommand(w *redisCommand, f *codec.Frame) {
 	}
 	key := w.queue + ":" + w.id
 	last, ours := of[key]
-	if !ours { // the job belongs to another program, which may use other commands
+	if !ours { // another program may use this job with other commands
 		return
 	}
 	if s.value != "" {
@@ -162,7 +162,7 @@ func (c *gearMonkeyConn) checkCommand(w *redisCommand, f *codec.Frame) {
 	}
 }
 
-// addResponsibility records that a connection is responsible for a job.
+// addResponsibility records that the peer is responsible for a job.
 func addResponsibility(of map[string]int, key string) {
 	if len(of) >= maxNames {
 		clear(of)
@@ -181,7 +181,7 @@ func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
 	switch sha := hash(f); {
 	case t.Does == codec.Assign:
 		rule := codec.RuleID("gearmonkey.server.brpop")
-		if !t.Has(codec.PriorityOf) { // a scheduled job
+		if !t.Has(codec.PriorityOf) { // the value is a scheduled job
 			rule = "gearmonkey.server.evalsha-due"
 		}
 		c.Check(rule, a.queue == w.queue, "Function", "expected a queue of the function %q, which the request names", a.queue)

@@ -1,15 +1,15 @@
-// Package judge checks rules of a protocol that a single message cannot show: replies without a request, jobs that were
-// assigned to two workers, results of jobs that were assigned to no worker. It reads all connections of one server at one
-// place in the network, and does not change them.
+// Package judge checks protocol rules that a single message cannot show: a reply needs a request, a job is assigned to
+// only one worker at a time, a result comes from the worker that has the job. It reads the messages on all connections
+// of one server at one point of the network, and does not change them.
 //
-// It reports only what follows from the messages that it has seen. It may not see all connections, and it may see messages
-// on two connections in another order than the server does: a message of the server may be the result of an old decision,
-// and a message to the server may not have arrived yet. So it reports a violation of the server only if neither a delay nor
-// an unseen connection can explain it. If a violation depends on what a peer may have sent in the meantime, it is deferred
-// until the next message of that peer.
+// It reports a violation only if the captured messages prove it. Some connections may not be captured, and messages on
+// two connections may be captured in another order than the server processes them: a message of the server may follow
+// from an earlier state, and a message to the server may not have arrived yet. Therefore a violation of the server is
+// reported only if neither a delay nor an unknown connection can explain it. If it depends on what a peer may have sent
+// in the meantime, it is deferred until the next message of that peer.
 //
-// A [Checker] checks one protocol. It reports the result of each check, passed or violated, so that [Monitor.Rules] shows
-// which rules the traffic has tested.
+// A [Checker] checks one protocol. It counts each check, passed or violated, so that [Monitor.Rules] shows which rules
+// the traffic has tested.
 package judge
 
 import (
@@ -21,55 +21,56 @@ import (
 	"jobwire/codec"
 )
 
-// Violation is a message that violates a rule because of the messages before it. The sender of the message violated the
-// rule.
+// Violation is a message that violates a rule, given the messages before it. The violating side is the sender of the
+// message.
 type Violation struct {
 	Err  *codec.Error
 	Conn int
 
-	// Snapshot is the result of Monitor.Snapshot for an earlier message; nil if the violation is in the current message.
+	// Snapshot is the result of Monitor.Snapshot for the message that violates the rule, if that is an earlier message.
+	// It is nil if the current message violates the rule.
 	Snapshot any
 }
 
 // Checker checks the conversations with one server.
 type Checker interface {
 	Open(c *Conn) Conversation // starts checking a connection
-	Reset()                    // removes all jobs: all connections have ended, and another server may replace this one
-	Size() int                 // the entries that it stores about jobs, for Budget
+	Reset()                    // removes all jobs, because all connections have ended and another server may use the address
+	Size() int                 // number of stored entries about jobs, for Budget
 }
 
 // Conversation checks one connection.
 type Conversation interface {
-	Message(f *codec.Frame)                        // called for a valid message of a known type
-	Invalid(f *codec.Frame, violated codec.RuleID) // called for another message; the rule is "" if the type is unknown
-	End(from codec.Side, reset bool)               // called when a side has closed its direction, or both were reset
-	Size() int                                     // the entries that it stores about the connection, for Budget
+	Message(f *codec.Frame)                        // handles a valid message of a known type
+	Invalid(f *codec.Frame, violated codec.RuleID) // handles any other message; violated is "" if the type is unknown
+	End(from codec.Side, reset bool)               // handles the end of one direction, or a reset
+	Size() int                                     // number of stored entries about the connection, for Budget
 }
 
 var checkers = map[*codec.Protocol]func(*Monitor) Checker{}
 
-// Register sets the checker of a protocol. It must be called before New.
+// Register sets the function that creates checkers of a protocol. It must be called before New.
 func Register(p *codec.Protocol, checker func(*Monitor) Checker) { checkers[p] = checker }
 
-// Monitor checks one server and its clients and workers. It is not safe for concurrent use. Its memory is limited by a
-// [Budget]: what exceeds the limit is not checked.
+// Monitor checks one server with its clients and workers. It is not safe for concurrent use. A [Budget] limits its
+// memory; connections and jobs beyond the limit are not checked.
 type Monitor struct {
-	// Snapshot, if it is not nil, is called during Message for a message that may later prove to violate a rule. It returns
-	// what the caller needs to report it later.
+	// Snapshot, if it is not nil, is called for each message that later messages may prove to violate a rule. Its
+	// result is passed on in Violation.Snapshot.
 	Snapshot func() any
 
-	// PeerChecks selects the checks of whether clients and workers wait for the replies that they depend on. Each message
-	// must be passed to Message before it is forwarded.
+	// PeerChecks enables the checks that clients and workers wait for the replies on which they depend. It requires
+	// that each message is passed to Message before it is forwarded to its receiver.
 	PeerChecks bool
 
-	// Budget may be shared with other instances. It must be set before the first message.
+	// Budget may be shared with other monitors. It must be set before the first message.
 	Budget *Budget
 
 	protocol *codec.Protocol
 	checker  Checker // nil if none is registered
 	conns    map[int]*Conn
-	live     int // connections on which the server may still send
-	size     int // size of the checker in Budget
+	live     int // number of connections on which the server may still send
+	size     int // number of entries of the checker that Budget includes
 	seed     maphash.Seed
 	coverage
 
@@ -81,33 +82,33 @@ type Monitor struct {
 	roles codec.Role
 }
 
-// Budget limits the memory of one or several instances, in entries: the name of a job or function, a pending request, or an
-// assignment. An entry takes at most about 500 bytes.
+// Budget limits the memory of one or several monitors, in entries. An entry is the name of a job or function, a pending
+// request or an assignment, and takes at most about 500 bytes.
 type Budget struct {
 	Max  int // 0: DefaultBudget
 	used int
 }
 
-// Limits of stored data, in entries unless a unit is given.
+// Limits of the stored data. The unit is entries unless a comment states another one.
 const (
 	DefaultBudget = 1 << 20
-	connSize      = 16      // a connection without its entries
+	connSize      = 16      // entries that a connection counts in addition to its own
 	maxConn       = 1 << 15 // per connection
-	maxNames      = 1 << 12 // in a set of names that removes names when it is full
+	maxNames      = 1 << 12 // per set of recent names
 	maxJobs       = 1 << 15
 	maxName       = 256 // bytes per name
 )
 
-// allows reports whether more entries fit into the budget.
+// allows reports whether the budget has room for more entries.
 func (b *Budget) allows(more int) bool { return b.used+more <= cmp.Or(b.Max, DefaultBudget) }
 
-// resize changes the size of a part.
+// resize sets the size of a part to size and updates the used entries.
 func (b *Budget) resize(part *int, size int) {
 	b.used += size - *part
 	*part = size
 }
 
-// New returns a checker of one server.
+// New returns a monitor of one server of the protocol, with a new budget.
 func New(p *codec.Protocol) *Monitor {
 	j := &Monitor{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(), coverage: newCoverage(p)}
 	if start := checkers[p]; start != nil {
@@ -116,10 +117,10 @@ func New(p *codec.Protocol) *Monitor {
 	return j
 }
 
-// Hash returns a hash of a value, for comparisons.
+// Hash returns a hash of a value, for comparisons within this monitor.
 func (j *Monitor) Hash(v []byte) uint64 { return maphash.Bytes(j.seed, v) }
 
-// Name returns a name to be stored. If the name is too long, its end is replaced by a hash.
+// Name returns a name in the form in which it is stored. If the name is longer than 256 bytes, a hash replaces its end.
 func (j *Monitor) Name(v []byte) string {
 	if len(v) > maxName {
 		return fmt.Sprintf("%s...%016x", v[:maxName-19], j.Hash(v))
@@ -130,8 +131,8 @@ func (j *Monitor) Name(v []byte) string {
 // Now returns the time of the current message in nanoseconds.
 func (j *Monitor) Now() int64 { return j.at }
 
-// Open records a connection that is seen from its first byte. Violations are reported only for connections that were opened
-// and of which no bytes are missing.
+// Open records a connection that is captured from its first byte. The monitor reports violations only on such
+// connections, and only until bytes are missing.
 func (j *Monitor) Open(id int) {
 	if c := j.conn(id); c != nil {
 		c.complete = true
@@ -153,15 +154,15 @@ func (j *Monitor) conn(id int) *Conn {
 	return c
 }
 
-// Gap records that bytes of a connection are missing.
+// Gap records that captured bytes of a connection are missing.
 func (j *Monitor) Gap(id int) {
 	if c := j.conns[id]; c != nil {
 		c.Stop()
 	}
 }
 
-// Message checks a message that arrived at the given time in nanoseconds. err is the violation of the message format, or
-// nil. The result is valid until the next call.
+// Message checks a message that was captured at a time in nanoseconds, and returns the violations that it reveals. err
+// is the violation of the message format, or nil. The result is valid until the next call of a method.
 func (j *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Violation {
 	j.begin(f, at, f.From)
 	if f.Type != nil {
@@ -178,7 +179,7 @@ func (j *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	switch {
 	case err != nil:
 		c.checks.Invalid(f, err.Rule)
-	case f.Type == nil || !f.Type.Sends(f.From): // the rule about message types may be waived
+	case f.Type == nil || !f.Type.Sends(f.From): // this message is accepted only if the rule about message types is waived
 		c.checks.Invalid(f, "")
 	default:
 		c.checks.Message(f)
@@ -191,8 +192,8 @@ func (j *Monitor) begin(f *codec.Frame, at int64, from codec.Side) {
 	j.found, j.frame, j.at, j.side, j.roles = j.found[:0], f, at, from, 0
 }
 
-// account updates the sizes after a message. If they exceed the limits, the connection is not checked any more, and all
-// jobs are removed.
+// account updates the number of stored entries after a message. If the limits are exceeded, it stops checking the
+// connection and removes all jobs.
 func (j *Monitor) account(c *Conn) {
 	own := c.checks.Size()
 	j.Budget.resize(&c.size, connSize+own)
@@ -207,7 +208,8 @@ func (j *Monitor) account(c *Conn) {
 	j.Budget.resize(&j.size, j.checker.Size())
 }
 
-// End records that a side has closed its direction, or that both were reset.
+// End records that a side has closed its direction or that the connection was reset, and returns the violations that
+// this reveals.
 func (j *Monitor) End(id int, from codec.Side, reset bool, at int64) []Violation {
 	j.begin(nil, at, from)
 	c := j.conns[id]
@@ -230,7 +232,7 @@ func (j *Monitor) End(id int, from codec.Side, reset bool, at int64) []Violation
 	}
 	if (reset || from == codec.Server) && !silent {
 		if j.live--; j.live == 0 {
-			for _, c := range j.conns { // connections that the peer has not closed yet
+			for _, c := range j.conns { // continue the connections that only the peer has not closed
 				c.Stop()
 				c.checks = j.checker.Open(c)
 			}
@@ -240,7 +242,7 @@ func (j *Monitor) End(id int, from codec.Side, reset bool, at int64) []Violation
 	return j.found
 }
 
-// Conn is the state of a connection.
+// Conn is the state of a connection that all checkers share.
 type Conn struct {
 	ID int
 
@@ -253,13 +255,13 @@ type Conn struct {
 	deferred   []*deferred
 }
 
-// Complete reports whether all messages of the connection were seen and understood.
+// Complete reports whether all messages of the connection were captured and understood.
 func (c *Conn) Complete() bool { return c.complete }
 
 // PeerClosed reports whether the peer has closed the connection.
 func (c *Conn) PeerClosed() bool { return c.peerClosed }
 
-// Stop ends the checks of a connection because some of its state is unknown.
+// Stop ends the checks of a connection, because a part of its state is unknown.
 func (c *Conn) Stop() {
 	c.complete = false
 	for _, d := range c.deferred {
@@ -268,8 +270,8 @@ func (c *Conn) Stop() {
 	c.deferred = nil
 }
 
-// Check records that a rule applies to the current message, and reports a violation if ok is false. It returns ok. If the
-// connection is not complete, Check neither counts nor reports anything.
+// Check counts that a rule applies to the current message, reports a violation if ok is false, and returns ok. If the
+// connection is not complete, it only returns ok.
 func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...any) bool {
 	if c.complete {
 		c.monitor.count(rule, c.monitor.side, c.monitor.roles, ok)
@@ -290,17 +292,17 @@ func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Vi
 	return Violation{Err: e, Conn: c.ID}
 }
 
-// Pass records that the current message follows a rule that applies to it.
+// Pass counts that the current message follows a rule that applies to it.
 func (c *Conn) Pass(rule codec.RuleID) { c.Check(rule, true, "", "") }
 
-// deferred is a possible violation that is decided when the parties send their next messages.
+// deferred is a possible violation, which is decided after each party has sent its next message.
 type deferred struct {
 	violation Violation
 	at        int64
 	side      codec.Side
 	roles     codec.Role
 	holds     func(Conversation) bool
-	left      int // parties that have not sent their next message yet; 0: decided
+	left      int // number of parties that have not sent their next message yet; 0: decided
 	size      int // in Budget
 }
 
@@ -309,9 +311,9 @@ func (d *deferred) drop(j *Monitor) {
 	j.Budget.resize(&d.size, 0)
 }
 
-// Defer reports that the current message violates a rule when each party has sent a later message, if stands returned true
-// for each party immediately before that message. If stands returned false for a party, the rule counts as passed. If a
-// party is not complete, nothing is counted.
+// Defer defers a possible violation by the current message until each party has sent a later message. It is then
+// reported if stands returned true for each party immediately before that party's message. If stands returned false for
+// a party, the rule counts as followed. If a party is not complete, nothing is counted.
 func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string, args ...any) {
 	j := c.monitor
 	size := 4 + len(j.frame.Raw)/maxName
@@ -328,7 +330,7 @@ func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) 
 	}
 }
 
-// decide evaluates the deferred violations that depend on a peer that has just sent another message.
+// decide evaluates the deferred violations that depend on this peer, which has just sent a message.
 func (c *Conn) decide() {
 	if len(c.deferred) == 0 {
 		return
@@ -337,7 +339,7 @@ func (c *Conn) decide() {
 	c.deferred = slices.DeleteFunc(c.deferred, func(d *deferred) bool {
 		switch {
 		case d.left == 0:
-		case d.at >= j.at: // the peer sent this message before the message that is in question
+		case d.at >= j.at: // the peer sent its message no later than the possible violation, so wait for another one
 			return false
 		case !d.holds(c.checks):
 			j.count(d.violation.Err.Rule, d.side, d.roles, true)
@@ -353,8 +355,8 @@ func (c *Conn) decide() {
 	})
 }
 
-// take removes and returns the first pending request to which a reply can belong. skipped is the number of pending requests
-// to which another reply may have belonged.
+// take removes and returns the first pending request for which fits returns true, together with the requests before it.
+// It may skip at most skipped requests, because other replies may belong to them.
 func take[T any](pending *[]T, skipped *int, fits func(T) bool) (T, bool) {
 	for i, p := range *pending {
 		if i > *skipped {
@@ -370,7 +372,7 @@ func take[T any](pending *[]T, skipped *int, fits func(T) bool) (T, bool) {
 	return none, false
 }
 
-// since removes the numbers below n from an ascending list.
+// since returns an ascending list without the numbers below n.
 func since(numbers []int, n int) []int {
 	for len(numbers) > 0 && numbers[0] < n {
 		numbers = numbers[1:]
@@ -378,10 +380,10 @@ func since(numbers []int, n int) []int {
 	return numbers
 }
 
-// recent is a set of names that is emptied when it is full.
+// recent is a set of up to maxNames names. It is emptied when it is full.
 type recent struct {
 	names  map[string]bool
-	forgot bool // names were removed
+	forgot bool // the set was emptied at least once
 }
 
 func (r *recent) add(name string) {

@@ -16,14 +16,14 @@ import (
 	"jobwire/play"
 )
 
-// check checks a transcript, and returns the violated rules, each after the number of its message. unseen are peers whose
-// first messages are missing.
+// check checks a transcript and returns the violated rules, each after the number of its message. unseen are the peers
+// whose first messages are not captured.
 func check(t *testing.T, p *codec.Protocol, script string, unseen ...string) []string {
 	t.Helper()
 	return checkWith(t, p, script, false, unseen...)
 }
 
-// checkWith checks a transcript like check does, and sets Judge.PeerChecks to peers.
+// checkWith is check with the given value of Monitor.PeerChecks.
 func checkWith(t *testing.T, p *codec.Protocol, script string, peers bool, unseen ...string) []string {
 	t.Helper()
 	scripts, err := transcript.Parse(p, "test", []byte(script))
@@ -74,7 +74,7 @@ func checkWith(t *testing.T, p *codec.Protocol, script string, peers bool, unsee
 	return all
 }
 
-// verdicts contains conversations, with the rules that their messages violate.
+// verdicts contains conversations, each with the rules that its messages violate.
 var verdicts = []struct {
 	name     string
 	protocol *codec.Protocol
@@ -416,8 +416,8 @@ Client -> Server: LPUSH_QUEUE f normal 7
 `, "4 gearmonkey.create.order, 5 gearmonkey.create.once"},
 }
 
-// pipelined contains requests that were sent before a reply that determines whether they are allowed: conversations with
-// and without violations.
+// pipelined contains conversations with requests that were sent before the reply that determines whether they are
+// allowed. Some of these conversations violate rules, others do not.
 var pipelined = []struct {
 	name     string
 	protocol *codec.Protocol
@@ -514,8 +514,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestUnheard: no violations are reported on connections that were not seen from their beginning, nor on other connections
-// because of them.
+// TestUnheard checks that no violations are reported on connections that were not captured from their beginning, nor on
+// other connections because of them.
 func TestUnheard(t *testing.T) {
 	for _, tt := range verdicts {
 		scripts, err := transcript.Parse(tt.protocol, "test", []byte(tt.script))

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestRulesInSource: every string of the package that has the form of a rule ID is a declared rule, and each declared rule
-// occurs in the source.
+// TestRulesInSource checks that every string in the package with the form of a rule ID is a declared rule, and that the
+// source contains each declared rule.
 func TestRulesInSource(t *testing.T) {
 	declared, found := map[string]bool{}, map[string]bool{}
 	for p := range checkers {

@@ -7,9 +7,9 @@ import (
 	"jobwire/judge"
 )
 
-// auditor passes items on. If a message violates a rule because of the messages before it, auditor passes it on
-// as a violation. If only a later message shows the violation, auditor passes on the earlier message again, as
-// a violation.
+// auditor passes items on, after checking the messages against the messages before them on all connections of
+// their server. If the current message violates a rule, auditor passes it on as a violation. If it shows that
+// an earlier message violated a rule, auditor passes the earlier message on again, as a violation.
 type auditor struct {
 	d        *Decoder
 	handle   func(*Item)
@@ -18,7 +18,7 @@ type auditor struct {
 	now      *Item
 }
 
-// monitored identifies a server and its protocol.
+// monitored is the key of a monitor: a server and its protocol.
 type monitored struct {
 	server   netip.AddrPort
 	protocol *codec.Protocol
@@ -30,7 +30,7 @@ func newAuditor(d *Decoder, handle func(*Item)) *auditor {
 	return &auditor{d: d, handle: handle, monitors: map[monitored]*judge.Monitor{}}
 }
 
-// monitor returns the rule checker of a connection's server, or nil if there are too many servers.
+// monitor returns the rule checker for the server of a connection, or nil if there are too many servers.
 func (a *auditor) monitor(c *Conn) *judge.Monitor {
 	key := monitored{c.Server, c.Protocol}
 	j := a.monitors[key]
@@ -88,7 +88,7 @@ func (a *auditor) add(it *Item) {
 	}
 }
 
-// report passes on a message that violates a rule.
+// report passes a message on as a violation.
 func (a *auditor) report(it *Item, v *judge.Violation) {
 	x := *it
 	x.Kind, x.Err = Violates, v.Err

@@ -17,7 +17,7 @@ type Conn struct {
 	Role     codec.Role      // the roles that the peer may have, given its messages so far
 	Last     int64           // time of the previous message, 0 if there is none
 
-	// Uncertain is set when bytes are missing. From then on, the assignment of replies to requests is a guess.
+	// Uncertain is set when bytes are missing. From then on, it is a guess to which request a reply belongs.
 	Uncertain bool
 
 	ends       [2]endpoint
@@ -27,19 +27,19 @@ type Conn struct {
 	decided    bool // Protocol is final
 	session    codec.Session
 	early      []chunk // data before the protocol is decided
-	first      []byte  // the beginning of the first message; nil if no message has been read
+	first      []byte  // beginning of the first message, at most maxMagic bytes; nil if no message has been decoded
 	search     *search // non-nil while the beginning of the connection is missing and no message boundary is proved
 	lastSender int8    // the end that sent the last data, or unknown
-	level      bool    // when lastSender sent its last data, it had received everything
-	turn       bool    // the sender has changed, and both ends had received everything
-	audited    bool    // the rule checker has seen the connection
-	calm       bool    // when the peer last began to send, both directions had been read up to the end of a message
+	level      bool    // when lastSender sent its last data, it had received all data of the other end
+	turn       bool    // the sender has just changed, and both ends had received all data that the other had sent
+	audited    bool    // the rule checker knows the connection
+	calm       bool    // when the peer last began to send, both directions were at the end of a message
 	shown      bool    // the protocol was reported as unknown, and the bytes are passed on as unread
-	skips      bool    // bytes of it were skipped
+	skips      bool    // bytes of the connection were skipped
 
-	tls *secured // if the connection was recognized as TLS and there are key logs
+	tls *secured // state of the decryption; nil unless the connection is TLS and there are key logs
 
-	pending      []chunk // segments that wait for missing ones before them, in capture order
+	pending      []chunk // segments that wait for missing earlier segments, in capture order
 	pendingBytes int
 
 	began int // number of the connection's first packet
@@ -60,23 +60,23 @@ type half struct {
 
 	recent int64 // position of the last data in [recent], or 0
 
-	closing bool // the last segment was captured, though earlier ones may be missing
+	closing bool // the last segment was captured; earlier segments may be missing
 
 	buf   []byte // the beginning of an incomplete message
 	marks []mark // the offsets in buf at which packets begin
 	need  int    // length that buf must have before it is decoded again
-	skip  int    // number of bytes to skip, which belong to no readable message
-	lost  bool   // it is not known where the next message begins
+	skip  int    // number of bytes to skip, because they belong to a message that cannot be decoded
+	lost  bool   // it is unknown where the next message begins
 	start bool   // the next byte may begin a message
 	guess bool   // message boundaries are not proved
 
-	resumed bool // a message boundary was proved, and no message has been read since
+	resumed bool // a message boundary was proved, and no message was decoded since
 }
 
-// mark is the offset in a buffer at which the bytes of a packet begin.
+// mark records that the bytes of a packet begin at an offset of a buffer.
 type mark struct{ off, frame int }
 
-// chunk is data that is kept until it can be read: the new bytes of a segment, or a gap of missing bytes.
+// chunk is a part of a stream that is kept until it can be decoded: the new bytes of a segment, or a gap.
 type chunk struct {
 	end      int
 	seq, ack uint32
@@ -85,10 +85,10 @@ type chunk struct {
 	missing  int
 	frame    int
 	at       int64
-	turn     bool // of kept chunks: the value of Conn.turn
+	turn     bool // value of Conn.turn when the chunk was kept
 }
 
-// cost returns the memory that a chunk takes, in bytes.
+// cost returns the approximate memory that a chunk takes, in bytes.
 func (w *chunk) cost() int { return len(w.data) + 128 }
 
 // ItemKind is the kind of an [Item].
@@ -105,7 +105,7 @@ const (
 	Conflicts                 // Raw: bytes of a retransmission that differ from those of Conflict
 )
 
-// Item is a piece of a stream. It is valid only during the call of the function that receives it.
+// Item is a part of a stream. It is valid only during the call of the handler.
 type Item struct {
 	Kind        ItemKind
 	Conn        *Conn
@@ -115,24 +115,24 @@ type Item struct {
 	Err         *codec.Error
 	Missing     int
 	Conflict    *Conflict // of Conflicts
-	Cut         bool      // of Unread: Raw is the beginning of a message whose rest is missing
+	Cut         bool      // of Unread: Raw is the beginning of an incomplete message
 	Unproved    bool      // of Unread: after a gap, no message boundary is proved in Raw
-	Unpaired    bool      // of Message: no request was captured that it could answer
-	Resumed     bool      // of Message: the first message of its direction after a gap and Unproved bytes
+	Unpaired    bool      // of Message: no request was captured to which it can be the reply
+	Resumed     bool      // of Message: the first message of its direction after a gap and unproved bytes
 	First, Last int       // numbers of the packets that contain it
 	At          int64
 }
 
-// Conflict is data that was sent twice, with different bytes. The item has the later version.
+// Conflict describes data that was sent twice with different bytes. Raw of the item is the later version.
 type Conflict struct {
-	Earlier []byte // the version that is decoded, from the first byte that differs
-	Offset  uint32 // of this byte from the first byte of its direction that is in the capture, modulo 2^32
+	Earlier []byte // the earlier version, which is decoded, from the first byte that differs
+	Offset  uint32 // position of this byte relative to the first captured byte of its direction, modulo 2^32
 }
 
-// Clone returns a copy that stays valid after the call of the handler.
+// Clone returns a copy that is valid after the call of the handler.
 func (it *Item) Clone() *Item {
 	c := *it
-	conn := *it.Conn // with its current Last, the time of the previous message
+	conn := *it.Conn // keep the current value of Last, which changes with each message
 	c.Conn = &conn
 	c.Raw = bytes.Clone(it.Raw)
 	if it.Conflict != nil {
@@ -148,7 +148,7 @@ func (it *Item) Clone() *Item {
 // Midway reports whether the connection began before the capture.
 func (c *Conn) Midway() bool { return c.server == unknown || !c.half[1-c.server].syn }
 
-// side returns which side an end is.
+// side returns the side of an end of the connection.
 func (c *Conn) side(end int) codec.Side {
 	if int8(end) == c.server {
 		return codec.Server
@@ -156,13 +156,13 @@ func (c *Conn) side(end int) codec.Side {
 	return codec.Peer
 }
 
-// settle sets which end is the server.
+// settle records which end is the server.
 func (c *Conn) settle(server int8) {
 	c.server = server
 	c.Server, c.Peer = c.ends[server].addrPort(), c.ends[1-server].addrPort()
 }
 
-// reset starts a new decoder session: after a loss it is not known which requests wait for a reply.
+// reset starts a new decoder session after a loss, because it is unknown which requests wait for a reply.
 func (d *Decoder) reset(c *Conn) {
 	c.Uncertain, c.calm = true, false
 	if c.Protocol != nil && c.Protocol.NewSession != nil {
@@ -170,7 +170,7 @@ func (d *Decoder) reset(c *Conn) {
 	}
 }
 
-// feed processes the next bytes of a stream.
+// feed processes the next bytes of a stream, which may be encrypted.
 func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 	d.stats.StreamBytes += int64(len(b))
 	first := c.ID == 0
@@ -188,7 +188,7 @@ func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 	d.flow(c, end, b, frame, at)
 }
 
-// flow processes the next bytes of a stream that is not encrypted, or was decrypted.
+// flow processes the next bytes of a stream after decryption.
 func (d *Decoder) flow(c *Conn, end int, b []byte, frame int, at int64) {
 	if c.search != nil {
 		d.seek(c, &chunk{end: end, data: b, frame: frame, at: at})
@@ -242,7 +242,7 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	}
 }
 
-// agrees reports whether both directions have been read up to the end of a message.
+// agrees reports whether both directions are at the end of a message.
 func (c *Conn) agrees() bool {
 	for i := range c.half {
 		if h := &c.half[i]; h.lost || h.skip > 0 || len(h.buf) > 0 {
@@ -262,7 +262,7 @@ func (d *Decoder) buffer(h *half, b []byte, m mark) {
 	h.marks = append(h.marks, m)
 }
 
-// consume removes the first n bytes, which have been read, from the buffer.
+// consume removes the first n bytes of the buffer after they were decoded.
 func (d *Decoder) consume(h *half, n int) {
 	d.buffered -= n
 	if n == len(h.buf) {
@@ -289,7 +289,7 @@ func (d *Decoder) consume(h *half, n int) {
 	h.marks = kept
 }
 
-// first returns the number of the packet that contains the byte at off of the buffer.
+// first returns the number of the packet that contains the byte at offset off of the buffer.
 func (h *half) first(off, frame int) int {
 	for i := len(h.marks) - 1; i >= 0; i-- {
 		if h.marks[i].off <= off {
@@ -299,8 +299,8 @@ func (h *half) first(off, frame int) int {
 	return frame
 }
 
-// frames returns the lowest and the highest number of the packets that contain the bytes from off of the buffer on. The
-// packets may be out of order.
+// frames returns the lowest and the highest number of the packets that contain the bytes from offset off of the
+// buffer on. The packets may be out of order.
 func (h *half) frames(off, frame int) (first, last int) {
 	first, last = frame, frame
 	for _, m := range slices.Backward(h.marks) {
@@ -315,8 +315,8 @@ func (h *half) frames(off, frame int) (first, last int) {
 // inOrder returns two packet numbers in capture order, which may differ from the order in the stream.
 func inOrder(a, b int) (int, int) { return min(a, b), max(a, b) }
 
-// messages decodes the messages in b and returns the number of bytes that it consumed. The last byte of b came
-// in the given packet.
+// messages decodes the complete messages in b and returns their length in bytes. The last byte of b is in the
+// packet with the number frame.
 func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int {
 	h, from := &c.half[end], c.side(end)
 	h.need = 0
@@ -370,14 +370,14 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		}
 		e := err.(*codec.Error)
 		if e.Fatal {
-			if c.isPairing(e) { // requests without replies: only one direction is captured
+			if c.isPairing(e) { // there are too many requests without replies, because only one direction was captured
 				d.reset(c)
 				continue
 			}
 			n = min(len(b)-off, e.Offset+1)
 			h.lost = true
 		}
-		if c.isPairing(e) && len(c.half[1-end].buf) > 0 { // a reply to an incomplete request, for example to one that is too big
+		if c.isPairing(e) && len(c.half[1-end].buf) > 0 { // the reply belongs to a request that is not complete yet, for example one that is too large
 			c.Uncertain = true
 		}
 		guess := c.Uncertain && (c.isPairing(e) || from == codec.Server && slices.Contains(c.Protocol.Dependent, e.Rule))
@@ -389,7 +389,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		it.Raw = b[off : off+have]
 		off += have
 		h.skip = max(0, n-have)
-		if guess && d.frame.Type == nil && hasLists(c.Protocol) && !d.opts.guesses() { // it may be a line of a list
+		if guess && d.frame.Type == nil && hasLists(c.Protocol) && !d.opts.guesses() { // the bytes may be a line of a list
 			d.unread(c, end, it.Raw, it.First, it.Last, at, false)
 			d.reset(c)
 			continue
@@ -401,7 +401,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			d.message(c, it)
 			continue
 		}
-		if h.guess { // the bytes may be part of a payload, so they are not checked
+		if h.guess { // do not report a violation, because the bytes may be part of a payload
 			d.unread(c, end, it.Raw, it.First, it.Last, at, false)
 			h.lost, h.skip = true, 0
 			continue
@@ -412,7 +412,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 	return off
 }
 
-// violation passes on a message that violates a rule.
+// violation passes on a message that violates a rule, and counts the violation.
 func (d *Decoder) violation(c *Conn, it *Item) {
 	d.stats.Violations++
 	d.rules[it.Err.Rule]++
@@ -444,8 +444,8 @@ func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, 
 	d.handle(&d.item)
 }
 
-// finish passes on the rest of a direction that ends. closed is true if the sender closed the direction, and
-// false if the capture ended or the connection was reset.
+// finish passes on the remaining bytes of a direction that ends. closed is true if the sender closed the
+// direction, and false if the capture ended or the connection was reset.
 func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	h := &c.half[end]
 	d.finishSecured(c, end)

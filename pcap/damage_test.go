@@ -22,7 +22,7 @@ var (
 	caseSeed = flag.Uint64("seed", 1, "seed of the first damaged capture")
 )
 
-// recorded is what a decoder said of one connection.
+// recorded is the output of a decoder for one connection.
 type recorded struct {
 	at       [2]int // the position up to which the stream is accounted for
 	captured [2]int // bytes in messages, unread or skipped
@@ -78,7 +78,7 @@ func damagedCase(s speaker, seed uint64) (listed, sent, proved int, err error) {
 	if s.IntN(6) == 0 {
 		o.Ports = []uint16{s.port}
 	}
-	o.Audit = o.Audit || o.Protocol != nil && o.Ports != nil // otherwise the user asks for guesses
+	o.Audit = o.Audit || o.Protocol != nil && o.Ports != nil // without Audit, these options permit guesses
 	if listed, sent, proved, err = s.check(all, of, o, false); err != nil {
 		err = fmt.Errorf("damage %q, %w", how, err)
 	}
@@ -170,7 +170,7 @@ func (s *speaker) record(all []frame, of []*dialogue, o pcap.Options) (map[*dial
 	var failed error
 	dec := pcap.NewDecoder(o, func(it *pcap.Item) {
 		peer, from := it.Conn.Peer.Port(), it.From
-		if peer == s.port { // the roles of the ends are unknown, and guessed wrong
+		if peer == s.port { // the decoder does not know which end is the server and has guessed wrong
 			peer, from = it.Conn.Server.Port(), from.Other()
 		}
 		d := of[peer-40000]
@@ -250,9 +250,11 @@ func (s *speaker) listedOnlyIfWhole(d *dialogue, side, at int, from [2]int) bool
 	return side == int(codec.Server) && (text || d.askedBy[at] < from[codec.Peer])
 }
 
-// provable returns the positions from which on all messages must be listed, or -1, and the ends of the captured bytes. If nothing is missing, they
-// are 0. Otherwise they are those of the first point after the damage at which the sender changes, both sides
-// have received everything, and both are at the end of a message, if that is also so at the next changes.
+// provable returns the positions from which on all messages must be listed, or -1, and the ends of the captured
+// bytes. If nothing is missing, the positions are 0. Otherwise they are those of the first point after the
+// damage at which three conditions are true: the sender changes, both sides have received all data, and both
+// directions are at the end of a message. The second and third conditions must also be true at the next changes
+// of the sender.
 func provable(all []frame, d *dialogue) (from, last [2]int) {
 	never := [2]int{-1, -1}
 	begins := [2]bool{}
@@ -301,7 +303,7 @@ func provable(all []frame, d *dialogue) (from, last [2]int) {
 	return found, pos
 }
 
-// enoughTurns is the number of times that the sender must change after a boundary to prove it in every case.
+// enoughTurns is the number of changes of the sender after a boundary that prove the boundary in every case.
 const enoughTurns = 5
 
 // whole reports whether a message ends or begins at a position.

@@ -61,8 +61,8 @@ func (s *speaker) body() string {
 	return text
 }
 
-// fakes returns a payload of messages that could occur on a connection. The generators of exchanges send none of these
-// messages themselves.
+// fakes returns a payload that consists of messages that could occur on a connection. The generators of
+// exchanges never send these messages themselves.
 func fakes(r *rand.Rand) string {
 	var b strings.Builder
 	for range r.IntN(6) {
@@ -164,7 +164,7 @@ func (s *speaker) converse(port uint16, count int) *dialogue {
 	d := &dialogue{port: port, ends: [2]map[int]int{{}, {}}, askedBy: map[int]int{}}
 	type burst struct {
 		said
-		at int // if not 0, this message of the server is sent after so many bytes of the message before it
+		at int // if not 0, the server sends this message after at bytes of the message before it
 		by int // the number of the exchange
 	}
 	var all []burst
@@ -282,7 +282,7 @@ func (s *speaker) capture(of []*dialogue) (all []frame) {
 	return all
 }
 
-// damages are the ways in which a capture of a connection is incomplete. Each returns the packets that remain.
+// damages are functions that make a capture of a connection incomplete. Each returns the remaining packets.
 var damages = map[string]func(s *speaker, d *dialogue, of []frame) []frame{
 	"nothing":   func(_ *speaker, _ *dialogue, of []frame) []frame { return of },
 	"beginning": func(s *speaker, d *dialogue, of []frame) []frame { return cutFrames(of, d, 1+s.size(d)) },

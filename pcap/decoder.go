@@ -9,7 +9,7 @@ import (
 	"jobwire/pcap/decrypt"
 )
 
-// Memory limits. Data that exceeds them is discarded and counted.
+// Memory limits. The decoder discards and counts data that exceeds them.
 const (
 	maxMessage  = 17 << 20 // bytes of one message: a workload of 16 MiB and the fields before it
 	maxBuffered = 24 << 20 // bytes of all incomplete messages
@@ -19,11 +19,11 @@ const (
 
 // Options select what is decoded.
 type Options struct {
-	Ports    []uint16        // only connections with one of these ports, whose end is the server; nil: all connections
+	Ports    []uint16        // decode only connections with one of these ports, which are ports of servers; nil: all connections
 	Protocol *codec.Protocol // protocol of all connections; nil: recognized for each connection
 	Audit    bool            // also check messages against the previous messages on all connections of their server
-	Filter   *Filter         // pass on only the items that it selects (Stats count all); nil: all
-	Keys     *decrypt.Keys   // secrets of TLS connections; those in the capture are added; nil: only those in the capture
+	Filter   *Filter         // pass on only the items that the filter selects (Stats count all items); nil: all
+	Keys     *decrypt.Keys   // secrets of TLS connections, to which those in the capture are added; nil: only those in the capture
 }
 
 // Stats count what a decoder has read.
@@ -40,7 +40,7 @@ type Stats struct {
 	Connections        int            `json:"connections"`          // that carried data
 	Unknown            int            `json:"unknown_connections"`  // whose protocol is unknown
 	Gaps               int            `json:"gaps"`                 // places where data is missing
-	CutPackets         int            `json:"cut_packets"`          // of which only the beginning was captured
+	CutPackets         int            `json:"cut_packets"`          // packets of which only the beginning was captured
 	Missing            int64          `json:"missing_bytes"`        // in gaps and cut packets
 	Truncated          int            `json:"truncated"`            // messages of which a part is missing
 	Skipped            int64          `json:"skipped_bytes"`        // captured bytes in which no message boundary is proved
@@ -52,7 +52,7 @@ type Stats struct {
 	Undecrypted        map[string]int `json:"tls_not_decrypted,omitempty"` // connections by reason
 }
 
-// Decoder decodes the conversations in a capture, packet by packet. Its memory is bounded for every input.
+// Decoder decodes the conversations in a capture, packet by packet. Its memory is limited for every input.
 type Decoder struct {
 	opts   Options
 	handle func(*Item)
@@ -75,7 +75,7 @@ type Decoder struct {
 	at                     int64 // time of the last packet
 }
 
-// NewDecoder returns a decoder that passes all items to handle, which must not keep them.
+// NewDecoder returns a decoder that passes all items to handle. handle must not keep an item; see [Item.Clone].
 func NewDecoder(o Options, handle func(*Item)) *Decoder {
 	if f := o.Filter; f != nil {
 		all := handle
@@ -121,14 +121,15 @@ func (d *Decoder) Packet(p *Packet) {
 	}
 }
 
-// Close decodes the data that still waits for missing packets. Call it at the end of the capture.
+// Close decodes the data that waits for missing packets. Call it at the end of the capture.
 func (d *Decoder) Close() {
 	for _, c := range d.open() {
 		d.end(c, d.number, d.at)
 	}
 }
 
-// open returns the connections that are not closed or have unread data, ordered by their beginning.
+// open returns the connections that are not closed or have data that was not passed on, in the order of their
+// beginnings.
 func (d *Decoder) open() []*Conn {
 	var all []*Conn
 	for _, c := range d.conns {
@@ -140,7 +141,7 @@ func (d *Decoder) open() []*Conn {
 	return all
 }
 
-// earlier compares connections by their beginning.
+// earlier compares connections by the order in which they began.
 func earlier(a, b *Conn) int {
 	if a.ID != b.ID {
 		return a.ID - b.ID
@@ -148,7 +149,7 @@ func earlier(a, b *Conn) int {
 	return a.used - b.used
 }
 
-// unfinished reports whether data of a connection has not been passed on.
+// unfinished reports whether some data of a connection was not passed on yet.
 func (c *Conn) unfinished() bool {
 	return c.search != nil || len(c.pending)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
 }
@@ -159,8 +160,8 @@ func (d *Decoder) Stats() Stats { return d.stats }
 // Rules returns the number of violations of each rule.
 func (d *Decoder) Rules() map[codec.RuleID]int { return d.rules }
 
-// Decode decodes all packets of a source, then calls Close. The error is that of the source; everything before
-// the error has been decoded.
+// Decode decodes all packets of a source and then calls Close. It returns the error of the source. Everything
+// before the error is decoded.
 func (d *Decoder) Decode(src Source) error {
 	var p Packet
 	for {

@@ -374,8 +374,8 @@ func rebuild(t *testing.T, listing, server string) (streams [2][]byte) {
 	return streams
 }
 
-// TestEveryByteStandsInOneRow checks that the streams can be reconstructed from a listing, even if a segment is
-// lost.
+// TestEveryByteStandsInOneRow checks that a listing contains every byte of both streams once, even if a segment
+// is lost.
 func TestEveryByteStandsInOneRow(t *testing.T) {
 	for _, ex := range exchanges {
 		for seed := range uint64(20) {

@@ -6,14 +6,14 @@ import (
 	"jobwire/codec"
 )
 
-// Limits of the data that is kept before the protocol of a connection is decided.
+// Limits of the data that is kept until the protocol of a connection is decided.
 const (
 	maxEarly      = 1024     // segments
 	maxEarlyBytes = 32 << 10 // bytes
 	maxLine       = codec.DefaultMaxLine
 )
 
-// decide tries to recognize the protocol of a connection. If it succeeds, it reads the data so far.
+// decide tries to recognize the protocol of a connection. If it succeeds, it decodes the data so far.
 func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 	if len(c.early) == 0 && (!c.half[end].lost || d.opts.guesses()) && d.recognize(c, end, b) {
 		d.read(c, end, b, frame, at)
@@ -22,7 +22,7 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 	c.early = append(c.early, chunk{end: end, data: bytes.Clone(b), frame: frame, at: at})
 	d.buffered += len(b)
 	size := 0
-	var all []byte // what this end has sent
+	var all []byte // all data that this end has sent
 	for i := range c.early {
 		e := &c.early[i]
 		size += len(e.data)
@@ -54,7 +54,7 @@ func (d *Decoder) searchOn(c *Conn) {
 	d.seek(c, &early[len(early)-1])
 }
 
-// replay reads the data that came before the protocol was decided.
+// replay decodes the data that was kept until the protocol was decided.
 func (d *Decoder) replay(c *Conn) {
 	early := c.early
 	c.early = nil
@@ -69,7 +69,7 @@ func (d *Decoder) replay(c *Conn) {
 	}
 }
 
-// giveUpDeciding passes the data on as bytes of an unknown protocol.
+// giveUpDeciding passes on the data as bytes of an unknown protocol.
 func (d *Decoder) giveUpDeciding(c *Conn) {
 	if c.decided || c.ID == 0 || c.search != nil {
 		return
@@ -104,7 +104,7 @@ func (d *Decoder) recognize(c *Conn, end int, b []byte) bool {
 		}
 		d.settle(c, p, end, from, sided)
 		if sided && c.side(end) != from && b[0] != 0 {
-			continue // text of the other side
+			continue // the text belongs to the other side
 		}
 		d.adopt(c, p)
 		d.remember(c, b)
@@ -144,8 +144,8 @@ func (d *Decoder) remember(c *Conn, b []byte) {
 	}
 }
 
-// knownOf returns the protocol of a server that was recorded from another connection, and the end that is the
-// server.
+// knownOf returns the protocol that remember has recorded for one of the ends, and the index of that end, which
+// is the server.
 func (d *Decoder) knownOf(c *Conn) (*codec.Protocol, int8) {
 	for end := range c.ends {
 		if p := d.known[c.service(end)]; p != nil && (c.server == unknown || c.server == int8(end)) {
@@ -155,8 +155,8 @@ func (d *Decoder) knownOf(c *Conn) (*codec.Protocol, int8) {
 	return nil, unknown
 }
 
-// settle decides which end is the server, if that is not known: by the side of the end, or otherwise by the
-// ports.
+// settle determines which end is the server if that is unknown: by the side that sent the recognized message,
+// or otherwise by the ports.
 func (d *Decoder) settle(c *Conn, p *codec.Protocol, end int, is codec.Side, sided bool) {
 	switch {
 	case c.server != unknown:
@@ -169,7 +169,7 @@ func (d *Decoder) settle(c *Conn, p *codec.Protocol, end int, is codec.Side, sid
 	}
 }
 
-// likelyServer guesses by the ports which end is the server.
+// likelyServer returns the end that is probably the server, according to the ports.
 func (d *Decoder) likelyServer(c *Conn, p *codec.Protocol) int8 {
 	for _, port := range d.opts.Ports {
 		for i := range c.ends {
@@ -183,7 +183,7 @@ func (d *Decoder) likelyServer(c *Conn, p *codec.Protocol) int8 {
 			return int8(i)
 		}
 	}
-	return 0 // the lower port
+	return 0 // the end with the lower port
 }
 
 func (d *Decoder) adopt(c *Conn, p *codec.Protocol) {

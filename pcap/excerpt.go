@@ -15,11 +15,11 @@ const (
 	maxCommented    = 1 << 20 // bytes of comments
 )
 
-// Excerpt selects packets of a capture by the items that a decoder finds, and then copies these packets from
-// the capture to a file. For each item it selects the packets of the item's connection, from the first one to
-// those with the item, and the secrets of TLS that the capture has for it: the meaning of a message depends on the messages before it, and after missing packets a
-// decoder would have to search for the next message. All fragments of IP packets are copied too. An excerpt
-// keeps at most about 20 MB in memory.
+// Excerpt copies the packets that belong to selected items from a capture to a file. For each item, it selects
+// the packets of the item's connection from the first packet to those with the item, because the meaning of a
+// message depends on the messages before it and missing packets would require a search for the next message. It
+// also selects the TLS secrets in the capture for that connection, and all fragments of IP packets. An excerpt
+// needs at most about 20 MB of memory.
 type Excerpt struct {
 	conns    map[connKey][]span // several if ports are used again
 	sessions map[string]bool    // client randoms of decrypted connections
@@ -34,14 +34,14 @@ func NewExcerpt() *Excerpt {
 	return &Excerpt{conns: map[connKey][]span{}, sessions: map[string]bool{}, comments: map[int][]string{}}
 }
 
-// LeftOut returns the number of items whose packets are not in the excerpt, because they are on more connections
-// than fit in memory.
+// LeftOut returns the number of items whose packets are not in the excerpt, because they belong to more
+// connections than fit into the memory limit.
 func (x *Excerpt) LeftOut() int { return x.leftOut }
 
 // Add selects the packets of an item. A violation becomes a comment of its last packet.
 func (x *Excerpt) Add(it *Item) {
 	c := it.Conn
-	// The last packet so far may have completed the data before the item.
+	// Include the last packet of the connection so far, which may have completed the data before the item.
 	if !x.extend(c.ends, span{c.began, max(it.Last, c.used)}) {
 		x.leftOut++
 		return
@@ -118,7 +118,7 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 	}
 }
 
-// has reports whether a packet is selected. The numbers of the packets must increase from call to call.
+// has reports whether a packet is selected. Packets must be passed in the order of their numbers.
 func (x *Excerpt) has(s *segment) bool {
 	key, _ := s.key()
 	spans, ok := x.conns[key]

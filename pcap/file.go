@@ -29,7 +29,7 @@ type Source interface {
 	// Next reads the next packet into p. It returns io.EOF after the last one.
 	Next(p *Packet) error
 
-	// OnIdle sets a function that is called before each wait for the next packet that may take long.
+	// OnIdle sets a function that is called before each wait for the next packet that may take a long time.
 	OnIdle(f func())
 
 	// Dropped returns the number of packets that are known not to have been captured.
@@ -70,7 +70,7 @@ type File struct {
 	buf    []byte // buf[at:end] is read and not yet consumed
 	at     int
 	end    int
-	offset int64 // of buf[at] in the file
+	offset int64 // position of buf[at] in the file
 	failed error // the error that every further read returns
 
 	order  binary.ByteOrder
@@ -145,7 +145,7 @@ var packings = []struct {
 			return string(b) == "\x28\xb5\x2f\xfd" || len(b) == 4 && b[0]&0xf0 == 0x50 && string(b[1:]) == "\x2a\x4d\x18"
 		},
 		func(r io.Reader) (io.Reader, error) {
-			// In this goroutine, so that nothing needs to be closed.
+			// Decompress in this goroutine, so that nothing needs to be closed.
 			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		}},
 }
@@ -168,7 +168,7 @@ var magics = []struct {
 // writing the file.
 func (f *File) OnIdle(idle func()) { f.idle = idle }
 
-// Dropped returns 0: this is not counted for files.
+// Dropped returns 0, because a file does not contain this number.
 func (f *File) Dropped() int { return 0 }
 
 // Next reads the next packet into p. It returns [io.EOF] after the last one, and a [*FileError] where the file
@@ -198,7 +198,7 @@ func (f *File) peek(n int) ([]byte, error) {
 		return f.buf[f.at : f.at+n], nil
 	}
 	if n > len(f.buf) {
-		// The buffer at most doubles, so that a false size does not allocate much memory.
+		// Double the size at most, so that a wrong size in the file does not allocate much memory.
 		grown := make([]byte, min(n, max(2*len(f.buf), f.end-f.at+firstRead)))
 		f.end = copy(grown, f.buf[f.at:f.end])
 		f.buf, f.at = grown, 0

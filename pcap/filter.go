@@ -10,7 +10,7 @@ import (
 	"jobwire/codec"
 )
 
-// Filter selects items. It is a list of terms, all of which must match:
+// Filter selects items. It is a list of terms, all of which must match, such as:
 //
 //	type=SUBMIT_JOB function=rev* to=server rule!=* after=2s
 //

@@ -6,7 +6,7 @@ const (
 	maxIPPacket   = 1 << 16 // bytes of one packet
 )
 
-// fragmentKey identifies the packet of a fragment.
+// fragmentKey identifies the IP packet to which a fragment belongs.
 type fragmentKey struct {
 	srcHi, srcLo, dstHi, dstLo uint64
 	id                         uint32
@@ -76,7 +76,7 @@ func (fs *fragments) evict() {
 	fs.lost++
 }
 
-// cover records that a part has arrived, and merges it with the parts that it touches.
+// cover records that a range of bytes has arrived, and merges it with the ranges that it touches.
 func (p *fragmented) cover(n span) {
 	kept := p.have[:0]
 	for _, h := range p.have {

@@ -157,7 +157,7 @@ func unsigned(v []byte) (n uint64) {
 	return n
 }
 
-// declares reports whether a field is not one of the repeated fields of a message type.
+// declares reports whether a field belongs to the fixed fields of a message type, and not to the repeated ones.
 func declares(t *codec.Type, fd *codec.Field) bool {
 	for i := range t.Fields {
 		if &t.Fields[i] == fd {

@@ -180,7 +180,7 @@ func (l *unwrapper) ipv4(b []byte, s *segment) verdict {
 		return broken
 	}
 	head, total := int(b[0]&15)*4, int(binary.BigEndian.Uint16(b[2:]))
-	if total == 0 { // left for the network card to fill in
+	if total == 0 { // the field is 0 because the network card computes the length later
 		total = len(b)
 	}
 	if head < 20 || total < head || len(b) < head {
@@ -209,7 +209,7 @@ func (l *unwrapper) ipv6(b []byte, s *segment) verdict {
 		return broken
 	}
 	total := 40 + int(binary.BigEndian.Uint16(b[4:]))
-	if total == 40 { // larger than the field can express
+	if total == 40 { // the length is larger than the field can express
 		total = len(b)
 	}
 	missing := max(0, total-len(b))

@@ -125,10 +125,11 @@ func (l *Listing) Add(it *Item) {
 	}
 }
 
-// nameless is used for a protocol that was not recognized.
+// nameless is the protocol of connections whose protocol was not recognized.
 var nameless = &codec.Protocol{Name: "unknown", Title: "unknown", ServerName: "Server", Roles: []string{"Client"}}
 
-// foreign reports once the protocol of a connection whose bytes are not shown.
+// foreign writes a note, once for each connection, about the protocol of a connection whose bytes are not
+// shown.
 func (l *Listing) foreign(it *Item) {
 	c := it.Conn
 	if it.Kind == Skipped {

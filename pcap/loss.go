@@ -23,7 +23,7 @@ func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
 	d.interrupt(c, end, n, frame, at)
 }
 
-// interrupt processes n missing bytes of a stream.
+// interrupt processes a gap of n bytes in a stream.
 func (d *Decoder) interrupt(c *Conn, end, n, frame int, at int64) {
 	if s := c.search; s != nil {
 		d.restart(c)
@@ -42,7 +42,7 @@ func (d *Decoder) interrupt(c *Conn, end, n, frame int, at int64) {
 	d.lose(c, end, n, frame, at)
 }
 
-// lose ends the current message of a stream at a gap of n bytes and continues after the gap.
+// lose ends the current message of a stream at a gap of n bytes, and continues after the gap.
 func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	h := &c.half[end]
 	touched := len(h.buf) > 0
@@ -78,8 +78,8 @@ func (d *Decoder) missing(c *Conn, end, n, first, last int, at int64) {
 	}
 }
 
-// endsAt reports whether an incomplete message, of which buf is the beginning, ends after size bytes whatever the
-// missing bytes are.
+// endsAt reports whether an incomplete message certainly ends after size bytes, whatever the missing bytes are.
+// buf is the beginning of the message.
 func (c *Conn) endsAt(from codec.Side, buf []byte, size int) bool {
 	const end = "\r\n"
 	if size > maxMessage || size < len(buf)+len(end) {
@@ -106,5 +106,5 @@ func hasLists(p *codec.Protocol) bool {
 	return slices.ContainsFunc(p.Types, func(t *codec.Type) bool { return t.Stop != "" })
 }
 
-// isAnyLine reports whether a reply is a line without a word by which it can be recognized.
+// isAnyLine reports whether a reply is a line without a word by which it could be recognized.
 func isAnyLine(t *codec.Type) bool { return t != nil && t.End != "" && t.Word == "" && t.Stop == "" }

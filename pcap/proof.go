@@ -6,8 +6,8 @@ import (
 	"jobwire/codec"
 )
 
-// prove reports whether the assumed boundary is a message boundary. If it matches, the data after it is
-// decoded. MayMatch means that more data is needed.
+// prove reports whether the assumed boundary is a message boundary. If so, it decodes the data after the
+// boundary. MayMatch means that more data is needed.
 func (d *Decoder) prove(c *Conn) codec.Match {
 	if c.server == unknown && len(d.opts.Ports) > 0 {
 		c.settle(d.likelyServer(c, nil))
@@ -29,7 +29,7 @@ func (d *Decoder) prove(c *Conn) codec.Match {
 		f, end := d.fits(c, p, known)
 		switch {
 		case f == codec.NoMatch:
-		case result != codec.NoMatch: // it could be two protocols
+		case result != codec.NoMatch: // the data may belong to two protocols
 			return codec.MayMatch
 		default:
 			result, server, protocol = f, end, p
@@ -41,7 +41,8 @@ func (d *Decoder) prove(c *Conn) codec.Match {
 	return result
 }
 
-// fits reports whether the data of a connection fits a protocol, and which end is the server.
+// fits reports whether the data after the assumed boundary can be messages of a protocol, and which end is then
+// the server.
 func (d *Decoder) fits(c *Conn, p *codec.Protocol, known bool) (codec.Match, int8) {
 	if c.server != unknown {
 		return c.search.fits(p, c.server, known, c.first), c.server
@@ -70,7 +71,7 @@ func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
 			d.known[c.service(int(server))] = p
 		}
 	} else {
-		d.reset(c) // the replies to earlier requests may have been skipped
+		d.reset(c) // replies to earlier requests may be in the skipped bytes
 	}
 	d.showSkipped(c, s)
 	for end := range c.half {
@@ -84,7 +85,7 @@ func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
 		c.turn = w.turn
 		switch {
 		case len(w.data) == 0:
-		case c.search != nil: // a message of this search was not what it seemed to be
+		case c.search != nil: // decoding a message has shown that the boundary was wrong
 			d.seek(c, w)
 		default:
 			d.read(c, w.end, w.data, w.frame, w.at)
@@ -105,7 +106,7 @@ func (s *search) fits(p *codec.Protocol, server int8, known bool, first []byte) 
 	}
 	streams := codec.Streams(p.NewSession(codec.Options{MaxData: maxMessage}))
 	var f codec.Frame
-	var sent [2]bool // a side sent messages that only this protocol has
+	var sent [2]bool // by side: it sent messages that only this protocol has
 	for end := range s.whole {
 		if s.whole[end] && int8(end) == server {
 			sent[codec.Server] = true

@@ -12,9 +12,9 @@ const (
 	recentCount = 1 << 10  // segments of a direction
 )
 
-// recent keeps the last data of all streams, to compare it with retransmissions. It is one ring of records, so
-// that adding a record is a copy to memory that is in the processor's cache. A record is the position of the
-// previous record of its direction, the sequence number and the length of its data, and the data.
+// recent contains the latest data of all streams, for comparison with retransmissions. It is a ring of records.
+// A record contains the position of the previous record of the same direction, the sequence number and length
+// of the data, and the data.
 type recent struct {
 	ring []byte
 	next int64 // position of the next record; the position in ring is the rest of a division by its length
@@ -60,7 +60,7 @@ func (r *recent) differs(h *half, seq uint32, b []byte) (at int, earlier []byte)
 		data := rec[recordHeader : recordHeader+size]
 		off := int(int32(first - seq)) // of the record in b
 		if off+len(data) <= 0 {
-			break // records are in the order of the stream
+			break // earlier records of the stream have lower sequence numbers
 		}
 		if off >= len(b) {
 			continue

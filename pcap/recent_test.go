@@ -62,8 +62,8 @@ func TestConflictingRetransmission(t *testing.T) {
 	}
 }
 
-// TestConflictWithinBounds checks how far back data is compared: 64 KiB of its own stream, if other connections
-// have not sent too much since.
+// TestConflictWithinBounds checks how far back data is compared: 64 KiB in the same stream, unless other
+// connections have sent too much data since then.
 func TestConflictWithinBounds(t *testing.T) {
 	for _, tt := range []struct {
 		body  int
@@ -81,7 +81,7 @@ func TestConflictWithinBounds(t *testing.T) {
 	}
 }
 
-// TestConflictIsShown checks the listing, the JSON and the summary.
+// TestConflictIsShown checks that the listing, the JSON lines and the summary contain a conflict.
 func TestConflictIsShown(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	pieces := []piece{{syn: true}, {from: codec.Server, syn: true}, {data: []byte("use " + long + "\r\n")}, {data: []byte("use y" + long)}}

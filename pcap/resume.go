@@ -46,7 +46,7 @@ func (h *half) packet(off int) int {
 	return 0
 }
 
-// reads reports whether the bytes can be decoded as a message, or as the beginning of one.
+// reads reports whether the bytes can be decoded as a message or as the beginning of one.
 func (c *Conn) reads(from codec.Side, b []byte) bool {
 	probe := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired})
 	var f codec.Frame

@@ -2,19 +2,19 @@ package pcap
 
 import "jobwire/codec"
 
-// search looks for a message boundary after bytes that are not in the capture: the beginning of a connection, or
-// a part of it. The captured bytes may begin inside a payload, and a payload may contain whole messages, so
-// nothing is listed before a boundary is proved.
+// search is the search for a message boundary after bytes that are not in the capture: the beginning of a
+// connection, or a part of it. The captured bytes may begin inside a payload, and a payload may contain
+// complete messages, so the decoder lists no message before a boundary is proved.
 //
-// A boundary is assumed where the sender changes and both ends have received everything that the other has
-// sent, according to TCP's acknowledgements. It is proved if both directions, from there up to a later such
-// point, are whole messages of one protocol. This assumes that no sender pauses inside a payload, while the other
-// end sends, before a part that is itself whole messages up to the end of the payload. Text could belong to several protocols; then the messages must
-// include a response to a request, unless the protocol is known. Everything before the boundary is skipped and
-// counted.
+// A boundary is assumed where the sender changes and, according to the TCP acknowledgements, both ends have
+// received all data that the other has sent. It is proved if the data of both directions, from the boundary to
+// a later point of this kind, consists of complete messages of one protocol. This proof fails in one case: a
+// sender pauses inside a payload while the other end sends, and the rest of the payload consists of complete
+// messages. Text may belong to several protocols; the messages must then include a reply to a request, unless
+// the protocol is known. Everything before the boundary is skipped and counted.
 //
-// If only one direction lacks bytes, the messages of the other direction are listed in any case, and it must be at
-// the end of a message where a boundary is assumed.
+// If only one direction lacks bytes, the messages of the other direction are always listed. A boundary is then
+// assumed only where the other direction is at the end of a message.
 type search struct {
 	whole   [2]bool // directions of which no bytes are missing
 	lossy   bool    // the beginning of the connection is in the capture, but later bytes are missing
@@ -29,7 +29,7 @@ type search struct {
 // at each change.
 const maxTurns = 64
 
-// skipped are bytes of one end that are not decoded, and bytes that are missing among them.
+// skipped counts the bytes of one end that are not decoded, and the missing bytes among them.
 type skipped struct {
 	bytes, missing, first, last int
 	at                          int64
@@ -110,7 +110,7 @@ func (s *search) atBoundary(c *Conn) bool {
 	return true
 }
 
-// pass reads bytes of a direction that is not searched, and skips others.
+// pass decodes the bytes of a direction without missing bytes, and skips the bytes of other directions.
 func (d *Decoder) pass(c *Conn, w *chunk) {
 	if c.search == nil || c.search.whole[w.end] {
 		d.read(c, w.end, w.data, w.frame, w.at)
@@ -160,13 +160,14 @@ func (d *Decoder) drop(c *Conn) {
 	}
 }
 
-// restart waits for another boundary, after bytes were lost or there were too many.
+// restart discards the assumed boundary, because bytes were lost or there are too many bytes, and waits for
+// another one.
 func (d *Decoder) restart(c *Conn) {
 	d.drop(c)
 	c.search.assumed = false
 }
 
-// conclude ends a search at the end of the connection or of the capture.
+// conclude ends a search without a result, at the end of the connection or of the capture.
 func (d *Decoder) conclude(c *Conn) {
 	s := c.search
 	if s == nil || c.ID == 0 {

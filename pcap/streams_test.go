@@ -11,7 +11,7 @@ import (
 	"jobwire/pcap"
 )
 
-// step is a packet of one connection in a short form.
+// step is a packet of one connection in a short notation.
 type step struct {
 	from     codec.Side
 	off, ack int

@@ -53,7 +53,7 @@ func (s *Summary) Add(it *Item) {
 	s.tally.count(it.From, word(it))
 }
 
-// isName reports whether a word begins with a letter; a value in RESP begins with another character.
+// isName reports whether a word begins with a letter. A value in RESP begins with another character.
 func isName(word string) bool { return word != "" && (word[0]|0x20 >= 'a' && word[0]|0x20 <= 'z') }
 
 func (s *Summary) of(p *codec.Protocol) *tally {

@@ -60,7 +60,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 	return c, end
 }
 
-// misses records that the beginning of a direction is not in the capture.
+// misses records that the beginning of a direction was not captured.
 func (d *Decoder) misses(c *Conn, h *half) {
 	h.lost, h.start, h.guess, c.Uncertain = true, true, true, true
 	if c.search == nil && !c.decided && len(c.early) == 0 && !d.opts.guesses() {
@@ -80,7 +80,7 @@ func (c *Conn) reused(s *segment, end int) bool {
 	return h.known && h.next != s.seq+1
 }
 
-// wanted reports whether the user selected the connection of a segment.
+// wanted reports whether a segment belongs to a connection that Options.Ports selects.
 func (d *Decoder) wanted(s *segment) bool {
 	if len(d.opts.Ports) == 0 {
 		return true
@@ -93,8 +93,8 @@ func (d *Decoder) wanted(s *segment) bool {
 	return false
 }
 
-// evict forgets connections that have ended and, if too few have ended, those without packets for the longest
-// time.
+// evict removes connections that have ended and, if there are too few of them, the connections that have had no
+// packets for the longest time.
 func (d *Decoder) evict(s *segment) {
 	oldest := s.frame
 	var over []*Conn
@@ -208,14 +208,14 @@ func (c *Conn) ready(w *chunk) bool {
 	return int32(w.seq-c.half[w.end].next) <= 0 && !c.ahead(w)
 }
 
-// ahead reports whether the sender of a segment had received data that has not been passed on yet.
+// ahead reports whether the sender of a segment had received data that was not passed on yet.
 func (c *Conn) ahead(w *chunk) bool {
 	o := &c.half[1-w.end]
 	return w.flags&flagACK != 0 && o.known && int32(w.ack-o.next) > 0
 }
 
-// proven reports whether the other end received the data that the oldest segment waits for. Then the data will
-// not be sent again: it is missing in the capture.
+// proven reports whether the other end has acknowledged the data for which the oldest segment waits. That data
+// will not be sent again, so it is missing in the capture.
 func (c *Conn) proven() bool {
 	w := &c.pending[0]
 	h := &c.half[w.end]
@@ -300,13 +300,13 @@ func (d *Decoder) drain(c *Conn) {
 	}
 }
 
-// passOver treats the data that the oldest waiting segment waits for as lost, up to the next byte that was
-// captured or that is needed.
+// passOver treats the data for which the oldest segment waits as lost, up to the next byte that was captured or
+// is needed.
 func (d *Decoder) passOver(c *Conn) {
 	end := c.pending[0].end
 	first := c.lowest(end)
 	n := int32(c.pending[first].seq - c.half[end].next)
-	if n <= 0 { // it waits for data of the other end that its sender had received
+	if n <= 0 { // the segment waits for data of the other end, which its sender had received
 		n = int32(c.pending[first].ack - c.half[1-end].next)
 		if o := c.lowest(1 - end); o >= 0 {
 			n = min(n, int32(c.pending[o].seq-c.half[1-end].next))
@@ -317,7 +317,7 @@ func (d *Decoder) passOver(c *Conn) {
 	if n > 0 {
 		c.half[end].next += uint32(n)
 		d.gap(c, end, int(n), w.frame, w.at, false)
-	} else { // both ends wait for each other, which is invalid TCP: pass the data on in some order
+	} else { // both ends wait for each other, which is invalid in TCP, so pass the data on in some order
 		o := c.pending[first]
 		c.pending = append(c.pending[:first], c.pending[first+1:]...)
 		c.pendingBytes -= o.cost()
@@ -345,7 +345,7 @@ func (d *Decoder) flush(c *Conn) {
 	}
 }
 
-// end passes on the rest of a connection.
+// end passes on the remaining data of a connection and closes it.
 func (d *Decoder) end(c *Conn, frame int, at int64) {
 	d.flush(c)
 	c.closed = true

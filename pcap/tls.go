@@ -2,7 +2,8 @@ package pcap
 
 import "jobwire/pcap/decrypt"
 
-// secured is the state of a TLS connection that is decrypted: the decrypted data takes the place of the captured bytes.
+// secured is the state of a TLS connection that is being decrypted. The decrypted data replaces the captured
+// bytes.
 type secured struct {
 	conn    *decrypt.Conn
 	proved  bool    // the keys are known
@@ -15,7 +16,8 @@ type secured struct {
 // active reports whether the bytes of a connection are passed to its decryption.
 func (s *secured) active() bool { return s != nil && !s.over }
 
-// service is a server. The protocol inside TLS is another one than outside.
+// service is the key of a server's protocol. Data that was decrypted may have another protocol than the
+// captured bytes.
 type service struct {
 	endpoint
 	decrypted bool
@@ -37,8 +39,8 @@ func (d *Decoder) secure(c *Conn) bool {
 	return true
 }
 
-// beginsSecure begins to decrypt a connection whose first data in the capture is a ClientHello, although its TCP handshake is
-// missing: if keys fit, this is the beginning.
+// beginsSecure begins to decrypt a connection whose TCP handshake is missing and whose first captured data is a
+// ClientHello. If the keys fit, this is the beginning of the connection.
 func (d *Decoder) beginsSecure(c *Conn, end int, b []byte) {
 	if c.search == nil || !d.hello(c, b) {
 		return
@@ -119,7 +121,7 @@ func (d *Decoder) probe(c *Conn, w *chunk) {
 	}
 }
 
-// release returns the bytes that waited for the keys.
+// release returns the chunks that waited for the keys, and stops keeping them.
 func (d *Decoder) release(s *secured) []chunk {
 	waiting := s.waiting
 	d.buffered -= s.size
@@ -130,7 +132,7 @@ func (d *Decoder) release(s *secured) []chunk {
 // noKeys is the reason why a connection without keys is not decrypted.
 const noKeys = "the keys are unknown; --tls-keys FILE reads a key log (SSLKEYLOGFILE)"
 
-// giveUpSecured passes the bytes of a connection on as they are.
+// giveUpSecured passes on the bytes of a connection without decrypting them, and counts the reason.
 func (d *Decoder) giveUpSecured(c *Conn, reason string) {
 	c.tls.over = true
 	if d.stats.Undecrypted == nil {
@@ -153,7 +155,7 @@ func (d *Decoder) finishSecured(c *Conn, end int) {
 	switch s := c.tls; {
 	case !s.active():
 	case !s.proved:
-		d.probe(c, &chunk{end: end}) // the log may have the keys by now
+		d.probe(c, &chunk{end: end}) // the key log may contain the keys by now
 		if s.active() && !s.proved {
 			d.giveUpSecured(c, noKeys)
 		}
@@ -164,8 +166,8 @@ func (d *Decoder) finishSecured(c *Conn, end int) {
 	}
 }
 
-// interruptSecured processes n missing bytes of an encrypted stream. How much data they are is unknown, so that the message
-// before them does not show where the next one begins.
+// interruptSecured processes a gap of n bytes in an encrypted stream. The length of the decrypted data in the
+// gap is unknown, so the message before the gap does not show where the next message begins.
 func (d *Decoder) interruptSecured(c *Conn, end, n, frame int, at int64) {
 	h := &c.half[end]
 	h.skip = 0

@@ -11,7 +11,8 @@ import (
 	"jobwire/conform"
 )
 
-// Suite returns the cases of a protocol about programs of these roles, where "" means the server.
+// Suite returns the cases about programs with the given roles, where "" means the server. It fails the test if the
+// suite cannot be loaded.
 func Suite(t *testing.T, p *codec.Protocol, roles ...string) *conform.Suite {
 	t.Helper()
 	s, err := conform.Load(p)
@@ -26,9 +27,9 @@ func Suite(t *testing.T, p *codec.Protocol, roles ...string) *conform.Suite {
 
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
-// Table checks a table of mutants. Each mutant must have a unique name and a unique sentence, and must name existing cases
-// about its kind of program, at most as many as most, because a mutant that fails many cases proves little about each of
-// them. Each case of s must be named by a mutant. check must return an error if the i-th mutant has no fault.
+// Table checks a table of mutants. Each mutant must have a unique name and description, and must name existing cases
+// about its kind of program. It may name at most most cases, because a mutant that fails many cases proves little about
+// each of them. A mutant must name each case of s. check must return an error if the i-th mutant has no fault.
 func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check func(i int) error) {
 	t.Helper()
 	left, role, family := map[string]bool{}, map[string]string{}, map[string]string{}
@@ -73,8 +74,8 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check
 	}
 }
 
-// RunSample runs the picked mutants. Among the cases that they name and the cases in around, they must fail exactly the cases
-// that they name. The faultless programs must pass all of them.
+// RunSample runs the mutants whose names are in picked. Of the cases that they name and the cases in around, each
+// mutant must fail exactly those that it names. The faultless programs must pass all of these cases.
 func RunSample(t *testing.T, s *conform.Suite, sound conform.Baseline, all []conform.Mutant, picked, around []string) {
 	t.Helper()
 	var mutants []conform.Mutant

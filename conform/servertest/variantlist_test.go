@@ -285,7 +285,7 @@ var (
 	ignoreOfLongName = regexp.MustCompile(`^ignore \w{201,}\r\n$`)
 )
 
-// deletedLater shows the statistics of tubes for up to a second after their deletion.
+// deletedLater returns the statistics of a tube for up to a second after the server has deleted the tube.
 func deletedLater(s *inject.Server) {
 	seen, used, of := map[string]time.Time{}, map[*inject.Peer]string{}, map[string]string{} // of tubes, peers and jobs
 	s.On("use", func(m *message) {
@@ -308,7 +308,7 @@ func deletedLater(s *inject.Server) {
 	})
 }
 
-// repliesLater holds back the replies to workers that request a job while there is none, until an application creates one.
+// repliesLater delays the replies to workers that request a job, if there is none, until an application creates a job.
 func repliesLater(s *inject.Server) {
 	waiting, giving := map[*inject.Peer]bool{}, false
 	s.Out("noop", func(m *message) {
@@ -417,7 +417,7 @@ func reversed(rows [][]string) [][]string {
 	return rows
 }
 
-// with adds an entry before the others.
+// with inserts an entry at the beginning of a list.
 func with(row ...string) func([][]string) [][]string {
 	return func(rows [][]string) [][]string { return slices.Insert(slices.Clone(rows), 0, row) }
 }
@@ -468,7 +468,7 @@ func lastFunctionFirst(s *inject.Server) {
 	s.On("RESET_ABILITIES", func(m *message) { delete(able, m.Peer) })
 }
 
-// notMerged hides unique IDs from the machine.
+// notMerged removes the unique IDs from submissions, so that the server does not combine them.
 func notMerged(s *inject.Server) {
 	unique := map[string]string{} // by handle
 	var last string
@@ -581,7 +581,7 @@ func escaped(s string) string {
 	return fmt.Sprintf(`"\x%02x%s"`, s[0], s[1:])
 }
 
-// mixed returns a function that quotes values in different ways in turn.
+// mixed returns a function that quotes each value in another way than the previous value.
 func mixed() func(string) string {
 	n := 0
 	return func(s string) string {
@@ -608,7 +608,8 @@ func plusOne(v string) string {
 	return inject.Decimal(inject.Number(v) + 1)
 }
 
-// deadlineFirst replies DEADLINE_SOON to a worker with a job in its safety margin, even if another job is ready.
+// deadlineFirst replies DEADLINE_SOON to a worker that has a job in the last second of its time-to-run, even if another
+// job is ready.
 func deadlineFirst(s *inject.Server) {
 	worker := map[string]*inject.Peer{} // by job
 	s.Out("RESERVED", func(m *message) { worker[m.Args[0]] = m.Peer })

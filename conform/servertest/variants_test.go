@@ -29,15 +29,15 @@ var (
 type variant struct {
 	inject.MutantSpec // About says what is different, and why it is allowed
 
-	// customary makes it acceptable that a case fails that tests only what known servers do (DE-FACTO). The variant
-	// then does something that the specification allows and that no known server does.
+	// customary permits failures of cases with the level DE-FACTO. The variant then does something that the
+	// specification allows but no known server does.
 	customary bool
 
 	lacks    []string // capabilities, as in a profile
 	parallel int      // cases at a time; 0: 8
 }
 
-// variantsAtOnce is how many variants are tested at a time. They mostly wait.
+// variantsAtOnce is the number of variants that are tested at the same time. Most of the time, a test waits.
 const variantsAtOnce = 12
 
 // TestVariants tests variants of the reference servers that differ where the specification leaves a choice. No case may

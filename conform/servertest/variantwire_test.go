@@ -10,8 +10,8 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// everywhere contains variants of the servers of every protocol. They differ in how bytes travel between a server and its
-// peers.
+// everywhere contains variants for the servers of every protocol. They differ in how a server writes bytes and closes
+// connections.
 var everywhere = []variant{
 	{MutantSpec: inject.MutantSpec{Name: "bytewise", About: "The server writes each reply in single bytes.",
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &bytewise{c} })}},
@@ -41,7 +41,7 @@ var everywhere = []variant{
 		Edit: inject.Wrap(func(c net.Conn) net.Conn { return &lateClose{Conn: c, reset: true} })}},
 }
 
-// wait waits, as for a slow network.
+// wait simulates a slow network.
 func wait(d time.Duration) { <-time.After(d) }
 
 // halfCloser is implemented by connections whose sending direction can be closed.

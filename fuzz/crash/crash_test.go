@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// recorded are the buckets of the reports in testdata, outputs of real programs.
+// recorded maps the files in testdata, which are outputs of real programs, to the buckets of their reports.
 var recorded = map[string][]string{
 	"asan-double-free-one": {"AddressSanitizer double-free: one < main at t.c:9"},
 	"asan-double-free-two": {"AddressSanitizer double-free: two < main at t.c:10"},
@@ -68,7 +68,8 @@ func buckets(output string) (all []string) {
 	return all
 }
 
-// Of each recorded output there is a second one: of a process with other addresses and another process ID, that logs before.
+// For each recorded output, the test makes a second one, as of a process with other addresses, another process ID and
+// log lines before the report.
 func TestRecorded(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) != len(recorded) {
@@ -158,7 +159,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// The beginning or the end of an output may be missing. What is left of a sanitizer's report is still one.
+// A part of a sanitizer's report is a report, if the beginning or the end of the output is missing.
 func TestCut(t *testing.T) {
 	for name := range recorded {
 		data, err := os.ReadFile("testdata/" + name + ".txt")

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// signals are what programs print about signals that end them.
+// signals are the names of signals, with expressions that match what programs print when a signal ends them.
 var signals = []struct {
 	name  string // as syscall.Signal writes it
 	words *regexp.Regexp
@@ -19,7 +19,7 @@ var signals = []struct {
 	{"floating point exception", regexp.MustCompile(`(?i)\bfloating point exception\b|\bSIGFPE\b`)},
 }
 
-// signalOf returns the signal that a text names, or "".
+// signalOf returns the name of the signal in a text, or "".
 func signalOf(text string) string {
 	if text == "abort" {
 		return "aborted"
@@ -32,7 +32,7 @@ func signalOf(text string) string {
 	return ""
 }
 
-// kindOf returns the kind of a crash of which only the signal is known.
+// kindOf returns Report.Kind for a crash of which only the signal is known.
 func kindOf(signal string) string {
 	if signal == "aborted" {
 		return "abort"
@@ -40,9 +40,9 @@ func kindOf(signal string) string {
 	return signal
 }
 
-// Ended returns the report about a process that has ended. exit is what os/exec says about it: "signal: segmentation
-// fault (core dumped)", "exit status 1", or what else is known. An exit status above 128 is that of a shell whose child
-// was ended by a signal. Without a report in the output, the kind is the signal, or exit itself.
+// Ended returns the report about a process that has ended. exit is the text of os/exec, such as "signal: segmentation
+// fault (core dumped)" or "exit status 1". An exit status above 128 means that the process is a shell whose child was
+// ended by a signal. If the output contains no report, Kind is the signal or, if there is no signal, exit.
 func Ended(exit, output string) Report {
 	r := fatal(ParseAll(output))
 	signal, text := ending(exit)
@@ -65,13 +65,14 @@ func Ended(exit, output string) Report {
 			text += ", after it printed a stack trace"
 		}
 		r.Text = text
-	case severity(r) < 2: // the report does not need to be why the process ended
+	case severity(r) < 2: // the process may have ended for another reason than the report
 		r.cause, r.Text = r.Text, text+"; its output reports: "+r.Text
 	}
 	return r
 }
 
-// severity ranks reports: memory faults first, then what may be caught or does not end a process, then leaks.
+// severity ranks reports. 2: errors of memory that a sanitizer or Valgrind reports. 1: other reports, after which a
+// process may continue. 0: leaks.
 func severity(r Report) int {
 	switch {
 	case r.Kind == "leak":
@@ -82,7 +83,8 @@ func severity(r Report) int {
 	return 1
 }
 
-// fatal returns the report that explains best why a process ended: the first of a sanitizer, or else the last.
+// fatal returns the report that most likely explains the end of a process: the first report of a sanitizer, otherwise
+// the last report.
 func fatal(all []Report) Report {
 	var best Report
 	for i, r := range all {
@@ -93,7 +95,7 @@ func fatal(all []Report) Report {
 	return best
 }
 
-// ending returns the signal that ended a process, or "" if it is not known, and a sentence about how it ended.
+// ending returns the signal that ended a process, or "" if it is unknown, and a sentence about the end of the process.
 func ending(exit string) (signal, text string) {
 	if signal, ok := strings.CutPrefix(exit, "signal: "); ok {
 		return strings.TrimSuffix(signal, " (core dumped)"), "the server process was killed by a signal: " + signal

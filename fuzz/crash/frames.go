@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// A frame is one line of a stack. Either function or module is known.
+// A frame is one line of a stack. At least the function or the module is known.
 type frame struct {
 	function string
 	module   string // base name of the program or library
-	offset   string // in the module or after the start of the function, with 0x; "" if not known
-	file     string // as it is printed
+	offset   string // hexadecimal offset in the module or in the function, with 0x; "" if unknown
+	file     string // path as printed
 	line     string
 }
 
-// name returns what Report.Frames says about a frame, or "" if nothing is known.
+// name returns the form of the frame in Report.Frames, or "" if nothing is known.
 func (f frame) name() string {
 	switch {
 	case f.function != "" && f.file == "" && f.offset != "":
@@ -37,8 +37,8 @@ func (f frame) place() string {
 	return path.Base(f.file) + ":" + f.line
 }
 
-// setStack sets the frames and the place of a report. internal says which frames are not those of the program; leading
-// ones are left out, unless there are no others.
+// setStack sets Frames and Place of a report. It omits the leading frames for which internal returns true, because they
+// do not belong to the program. If all frames are internal, it keeps all of them.
 func (r *Report) setStack(stack []frame, internal func(frame) bool) {
 	if r.Kind == "stack-overflow" && r.setRecursion(stack) {
 		return
@@ -56,8 +56,9 @@ func (r *Report) setStack(stack []frame, internal func(frame) bool) {
 	}
 }
 
-// setRecursion sets the frames of a stack overflow: the functions that are on the stack several times. Which of them has
-// no room left differs between runs. It returns false if no function is repeated.
+// setRecursion sets the frames of a stack overflow to the functions that occur at least three times on the stack,
+// sorted. The order does not count, because the function that exceeds the stack differs between runs. It returns false
+// if there is no such function.
 func (r *Report) setRecursion(stack []frame) bool {
 	count := map[string]int{}
 	for _, f := range stack {
@@ -75,29 +76,30 @@ func (r *Report) setRecursion(stack []frame) bool {
 	return true
 }
 
-// starts are the functions that call main or the function of a thread.
+// starts matches the functions that call main or the first function of a thread.
 var starts = regexp.MustCompile(`^(?:__libc_start_\w+|_start|start_thread|clone3?|__clone3?|\(below main\)|asan_thread_start.*)$`)
 
-// withoutStart removes the frames from the first one that belongs to the start of a process or thread.
+// withoutStart removes the outermost frames, which belong to the start of the process or thread.
 func withoutStart(stack []frame) []frame {
 	i := slices.IndexFunc(stack, func(f frame) bool { return starts.MatchString(f.function) })
 	if i <= 0 {
 		return stack
 	}
 	if f := stack[i-1]; i > 1 && f.function == "" && libraries.MatchString(f.module) {
-		i-- // __libc_start_call_main, whose name is not exported
+		i-- // the frame of __libc_start_call_main has no function name
 	}
 	return stack[:i]
 }
 
 var (
-	// libraries are modules that are not those of the program.
+	// libraries matches modules that do not belong to the program.
 	libraries = regexp.MustCompile(`^(?:lib[atlmu]?[a-z]*san\w*|libc|libc-[\d.]+|libpthread\S*|libstdc\+\+|libc\+\+\S*|libgcc_s|libclang_rt\S*|ld-linux\S*|ld-musl\S*|vgpreload\S*|linux-vdso)(?:[.-]\S*)?$`)
 
-	// librarySources are files of sanitizers and of the C library.
+	// librarySources matches source files of sanitizers and of the C library.
 	librarySources = regexp.MustCompile(`libsanitizer/|compiler-rt/|/sysdeps/|^\.\.?/(?:csu|malloc|nptl|stdlib|string|libio|signal|assert|debug|stdio-common|misc|io)/|/libstdc\+\+-v3/`)
 
-	// libraryFunctions are functions of the C library, allocators and sanitizers that stacks of faults begin with.
+	// libraryFunctions matches functions of the C library, allocators and sanitizers that are innermost in the stacks
+	// of faults.
 	libraryFunctions = regexp.MustCompile(`^(?:___?interceptor_.*|__(?:asan|ubsan|sanitizer|lsan|tsan|msan|libc|GI|memcpy|memmove|memset|str|mem|fortify|stack_chk|assert|pthread|chk|vfprintf|cxa|gnu_cxx)_?.*|` +
 		`operator (?:new|delete).*|malloc|calloc|realloc|reallocarray|free|cfree|aligned_alloc|posix_memalign|memalign|v?asprintf|getdelim|getline|` +
 		`abort|raise|gsignal|kill|pthread_kill|tgkill|malloc_printerr|_int_\w+|tcache_\w+|unlink_chunk.*|munmap_chunk|sysmalloc|malloc_consolidate|` +
@@ -105,7 +107,7 @@ var (
 		`v?f?printf|v?sn?printf|puts|fputs|sscanf|ato[il]+|std::(?:terminate|__throw).*|_IO_\w+.*|new_do_write|write|read)$`)
 )
 
-// internalC reports whether a frame of a program in C or C++ is one of the C library, the allocator or a sanitizer.
+// internalC reports whether a frame of a program in C or C++ belongs to the C library, the allocator or a sanitizer.
 func internalC(f frame) bool {
 	return f.function == "" && f.module == "" || libraries.MatchString(f.module) || librarySources.MatchString(f.file) || libraryFunctions.MatchString(f.function)
 }

@@ -14,7 +14,7 @@ var (
 	goSignal    = regexp.MustCompile(`^\[signal (SIG[A-Z]+)`)
 )
 
-// parseGo reads a panic, a fatal error, a stack or a race report of a Go program.
+// parseGo parses a panic, a fatal error, a stack or a data race report of a Go program.
 func parseGo(lines []string, i int) ([]Report, int) {
 	if strings.HasPrefix(lines[i], "WARNING: DATA RACE") {
 		return parseGoRace(lines, i)
@@ -39,7 +39,7 @@ func parseGo(lines []string, i int) ([]Report, int) {
 		if !strings.HasPrefix(lines[start], r.Kind) || r.Kind == "" {
 			return nil, 0
 		}
-		return []Report{r}, start + 1 // the stack is missing
+		return []Report{r}, start + 1 // the output contains no stack
 	}
 	switch {
 	case r.Kind == "fatal error" && strings.Contains(r.Text, "stack overflow"):
@@ -48,13 +48,13 @@ func parseGo(lines []string, i int) ([]Report, int) {
 		r.Kind = "out-of-memory"
 	}
 	stack, next := goStack(lines, i+1)
-	// The deferred functions that ran in the panic are above it.
+	// Omit the frames above the panic, which are those of the deferred functions.
 	if raised := lastPanic(stack); raised > 0 {
 		stack = stack[raised:]
 	}
 	r.setStack(stack, goInternal)
 	for next < len(lines) && (strings.HasPrefix(lines[next], "goroutine ") || strings.HasPrefix(lines[next], "created by ") || lines[next] == "" || lines[next] == "...") {
-		_, next = goStack(lines, next+1) // other goroutines
+		_, next = goStack(lines, next+1) // skip the stacks of other goroutines
 	}
 	if r.Text == "" {
 		r.Text = lines[i]
@@ -62,7 +62,7 @@ func parseGo(lines []string, i int) ([]Report, int) {
 	return []Report{r}, next
 }
 
-// goStack reads pairs of lines: a function with its arguments, then its position.
+// goStack parses the pairs of lines of a stack: a function with its arguments, and its position.
 func goStack(lines []string, i int) (stack []frame, next int) {
 	for ; i+1 < len(lines); i += 2 {
 		if strings.HasPrefix(lines[i], "...") { // "...additional frames elided..."
@@ -86,7 +86,7 @@ func goStack(lines []string, i int) (stack []frame, next int) {
 	return stack, i
 }
 
-// lastPanic returns the index of the frame under the one that raised the first panic.
+// lastPanic returns the index of the frame that called panic first.
 func lastPanic(stack []frame) int {
 	last := 0
 	for i, f := range stack {
@@ -106,7 +106,7 @@ func goInternal(f frame) bool {
 	})
 }
 
-// parseGoRace reads a report of Go's race detector.
+// parseGoRace parses a report of Go's race detector.
 func parseGoRace(lines []string, i int) ([]Report, int) {
 	r := Report{Kind: "data-race", Tool: "Go", Text: lines[i]}
 	if i+2 >= len(lines) {

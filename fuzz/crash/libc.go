@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// libcKinds are the messages that the C library prints before it aborts a process.
+// libcKinds maps the messages of the C library before it aborts a process to kinds.
 var libcKinds = []struct {
 	line *regexp.Regexp
 	kind string
@@ -21,7 +21,7 @@ var libcKinds = []struct {
 	{regexp.MustCompile(`^Fatal error: glibc detected`), "abort"},
 }
 
-// parseLibc reads a message of the C library.
+// parseLibc parses a message of the C library.
 func parseLibc(lines []string, i int) ([]Report, int) {
 	for _, k := range libcKinds {
 		if k.line.MatchString(lines[i]) {
@@ -33,7 +33,7 @@ func parseLibc(lines []string, i int) ([]Report, int) {
 
 var terminated = regexp.MustCompile(`terminate called (?:after throwing an instance of '(.+)'|(without an active exception|recursively))|terminating (?:due to|with) uncaught exception of type ([^ ]+?(?: \w+\*)?)(?:: (.*))?$`)
 
-// parseTerminate reads the message of a C++ program that ends because of an exception.
+// parseTerminate parses the message of a C++ program that ends because of an uncaught exception.
 func parseTerminate(lines []string, i int) ([]Report, int) {
 	m := terminated.FindStringSubmatch(lines[i])
 	if m == nil {
@@ -55,7 +55,7 @@ func parseTerminate(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i + 1
 }
 
-// assertions are the forms of a failed assertion: of glibc, of musl and of BSD and macOS. The groups are named.
+// assertions matches the messages of failed assertions of glibc, of musl, and of BSD and macOS.
 var assertions = []*regexp.Regexp{
 	regexp.MustCompile(`^(?:\S+: )?(?P<file>[^\s:]+):(?P<line>\d+): (?:(?P<function>[^:]+(?:::[^:]+)*): )?(?P<text>Assertion .* failed\.?)`),
 	regexp.MustCompile(`^(?P<text>Assertion failed: .*?) \((?P<file>[^\s:]+): (?P<function>\w+): (?P<line>\d+)\)`),
@@ -64,7 +64,7 @@ var assertions = []*regexp.Regexp{
 	regexp.MustCompile(`(?P<text>\b[Aa]ssertion\b.*\bfailed\b.*)$`),
 }
 
-// parseAssertion reads the message of a failed assertion.
+// parseAssertion parses the message of a failed assertion.
 func parseAssertion(lines []string, i int) ([]Report, int) {
 	if !strings.Contains(lines[i], "ssert") {
 		return nil, 0
@@ -92,7 +92,7 @@ func parseAssertion(lines []string, i int) ([]Report, int) {
 			}
 		}
 		if r.Place == "" {
-			r.Tool = "assert" // so that the bucket has the text
+			r.Tool = "assert" // with a tool, the bucket contains the text of the assertion
 		}
 		return []Report{r}, i + 1
 	}
@@ -102,12 +102,12 @@ func parseAssertion(lines []string, i int) ([]Report, int) {
 var (
 	symbolLine = regexp.MustCompile(`(?:^|[\s=])([^\s()\[\]]+)(?: [^()\[\]]*)?\(([^()+\s]*)(?:\+(0x[0-9a-f]+))?\)\s*\[0x[0-9a-f]+\]`)
 	namedLine  = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in (\S+) at (\S+)$`)
-	numbered   = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in `) // what gearmand writes before a line of backtrace_symbols
+	numbered   = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in `) // prefix that gearmand writes before each line of backtrace_symbols
 	stackTitle = regexp.MustCompile(`(?i)stack ?trace|backtrace`)
 )
 
-// parseBacktrace reads a stack as backtrace_symbols writes it, "/usr/sbin/gearmand(+0x1a2b) [0x55d0c1a2b]", and the
-// lines of gearmand about functions with a name. Two frames are a stack.
+// parseBacktrace parses a stack in the format of backtrace_symbols, such as "/usr/sbin/gearmand(+0x1a2b)
+// [0x55d0c1a2b]", or in the format of gearmand. A stack has at least two frames.
 func parseBacktrace(lines []string, i int) ([]Report, int) {
 	var stack []frame
 	next := i
@@ -131,8 +131,8 @@ func parseBacktrace(lines []string, i int) ([]Report, int) {
 	return []Report{r}, next
 }
 
-// withoutHandler removes the frames of a signal handler, which are above the frame of the C library that called it. The
-// name of that function is not exported.
+// withoutHandler removes the frames of a signal handler, and the frame of the C library function that called it, which
+// has no name.
 func withoutHandler(stack []frame) []frame {
 	i := slices.IndexFunc(stack, func(f frame) bool { return libraries.MatchString(f.module) })
 	if i < 0 || i > 4 || i+1 >= len(stack) || stack[i].function != "" && stack[i].function != "__restore_rt" || starts.MatchString(stack[i+1].function) {

@@ -1,6 +1,6 @@
-// Package crash reads what a server process prints when it crashes or finds a fault in itself: reports of sanitizers and
-// Valgrind, messages of the C library, backtraces, panics, and uncaught exceptions of several languages. A [Report] has
-// the same [Report.Bucket] in each run of the same program.
+// Package crash parses the output of a server process that has crashed or has detected an error: reports of sanitizers
+// and Valgrind, messages of the C library, backtraces, panics, and uncaught exceptions of several languages. For the
+// same fault of a program, [Report.Bucket] returns the same text in every run.
 package crash
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Report is what the output of a server says about why it ended or what is wrong with it.
+// Report is the explanation in the output of a server why the server ended, or what is wrong with it.
 type Report struct {
 	// Kind is the normalized kind: "heap-buffer-overflow", "heap-use-after-free", "double-free", "bad-free",
 	// "heap-corruption", "stack-buffer-overflow", "stack-overflow", "out-of-memory", "leak", "data-race", "assertion",
@@ -18,29 +18,31 @@ type Report struct {
 	// "exit status 1". It is empty if only a stack is known.
 	Kind string
 
-	// Tool is what wrote the report: "AddressSanitizer", "LeakSanitizer", "MemorySanitizer", "ThreadSanitizer",
-	// "UndefinedBehaviorSanitizer", "Valgrind", "glibc", "C++", "Go", "Java", "Node.js", "Perl", "Python", "Rust", or "".
+	// Tool is the program or library that wrote the report: "AddressSanitizer", "LeakSanitizer", "MemorySanitizer",
+	// "ThreadSanitizer", "UndefinedBehaviorSanitizer", "Valgrind", "glibc", "C++", "Go", "Java", "Node.js", "Perl",
+	// "Python", "Rust", or "".
 	Tool string
 
 	Text   string // the line that reports the fault, without process ID, program counter and paths of directories
 	Signal string // the signal that ended the process, as os/exec writes it ("segmentation fault", "aborted"), or ""
 
-	// Frames are functions, or "module+offset" where the function is not known, innermost first: at most 16. Frames of
-	// the language's runtime, the allocator, the sanitizer and signal handlers above the first frame of the program are
-	// left out. A stack overflow has the functions of the recursion, sorted; a data race has the function of each access,
-	// sorted. A report without a stack has the position in the source as its only frame, if it states one.
+	// Frames are functions, or "module+offset" if the function is unknown, innermost first, at most 16. The frames of
+	// the runtime, the allocator, the sanitizer and signal handlers above the first frame of the program are omitted.
+	// For a stack overflow, Frames are the functions of the recursion, sorted; for a data race, the function of each
+	// access, sorted. For a report without a stack, the only frame is the position in the source, if the report states
+	// it.
 	Frames []string
 
 	Place  string // file, without its directory, and line of the innermost frame, as in "server.c:120"; "" if not known
-	Leaked int64  // bytes, of a leak
+	Leaked int64  // leaked bytes, if the report is about a leak
 
-	cause string // the text for the bucket, if Text has more than the report
+	cause string // the text of the report without additions, for the bucket; "": Text
 }
 
 const maxFrames = 16
 
-// Bucket returns what crashes with one cause have in common: tool, kind, the first three frames and the place of the first.
-// It is the same in each run, and differs for two places of a program. Without frames, it has the text without numbers.
+// Bucket returns a text that is the same for all crashes with the same cause: the tool, the kind, the first three
+// frames and the position of the first frame. Without frames, it contains the text of the report without numbers.
 func (r Report) Bucket() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(r.Tool + " " + cmp.Or(r.Kind, "stack")))
@@ -58,7 +60,7 @@ func (r Report) Bucket() string {
 	return b.String()
 }
 
-// Parse returns the first report in the output of a program. It returns false if there is none.
+// Parse returns the first report in the output of a program, or false if there is none.
 func Parse(output string) (Report, bool) {
 	all := ParseAll(output)
 	if len(all) == 0 {
@@ -67,15 +69,15 @@ func Parse(output string) (Report, bool) {
 	return all[0], true
 }
 
-// A parser reads the report that begins at line i. It returns the reports, usually one, and the line where the search for
-// more continues, or no reports.
+// A parser parses the report that begins at line i. It returns nil if no report begins there. Otherwise it returns the
+// reports, usually one, and the index of the line at which to continue.
 type parser struct {
 	read  func(lines []string, i int) (found []Report, next int)
-	hints []string // the first line of a report contains one of them
-	ahead bool     // the hints are of the line after the first
+	hints []string // texts of which the first line of a report contains at least one
+	ahead bool     // the second line of a report contains a hint, instead of the first
 }
 
-// parsers are in the order in which they are tried for each line. The hints make the search in long logs fast.
+// parsers are the parsers in the order in which each line is tried. Their hints make it fast to search long outputs.
 var parsers = []parser{
 	{read: parseSanitizer, hints: []string{"Sanitizer: "}},
 	{read: parseSummary, hints: []string{"SUMMARY: "}},
@@ -100,8 +102,9 @@ func (p *parser) hinted(text string) bool {
 	return slices.ContainsFunc(p.hints, func(hint string) bool { return strings.Contains(text, hint) })
 }
 
-// ParseAll returns every report in the output of a program, in its order. LeakSanitizer and Valgrind report each allocation
-// site of leaked memory. A stack that a signal handler prints after a message belongs to the report of the message.
+// ParseAll returns all reports in the output of a program, in order. LeakSanitizer and Valgrind report each allocation
+// site of leaked memory separately. If a signal handler prints a stack after a message, the message and the stack are
+// one report.
 func ParseAll(output string) []Report {
 	var use []parser
 	for _, p := range parsers {
@@ -137,29 +140,29 @@ func ParseAll(output string) []Report {
 	return all
 }
 
-// add appends a report, unless it is about the same fault as the previous one.
+// add appends a report, or merges it with the previous report if both are about the same fault.
 func add(all []Report, r Report) []Report {
 	if len(all) == 0 {
 		return append(all, r)
 	}
 	last := &all[len(all)-1]
-	bare := r.Kind == "" || r.Signal != "" && r.Kind == kindOf(r.Signal) // only how the process ended, and a stack
+	bare := r.Kind == "" || r.Signal != "" && r.Kind == kindOf(r.Signal) // the report contains only a signal and a stack
 	switch {
 	case bare && (r.Tool == "" || r.Tool == "Valgrind") && (len(last.Frames) == 0 || len(last.Frames) == 1 && message(last.Tool)):
-		// a message, then the stack that a signal handler or Valgrind prints
+		// The previous report is a message, and r is the stack that a signal handler or Valgrind prints after it.
 		if len(r.Frames) > 0 {
 			last.Frames, last.Place = r.Frames, cmp.Or(last.Place, r.Place)
 		}
 		last.Signal = cmp.Or(last.Signal, r.Signal)
 	case bare && r.Tool == "Valgrind" && last.Tool == "Valgrind" && (slices.Equal(r.Frames, last.Frames) || r.Kind == last.Kind):
-		last.Signal = r.Signal // an invalid access, then its signal
+		last.Signal = r.Signal // the previous report is the invalid access that caused the signal
 	default:
 		return append(all, r)
 	}
 	return all
 }
 
-// message reports whether the reports of a tool are messages without a stack; an assertion names one function.
+// message reports whether the reports of a tool are messages without a stack. An assertion has one frame.
 func message(tool string) bool { return tool == "glibc" || tool == "C++" || tool == "" }
 
 var (
@@ -168,7 +171,8 @@ var (
 	folders = regexp.MustCompile(`(?:\.{0,2}/)?(?:[\w.+-]+/)+([\w.+-]+)|/([\w.+-]+)`)
 )
 
-// normalize removes from a text what differs between runs: numbers, addresses and directories.
+// normalize replaces the numbers and addresses in a text, and removes directories, because they differ between runs. It
+// uses at most 200 bytes.
 func normalize(s string) string {
 	if len(s) > 200 {
 		s = s[:200]

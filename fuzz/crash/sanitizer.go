@@ -20,7 +20,7 @@ var (
 	onAddress     = regexp.MustCompile(` (?:on|at|in) (?:unknown )?(?:address )?0x[0-9a-f]{9,}(?: in thread T\d+:?)?| in thread T\d+:?`)
 )
 
-// parseFrame reads a line of a sanitizer's stack, such as "#1 0x55b69a32a399 in two /src/t.c:10".
+// parseFrame parses a line of a sanitizer's stack, such as "#1 0x55b69a32a399 in two /src/t.c:10".
 func parseFrame(line string) (frame, bool) {
 	m := frameLine.FindStringSubmatch(line)
 	if m == nil {
@@ -35,18 +35,18 @@ func parseFrame(line string) (frame, bool) {
 	rest = strings.TrimSpace(strings.TrimSuffix(rest, "<null>"))
 	if m := frameSource.FindStringSubmatchIndex(rest); m != nil {
 		f.file, f.line = rest[m[2]:m[3]], rest[m[4]:m[5]]
-		if i := strings.LastIndexByte(f.file, ' '); i >= 0 { // the function's name has spaces
+		if i := strings.LastIndexByte(f.file, ' '); i >= 0 { // the name of the function contains spaces
 			f.file = f.file[i+1:]
 		}
 		rest = strings.TrimSpace(strings.TrimSuffix(rest[:m[5]], f.file+":"+f.line))
 	}
 	if f.function = strings.TrimSpace(strings.TrimSuffix(rest, "<null>")); f.function != "" {
-		f.offset = "" // of the module, not of the function
+		f.offset = "" // this offset is relative to the module
 	}
 	return f, true
 }
 
-// parseFrames reads the stack that begins at line i or within the next few lines. A blank line ends the search.
+// parseFrames parses the stack that begins in one of the 8 lines from line i on. A blank line ends the search.
 func parseFrames(lines []string, i int) (stack []frame, next int) {
 	for limit := i + 8; i < len(lines); i++ {
 		f, ok := parseFrame(lines[i])
@@ -84,7 +84,8 @@ func parseSanitizer(lines []string, i int) ([]Report, int) {
 	return []Report{r}, next
 }
 
-// setRace sets the frames of a data race: the innermost function of both accesses, sorted, since either may be first.
+// setRace sets the frames of a data race: the innermost function of each access, sorted, because either access may be
+// reported first.
 func (r *Report) setRace(first, second []frame, internal func(frame) bool) {
 	var other Report
 	other.setStack(second, internal)
@@ -93,14 +94,14 @@ func (r *Report) setRace(first, second []frame, internal func(frame) bool) {
 	r.Place = ""
 }
 
-// sanitizerKinds are the kinds that sanitizers write in several words.
+// sanitizerKinds maps kinds that sanitizers write in several words to normalized kinds.
 var sanitizerKinds = []struct{ prefix, kind string }{
 	{"SEGV", "segmentation fault"}, {"BUS", "bus error"}, {"FPE", "floating point exception"}, {"ILL", "illegal instruction"}, {"ABRT", "abort"}, {"TRAP", "trap"},
 	{"attempting double-free", "double-free"}, {"attempting free on", "bad-free"}, {"attempting to call", "bad-malloc-usable-size"}, {"requested allocation size", "allocation-size-too-big"},
 	{"allocator is out of memory", "out-of-memory"}, {"out of memory", "out-of-memory"}, {"data race", "data-race"}, {"CHECK failed", "check failed"},
 }
 
-// sanitizerKind returns the kind of fault in what follows the name of the sanitizer.
+// sanitizerKind returns the kind of a fault. text is the text after the name of the sanitizer.
 func sanitizerKind(text string) string {
 	for _, k := range sanitizerKinds {
 		if strings.HasPrefix(text, k.prefix) {
@@ -112,8 +113,8 @@ func sanitizerKind(text string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(text, ":"), " ", "-")
 }
 
-// parseLeaks reads the report of LeakSanitizer after its first line. Each direct leak is a report. Indirect leaks are
-// memory that leaked memory refers to, so they are reports only if there is no direct leak.
+// parseLeaks parses a report of LeakSanitizer after its first line. Each direct leak is one report. Leaked memory may
+// refer to further memory, which is an indirect leak; indirect leaks are reports only if there is no direct leak.
 func parseLeaks(lines []string, i int) (found []Report, next int) {
 	var indirect []Report
 	for ; i < len(lines) && !strings.HasPrefix(lines[i], "SUMMARY:"); i++ {
@@ -139,7 +140,7 @@ func parseLeaks(lines []string, i int) (found []Report, next int) {
 	if found == nil {
 		found = indirect
 	}
-	if found == nil { // the end of the output is missing
+	if found == nil { // the output ends before the first leak
 		found = []Report{{Kind: "leak", Tool: "LeakSanitizer", Text: "LeakSanitizer: detected memory leaks"}}
 	}
 	if i < len(lines) && strings.HasPrefix(lines[i], "SUMMARY:") {
@@ -150,7 +151,7 @@ func parseLeaks(lines []string, i int) (found []Report, next int) {
 
 var summaryLine = regexp.MustCompile(`SUMMARY: (\w+Sanitizer): (.*)$`)
 
-// parseSummary reads the last line of a report whose first line is missing.
+// parseSummary parses the last line of a report whose beginning is missing in the output.
 func parseSummary(lines []string, i int) ([]Report, int) {
 	m := summaryLine.FindStringSubmatch(lines[i])
 	if m == nil || precedes(lines[:i], m[1]) {
@@ -167,7 +168,7 @@ func parseSummary(lines []string, i int) ([]Report, int) {
 	r.Signal = signalOf(r.Kind)
 	if where, function, ok := strings.Cut(rest, " in "); ok {
 		if f, ok := parseFrame("#0 " + function + " " + where); ok {
-			if r.Kind == "stack-overflow" { // where the stack ends differs between runs
+			if r.Kind == "stack-overflow" { // the innermost function of a stack overflow differs between runs
 				f.line = ""
 			}
 			r.setStack([]frame{f}, internalC)
@@ -176,7 +177,7 @@ func parseSummary(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i + 1
 }
 
-// precedes reports whether the lines contain a report of a tool, whose summary follows.
+// precedes reports whether the lines contain the report of a tool to which a following summary belongs.
 func precedes(lines []string, tool string) bool {
 	for _, l := range slices.Backward(lines) {
 		if strings.Contains(l, "SUMMARY: ") {

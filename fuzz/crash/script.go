@@ -15,7 +15,7 @@ var (
 	pythonLib   = regexp.MustCompile(`/lib/python[\d.]+/|^<frozen `)
 )
 
-// parsePython reads a traceback, or the report of faulthandler about a signal.
+// parsePython parses a traceback of Python, or a report of its module faulthandler about a signal.
 func parsePython(lines []string, i int) ([]Report, int) {
 	text, fatal := strings.CutPrefix(lines[i], "Fatal Python error: ")
 	if !fatal && !strings.HasSuffix(lines[i], "Traceback (most recent call last):") {
@@ -49,14 +49,14 @@ func parsePython(lines []string, i int) ([]Report, int) {
 		for i += 2; i < len(lines) && !strings.HasPrefix(lines[i], "Traceback "); i++ {
 		}
 		if i < len(lines) {
-			_, next := parsePython(lines, i) // the cause is the report
+			_, next := parsePython(lines, i) // skip the traceback of the second exception; the report is about its cause
 			i = max(i, next)
 		}
 	}
 	return []Report{r}, i
 }
 
-// exceptionKind returns the kind of an exception from the text that begins with its type.
+// exceptionKind returns Report.Kind for an exception. text begins with the type of the exception.
 func exceptionKind(text string) string {
 	kind, _, _ := strings.Cut(text, ":")
 	switch kind = kind[strings.LastIndexByte(kind, '.')+1:]; {
@@ -79,7 +79,7 @@ var (
 	javaNative = regexp.MustCompile(`^# [CVJj]\s+(?:\d+ )?(?:\[([^\]+]+)\+(0x[0-9a-f]+)\]|(.*))`)
 )
 
-// parseJava reads an exception of a Java program.
+// parseJava parses an exception of a Java program.
 func parseJava(lines []string, i int) ([]Report, int) {
 	m := javaTitle.FindStringSubmatch(lines[i])
 	if m == nil || !javaFrame.MatchString(lines[i+1]) {
@@ -105,7 +105,7 @@ func parseJava(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i
 }
 
-// parseJavaCrash reads the message of the virtual machine about a signal.
+// parseJavaCrash parses the message of the Java virtual machine about a signal.
 func parseJavaCrash(lines []string, i int) ([]Report, int) {
 	m := javaCrash.FindStringSubmatch(lines[i])
 	if m == nil {
@@ -127,7 +127,7 @@ var (
 	nodeMemory = regexp.MustCompile(`^FATAL ERROR: .*heap out of memory`)
 )
 
-// parseNode reads an exception of a program that Node.js runs: its text, then the stack.
+// parseNode parses an exception of a Node.js program: the text and then the stack.
 func parseNode(lines []string, i int) ([]Report, int) {
 	if strings.HasPrefix(lines[i], " ") || !nodeFrame.MatchString(lines[i+1]) {
 		return nil, 0
@@ -148,7 +148,8 @@ func parseNode(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i
 }
 
-// parseNodeMemory reads the message of Node.js about memory. The stack after it is that of the garbage collector.
+// parseNodeMemory parses the message of Node.js that memory is exhausted. It ignores the stack, which is that of the
+// garbage collector.
 func parseNodeMemory(lines []string, i int) ([]Report, int) {
 	if !nodeMemory.MatchString(lines[i]) {
 		return nil, 0
@@ -158,7 +159,7 @@ func parseNodeMemory(lines []string, i int) ([]Report, int) {
 
 var rustPanic = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s,']+:\d+:\d+):?$`)
 
-// parseRust reads the message of a panic. The stack after it, if any, is not read: the position is enough.
+// parseRust parses the message of a Rust panic. It ignores the stack, because the message contains the position.
 func parseRust(lines []string, i int) ([]Report, int) {
 	m := rustPanic.FindStringSubmatch(lines[i])
 	if m == nil {
@@ -180,8 +181,8 @@ var (
 	perlWarning = regexp.MustCompile(`^(?:Use of uninitialized value|Argument ".*" isn't numeric|Deep recursion on|Odd number of elements|Wide character in|substr outside of string|Name ".*" used only once|Subroutine .* redefined|.* masks earlier declaration)`)
 )
 
-// parsePerl reads a message with the position in a Perl program, and the callers where Carp prints them. Perl's own
-// warnings are not reports. It is the last parser, since the form is that of an English sentence.
+// parsePerl parses a message with a position in a Perl program, and the callers if Carp prints them. It ignores
+// warnings of Perl itself. It must be the last parser, because such a message looks like an English sentence.
 func parsePerl(lines []string, i int) ([]Report, int) {
 	m := perlLine.FindStringSubmatch(lines[i])
 	if m == nil || perlWarning.MatchString(m[1]) || strings.HasPrefix(lines[i], " ") || strings.HasPrefix(lines[i], "\t") {

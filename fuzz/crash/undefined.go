@@ -7,7 +7,7 @@ import (
 
 var undefinedLine = regexp.MustCompile(`(?:^|\s)(\S+:\d+(?::\d+)?): runtime error: (.*)$`)
 
-// undefinedKinds are the kinds of undefined behavior by what the message says.
+// undefinedKinds maps the messages of UndefinedBehaviorSanitizer to kinds.
 var undefinedKinds = []struct {
 	words *regexp.Regexp
 	kind  string
@@ -28,7 +28,7 @@ var undefinedKinds = []struct {
 	{regexp.MustCompile(`vptr|does not point to an object`), "vptr"},
 }
 
-// parseUndefined reads a message of UndefinedBehaviorSanitizer, and the stack after it where print_stacktrace is set.
+// parseUndefined parses a message of UndefinedBehaviorSanitizer, and the stack after it if print_stacktrace is set.
 func parseUndefined(lines []string, i int) ([]Report, int) {
 	m := undefinedLine.FindStringSubmatch(lines[i])
 	if m == nil {
@@ -55,7 +55,7 @@ func parseUndefined(lines []string, i int) ([]Report, int) {
 	return []Report{r}, next
 }
 
-// undefinedNote reports whether a line shows the memory that a message is about.
+// undefinedNote reports whether a line shows the memory to which a message refers.
 func undefinedNote(line string) bool {
 	return strings.Contains(line, "note: pointer points here") || strings.TrimSpace(line) == "^" || memory.MatchString(line)
 }

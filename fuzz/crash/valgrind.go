@@ -14,7 +14,7 @@ var (
 	valgrindEnd   = regexp.MustCompile(`^Process terminating with default action of signal \d+ \((\w+)\)`)
 )
 
-// valgrindKinds are the first lines of Memcheck's reports.
+// valgrindKinds maps the first lines of Memcheck's reports to kinds.
 var valgrindKinds = []struct{ prefix, kind string }{
 	{"Invalid read of size", "invalid-read"}, {"Invalid write of size", "invalid-write"},
 	{"Invalid free()", "bad-free"}, {"Mismatched free()", "alloc-dealloc-mismatch"},
@@ -23,7 +23,7 @@ var valgrindKinds = []struct{ prefix, kind string }{
 	{"Jump to the invalid address", "invalid-jump"}, {"Argument ", "allocation-size-too-big"}, {"Possible data race", "data-race"},
 }
 
-// parseValgrind reads a report of Valgrind's Memcheck.
+// parseValgrind parses a report of Valgrind's tool Memcheck.
 func parseValgrind(lines []string, i int) ([]Report, int) {
 	text, ok := valgrind(lines[i])
 	if !ok || text == "" {
@@ -66,7 +66,7 @@ func parseValgrind(lines []string, i int) ([]Report, int) {
 	return []Report{r}, next
 }
 
-// valgrind returns what follows the process ID in a line of Valgrind.
+// valgrind returns the text after the process ID in a line of Valgrind.
 func valgrind(line string) (text string, ok bool) {
 	m := valgrindLine.FindStringSubmatch(line)
 	if m == nil {
@@ -75,7 +75,7 @@ func valgrind(line string) (text string, ok bool) {
 	return m[1], true
 }
 
-// valgrindStack reads the stack of a report, and the lines before and after it that describe the address.
+// valgrindStack parses the stack of a report, and the lines before and after the stack that describe the address.
 func valgrindStack(lines []string, i int) (stack []frame, note string, next int) {
 	ended := false
 	for ; i < len(lines); i++ {
@@ -95,8 +95,9 @@ func valgrindStack(lines []string, i int) (stack []frame, note string, next int)
 	return withoutStart(stack), note, i
 }
 
-// valgrindFrameOf reads what follows the address of a frame: "two (t.c:10)", "free (in /usr/lib/x.so)" or "???". Where only the
-// module is known, the last 12 bits of the address take the place of the offset: the rest depends on where it is loaded.
+// valgrindFrameOf parses the text after the address of a frame: "two (t.c:10)", "free (in /usr/lib/x.so)" or "???". If
+// only the module is known, it uses the last 12 bits of the address as the offset, because the other bits depend on the
+// address at which the module is loaded.
 func valgrindFrameOf(address, text string) frame {
 	f := frame{function: text}
 	if m := valgrindAt.FindStringSubmatch(text); m != nil {

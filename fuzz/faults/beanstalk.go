@@ -7,7 +7,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// Beanstalk are the faults of Beanstalk servers.
+// Beanstalk are the faults for the Beanstalk server.
 var Beanstalk = []Fault{
 	{Name: "kick-of-none", Oracle: Exit,
 		About: "The server divides by zero when a client kicks 0 jobs.",
@@ -79,5 +79,5 @@ SUMMARY: AddressSanitizer: stack-buffer-overflow tube.c:73 in tube_find
 		})},
 }
 
-// reserving notes which job a worker has reserved.
+// reserving records which job a worker has reserved.
 var reserving = inject.Both(notes("RESERVED", "Job ID"), notes("DELETED RELEASED", ""))

@@ -16,7 +16,7 @@ type (
 	peer    = inject.Peer
 )
 
-// all requires that all conditions are true.
+// all returns a condition that is true if all conditions are true.
 func all(conds ...inject.When) inject.When {
 	return func(m *message) bool {
 		for _, c := range conds {
@@ -28,17 +28,17 @@ func all(conds ...inject.When) inject.When {
 	}
 }
 
-// is requires a field to have a value.
+// is returns a condition that is true if the field has the value.
 func is(label, value string) inject.When {
 	return func(m *message) bool { return m.Value(label) == value }
 }
 
-// sized requires a field to have n bytes.
+// sized returns a condition that is true if the value of the field has n bytes.
 func sized(label string, n int) inject.When {
 	return func(m *message) bool { return len(m.Value(label)) == n }
 }
 
-// atLeast requires a field to contain a number of at least n.
+// atLeast returns a condition that is true if the field contains a number of at least n.
 func atLeast(label string, n uint64) inject.When {
 	return func(m *message) bool {
 		v, err := strconv.ParseUint(m.Value(label), 10, 64)
@@ -46,7 +46,8 @@ func atLeast(label string, n uint64) inject.When {
 	}
 }
 
-// after requires that the last messages of the peer were of these types, in this order.
+// after returns a condition that is true if the last messages of the peer were of these types, separated by spaces, in
+// this order.
 func after(types string) inject.When {
 	n := len(strings.Fields(types))
 	return func(m *message) bool {
@@ -55,12 +56,12 @@ func after(types string) inject.When {
 	}
 }
 
-// breaks requires an illegal message that breaks the rule.
+// breaks returns a condition that is true for an illegal message that breaks the rule.
 func breaks(rule codec.RuleID) inject.When {
 	return func(m *message) bool { return m.Err.Rule == rule }
 }
 
-// exits ends the process with an exit status, after printing the output.
+// exits returns an effect that prints output to standard error and ends the process with an exit status.
 func exits(status int, output string) func(*message) {
 	return func(*message) {
 		fmt.Fprint(os.Stderr, output)
@@ -68,8 +69,8 @@ func exits(status int, output string) func(*message) {
 	}
 }
 
-// killedBy ends the process by a signal, as the kernel or the C library would. A Go program cannot do that itself, so the
-// process executes a shell that can.
+// killedBy returns an effect that prints output to standard error and ends the process by a signal. The process
+// executes a shell that sends the signal to itself, because the Go runtime handles signals.
 func killedBy(signal, output string) func(*message) {
 	return func(*message) {
 		fmt.Fprint(os.Stderr, output)
@@ -78,15 +79,15 @@ func killedBy(signal, output string) func(*message) {
 	}
 }
 
-// prints prints a sanitizer report without ending the process.
+// prints returns an effect that prints a sanitizer report to standard error. The process continues.
 func prints(output string) func(*message) {
 	return func(*message) { fmt.Fprint(os.Stderr, output) }
 }
 
-// blocks blocks the server until it is stopped: no connection is served any more.
+// blocks stops the server from serving any connection until it is stopped.
 func blocks(m *message) { <-m.Context.Done() }
 
-// spins keeps a core busy until the server ends.
+// spins keeps a CPU core busy until the server ends.
 func spins(m *message) {
 	go func() {
 		for m.Context.Err() == nil {
@@ -94,16 +95,16 @@ func spins(m *message) {
 	}()
 }
 
-// Limits on what leaks, so that a long run does not exhaust the machine.
+// Limits of the leaks, in bytes and file descriptors, so that a long run does not exhaust the machine.
 const (
 	maxLeak        = 512 << 20
 	maxDescriptors = 2000
 )
 
-// leak is the number of bytes that leak at once.
+// leak is the number of bytes of one leak.
 const leak = 256 << 10
 
-// leaks leaks memory each time that the condition is true.
+// leaks returns an edit that leaks memory for each message of the types for which the condition is true.
 func leaks(types string, when inject.When) inject.Edit {
 	return func(s *inject.Server) {
 		var kept [][]byte
@@ -120,7 +121,8 @@ func leaks(types string, when inject.When) inject.Edit {
 	}
 }
 
-// leaksDescriptor leaks a file descriptor each time that the condition is true.
+// leaksDescriptor returns an edit that leaks a file descriptor for each message of the types for which the condition is
+// true.
 func leaksDescriptor(types string, when inject.When) inject.Edit {
 	return func(s *inject.Server) {
 		var open []*os.File
@@ -134,7 +136,7 @@ func leaksDescriptor(types string, when inject.When) inject.Edit {
 	}
 }
 
-// other returns the oldest of the other peers that have sent a message, or nil.
+// other returns another peer that has sent a message, the oldest one, or nil if there is none.
 func other(m *message) *peer {
 	for _, o := range m.Peers {
 		if o != m.Peer && len(o.Count) > 0 {
@@ -144,14 +146,15 @@ func other(m *message) *peer {
 	return nil
 }
 
-// closesOther closes the oldest of the other connections in use.
+// closesOther closes the connection of another peer.
 func closesOther(m *message) {
 	if o := other(m); o != nil {
 		o.Close()
 	}
 }
 
-// notes returns an edit that notes which job a peer has, or none if the field is "".
+// notes returns an edit that records, for messages of the server of the given types, which job the peer has: the job
+// that the named field contains, or no job if field is "".
 func notes(types, field string) inject.Edit {
 	return inject.Out(types, nil, func(m *message) {
 		m.Peer.Notes["job"] = ""
@@ -161,14 +164,14 @@ func notes(types, field string) inject.Edit {
 	})
 }
 
-// job returns the handle or the ID of the job that the peer has, or "".
+// job returns the handle or the ID of the job that notes has recorded for the peer, or "".
 func job(p *peer) string { return p.Notes["job"] }
 
-// hasJob requires that the peer has a job.
+// hasJob is a condition that is true if the peer has a job.
 func hasJob(m *message) bool { return job(m.Peer) != "" }
 
-// recent contains the last values that were added to it. It is limited, since a memory leak would be
-// another fault than the injected one.
+// recent contains the last 256 values that were added to it. The limit prevents a memory leak, which would be another
+// fault than the injected one.
 type recent []string
 
 func (r *recent) add(v string) {

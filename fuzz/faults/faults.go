@@ -2,8 +2,8 @@
 // faulty servers of the mutants packages test the conformance suite.
 //
 // A fault is an edit of the reference server. Some faults end the process, block it or fill its memory, so each faulty
-// server must run in a process of its own. The messages of the protocol, their order, and lengths at a limit trigger a
-// fault, so that a fuzzer that knows the message types can find it.
+// server must run in its own process. Only protocol messages trigger the faults: their types, their order, and lengths
+// near a limit. A fuzzer that knows the message types can therefore find them.
 package faults
 
 import (
@@ -14,35 +14,35 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// The oracles that find a fault.
+// The oracles of faults, each with the behavior that the oracle detects.
 const (
-	Exit         = "exit"        // the process ends by itself
-	Signal       = "signal"      // a signal ends it
-	Sanitizer    = "sanitizer"   // it prints a sanitizer report, and ends or continues
-	Hang         = "hang"        // the server does not reply to one connection any more
-	ServerHang   = "server-hang" // the server does not reply to any connection, new ones included
-	Spin         = "spin"        // a CPU core is busy without requests
-	Memory       = "memory"      // memory leaks
-	Descriptors  = "descriptors" // file descriptors leak
+	Exit         = "exit"        // the process exits
+	Signal       = "signal"      // a signal ends the process
+	Sanitizer    = "sanitizer"   // the process prints a sanitizer report, and ends or continues
+	Hang         = "hang"        // the server no longer replies on one connection
+	ServerHang   = "server-hang" // the server no longer replies on any connection, including new ones
+	Spin         = "spin"        // the server keeps a CPU core busy without requests
+	Memory       = "memory"      // the server leaks memory
+	Descriptors  = "descriptors" // the server leaks file descriptors
 	Framing      = "framing"     // a reply cannot be decoded
 	Rule         = "rule"        // a reply breaks a rule
 	Disclosure   = "disclosure"  // a reply contains data of another connection
 	Lost         = "lost"        // a job that was acknowledged is never delivered
 	Wrong        = "wrong"       // a job is delivered twice, or with other data than the client submitted
 	Stray        = "stray"       // a worker is assigned a job that it must not get
-	Interference = "disturbance" // what one connection sends affects another connection
+	Interference = "disturbance" // the messages on one connection disturb another connection
 )
 
-// Fault is one faulty server.
+// Fault is a reference server with one injected fault.
 type Fault struct {
-	Name     string      // describes the fault
-	Protocol string      // as users type it; set by Register
-	Oracle   string      // one of the above
-	About    string      // one sentence
+	Name     string      // unique name, which describes the fault
+	Protocol string      // name of the protocol; set by Register
+	Oracle   string      // one of the oracles above
+	About    string      // description in one sentence
 	Edit     inject.Edit // nil: no fault
 }
 
-// And returns a server that has another fault, too.
+// And returns the server f with the fault g added.
 func (f Fault) And(g Fault) Fault {
 	f.Edit = inject.Both(f.Edit, g.Edit)
 	return f
@@ -68,7 +68,7 @@ func Register(server *inject.Protocol, faults []Fault) {
 // All returns the faults, by protocol.
 func All() []Fault { return registered }
 
-// Named returns the fault of that name, or nil.
+// Named returns the fault with the name, or nil.
 func Named(name string) *Fault {
 	if i := slices.IndexFunc(registered, func(f Fault) bool { return f.Name == name }); i >= 0 {
 		return &registered[i]
@@ -79,7 +79,7 @@ func Named(name string) *Fault {
 // Faultless returns the server without a fault.
 func Faultless(protocol string) Fault { return Fault{Name: "none", Protocol: protocol} }
 
-// Serve runs the server until ctx ends, or the fault ends the process.
+// Serve runs the faulty server until ctx ends or the fault ends the process.
 func (f Fault) Serve(ctx context.Context, ln net.Listener) error {
 	return servers[f.Protocol].Serve(ctx, ln, &inject.MutantSpec{Name: f.Name, Edit: f.Edit})
 }

@@ -145,7 +145,8 @@ var seen = map[string]func(s *serverState) bool{
 	faults.Interference: (*serverState).failed,
 }
 
-// grows reports whether a figure grows by at least much in 100 more runs of the transcript, and stays so.
+// grows reports whether a figure grows by at least much during 100 more runs of the transcript and does not decrease
+// afterwards.
 func (s *serverState) grows(figure func(*testing.T, target.Target) int, much int) bool {
 	before := figure(s.t, s.server)
 	for range 100 {
@@ -153,7 +154,7 @@ func (s *serverState) grows(figure func(*testing.T, target.Target) int, much int
 			s.t.Fatal(f)
 		}
 	}
-	// The server may notice the ends of connections late.
+	// The server may be slow to notice that connections have ended.
 	return !within(200*time.Millisecond, func() bool { return figure(s.t, s.server)-before < much })
 }
 
@@ -167,7 +168,7 @@ func within(d time.Duration, is func() bool) bool {
 	return true
 }
 
-// The transcript of each fault makes its oracle report the fault, and reports nothing about a server without the fault.
+// The transcript of each fault makes the oracle of the fault report it. Without the fault, no oracle reports anything.
 func TestFaults(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked at in /proc")

@@ -16,15 +16,15 @@ const (
 	assignments  = "JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL"
 )
 
-// Gearman are the faults of Gearman servers.
+// Gearman are the faults for the Gearman server.
 var Gearman = []Fault{
 	{Name: "report-to-nobody", Oracle: Exit,
 		About: "An assertion in the server fails if a worker reports the failure of a job whose client has disconnected.",
 		Edit: func(s *inject.Server) {
-			var orphans recent // jobs whose client has disconnected
+			var orphans recent // handles of jobs whose client has disconnected
 			notes(assignments, "Job handle")(s)
 			notes("JOB_CREATED", "Job handle")(s)
-			s.Out("JOB_CREATED", func(m *message) { m.Peer.Mark = true }) // the noted job is its own
+			s.Out("JOB_CREATED", func(m *message) { m.Peer.Mark = true }) // Mark says that the recorded job is one that the peer has submitted
 			inject.On(inject.Closed, func(m *message) bool { return m.Peer.Mark }, func(m *message) { orphans.add(job(m.Peer)) })(s)
 			inject.On("WORK_FAIL", func(m *message) bool {
 				return job(m.Peer) == m.Value("Job handle") && slices.Contains(orphans, job(m.Peer))

@@ -1,8 +1,9 @@
-// Package gen generates messages from the message types of a protocol, and mutates messages: for the tests of the codecs,
-// the models and the fuzzer. The result depends only on the source of random numbers, so a seed determines it.
+// Package gen generates and mutates messages, based on the message types of a protocol. The tests of the codecs and
+// models and the fuzzer use it. The results depend only on the source of random numbers, so a seed determines them.
 //
-// Names come from small pools, so that the messages of several peers refer to the same objects: one peer submits jobs of a
-// function that another peer can do. Other values are at the limits of what a message type allows, or random bytes.
+// Names come from small sets, so that the messages of several peers refer to the same objects: for example, one peer
+// submits jobs of a function for which another peer has registered. Other values are at the limits of the message type,
+// or random bytes.
 package gen
 
 import (
@@ -18,8 +19,8 @@ type Options struct {
 	// Types are the message types to choose from, if the side and the role may send them; nil: all.
 	Types []*codec.Type
 
-	// Safe restricts values to those of the pools, small numbers and short data. Conversations of such values run long
-	// without an error.
+	// Safe restricts values to common examples, small numbers and short data. Conversations of such messages usually
+	// continue for a long time without errors.
 	Safe bool
 
 	MaxData int // length limit of a value in bytes; 0: 4096
@@ -29,8 +30,9 @@ type Options struct {
 // New returns a source of random numbers with the seed.
 func New(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x6a6f6277697265)) }
 
-// Message returns a legal message that the side may send on a connection of the role. Whether the message is expected at
-// this point is the caller's responsibility. It returns a message without a Type if there is no type to choose from.
+// Message returns a legal message that the side may send on a connection of the role. It does not take into account
+// whether the peer expects the message at this point of the conversation. The result has no Type if o allows no message
+// type.
 func Message(r *rand.Rand, p *codec.Protocol, from codec.Side, role codec.Role, o Options) codec.Message {
 	var msgTypes []*codec.Type
 	for _, t := range p.Sent(from, role) {
@@ -44,7 +46,7 @@ func Message(r *rand.Rand, p *codec.Protocol, from codec.Side, role codec.Role, 
 	return Of(r, msgTypes[r.IntN(len(msgTypes))], o)
 }
 
-// Of returns a legal message of the type.
+// Of returns a legal message of type t.
 func Of(r *rand.Rand, t *codec.Type, o Options) codec.Message {
 	if o.MaxData == 0 {
 		o.MaxData = 4096
@@ -84,7 +86,8 @@ func Of(r *rand.Rand, t *codec.Type, o Options) codec.Message {
 	return msg
 }
 
-// repeats reports whether the last group of repeated fields has a value that must be unique and is not.
+// repeats reports whether the last group of repeated fields contains a value that must be unique and that an earlier
+// group also contains.
 func repeats(t *codec.Type, args [][]byte) bool {
 	n := len(t.Repeat)
 	for i := range t.Repeat {
@@ -109,7 +112,8 @@ type messageGenerator struct {
 	sized   bool // a length precedes the value, so the value may contain any bytes
 }
 
-// add adds the value of a field. After a length field, it notes that the next fields are sized.
+// add generates the value of a field and appends it to the message. After a length field, it records that a length
+// precedes the next values.
 func (m *messageGenerator) add(f *codec.Field, msg *codec.Message) {
 	switch {
 	case f.Kind == codec.Length:
@@ -119,7 +123,7 @@ func (m *messageGenerator) add(f *codec.Field, msg *codec.Message) {
 	}
 }
 
-// repetitions returns how often a group of fields is repeated.
+// repetitions returns the random number of times that a group of fields is repeated.
 func (m *messageGenerator) repetitions() int {
 	switch n := m.r.IntN(16); {
 	case n < 14 || m.o.Safe:

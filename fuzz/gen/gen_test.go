@@ -79,7 +79,7 @@ func TestMessagesReachBounds(t *testing.T) {
 	}
 }
 
-// Tame messages contain names that other tame messages also contain.
+// With Options.Safe, different messages contain the same names.
 func TestTameMessagesMeet(t *testing.T) {
 	r := gen.New(3)
 	msgType := gearman.Protocol.TypeNamed("SUBMIT_JOB")
@@ -94,8 +94,7 @@ func TestTameMessagesMeet(t *testing.T) {
 	}
 }
 
-// A legal packet is mutated in all the ways that a server must handle: another type, another length, a shorter and a longer
-// message.
+// Mutations of a legal packet include another type, another length, a shorter message and a longer message.
 func TestMutationsAreOfEveryKind(t *testing.T) {
 	const packet = "\x00REQ\x00\x00\x00\x07\x00\x00\x00\x09f\x00u\x00hello"
 	var f codec.Frame

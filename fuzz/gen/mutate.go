@@ -11,8 +11,8 @@ import (
 	"jobwire/codec"
 )
 
-// Mutate returns a changed copy of raw. f is the result of decoding raw, or nil. If f is not nil, Mutate most often changes
-// fields, otherwise bytes. The copy may still be legal, and sometimes it is equal to raw.
+// Mutate returns a mutated copy of raw. f is the decoded message, or nil if raw cannot be decoded. If f is not nil,
+// Mutate usually changes fields, otherwise bytes. The result may be legal, and it is seldom equal to raw.
 func Mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte {
 	for range 3 {
 		if b := mutate(r, p, raw, f); !bytes.Equal(b, raw) {
@@ -37,7 +37,7 @@ func mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte 
 	return byteMutators[r.IntN(len(byteMutators))](r, b)
 }
 
-// byteMutators are mutations of bytes of unknown meaning.
+// byteMutators are mutations of bytes without regard to their meaning.
 var byteMutators = []func(r *rand.Rand, b []byte) []byte{
 	func(r *rand.Rand, b []byte) []byte { // change a bit
 		if len(b) > 0 {
@@ -51,7 +51,7 @@ var byteMutators = []func(r *rand.Rand, b []byte) []byte{
 		}
 		return b
 	},
-	func(r *rand.Rand, b []byte) []byte { // insert such a byte, once or several times
+	func(r *rand.Rand, b []byte) []byte { // insert such a byte, up to four times
 		at := r.IntN(len(b) + 1)
 		return slices.Insert(b, at, bytes.Repeat([]byte{specialBytes[r.IntN(len(specialBytes))]}, 1+r.IntN(4))...)
 	},
@@ -83,16 +83,16 @@ var byteMutators = []func(r *rand.Rand, b []byte) []byte{
 	},
 }
 
-// specialBytes are bytes that end, separate or begin something in some protocol.
+// specialBytes are bytes that end, separate or begin a part of a message in some protocol.
 const specialBytes = "\x00\x01\x7f\x80\xff\r\n \t.:-+*$0129\"'\\"
 
-// part chooses a range of bytes, most often a short one.
+// part returns a random range of bytes, usually a short one.
 func part(r *rand.Rand, b []byte) (at, end int) {
 	at = r.IntN(len(b) + 1)
 	return at, at + r.IntN(min(len(b)-at, 1<<r.IntN(8))+1)
 }
 
-// bound returns a number near n, or near the limit of an integer type or of a protocol.
+// bound returns a number next to n, or near the limit of an integer type or of a protocol.
 func bound(r *rand.Rand, n uint64) uint64 {
 	switch r.IntN(4) {
 	case 0:
@@ -113,7 +113,7 @@ type fieldMutator struct {
 	f *codec.Frame
 }
 
-// fieldBytes is the part of the message that belongs to a field: the value and the bytes around it.
+// fieldBytes contains the bytes of one field: the value and the framing around it.
 type fieldBytes struct {
 	before, value, after []byte
 }
@@ -136,7 +136,7 @@ func (m *fieldMutator) mutate() []byte {
 	case 0: // remove the field
 		grown = -len(at.before) - was - len(at.after)
 		*at = fieldBytes{}
-	case 1: // repeat it, once or many times
+	case 1: // repeat the field, once or many times
 		n := 1
 		if m.r.IntN(4) == 0 {
 			n = 1 << m.r.IntN(8)
@@ -147,7 +147,7 @@ func (m *fieldMutator) mutate() []byte {
 	case 2: // use the value of another field
 		at.value = parts[m.r.IntN(len(parts))].value
 		grown = len(at.value) - was
-	case 3: // remove its end
+	case 3: // remove the framing after the value
 		grown = -len(at.after)
 		at.after = nil
 	default:
@@ -169,7 +169,7 @@ func (m *fieldMutator) mutate() []byte {
 	return b
 }
 
-// resize encodes a length plus the number of bytes by which its data has grown.
+// resize returns the length v plus grown, in the encoding of the length field fd. It returns v if v is not a number.
 func resize(fd *codec.Field, v []byte, grown int) []byte {
 	if fd.Width > 0 {
 		return bigEndian(fd.Width, number(v)+uint64(grown))
@@ -193,7 +193,7 @@ func bigEndian(width int, n uint64) []byte {
 	return v[len(v)-width:]
 }
 
-// value returns another value for a field.
+// value returns another value for a field, legal or illegal.
 func (m *fieldMutator) value(fd *codec.Field, v []byte) []byte {
 	if fd.Kind != codec.Code {
 		return Value(m.r, fd, v)
@@ -233,7 +233,7 @@ func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	return byteMutators[r.IntN(len(byteMutators))](r, slices.Clone(v))
 }
 
-// decimal returns a number at a limit, or in a form that only some readers accept.
+// decimal returns a number at a limit, or a text that only some parsers accept as a number.
 func decimal(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	n, _ := codec.ParseNumber(v)
 	switch r.IntN(8) {

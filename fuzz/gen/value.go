@@ -8,7 +8,8 @@ import (
 	"jobwire/codec"
 )
 
-// examples returns values that peers commonly send in a field. Peers that use the same few names refer to the same objects.
+// examples returns values that peers commonly send in a field, or nil. Messages that use these few values refer to the
+// same objects.
 func examples(f *codec.Field) []string {
 	if f.Examples != nil {
 		return f.Examples
@@ -28,7 +29,7 @@ func examples(f *codec.Field) []string {
 	return nil
 }
 
-// value generates the value of a field that is not part of the framing.
+// value generates the value of a field that carries an argument.
 func (m *messageGenerator) value(f *codec.Field) []byte {
 	if len(f.Values) > 0 {
 		return []byte(oneOf(m, f.Values))
@@ -64,7 +65,7 @@ func (m *messageGenerator) value(f *codec.Field) []byte {
 
 func oneOf(m *messageGenerator, all []string) string { return all[m.r.IntN(len(all))] }
 
-// number returns a number from lo to hi, most often a small one or one at a limit. If hi is 0, there is no upper limit.
+// number returns a number from lo to hi, usually a small one or one near a limit. If hi is 0, there is no upper limit.
 func (m *messageGenerator) number(lo, hi uint64) uint64 {
 	if hi == 0 {
 		hi = math.MaxUint64
@@ -95,7 +96,8 @@ func (m *messageGenerator) signed() int64 {
 	return int64(n)
 }
 
-// text generates bytes whose length and content are likely to reveal errors at limits.
+// text generates bytes whose length and content often reveal errors: lengths near limits, random bytes and special
+// characters.
 func (m *messageGenerator) text(f *codec.Field) []byte {
 	most := m.o.MaxData
 	if m.msgType.End != "" && !m.sized || f.Kind == codec.Text {
@@ -138,7 +140,7 @@ func (m *messageGenerator) text(f *codec.Field) []byte {
 	return v
 }
 
-// fits reports whether the message type allows the value of the field.
+// fits reports whether the field of the message type may contain the value.
 func (m *messageGenerator) fits(f *codec.Field, v []byte) bool {
 	s, end := string(v), f.Term
 	if end == "" && f.Width == 0 {

@@ -7,10 +7,11 @@ import (
 	"jobwire/codec"
 )
 
-// canonical appends a message to dst as the encoder writes it: decimal sizes have no leading zeros, and words that
-// determine the type have the letter case of the type. Decoded messages do not contain these details, nor the quotes and
-// comments around the scalars of a YAML body. Any other difference is a defect. The second result is false if the spans do
-// not contain every byte exactly once.
+// canonical appends the bytes of a decoded message to dst in the form in which the encoder writes them. Three
+// properties of the original bytes may differ, because decoded messages do not contain them: leading zeros of decimal
+// sizes, the letter case of words that determine the type, and the quotes and comments around the scalars of a YAML
+// body. written is the output of the encoder. The second result is false if the spans do not contain every byte exactly
+// once.
 func canonical(dst []byte, f *codec.Frame, written []byte) ([]byte, bool) {
 	start, end := len(dst), 0
 	yaml := f.Type != nil && slices.ContainsFunc(f.Type.Repeat, func(fd codec.Field) bool { return fd.Scalar })
@@ -49,7 +50,8 @@ func canonical(dst []byte, f *codec.Frame, written []byte) ([]byte, bool) {
 	return dst, end == len(f.Raw)
 }
 
-// scalarBytes returns the row at the beginning of written if it has the value of the i-th span, otherwise row.
+// scalarBytes returns the line at the beginning of written if it contains the same value as span i, and otherwise
+// spanBytes.
 func scalarBytes(f *codec.Frame, i int, spanBytes, written []byte) []byte {
 	fd := f.Spans[i].Field
 	k := bytes.Index(written, []byte(fd.Term))
@@ -69,7 +71,7 @@ func scalarBytes(f *codec.Frame, i int, spanBytes, written []byte) []byte {
 	return written[:k+len(fd.Term)]
 }
 
-// cut splits bytes at positions that next chooses.
+// cut splits bytes into pieces. The length of each piece is next(n)+1, where n is the number of remaining bytes.
 func cut(b []byte, next func(n int) int) (pieces [][]byte) {
 	for len(b) > 0 {
 		n := 1 + next(len(b))

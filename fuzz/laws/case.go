@@ -1,6 +1,6 @@
-// Package laws contains the invariants of every protocol's codec, which are true of every message. Its tests check the
-// invariants with cases generated from the message types of the protocols, legal and broken; native fuzz targets check them
-// with bytes that the Go fuzzer generates.
+// Package laws contains invariants that every message of every protocol's codec must satisfy. Its tests check the
+// invariants with generated cases, legal and illegal; native fuzz targets check them with bytes that the Go fuzzer
+// generates.
 //
 //	go test ./fuzz/laws -args -cases 1000000 -seed 7
 package laws
@@ -18,15 +18,15 @@ import (
 type Step struct {
 	From    codec.Side
 	Message codec.Message
-	Raw     []byte // instead of a message; then Message.Type is nil
+	Raw     []byte // bytes instead of a message; Message.Type is then nil
 }
 
-// Case is what both sides send on one connection.
+// Case is a conversation on one connection.
 type Case struct {
 	Protocol *codec.Protocol
-	Options  codec.Options // of the sessions
-	Role     codec.Role    // of the peer; 0: the first
-	Seed     uint64        // for random choices in a law
+	Options  codec.Options // options of the sessions
+	Role     codec.Role    // role of the peer; 0: the first role
+	Seed     uint64        // random seed for choices in a law
 	Steps    []Step
 }
 
@@ -39,7 +39,7 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 	for range 1 + r.IntN(2)*r.IntN(8) {
 		o, from := gen.Options{MaxData: 128}, codec.Side(r.IntN(2))
 		if r.IntN(16) == 0 {
-			o.MaxData, o.MaxLine = 4096, 2000 // rare, because long values take time and reveal little more
+			o.MaxData, o.MaxLine = 4096, 2000 // seldom, because long values take time and seldom reveal more
 		}
 		if from == codec.Server {
 			o.Types = expectedTypes(p, waiting)
@@ -49,7 +49,7 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 			continue
 		}
 		if _, err := s.Append(nil, from, &m); err != nil && slices.ContainsFunc(m.Type.Fields, func(f codec.Field) bool { return f.Only }) {
-			continue // the example value is for the reply to another request
+			continue // an example value is valid only in the reply to another request
 		}
 		switch {
 		case from == codec.Peer && m.Type.Ordered:
@@ -62,8 +62,8 @@ func Legal(p *codec.Protocol, seed uint64) *Case {
 	return c
 }
 
-// expectedTypes returns the types that a server may send: the replies to the oldest request, or, if there is no request,
-// the types that are not replies.
+// expectedTypes returns the types of messages that a server may send next: replies to the oldest request or, if no
+// request waits, types that are not replies.
 func expectedTypes(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
 	if len(waiting) > 0 {
 		return waiting[0].Answers
@@ -77,8 +77,8 @@ func expectedTypes(p *codec.Protocol, waiting []*codec.Type) []*codec.Type {
 	return types
 }
 
-// Broken returns a legal conversation in which one or several messages are mutated. Half of these cases have sessions with
-// low limits.
+// Broken returns a case in which at least one message is mutated, unless the case is empty. In half of the cases, the
+// sessions have low limits.
 func Broken(p *codec.Protocol, seed uint64) *Case {
 	c := Legal(p, seed)
 	r := gen.New(^seed)
@@ -101,14 +101,14 @@ func Broken(p *codec.Protocol, seed uint64) *Case {
 		if i == len(c.Steps)-1 || r.IntN(4) == 0 {
 			raw, broken = gen.Mutate(r, p, raw, &f), true
 		}
-		if broken { // the sessions no longer know which message is expected
+		if broken { // after a mutation, the session state of the encoder is wrong, so send raw bytes
 			*s = Step{From: s.From, Raw: raw}
 		}
 	}
 	return c
 }
 
-// InvalidArgs returns a legal conversation in which one of the messages has other arguments, or too many, or too few.
+// InvalidArgs returns a case in which one message has changed arguments, or too many or too few arguments.
 func InvalidArgs(p *codec.Protocol, seed uint64) *Case {
 	c := Legal(p, seed)
 	if len(c.Steps) == 0 {
@@ -130,7 +130,7 @@ func InvalidArgs(p *codec.Protocol, seed uint64) *Case {
 	return c
 }
 
-// append encodes a step. Raw bytes do not change the session.
+// append appends the encoding of step i to dst. Raw bytes do not change the session.
 func (c *Case) append(s codec.Session, dst []byte, i int) ([]byte, error) {
 	if st := &c.Steps[i]; st.Message.Type != nil {
 		return s.Append(dst, st.From, &st.Message)
@@ -138,7 +138,7 @@ func (c *Case) append(s codec.Session, dst []byte, i int) ([]byte, error) {
 	return append(dst, c.Steps[i].Raw...), nil
 }
 
-// actor returns the name of the peer in transcripts.
+// actor returns the actor that represents the peer in transcripts.
 func (c *Case) actor() transcript.Actor {
 	role := max(c.Role, 1)
 	return transcript.Actor{Name: c.Protocol.RoleNames(role), Role: role}
@@ -163,5 +163,5 @@ func (c *Case) Script() *transcript.Script {
 	return s
 }
 
-// random returns the source of random numbers for the choices of a law.
+// random returns a new source of random numbers for the choices of a law.
 func (c *Case) random() *rand.Rand { return gen.New(c.Seed) }

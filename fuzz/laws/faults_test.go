@@ -31,7 +31,7 @@ func (s faulty) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, e
 	return s.Session.Append(dst, from, m)
 }
 
-// For each law, a faulty codec breaks it, and the law finds a small case that shows the fault.
+// Each law detects an injected fault of a session, and Reduce finds a small case that shows the fault.
 func TestLawsFindFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

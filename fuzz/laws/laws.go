@@ -9,12 +9,12 @@ import (
 	"jobwire/codec"
 )
 
-// AppendDecode checks that an encoded message is decoded as the same message. Where only the form distinguishes replies,
-// another of the expected types that has the same bytes and comes first in the protocol's list is accepted.
+// AppendDecode checks that decoding an encoded message yields the same message. If several of the expected replies have
+// the same bytes, it also accepts the type that comes first in the protocol's list.
 func AppendDecode(c *Case) error { return written(c, false) }
 
-// RefusedOrRead checks the same for every message, legal or not. The encoder may also refuse the message; then the session
-// must not have changed.
+// RefusedOrRead is AppendDecode for legal and illegal messages: the encoder may also reject a message, and must then
+// leave the session and the buffer unchanged.
 func RefusedOrRead(c *Case) error { return written(c, true) }
 
 func written(c *Case, refusable bool) error {
@@ -54,7 +54,7 @@ func written(c *Case, refusable bool) error {
 	return nil
 }
 
-// earlier reports whether decoders try type a before type b: both are replies to the oldest request, or b is not a reply.
+// earlier reports whether decoders try type a before type b. waiting are the requests without a reply, oldest first.
 func earlier(waiting []*codec.Type, a, b *codec.Type) bool {
 	if len(waiting) > 0 && slices.Contains(waiting[0].Answers, b) {
 		i := slices.Index(waiting[0].Answers, a)
@@ -63,8 +63,8 @@ func earlier(waiting []*codec.Type, a, b *codec.Type) bool {
 	return a.Code == 0 && a.Index < b.Index && !b.Ordered
 }
 
-// Prefixes checks that a message is too short until its last byte has arrived, that the decoder then reports no more
-// missing bytes than there are, and that it does not change the session.
+// Prefixes checks that the decoder treats each proper prefix of a message as incomplete, that the number of bytes it
+// asks for is not greater than the length of the message, and that decoding a prefix does not change the session.
 func Prefixes(c *Case) error {
 	writer, reader := c.Protocol.NewSession(c.Options), c.Protocol.NewSession(c.Options)
 	r := c.random()
@@ -76,7 +76,7 @@ func Prefixes(c *Case) error {
 		if raw, err = c.append(writer, raw[:0], i); err != nil {
 			return err
 		}
-		// All prefixes of a short message; of a long one, those near both ends and some in between.
+		// Try all prefixes of a short message. For a long message, try those near both ends and 32 others.
 		for k := 0; k < len(raw); k++ {
 			if k == 48 && len(raw) > 128 {
 				for range 32 {
@@ -105,8 +105,8 @@ func short(s codec.Session, from codec.Side, raw []byte, k int, f *codec.Frame) 
 	return nil
 }
 
-// Chunks checks that the result does not depend on how the bytes are split. It reads the bytes of each step at once, and
-// again in pieces.
+// Chunks checks that the decoded messages do not depend on how the bytes are divided. It decodes the bytes of each step
+// as one chunk, and again in several chunks.
 func Chunks(c *Case) error {
 	r := c.random()
 	small := 1
@@ -116,18 +116,18 @@ func Chunks(c *Case) error {
 	return chunks(c, func(n int) int { return r.IntN(min(n, small)) })
 }
 
-// Bytewise is Chunks with one byte at a time.
+// Bytewise is Chunks with chunks of one byte.
 func Bytewise(c *Case) error { return chunks(c, func(int) int { return 0 }) }
 
-// reading is what a stream has decoded: one message.
+// reading is the result of decoding one message from a stream.
 type reading struct {
-	n       int // its length; 0: unknown
+	n       int // length of the message in bytes; 0: unknown
 	err     string
 	msgType *codec.Type
 	spans   []codec.Span
 }
 
-// readings calls do for each message that the stream decodes from b, until do returns an error.
+// readings decodes b and calls do for each message until do returns an error, which it returns.
 func readings(s *codec.Stream, b []byte, f *codec.Frame, do func(reading) error) error {
 	for p := range s.Feed(b, f) {
 		got := reading{n: len(p.Raw) + s.Skip(), msgType: f.Type, spans: f.Spans}
@@ -189,8 +189,8 @@ func chunks(c *Case, next func(n int) int) error {
 	return nil
 }
 
-// Reencode checks that every accepted message is encoded as the same bytes again, and that its spans contain every byte
-// once.
+// Reencode checks that encoding a decoded message yields the same bytes, and that the spans of the message contain
+// every byte exactly once.
 func Reencode(c *Case) error {
 	sc := scratches.Get().(*scratch)
 	defer scratches.Put(sc)
@@ -218,7 +218,7 @@ func Reencode(c *Case) error {
 	return nil
 }
 
-// scratch is memory that Reencode reuses, because fuzzers call it very often.
+// scratch is memory that Reencode reuses, because fuzzers call Reencode very often.
 type scratch struct {
 	mirror         codec.Session
 	message        codec.Message
@@ -228,11 +228,11 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// again encodes a decoded message and compares the bytes.
+// again encodes a decoded message and compares the result with the original bytes.
 func (sc *scratch) again(from codec.Side, p codec.Piece) (err error) {
 	b, f := p.Raw, &sc.frame
 	if p.Err != nil {
-		sc.mirror.Decode(from, b, &sc.skip) // both sessions must have decoded the bytes
+		sc.mirror.Decode(from, b, &sc.skip) // keep the state of both sessions equal
 		return nil
 	}
 	if !bytes.Equal(f.Raw, b) {
@@ -254,8 +254,8 @@ func (sc *scratch) again(from codec.Side, p codec.Piece) (err error) {
 	return nil
 }
 
-// Session checks Reencode and Bytewise with any bytes in both directions. The limits in its options are so low that the
-// bytes reach them.
+// Session checks Reencode and Bytewise with arbitrary bytes in both directions. The limits of the sessions are low, so
+// that short inputs reach them.
 func Session(p *codec.Protocol, up, down []byte) error {
 	c := Case{Protocol: p, Options: codec.Options{MaxData: 1 << 10, MaxLine: 128, MaxPending: 16},
 		Steps: []Step{{From: codec.Peer, Raw: up}, {From: codec.Server, Raw: down}}}

@@ -6,8 +6,8 @@ import (
 	"jobwire/internal/reduce"
 )
 
-// Reduce returns the smallest case that it finds for which fails returns true, with fewer steps, arguments and bytes than
-// c. fails must return true for c.
+// Reduce returns a smaller case, with fewer steps, arguments and bytes, for which fails still returns true. fails must
+// return true for c.
 func (c *Case) Reduce(fails func(*Case) bool) *Case {
 	never := func() bool { return false }
 	holds := func(steps []Step) bool {
@@ -51,7 +51,7 @@ func (c *Case) Reduce(fails func(*Case) bool) *Case {
 	return c
 }
 
-// Valid returns the error that prevents a message of the case from being encoded, or nil.
+// Valid returns an error if a message of the case cannot be encoded, and otherwise nil.
 func (c *Case) Valid() error {
 	s := c.Protocol.NewSession(c.Options)
 	for i := range c.Steps {

@@ -8,8 +8,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Transcripts checks that a printed transcript is parsed as the same transcript: in one-line notation, and in bytes where
-// the codec decodes them as the same messages.
+// Transcripts checks that printing and parsing the transcript of a case yields the same transcript, in one-line
+// notation and in bytes. It checks the bytes only if the transcript can be expressed in bytes.
 func Transcripts(c *Case) error {
 	s := c.Script()
 	if len(s.Steps) == 0 {
@@ -41,8 +41,8 @@ func Transcripts(c *Case) error {
 	return nil
 }
 
-// Inverse checks that parsing is the inverse of printing: the lines of a script, and its bytes if they can express it, are
-// parsed as the same script. It returns the bytes, or nil.
+// Inverse checks that parsing is the inverse of printing a script: in one-line notation, and in bytes if the script can
+// be expressed in bytes. It returns the script in bytes, or nil.
 func Inverse(s *transcript.Script) ([]byte, error) {
 	var text bytes.Buffer
 	if err := transcript.Lines(&text, s); err != nil {
@@ -55,7 +55,7 @@ func Inverse(s *transcript.Script) ([]byte, error) {
 	}
 	text.Reset()
 	if err := transcript.Bytes(&text, s); err != nil {
-		return nil, nil // bytes cannot express some steps
+		return nil, nil // some steps cannot be expressed in bytes
 	}
 	back, err := one(s, text.Bytes())
 	if err != nil {
@@ -68,7 +68,7 @@ func Inverse(s *transcript.Script) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// one parses a source with one script.
+// one parses a source that must contain exactly one script.
 func one(s *transcript.Script, text []byte) (*transcript.Script, error) {
 	scripts, err := transcript.Parse(s.Protocol, "law.wire", text)
 	if err != nil {
@@ -80,8 +80,8 @@ func one(s *transcript.Script, text []byte) (*transcript.Script, error) {
 	return scripts[0], nil
 }
 
-// Same reports whether two scripts mean the same. It ignores their positions in the source and, unless countBytes is set,
-// the bytes of recorded messages.
+// Same reports whether two scripts are equal apart from positions in the source and, unless countBytes is set, the
+// bytes of recorded messages.
 func Same(a, b *transcript.Script, countBytes bool) bool {
 	return reflect.DeepEqual(bare(a, countBytes), bare(b, countBytes))
 }

@@ -8,7 +8,7 @@ import (
 	"jobwire/codec/beanstalk"
 )
 
-// Quotes, comments and spaces around the scalars of a body are framing.
+// The quotes, comments and spaces around the scalars of a YAML body are framing, not part of the values.
 func TestYAMLIsWrittenAgain(t *testing.T) {
 	for _, tt := range []struct{ request, body string }{
 		{"stats", "---\nid: 42\ntube: \"a\"\n"},

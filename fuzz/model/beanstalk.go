@@ -10,29 +10,30 @@ import (
 	"jobwire/codec"
 )
 
-// Beanstalk makes models of the specification beanstalk-protocol.txt.
+// Beanstalk is the adapter for models of the specification beanstalk-protocol.txt.
 var Beanstalk = &Adapter{New: newBeanstalk}
 
 // Quirks of Beanstalk servers.
 const (
-	TTRStays      Quirk = "ttr-stays"      // a job whose time to run has passed may stay reserved
-	KickTruncates Quirk = "kick-truncates" // the server reads only 32 bits of the bound of a kick
+	TTRStays      Quirk = "ttr-stays"      // a job may stay reserved after its time-to-run has expired
+	KickTruncates Quirk = "kick-truncates" // the server uses only 32 bits of the bound in a kick command
 )
 
-// beanstalk is the model of the specification beanstalk-protocol.txt. It does not predict which waiting client gets a job:
-// Received checks the reply that arrived, and CheckMissing checks which clients should have received one.
+// beanstalk is the model of the specification beanstalk-protocol.txt. It does not predict which waiting client gets a
+// job. Received checks the reply that arrives, and CheckMissing checks which waiting clients must already have received
+// a reply.
 type beanstalk struct {
 	expectations
 	peers  map[int]*bPeer
-	jobs   map[string]*bJob // by ID, also those that are gone
+	jobs   map[string]*bJob // by ID, including deleted jobs
 	live   []*bJob          // in the order in which they were put
 	tubes  map[string]*bTube
 	count  int
-	buried int            // how often a job was buried, to order the buried jobs
-	sent   map[string]int // commands, by name
-	total  int            // connections that the model has observed
-	before int            // connections of other clients before; less than 0: unknown
-	late   int            // jobs whose time to run has passed
+	buried int            // number of burials so far, to order the buried jobs
+	sent   map[string]int // number of commands sent, by name
+	total  int            // number of connections that the model has observed
+	before int            // number of connections that the model has not observed; less than 0: unknown
+	late   int            // number of times that a time-to-run has expired
 }
 
 type bPeer struct {
@@ -40,8 +41,8 @@ type bPeer struct {
 	used    string
 	watched []string
 	waiting bool
-	until   time.Duration // when its reserve times out; never: it has no timeout
-	margin  bool          // it sent a reserve while one of its reserved jobs was in its last second
+	until   time.Duration // time at which its reserve times out; never: no timeout; 0: at once
+	margin  bool          // it sent the reserve when one of its reserved jobs may have been in the last second of its time-to-run
 	backlog []codec.Frame
 	put     bool
 	worker  bool
@@ -49,11 +50,11 @@ type bPeer struct {
 
 type bTube struct {
 	name    string
-	paused  time.Duration // until when
+	paused  time.Duration // time at which the pause ends; 0: not paused
 	pauses  int
 	deletes int
 	total   int
-	lost    bool // the server may have deleted it, with its counts, and created it again
+	lost    bool // the server may have deleted the tube, with its counts, and created it again
 }
 
 type bState uint8
@@ -71,18 +72,18 @@ func (s bState) String() string {
 }
 
 type bJob struct {
-	id                                          []byte // nil until INSERTED
+	id                                          []byte // nil until the reply INSERTED arrives
 	tube                                        *bTube
 	body                                        []byte
 	pri, ttr                                    uint64
 	state                                       bState
-	until                                       time.Duration // when the delay or the reservation ends
+	until                                       time.Duration // time at which the delay or the reservation ends
 	holder                                      int
 	order                                       int
 	burial                                      int
-	fresh                                       bool // has become ready since the last call of CheckMissing that found nothing missing
-	vague                                       bool // which of its states it has is unknown
-	wasUncertain                                bool // its state was unknown once
+	fresh                                       bool // the job became ready after the last call of CheckMissing that found nothing missing
+	vague                                       bool // the state of the job is unknown
+	wasUncertain                                bool // the state of the job was unknown at some time
 	reserves, timeouts, releases, buries, kicks int
 }
 
@@ -164,11 +165,13 @@ func (m *beanstalk) Gone(conn int) error {
 
 func (m *beanstalk) ready(j *bJob) { j.state, j.fresh, j.until = bReady, true, never }
 
-// may and must report whether an event that is scheduled at a time may have happened, and whether it must have happened.
+// may reports whether an event that is scheduled for a time may have happened. must reports whether it must have
+// happened.
 func (m *beanstalk) may(at time.Duration) bool  { return m.now >= at-Slack }
 func (m *beanstalk) must(at time.Duration) bool { return m.now >= at+Slack }
 
-// uncertain reports whether the time of an event is so near that the event may have happened or not.
+// uncertain reports whether it is unknown for some scheduled event whether it has happened, because its time is less
+// than Slack away.
 func (m *beanstalk) uncertain() bool {
 	unsure := func(at time.Duration) bool { return m.may(at) && !m.must(at) }
 	for _, j := range m.live {
@@ -210,7 +213,8 @@ func (m *beanstalk) Elapsed(d time.Duration) {
 	}
 }
 
-// forgetTubes forgets tubes that no client or job refers to, except the default tube, and notes tubes that may have been deleted.
+// forgetTubes removes the tubes to which no client or job refers, except the default tube. It marks tubes that the
+// server may have deleted as lost.
 func (m *beanstalk) forgetTubes() {
 	for _, t := range m.tubes {
 		if sure, maybe := m.exists(t.name); !maybe {
@@ -229,7 +233,8 @@ func (m *beanstalk) exists(name string) (sure, maybe bool) {
 	return sure, maybe || m.quirks[Shared]
 }
 
-// needs reports whether a connection or job of this model certainly needs the tube, and whether one may need it.
+// needs reports whether a connection or job of this model certainly refers to the tube, and whether one may refer to
+// it.
 func (m *beanstalk) needs(name string) (sure, maybe bool) {
 	if name == "default" {
 		return true, true
@@ -241,7 +246,7 @@ func (m *beanstalk) needs(name string) (sure, maybe bool) {
 	}
 	for _, j := range m.live {
 		if j.tube.name == name {
-			maybe = true // according to the text of the specification, a tube that contains only reserved jobs is empty
+			maybe = true // according to the specification, a tube that contains only reserved jobs is empty and may be deleted
 			sure = sure || j.state != bReserved
 		}
 	}

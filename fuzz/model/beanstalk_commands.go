@@ -42,7 +42,7 @@ func init() {
 	}
 }
 
-// expectReply expects a reply of a type with the given arguments.
+// expectReply adds an expected reply of the named type with the given first arguments.
 func (m *beanstalk) expectReply(p *bPeer, rule codec.RuleID, name string, args ...string) {
 	m.expect(p.conn, rule, name, typed(name, func(r *codec.Frame) error {
 		for i, a := range args {
@@ -54,7 +54,7 @@ func (m *beanstalk) expectReply(p *bPeer, rule codec.RuleID, name string, args .
 	}))
 }
 
-// byID returns the job that a request names, or nil. The ID 01 is the same as 1.
+// byID returns the job with the ID in a request, or nil. Leading zeros of the ID do not matter.
 func (m *beanstalk) byID(f codec.Frame) *bJob {
 	j := m.jobs[strconv.FormatUint(number(f.Arg(0)), 10)]
 	if j == nil || j.state == bGone {
@@ -63,7 +63,7 @@ func (m *beanstalk) byID(f codec.Frame) *bJob {
 	return j
 }
 
-// ownJob returns the job of a command that only the client that has reserved the job may send, or nil.
+// ownJob returns the job with the ID in a request if the client has reserved it, or nil.
 func (m *beanstalk) ownJob(p *bPeer, f codec.Frame) *bJob {
 	if j := m.byID(f); j != nil && j.state == bReserved && j.holder == p.conn {
 		return j
@@ -214,7 +214,8 @@ func bIgnore(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 }
 
-// found expects a reply to a peek with one of the jobs. A nil job is ignored; without jobs, it expects NOT_FOUND.
+// found expects a reply to a peek command with one of the jobs. It ignores nil. If there are no jobs, it expects
+// NOT_FOUND.
 func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 	all = slices.DeleteFunc(all, func(j *bJob) bool { return j == nil })
 	if len(all) == 0 {
@@ -234,7 +235,7 @@ func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 	}))
 }
 
-// in returns the jobs of a tube in a state. sure is false if there may be other jobs in that state.
+// in returns the jobs of a tube that are in a state. sure is false if other jobs may also be in that state.
 func (m *beanstalk) in(tube string, s bState) (all []*bJob, sure bool) {
 	sure = true
 	for _, j := range m.live {
@@ -249,7 +250,8 @@ func (m *beanstalk) in(tube string, s bState) (all []*bJob, sure bool) {
 	return all, sure
 }
 
-// bPeek returns the handler of a peek at the first job in a state, in an order in which several jobs may be equal.
+// bPeek returns the handler of a command that shows the first job in a state. before defines the order of the jobs;
+// several jobs may be equal.
 func bPeek(rule codec.RuleID, s bState, before func(j, o *bJob) bool) func(m *beanstalk, p *bPeer, f codec.Frame) {
 	return func(m *beanstalk, p *bPeer, _ codec.Frame) {
 		all, sure := m.in(p.used, s)
@@ -292,7 +294,7 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	n := min(bound, len(all))
 	m.expectReply(p, "beanstalk.kick.kicked-count", "KICKED", strconv.Itoa(n))
 	if n < len(all) && n > 0 && by(all[n-1], all[n]) == 0 {
-		// The specification does not say which of the jobs whose delays end at the same time is kicked first.
+		// The specification does not say which job is kicked first if several delays end at the same time.
 		for _, j := range all {
 			if j.until == all[n].until {
 				j.vague, j.wasUncertain = true, true

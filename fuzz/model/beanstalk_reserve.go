@@ -9,10 +9,10 @@ import (
 	"jobwire/codec"
 )
 
-// before reports whether the server reserves a job before another.
+// before reports whether j has precedence over o when a client reserves a job.
 func (j *bJob) before(o *bJob) bool { return j.pri < o.pri || j.pri == o.pri && j.order < o.order }
 
-// best returns the job that a reserve of the connection gets if it need not wait, or nil.
+// best returns the job that the server must reserve for the connection at once, or nil.
 func (m *beanstalk) best(p *bPeer) *bJob {
 	var best *bJob
 	for _, j := range m.live {
@@ -23,7 +23,8 @@ func (m *beanstalk) best(p *bPeer) *bJob {
 	return best
 }
 
-// margin reports whether a job that the connection has reserved is certainly, or may be, in its last second.
+// margin reports whether a job that the connection has reserved is certainly in the last second of its time-to-run, and
+// whether one may be.
 func (m *beanstalk) margin(p *bPeer) (sure, maybe bool) {
 	for _, j := range m.live {
 		if j.state == bReserved && j.holder == p.conn {
@@ -48,7 +49,7 @@ func (m *beanstalk) Received(conn int, f *codec.Frame) error {
 	return err
 }
 
-// answered checks the reply to a reserve that waited.
+// answered checks the reply to the reserve for which the connection waits.
 func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	fail := func(rule codec.RuleID, format string, args ...any) error {
 		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong reply to a reserve", Text: fmt.Sprintf(format, args...) + "; got " + show(f)}
@@ -76,8 +77,8 @@ func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	return fail("beanstalk.reserve.reserved", "expected RESERVED, TIMED_OUT or DEADLINE_SOON as the reply to a reserve")
 }
 
-// job finds the job of a reply by its ID. If the reply INSERTED with the ID has not arrived yet, it finds the job by its
-// body.
+// job returns the job with the ID in a reply. If the server has not yet sent INSERTED with this ID, job finds the job
+// by its body. It returns nil if there is no such job.
 func (m *beanstalk) job(f *codec.Frame) *bJob {
 	if j := m.jobs[string(f.Arg(0))]; j != nil {
 		return j
@@ -130,7 +131,7 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	return nil
 }
 
-// markReserved marks a job as reserved.
+// markReserved records that the connection has reserved a job.
 func (m *beanstalk) markReserved(p *bPeer, j *bJob) {
 	if j.state == bReserved {
 		j.timeouts++
@@ -140,7 +141,7 @@ func (m *beanstalk) markReserved(p *bPeer, j *bJob) {
 	j.reserves++
 }
 
-// resume handles the commands that the client sent after a reserve that waited.
+// resume handles the commands that the client sent while its reserve waited.
 func (m *beanstalk) resume(p *bPeer) {
 	for len(p.backlog) > 0 && !p.waiting {
 		f := p.backlog[0]

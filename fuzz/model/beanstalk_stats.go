@@ -9,7 +9,8 @@ import (
 	"jobwire/codec"
 )
 
-// stats checks the values of a YAML dictionary that the model knows. It does not check whether keys are missing.
+// stats expects a reply with a YAML dictionary that has the given values. It does not check other keys, nor whether a
+// key is missing.
 func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[string]string) {
 	m.expect(p.conn, codec.RuleID(rule+".answered"), strings.ReplaceAll(names, " ", " or "), typed(names, func(r *codec.Frame) error {
 		if r.Type.Name == "NOT_FOUND" {
@@ -17,7 +18,7 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[stri
 		}
 		for _, cells := range listLines(r) {
 			if string(cells[0]) == "total-connections" && m.before < 0 {
-				m.before = int(number(cells[1])) - m.total // connections that tested whether the server accepts connections
+				m.before = int(number(cells[1])) - m.total // connections of jobwire that only tested whether the server accepts connections
 			}
 			want, ok := expected[string(cells[0])]
 			if ok && want != string(cells[1]) {
@@ -45,7 +46,7 @@ func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.stats(p, "beanstalk.stats-job", "stats-reply", expected)
 }
 
-// counted adds the numbers of jobs by state.
+// counted adds the numbers of jobs in each state, of the jobs for which in returns true, to the expected statistics.
 func (m *beanstalk) counted(expected map[string]string, in func(*bJob) bool) {
 	var by [5]int
 	urgent := 0
@@ -90,7 +91,7 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	expected := map[string]string{"name": name}
 	if !m.quirks[Shared] || name != "default" {
 		expected["current-waiting"] = strconv.Itoa(waiting)
-		watched := m.quirks[Watched] && name == "default" // the tube existed before, and other clients use it too
+		watched := m.quirks[Watched] && name == "default" // other clients have used the default tube and still use it
 		if !watched {
 			expected["current-using"], expected["current-watching"] = strconv.Itoa(using), strconv.Itoa(watching)
 		}
@@ -106,7 +107,7 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.stats(p, "beanstalk.stats-tube", names, expected)
 }
 
-// bCounted are the commands whose counts stats reports as cmd-NAME.
+// bCounted are the commands that the reply to stats counts under the keys cmd-NAME.
 var bCounted = []string{"put", "peek", "peek-ready", "peek-delayed", "peek-buried", "reserve", "use", "watch", "ignore", "delete", "release", "bury", "kick",
 	"stats", "stats-job", "stats-tube", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube"}
 
@@ -134,7 +135,7 @@ func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.stats(p, "beanstalk.stats", "stats-reply", expected)
 }
 
-// totals adds the counts since the start of the server.
+// totals adds the counts since the start of the server to the expected statistics.
 func (m *beanstalk) totals(expected map[string]string) {
 	expected["total-jobs"], expected["job-timeouts"] = strconv.Itoa(m.count), strconv.Itoa(m.late)
 	for _, name := range bCounted {

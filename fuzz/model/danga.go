@@ -8,14 +8,15 @@ import (
 	"jobwire/codec"
 )
 
-// Danga makes models of the specification danga-gearman-draft.txt.
+// Danga is the adapter for models of the specification danga-gearman-draft.txt.
 var Danga = &Adapter{New: newDanga}
 
-// danga is the model of danga-gearman-draft.txt, with the interpretations that its rules state.
+// danga is the model of the specification danga-gearman-draft.txt, with the interpretations that the rules of the
+// protocol state.
 type danga struct {
 	expectations
 	peers   map[int]*dPeer
-	jobs    []*dJob // oldest first, until they are finished
+	jobs    []*dJob // unfinished jobs, oldest first
 	results map[string]*dJob
 }
 
@@ -23,20 +24,20 @@ type dPeer struct {
 	conn     int
 	names    []string
 	sleeping bool
-	job      *dJob // that it works on
-	waits    *dJob // of type 0; its result is expected on this connection
+	job      *dJob // the job that was assigned to the worker, or nil
+	waits    *dJob // the job of type 0 for whose result the client waits, or nil
 }
 
 type dJob struct {
 	name, key string
 	args      []byte
-	handle    []byte // of type 1; nil until it is known
-	asked     bool   // a client has, or is about to receive, a handle for it
-	wanted    bool   // it runs even if no client waits for it
+	handle    []byte // of a job of type 1; nil until the server has sent it
+	asked     bool   // a client has received a handle of the job, or will receive one
+	wanted    bool   // the job must run even if no client waits for it
 	waits     []int
-	worker    int // connection of the worker; -1: none
+	worker    int // connection of the worker that has the job; -1: none
 	requeued  bool
-	vague     bool // the server may have dropped it
+	vague     bool // the server may have dropped the job
 	done      bool
 	progress  [3]uint32
 	code      byte
@@ -67,8 +68,8 @@ func (m *danga) taint() {
 
 func (m *danga) Tainted() bool { return m.tainted }
 
-// Blocked reports whether the client waits for a job of type 0, or the server must close the connection. Then the client
-// must not send a request.
+// Blocked implements Model: the client waits for the result of a job of type 0, or the server must close the
+// connection.
 func (m *danga) Blocked(conn int) bool {
 	p := m.peers[conn]
 	_, leaving := m.leaving[conn]
@@ -119,11 +120,11 @@ func (m *danga) requeue(p *dPeer) {
 	m.wake(j, true)
 }
 
-// violates notes that the server must close the connection.
+// violates records that the server must close the connection because the peer has violated the protocol.
 func (m *danga) violates(p *dPeer, why string) {
 	for _, d := range m.expected {
 		if d.conn == p.conn {
-			d.must = false // the server may have sent it before the violation
+			d.must = false // the server may have sent this message before it noticed the violation
 		}
 	}
 	m.ending[p.conn] = true
@@ -162,7 +163,7 @@ func (m *danga) Sent(conn int, f *codec.Frame) {
 	}
 }
 
-// noop expects a noop that wakes a sleeping worker, or allows it if must is false.
+// noop expects a noop that wakes a sleeping worker. If must is false, the noop is optional.
 func (m *danga) noop(p *dPeer, must bool) {
 	for _, d := range m.expected {
 		if d.conn == p.conn && d.want == "noop" {
@@ -185,7 +186,8 @@ func (m *danga) wake(j *dJob, must bool) {
 	}
 }
 
-// candidates returns the jobs that the server may assign to a worker.
+// candidates returns the jobs that the server may assign to a worker. vague contains those that the server may have
+// dropped.
 func (m *danga) candidates(p *dPeer) (sure, vague []*dJob) {
 	first := true
 	for _, j := range m.jobs {

@@ -11,7 +11,7 @@ import (
 	"jobwire/codec"
 )
 
-// dHandlers maps the type of a packet to a function that updates the model.
+// dHandlers maps packet types to functions that update the model.
 var dHandlers map[string]func(m *danga, p *dPeer, f codec.Frame)
 
 func init() {
@@ -36,7 +36,7 @@ func dConnect(m *danga, p *dPeer, f codec.Frame) {
 		p.names = append(p.names, string(a))
 	}
 	if sure, vague := m.candidates(p); p.sleeping && len(sure)+len(vague) > 0 {
-		m.noop(p, false) // according to the text of the draft, no job has arrived
+		m.noop(p, false) // optional, because according to the draft, no job has arrived since the request
 	}
 }
 
@@ -68,7 +68,7 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 	for _, o := range m.jobs {
 		if j.key != "" && o.key == j.key && o.name == j.name {
 			if o.vague {
-				m.taint() // the server may or may not add the client to this job
+				m.taint() // it is unknown whether the server adds the client to this job
 			}
 			j, fresh = o, false
 			break
@@ -137,7 +137,7 @@ func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 			return &Complaint{Rule: "danga.assign.name-and-args", Text: "expected an existing job, because no job has this name and these arguments"}
 		}
 		if len(fit) > 1 {
-			m.taint() // the reply does not identify the job
+			m.taint() // the reply does not say to which job it belongs
 		}
 		j := fit[0]
 		j.worker, p.job = p.conn, j
@@ -163,7 +163,7 @@ func dStatus(m *danga, p *dPeer, f codec.Frame) {
 	}
 }
 
-// progress expects a job_status_res with these numbers.
+// progress expects a job_status_res with the given numbers.
 func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *expectation {
 	return m.expect(conn, rule, "job_status_res", typed("job_status_res", func(r *codec.Frame) error {
 		if got := numbers(r); got != want {
@@ -208,7 +208,7 @@ func dComplete(m *danga, p *dPeer, f codec.Frame) {
 	m.jobs = slices.DeleteFunc(m.jobs, func(o *dJob) bool { return o == j })
 }
 
-// completed expects the result of a job.
+// completed expects the result of a job on the connection.
 func (m *danga) completed(conn int, rule codec.RuleID, j *dJob) {
 	took := uint32((m.now - j.created) / time.Second)
 	m.expect(conn, rule, "job_complete_res", typed("job_complete_res", func(r *codec.Frame) error {

@@ -8,7 +8,7 @@ import (
 	codecdanga "jobwire/codec/danga"
 )
 
-// A message that the server may have sent before a violation is allowed after it. Other messages are not.
+// After a violation, the model allows messages that the server may have sent before the violation, and no others.
 func TestMessageBeforeViolation(t *testing.T) {
 	for _, first := range []string{"worker_connect", "job_complete_announce"} {
 		m := New(codecdanga.Protocol, time.Now())
@@ -30,7 +30,7 @@ func TestMessageBeforeViolation(t *testing.T) {
 	}
 }
 
-// On a server with other clients, a handle that the model does not know may be the handle of their job.
+// If other clients use the server, a handle that the model does not know may belong to one of their jobs.
 func TestHandleOfOtherClient(t *testing.T) {
 	for _, q := range []Quirk{Watched, Shared} {
 		for request, reply := range map[string][]string{

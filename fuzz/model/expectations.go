@@ -16,28 +16,32 @@ type expectation struct {
 	rule codec.RuleID // that the server breaks if the message is missing or wrong
 	want string       // the expected message, in words
 
-	// take checks a message. It returns notMine if the message is another one, nil if it is the expected message, after
-	// updating the model, and otherwise what is wrong with the message.
+	// take compares a received message with the expectation. It returns nil if the message meets the expectation, and
+	// then updates the model. It returns notMine if the message is another one, and a *Complaint if the message is the
+	// expected one but its content is wrong.
 	take func(f *codec.Frame) error
 
 	choice *choice
-	step   int // the step of the conversation in which the server became obliged to send the message
+	step   int // number of the step that caused the message
 }
 
 // missing is the law of a complaint about an expected message that has not arrived.
 const missing = "missing message"
 
-// choice joins alternatives: the server sends left of them, and then none of the others is expected.
+// choice joins alternative expectations. The server sends left of the alternatives. After that, the server must not
+// send the others.
 type choice struct{ left int }
 
-// notMine says that a message is not the expected one.
+// notMine is the error of take if the received message is not the message that the expectation describes. received then
+// tries the next expectation of the connection.
 var notMine error = &Complaint{Law: "another message"}
 
-// expectations is what all models share: the connections, the messages that they expect, and the clock.
+// expectations is the part that all models share: the state of the connections, the messages that the model expects on
+// them, and the time.
 type expectations struct {
 	p         *codec.Protocol
 	quirks    map[Quirk]bool
-	now       time.Duration // since the model was made
+	now       time.Duration // time since the start of the model
 	start     time.Time
 	expected  []*expectation
 	tainted   bool
@@ -65,26 +69,28 @@ func newExpectations(p *codec.Protocol, quirks map[Quirk]bool) expectations {
 	return expectations{p: p, quirks: quirks, unchecked: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]closeReason{}}
 }
 
-// expect adds an expected message. Without illegal bytes whose effect is unknown, the server must send it.
+// expect adds an expected message and returns the expectation. The message is required, unless the peers have sent
+// illegal bytes whose effect is unknown, or the rule is not checked. want describes the message in complaints.
 func (b *expectations) expect(conn int, rule codec.RuleID, want string, take func(*codec.Frame) error) *expectation {
 	d := &expectation{conn: conn, must: !b.tainted && !b.excuses(rule), rule: rule, want: want, take: take, step: b.step}
 	b.expected = append(b.expected, d)
 	return d
 }
 
-// excuses reports whether replies are not checked against the rule.
+// excuses reports whether the model does not check the rule.
 func (b *expectations) excuses(rule codec.RuleID) bool {
 	return b.unjudged != "" && strings.HasPrefix(string(rule), b.unjudged)
 }
 
-// allow adds a message that the server may send.
+// allow adds a message that the server may send but need not send. want describes the message in complaints.
 func (b *expectations) allow(conn int, want string, take func(*codec.Frame) error) *expectation {
 	d := b.expect(conn, "", want, take)
 	d.must = false
 	return d
 }
 
-// typed returns a function that accepts a message of one of the types, separated by spaces, and passes it to then.
+// typed returns a take function for messages of one of the types, whose names are separated by spaces. The function
+// passes such a message to then, which may be nil, and returns notMine for every other message.
 func typed(names string, then func(f *codec.Frame) error) func(*codec.Frame) error {
 	return func(f *codec.Frame) error {
 		for rest := names; rest != ""; {
@@ -101,10 +107,11 @@ func typed(names string, then func(f *codec.Frame) error) func(*codec.Frame) err
 	}
 }
 
-// wrong returns a complaint. The board sets its other fields.
+// wrong returns a complaint with the given text. received sets the other fields of the complaint.
 func wrong(format string, args ...any) error { return &Complaint{Text: fmt.Sprintf(format, args...)} }
 
-// received finds the expected message that a received message is.
+// received compares a received message with the expectations of its connection, and removes the expectation that the
+// message meets. It returns a *Complaint if the message meets none of them.
 func (b *expectations) received(conn int, f *codec.Frame) error {
 	if b.unchecked[conn] {
 		return nil
@@ -159,7 +166,8 @@ func (b *expectations) received(conn int, f *codec.Frame) error {
 	return &Complaint{Conn: conn, Law: "unexpected message", Text: fmt.Sprintf("expected %s, got %s", strings.Join(waiting, " or "), show(f))}
 }
 
-// checkMissing reports the first required message that has not arrived.
+// checkMissing returns a *Complaint about the first required message that has not arrived, or about a connection that
+// the server must close and has not closed. It returns nil if nothing is missing.
 func (b *expectations) checkMissing() error {
 	for _, d := range b.expected {
 		if d.must && !b.unchecked[d.conn] {
@@ -181,7 +189,8 @@ func (b *expectations) Leaving(conn int) bool {
 	return leaving && !b.tainted
 }
 
-// opened resets the state of a connection.
+// opened resets the state of a connection that a peer has opened, because an earlier connection may have had the same
+// number.
 func (b *expectations) opened(conn int) {
 	b.forget(conn)
 	delete(b.unchecked, conn)
@@ -189,12 +198,13 @@ func (b *expectations) opened(conn int) {
 	delete(b.leaving, conn)
 }
 
-// forget drops the expected messages of a connection that has ended.
+// forget removes the expectations of a connection that has ended.
 func (b *expectations) forget(conn int) {
 	b.expected = slices.DeleteFunc(b.expected, func(d *expectation) bool { return d.conn == conn })
 }
 
-// gone checks the end of a connection.
+// gone handles the end of a connection by the server. It returns a *Complaint if no message allows the server to close
+// the connection.
 func (b *expectations) gone(conn int) error {
 	defer b.forget(conn)
 	delete(b.leaving, conn)
@@ -204,7 +214,7 @@ func (b *expectations) gone(conn int) error {
 	return &Complaint{Conn: conn, Law: "unexpected disconnect", Text: "expected the connection to stay open, but the server closed it, and no message allows the server to close it"}
 }
 
-// show returns a message on one line, with long values cut short.
+// show returns a message as one line for complaints: at most 12 arguments, and at most 40 bytes of each.
 func show(f *codec.Frame) string {
 	var m codec.Message
 	if f.Type == nil {
@@ -221,8 +231,8 @@ func show(f *codec.Frame) string {
 	return s
 }
 
-// class counts as Model.State does: none, one or more.
+// class returns the class of a count for Model.State: 0 for none, 1 for one, 2 for more than one.
 func class(n int) uint64 { return uint64(min(n, 2)) }
 
-// mixHash mixes classes into one number.
+// mixHash adds a value to a hash.
 func mixHash(h uint64, v uint64) uint64 { return (h ^ v) * 0x100000001b3 }

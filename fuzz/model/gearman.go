@@ -11,41 +11,42 @@ import (
 	"jobwire/codec"
 )
 
-// Gearman makes models of the specification gearman-protocol.txt.
+// Gearman is the adapter for models of the specification gearman-protocol.txt.
 var Gearman = &Adapter{New: newGearman, Excuses: regexp.MustCompile(`^ERR (?i:INTERNAL_ERROR|UNKNOWN_ERROR) `)}
 
 // Quirks of Gearman servers.
 const (
-	FewWakeups      Quirk = "few-wakeups"      // for a job, the server does not wake every sleeping worker
-	IdleNoops       Quirk = "idle-noops"       // the server wakes workers without need
-	WokenTwice      Quirk = "woken-twice"      // after PRE_SLEEP twice, a worker is also woken by the next job
+	FewWakeups      Quirk = "few-wakeups"      // the server wakes only some of the sleeping workers that can do a job
+	IdleNoops       Quirk = "idle-noops"       // the server sends NOOP to workers although there is no job
+	WokenTwice      Quirk = "woken-twice"      // a worker that has sent PRE_SLEEP twice is woken once more, by the next job
 	TimeoutRequeues Quirk = "timeout-requeues" // a job that exceeds its time limit goes back to its queue
 	EpochSilent     Quirk = "epoch-silent"     // the server wakes no worker when an EPOCH time comes
 	EpochWakesEarly Quirk = "epoch-wakes-early"
-	EpochHides      Quirk = "epoch-hides"          // a job whose time has not come blocks the other jobs of its function
+	EpochHides      Quirk = "epoch-hides"          // a job whose scheduled time has not come blocks the other jobs of its function
 	CantDoLoses     Quirk = "cant-do-loses-job"    // CANT_DO takes away the jobs of the function that the worker runs
 	LimitForgotten  Quirk = "limit-forgotten"      // maxqueue has no effect before a client or worker names the function
-	NameTruncated   Quirk = "name-truncated"       // create function drops a character of the name
+	NameTruncated   Quirk = "name-truncated"       // "create function" drops a character of the name
 	LostFails       Quirk = "lost-fails"           // the jobs of a disconnected worker fail
 	NoPartials      Quirk = "no-partials"          // WORK_DATA and WORK_WARNING are not forwarded
 	NoFailUnasked   Quirk = "no-fail-unasked"      // WORK_EXCEPTION causes no WORK_FAIL for clients without the option exceptions
 	NewestFirst     Quirk = "newest-first"         // among jobs of high priority, the newest is assigned first
-	FullDrops       Quirk = "full-drops"           // if a queue is full, the server drops another job
+	FullDrops       Quirk = "full-drops"           // if a queue is full, the server drops a queued job and accepts the new one
 	LacksTypes      Quirk = "lacks-types"          // the server may reject any request as unknown
 	CancelLingers   Quirk = "cancel-lingers"       // a canceled job remains until the server would assign it
-	DropLoses       Quirk = "drop-loses-jobs"      // drop function also drops a function that has jobs, and the jobs are lost
+	DropLoses       Quirk = "drop-loses-jobs"      // "drop function" also drops a function that has jobs, and the jobs are lost
 	AbilitiesAdd    Quirk = "abilities-add"        // a worker that announces a function twice counts as two workers
 	JoinedGoes      Quirk = "joined-goes"          // a background job is dropped with the last client that has joined it
-	NoNumbers       Quirk = "status-keeps-numbers" // the numbers of WORK_STATUS are not checked in STATUS_RES
+	NoNumbers       Quirk = "status-keeps-numbers" // the model does not check the numbers of STATUS_RES against WORK_STATUS
 )
 
-// gearman is the model of the specification gearman-protocol.txt, and of how servers retry jobs in practice.
+// gearman is the model of the specification gearman-protocol.txt, and of the de facto behavior where servers retry
+// jobs.
 type gearman struct {
 	expectations
 	peers     map[int]*gPeer
 	functions map[string]*gFunction
 	jobs      map[string]*gJob // by handle; nil for a job that has ended
-	count     uint64           // number of jobs so far, for their order
+	count     uint64           // number of jobs so far, to order them
 }
 
 type gPeer struct {
@@ -53,7 +54,7 @@ type gPeer struct {
 	abilities  map[string]time.Duration
 	worker     bool
 	sleeping   bool
-	twice      bool // it has sent PRE_SLEEP while it slept, and has not requested a job since then
+	twice      bool // the worker has sent PRE_SLEEP while it slept, and has not requested a job since then
 	exceptions bool
 	clientID   string
 }
@@ -63,44 +64,44 @@ type gFunction struct {
 	jobs   []*gJob // unfinished jobs, oldest first
 	limits *[3]int
 	kept   bool
-	vague  bool // the effect of maxqueue and create function on it is unknown
+	vague  bool // the effects of maxqueue and "create function" on the function are unknown
 }
 
 type gState uint8
 
 const (
 	gQueued gState = iota
-	gLater         // its time has not come
+	gLater         // scheduled, and the time has not come
 	gRunning
 	gEnded
 )
 
 type gJob struct {
 	fn                        *gFunction
-	handle                    []byte // nil until JOB_CREATED
+	handle                    []byte // nil until the reply JOB_CREATED arrives
 	unique, reducer, workload []byte
-	key                       string // the key of coalesced submissions; "": none
+	key                       string // submissions with the same key become one job; "": no key
 	order                     uint64
 	priority                  int
 	reduce, background        bool
 	state                     gState
-	requeued                  bool // its place in the queue is unknown
-	vague                     bool // its state is unknown: it may be queued, running or finished
-	soon                      bool // its time is near: its state is unknown until Slack after that time
+	requeued                  bool // the position of the job in the queue is unknown
+	vague                     bool // the state of the job is unknown: queued, running or finished
+	soon                      bool // the time in timer is near, so the state of the job is unknown until Slack after latest
 	holder                    int
-	timer                     time.Duration // when its scheduled time comes, or its time limit is exceeded; 0: never
-	latest                    time.Duration // the latest time at which that happens
+	timer                     time.Duration // earliest time at which the scheduled time comes or the time limit is exceeded; 0: never
+	latest                    time.Duration // latest time at which that happens
 	numer, denom              []byte
-	statusUncertain           bool  // whether the last WORK_STATUS counts is unknown
-	waits                     []int // the connections that wait for it, one for each submission
+	statusUncertain           bool  // it is unknown whether the server accepted the last WORK_STATUS
+	waits                     []int // connections of the clients that wait for the job, one for each submission
 	lost                      int
-	leavers                   bool // clients have disconnected; a server that keeps half-closed connections may count them
+	leavers                   bool // clients of the job have disconnected; a server that keeps half-closed connections may still count them
 }
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
 	b := newExpectations(p, quirks)
 	if quirks[Shared] {
-		b.unjudged = "gearman.admin." // these commands list the functions of all clients
+		b.unjudged = "gearman.admin." // administrative commands list the functions of all clients
 	}
 	return &gearman{expectations: b, peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
 }
@@ -125,7 +126,7 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	if f.Type.Req == 2 {
 		p.worker = true
 	}
-	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 { // no packet can contain such a name
+	if f.Type.Code == 0 && bytes.IndexByte(f.Raw, 0) >= 0 { // the command contains a NUL, which no name in a packet can contain
 		m.taint()
 		gText("OK ERR error-line")(m, p, *f)
 		return
@@ -135,16 +136,17 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	}
 	h(m, p, f.Clone())
 	if strings.HasPrefix(f.Type.Section, "beyond the specification") && !m.quirks[LacksTypes] {
-		m.mayRefuse(conn) // a server need not implement the message
+		m.mayRefuse(conn) // a server need not implement messages that the specification does not contain
 	}
 }
 
-// mayRefuse allows an error in place of the reply to a message. After the error, the effect of the message is unknown.
+// mayRefuse allows an error instead of the reply to a request. After the error, the effect of the request is unknown.
 func (m *gearman) mayRefuse(conn int) {
 	m.allow(conn, "ERROR", typed("ERROR ERR error-line", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
 }
 
-// dropReplies makes the expected messages of a connection optional, because the server sent ERROR in place of the reply.
+// dropReplies makes the expected messages of a connection optional, because the server sent an error instead of the
+// reply.
 func (m *gearman) dropReplies(conn int) {
 	for _, d := range m.expected {
 		if d.conn == conn {
@@ -158,7 +160,8 @@ func (m *gearman) Garbled(conn int) {
 	m.taint()
 }
 
-// taint notes that the contents of the queues are unknown: from now on, most expected messages are optional.
+// taint records that the contents of the queues are unknown. From then on, all expected messages except echo replies
+// are optional.
 func (m *gearman) taint() {
 	m.tainted = true
 	for _, d := range m.expected {
@@ -184,7 +187,7 @@ func (m *gearman) Closed(conn int) {
 	m.disconnected(p)
 }
 
-// disconnected updates the jobs of a connection that has ended.
+// disconnected updates the jobs of a client or worker that has disconnected.
 func (m *gearman) disconnected(p *gPeer) {
 	for _, fn := range m.functions {
 		for _, j := range slices.Clone(fn.jobs) {
@@ -192,7 +195,7 @@ func (m *gearman) disconnected(p *gPeer) {
 			j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
 			j.leavers = j.leavers || before > len(j.waits)
 			if before > 0 && len(j.waits) == 0 && (!j.background || m.quirks[JoinedGoes]) {
-				j.vague = true // no client waits for it, so the server may drop it
+				j.vague = true // no client waits for the job any more, so the server may drop it
 			}
 			if j.state == gRunning && j.holder == p.conn {
 				m.requeue(j)
@@ -212,7 +215,7 @@ func (m *gearman) requeue(j *gJob) {
 	m.wake(j, true)
 }
 
-// fail ends a job. The server must report the failure to the clients of the job.
+// fail ends a job as failed and expects WORK_FAIL on the connections of its clients.
 func (m *gearman) fail(j *gJob) {
 	for _, c := range j.waits {
 		d := m.expect(c, "gearman.work.fail", "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
@@ -221,7 +224,7 @@ func (m *gearman) fail(j *gJob) {
 	m.end(j)
 }
 
-// mayFail allows a WORK_FAIL to a client, because the time limit of the job may be exceeded.
+// mayFail allows WORK_FAIL to a client, because the time limit of the job may have been exceeded.
 func (m *gearman) mayFail(j *gJob, client int) {
 	same := m.sameHandle(j, "WORK_FAIL")
 	m.allow(client, "WORK_FAIL "+string(j.handle), func(f *codec.Frame) error {
@@ -242,7 +245,7 @@ func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
 	})
 }
 
-// uncertain reports whether the state of a job is unknown.
+// uncertain reports whether the state of the job is unknown.
 func (j *gJob) uncertain() bool { return j.vague || j.soon }
 
 func (m *gearman) end(j *gJob) {
@@ -261,8 +264,8 @@ func (m *gearman) function(name []byte) *gFunction {
 	return fn
 }
 
-// wake expects a NOOP for each sleeping worker that can do the job. After one of them has received it, the server breaks
-// only the rule that it wakes all of them.
+// wake expects a NOOP for each sleeping worker that can do the job. If must is false, the NOOPs are optional. After the
+// first NOOP has arrived, missing ones break only the rule that the server wakes every worker.
 func (m *gearman) wake(j *gJob, must bool) {
 	var all []*expectation
 	for _, p := range m.peers {
@@ -319,7 +322,8 @@ func (m *gearman) Received(conn int, f *codec.Frame) error {
 	return err
 }
 
-// unexpectedNoop checks a NOOP that the model did not expect.
+// unexpectedNoop handles a NOOP that meets no expectation. It returns the complaint unless the server may have woken
+// the worker for another reason.
 func (m *gearman) unexpectedNoop(p *gPeer, c *Complaint) error {
 	c.Rule = "gearman.worker.wake-only-able"
 	if m.quirks[WokenTwice] && p.twice && !p.sleeping {
@@ -337,7 +341,8 @@ func (m *gearman) unexpectedNoop(p *gPeer, c *Complaint) error {
 	return c
 }
 
-// mayWake reports whether a job for the worker enters its queue about now, because its time comes.
+// mayWake reports whether the server may wake the worker now, because the scheduled time or the time limit of a job is
+// near.
 func (m *gearman) mayWake(p *gPeer) bool {
 	for name := range p.abilities {
 		if fn := m.functions[name]; fn != nil && slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.uncertain() && (j.timer > 0 || j.state == gLater) }) {

@@ -9,7 +9,7 @@ import (
 	"jobwire/codec"
 )
 
-// listLines splits the arguments of a list into its lines.
+// listLines returns the arguments of each line of a list.
 func listLines(f *codec.Frame) [][][]byte {
 	var m codec.Message
 	f.Message(&m)
@@ -20,7 +20,8 @@ func listLines(f *codec.Frame) [][][]byte {
 	return all
 }
 
-// counts returns the numbers that lists contain for a function. sure is false if the state of a job is unknown.
+// counts returns the numbers of jobs and workers that lists contain for a function. sure is false if the state of a job
+// is unknown.
 func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]int, sure bool) {
 	sure = true
 	for _, j := range fn.jobs {
@@ -41,13 +42,14 @@ func (fn *gFunction) counts(m *gearman) (total, running, workers int, queued [3]
 	return total, running, workers, queued, sure
 }
 
-// list checks a list of functions. want returns the expected numbers of a function, and whether they are certain.
+// list expects a reply with a list of functions. want returns the expected numbers of a function, and whether they are
+// certain.
 func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *gFunction) ([]int, bool)) {
 	m.expect(p.conn, rule, reply, typed(reply, func(r *codec.Frame) error {
 		seen := map[string]bool{}
 		for _, cells := range listLines(r) {
 			name := string(cells[0])
-			if strings.Contains(name, `\`) { // the specification does not say how to write a name that is not plain
+			if strings.Contains(name, `\`) { // the specification does not say how lists contain special characters
 				continue
 			}
 			if seen[name] {
@@ -81,7 +83,7 @@ func (m *gearman) list(p *gPeer, rule codec.RuleID, reply string, want func(fn *
 	}))
 }
 
-// isPlainName reports whether lists contain a name unchanged.
+// isPlainName reports whether a name has no special characters, so that lists contain it unchanged.
 func isPlainName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' })
 }
@@ -188,7 +190,7 @@ func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 
 func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.function(f.Arg(0))
-	fn.vague = fn.vague || m.quirks[LimitForgotten] // it has an effect if the server knows the function
+	fn.vague = fn.vague || m.quirks[LimitForgotten] // with this quirk, the limit has an effect only if the server knows the function
 	var sizes []int
 	for i := 1; f.Arg(i) != nil; i++ {
 		n, _ := strconv.Atoi(string(f.Arg(i)))
@@ -249,7 +251,7 @@ func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.functions[string(f.Arg(0))]
 	if fn != nil && m.quirks[DropLoses] {
 		if len(fn.jobs) > 0 {
-			m.taint() // even jobs of other functions may be affected
+			m.taint() // the command may also affect the jobs of other functions
 		}
 	}
 	if fn == nil || m.quirks[NameTruncated] {

@@ -10,7 +10,7 @@ import (
 	"jobwire/codec"
 )
 
-// gHandlers maps the type of a request to a function that updates the model. The function may keep the frame.
+// gHandlers maps types of requests to functions that update the model. The functions may keep the frame.
 var gHandlers map[string]func(m *gearman, p *gPeer, f codec.Frame)
 
 func init() {
@@ -83,7 +83,7 @@ func gOption(m *gearman, p *gPeer, f codec.Frame) {
 	const exceptions = "exceptions"
 	switch name := string(f.Arg(0)); {
 	case name == exceptions:
-	case strings.EqualFold(name, exceptions): // the specification does not say whether case matters
+	case strings.EqualFold(name, exceptions): // the specification does not say whether letter case matters
 		m.allow(p.conn, "OPTION_RES or ERROR", typed("OPTION_RES ERROR", nil))
 		m.taint()
 		return
@@ -100,7 +100,7 @@ func gOption(m *gearman, p *gPeer, f codec.Frame) {
 	}))
 }
 
-// gSubmit is what the kinds of submission differ in.
+// gSubmit contains the properties in which the types of submissions differ.
 type gSubmit struct {
 	priority                         int
 	background, reduce, epoch, sched bool
@@ -121,7 +121,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	if s.epoch {
 		n, _ := strconv.ParseInt(string(f.Arg(2)), 10, 64)
 		if at := time.Unix(n, 0).Sub(m.serverTime()); n > m.start.Unix()+1<<31 {
-			j.state = gLater // too far in the future to come during a test
+			j.state = gLater // the time is too far in the future to come during a test
 		} else if at > 0 {
 			j.state, j.timer, j.latest = gLater, m.now+at, m.now+at
 		}
@@ -146,7 +146,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 	m.count++
 	j.order = m.count
-	// A limit counts the queued jobs. The specification does not say whether it also counts those that run.
+	// The limit counts queued jobs. The specification does not say whether it also counts running jobs.
 	waiting, total := 0, 0
 	for _, o := range fn.jobs {
 		if o.uncertain() {
@@ -163,11 +163,11 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	full := limit > 0 && (total >= limit || fn.vague)
 	sure := full && waiting >= limit && !fn.vague && doubtful == nil
 	if full && m.quirks[FullDrops] {
-		m.taint() // the server chooses which job it drops
+		m.taint() // it is unknown which job the server drops
 		m.dropReplies(p.conn)
 		return
 	}
-	late := full || s.sched || doubtful != nil // the reply shows whether there is a new job
+	late := full || s.sched || doubtful != nil // only the reply shows whether the server creates a new job
 	reply := &choice{left: 1}
 	if full || s.sched {
 		d := m.expect(p.conn, "gearman.admin.maxqueue", "ERROR (queue full)", typed("ERROR", nil))
@@ -200,7 +200,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 }
 
-// accept adds a job to its queue.
+// accept adds a new job to its queue.
 func (m *gearman) accept(p *gPeer, j *gJob) {
 	if !j.background {
 		j.waits = append(j.waits, p.conn)
@@ -213,7 +213,7 @@ func (m *gearman) accept(p *gPeer, j *gJob) {
 	}
 }
 
-// join handles a submission with the unique ID of an unfinished job: the server adds the client to that job.
+// join handles a submission with the unique ID of an unfinished job: the server must add the client to that job.
 func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 	m.joined(p, old, s)
 	m.expect(p.conn, "gearman.submit.coalesce", "JOB_CREATED "+string(old.handle), typed("JOB_CREATED", func(r *codec.Frame) error {

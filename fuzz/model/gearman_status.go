@@ -8,7 +8,7 @@ import (
 	"jobwire/codec"
 )
 
-// progress checks the four values of a status reply after the handle or unique ID.
+// progress checks the four values that follow the handle or unique ID in a status reply.
 func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 	want := []string{"1", "0"}
 	if j.state == gRunning {

@@ -11,7 +11,8 @@ import (
 	"jobwire/codec"
 )
 
-// zeroLimit is the time limit 0. The specification does not say whether jobs fail at once or have no limit.
+// zeroLimit represents the time limit 0. The specification does not say whether jobs with this limit fail at once or
+// have no limit.
 const zeroLimit time.Duration = -1
 
 func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
@@ -39,7 +40,7 @@ func gCantDo(m *gearman, p *gPeer, f codec.Frame) {
 	}
 }
 
-// markUncertain makes the state of the jobs of a function unknown that the worker runs.
+// markUncertain records that the state of the jobs of a function that the worker has is unknown.
 func (m *gearman) markUncertain(p *gPeer, fn string) {
 	for _, j := range m.function([]byte(fn)).jobs {
 		if j.state == gRunning && j.holder == p.conn {
@@ -66,8 +67,9 @@ func gPreSleep(m *gearman, p *gPeer, _ codec.Frame) {
 	}
 }
 
-// candidates returns the jobs that the server may assign to a worker. For each function, these are the oldest job of the
-// highest priority, and the jobs whose state or place is unknown.
+// candidates returns the jobs that the server may assign to a worker. For each function, sure contains the oldest job
+// of the highest priority, and the jobs of that priority that were returned to the queue. vague contains the jobs whose
+// state is unknown.
 func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 	for name := range p.abilities {
 		fn := m.functions[name]
@@ -129,7 +131,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
 			case j.state == gLater && !j.uncertain():
 				return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
-			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // servers may treat an empty reducer as none
+			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // a server may treat an empty reducer as no reducer
 				want = reduce
 			case j.reduce && len(j.reducer) > 0:
 				want = reduce
@@ -137,7 +139,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 			if r.Type.Name != want {
 				return wrong("expected %s as the reply to this grab request", want)
 			}
-			if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // its submission may be in illegal bytes
+			if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // illegal bytes may contain an earlier submission with the same key
 				return err
 			}
 			timeout, able := p.abilities[j.fn.name]
@@ -155,7 +157,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 			}
 			j.state, j.holder, j.timer = gRunning, p.conn, 0
 			if j.uncertain() && j.background {
-				j.vague = false // the server has just assigned it, so it exists
+				j.vague = false // the server has just assigned the job, so it exists
 			}
 			j.soon = false
 			switch {
@@ -171,7 +173,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 	}
 }
 
-// delivered compares an assigned job with the submitted one.
+// delivered returns a *Complaint if the data of an assignment differs from the submission.
 func (j *gJob) delivered(r *codec.Frame) error {
 	var m codec.Message
 	r.Message(&m)
@@ -187,7 +189,7 @@ func (j *gJob) delivered(r *codec.Frame) error {
 	return nil
 }
 
-// gWork handles a report of a worker about a job. ends says whether the report ends the job.
+// gWork returns the handler of a worker's report about a job. ends says whether the report ends the job.
 func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, f codec.Frame) {
 		j := m.jobs[string(f.Arg(0))]
@@ -206,7 +208,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 		seen := map[int]bool{}
 		for _, c := range j.waits {
 			if m.peers[c] == nil {
-				continue // the client disconnected after the job may have ended
+				continue // the client has disconnected
 			}
 			m.forward(j, c, f, ends, !j.uncertain() && !seen[c])
 			seen[c] = true
@@ -220,7 +222,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 	}
 }
 
-// forward expects the server to send a worker's report to a client.
+// forward expects the server to send a worker's report to a client. ends says whether the report ends the job.
 func (m *gearman) forward(j *gJob, conn int, f codec.Frame, ends, must bool) {
 	name := f.Type.Name
 	rule := codec.RuleID("gearman." + map[string]string{"WORK_DATA": "work.data", "WORK_WARNING": "work.warning", "WORK_STATUS": "work.status",

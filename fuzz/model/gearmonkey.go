@@ -10,34 +10,34 @@ import (
 	"jobwire/codec"
 )
 
-// GearMonkey makes models of the specification gearmonkey.txt.
+// GearMonkey is the adapter for models of the specification gearmonkey.txt.
 var GearMonkey = &Adapter{New: newGearmonkey, Excuses: regexp.MustCompile(`^-.*(only \(P\|S\)SUBSCRIBE|rror compiling script|not an integer|not a float|overflow|out of range|timeout is|invalid expire|wrong number of arguments)`)}
 
-// gearmonkey is the model of the part of Redis that gearmonkey.txt uses: keys, and the clients that wait for them. It
-// predicts the bytes of replies. It does not predict replies to commands that the specification does not contain; after
-// such a command, the state is unknown.
+// gearmonkey is the model of the part of Redis that gearmonkey.txt uses: keys, and clients that wait for them. It
+// predicts the bytes of replies. It cannot predict replies to commands that the specification does not contain; after
+// such a command, its state is unknown.
 type gearmonkey struct {
 	expectations
 	peers   map[int]*mPeer
 	keys    map[string]*mValue
-	waiting []*mPeer        // the one that has waited longest first
-	scripts map[string]bool // that have been loaded, by their hash
+	waiting []*mPeer        // clients that wait, longest wait first
+	scripts map[string]bool // loaded scripts, by hash
 }
 
 type mPeer struct {
 	conn     int
-	waits    []string // keys; nil: it does not wait
+	waits    []string // the keys for which the client waits; nil: it does not wait
 	until    time.Duration
 	channels map[string]bool
 }
 
-// mValue is the value of a key, of one of these types.
+// mValue is the value of a key: a text, a list, a hash or a sorted set.
 type mValue struct {
 	text   []byte
-	list   [][]byte // the left end is first
+	list   [][]byte // from the left end to the right end
 	hash   map[string][]byte
 	scores map[string]float64
-	until  time.Duration // when it expires; 0: never
+	until  time.Duration // time at which the key expires; 0: never
 }
 
 func newGearmonkey(p *codec.Protocol, quirks map[Quirk]bool) Model {
@@ -91,7 +91,8 @@ func (m *gearmonkey) Gone(conn int) error {
 
 func (m *gearmonkey) CheckMissing() error { return m.checkMissing() }
 
-// uncertain reports whether the time of an event is so near that the event may have happened or not.
+// uncertain reports whether it is unknown for some scheduled event whether it has happened, because its time is less
+// than Slack away.
 func (m *gearmonkey) uncertain() bool {
 	unsure := func(at time.Duration) bool { return at > 0 && m.now >= at-Slack && m.now < at+Slack }
 	for _, p := range m.waiting {
@@ -134,7 +135,7 @@ func (m *gearmonkey) Elapsed(d time.Duration) {
 	}
 }
 
-// served ends the wait of a client.
+// served records that a client no longer waits.
 func (m *gearmonkey) served(p *mPeer) {
 	p.waits = nil
 	m.waiting = slices.DeleteFunc(m.waiting, func(o *mPeer) bool { return o == p })
@@ -169,7 +170,8 @@ func (m *gearmonkey) Sent(conn int, f *codec.Frame) {
 	h(m, p, msg.Args)
 }
 
-// other handles a command that the specification does not contain. A PING is a barrier.
+// other handles a command that the specification does not contain. It predicts only the replies to PING, which is the
+// barrier.
 func (m *gearmonkey) other(p *mPeer, f *codec.Frame) {
 	var msg codec.Message
 	f.Message(&msg)
@@ -198,7 +200,7 @@ func array(items ...[]byte) string {
 
 func integer(n int64) string { return fmt.Sprintf(":%d\r\n", n) }
 
-// raw expects a reply of exactly these bytes.
+// raw expects a reply that consists of exactly these bytes.
 func (m *gearmonkey) raw(p *mPeer, rule string, want string) *expectation {
 	return m.expect(p.conn, codec.RuleID(rule), fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
 		if string(f.Raw) != want {
@@ -208,13 +210,13 @@ func (m *gearmonkey) raw(p *mPeer, rule string, want string) *expectation {
 	})
 }
 
-// any expects a reply of any kind, and notes that the state is unknown.
+// any expects a reply with unknown content, and records that the state is unknown.
 func (m *gearmonkey) any(p *mPeer, rule codec.RuleID) {
 	m.taint()
 	m.expect(p.conn, rule, "a reply", func(*codec.Frame) error { return nil })
 }
 
-// event expects a published message on the connection of a subscriber. It may arrive between replies.
+// event expects a published message on the connection of a subscriber. The message may arrive between replies.
 func (m *gearmonkey) event(p *mPeer, want string) {
 	m.expect(p.conn, "gearmonkey.server.delivers", fmt.Sprintf("%.80q", want), func(f *codec.Frame) error {
 		if string(f.Raw) != want {

@@ -8,13 +8,14 @@ import (
 	"jobwire/codec"
 )
 
-// The script that takes a scheduled job: the text that the specification prints, and the text whose hash it states.
+// The script that takes a scheduled job. The specification prints one text of the script and states the hash of another
+// text.
 const (
 	scriptPrinted = "local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); if (#item > 0) then redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1], item[1] }; end"
 	scriptHashed  = "local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); if (#item > 0) then redis.call('ZREM', KEYS[1], item[1]); return { KEYS[1],  item[1] }; end"
 )
 
-// mHandlers maps the type of a command of the specification to a function that updates the model.
+// mHandlers maps the types of commands in the specification to functions that update the model.
 var mHandlers map[string]func(m *gearmonkey, p *mPeer, f mWords)
 
 func jobKey(f mWords) string  { return "job:" + string(f.Arg(0)) + ":" + string(f.Arg(1)) }
@@ -81,7 +82,7 @@ func init() {
 		},
 		"SCRIPT_LOAD": func(m *gearmonkey, p *peer, f frame) {
 			m.scripts[hashOf(f.Arg(0))] = true
-			if s := string(f.Arg(0)); s != scriptHashed && s != scriptPrinted { // it may not be a valid script
+			if s := string(f.Arg(0)); s != scriptHashed && s != scriptPrinted { // the text may not be a valid script
 				m.any(p, "gearmonkey.server.script-load")
 				return
 			}
@@ -125,7 +126,7 @@ func init() {
 	}
 }
 
-// mWords are the arguments of a request, without its framing.
+// mWords contains the arguments of a request without framing.
 type mWords [][]byte
 
 func (w mWords) Arg(i int) []byte { return w[i] }
@@ -157,7 +158,7 @@ func mFields(m *gearmonkey, p *mPeer, f mWords) {
 	m.raw(p, "gearmonkey.server.hmget", array(all...))
 }
 
-// mAll expects a whole hash, with its fields in any order.
+// mAll expects a reply with all fields of a hash, in any order.
 func mAll(m *gearmonkey, p *mPeer, f mWords) {
 	h := m.keys[jobKey(f)]
 	if h == nil {
@@ -197,13 +198,13 @@ func mSchedule(m *gearmonkey, p *mPeer, f mWords) {
 	m.raw(p, "gearmonkey.server.zadd", integer(added))
 }
 
-// score parses a number that Redis sorts by.
+// score parses the score of a member of a sorted set.
 func score(b []byte) float64 {
 	n, _ := strconv.ParseFloat(string(b), 64)
 	return n
 }
 
-// mTake handles the script that takes the earliest scheduled job whose time has come.
+// mTake handles a call of the script that takes the earliest scheduled job whose time has come.
 func mTake(m *gearmonkey, p *mPeer, f mWords) {
 	sha := strings.ToLower(string(f.Arg(0)))
 	if !m.scripts[sha] && m.quirks[Shared] { // another client may have loaded the script

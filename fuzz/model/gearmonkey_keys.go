@@ -24,7 +24,7 @@ func (m *gearmonkey) get(key string) *mValue {
 	return v
 }
 
-// push adds a value at the left end of a list and serves the clients that wait for it.
+// push adds a value at the left end of a list, and gives values to the clients that wait for the key.
 func (m *gearmonkey) push(p *mPeer, key string, value []byte) {
 	v := m.get(key)
 	v.list = slices.Insert(v.list, 0, value)
@@ -38,7 +38,7 @@ func (m *gearmonkey) push(p *mPeer, key string, value []byte) {
 	}
 }
 
-// pop removes the value at the right end of a list that is not empty, and expects a reply with it.
+// pop removes the value at the right end of a nonempty list and expects a reply with the value.
 func (m *gearmonkey) pop(p *mPeer, key, rule string) {
 	v := m.keys[key]
 	last := v.list[len(v.list)-1]
@@ -63,7 +63,7 @@ func (m *gearmonkey) wait(p *mPeer, timeout []byte, keys ...string) {
 	m.waiting = append(m.waiting, p)
 }
 
-// add handles INCR and similar commands.
+// add handles INCR and the similar commands that add n to a number.
 func (m *gearmonkey) add(p *mPeer, key string, n int64, rule string) {
 	v := m.get(key)
 	old, err := strconv.ParseInt(string(v.text), 10, 64)
@@ -98,7 +98,7 @@ func (m *gearmonkey) publish(p *mPeer, f mWords, event string) {
 	m.raw(p, "gearmonkey.server.publish", integer(int64(n)))
 }
 
-// far is the longest expiration time that the model distinguishes; servers differ for longer ones.
+// far is the longest expiration time that the model represents. For longer times, servers differ.
 const far = 1 << 31 * time.Second
 
 func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
@@ -137,7 +137,7 @@ func (m *gearmonkey) ttl(p *mPeer, key string) {
 	}
 }
 
-// page returns the range that LRANGE or ZRANGE requests.
+// page returns the elements in the range that LRANGE or ZRANGE requests.
 func page(all [][]byte, start, stop []byte) [][]byte {
 	at := func(b []byte) int {
 		n, _ := strconv.Atoi(string(b))
@@ -153,7 +153,7 @@ func page(all [][]byte, start, stop []byte) [][]byte {
 	return all[from:to]
 }
 
-// ranked returns the members of a sorted set in order.
+// ranked returns the members of a sorted set in the order of their scores.
 func (v *mValue) ranked() (all [][]byte) {
 	names := slices.SortedFunc(maps.Keys(v.scores), func(a, b string) int {
 		return cmp.Or(cmp.Compare(v.scores[a], v.scores[b]), strings.Compare(a, b))

@@ -1,10 +1,9 @@
-// Package model specifies what a job queue server must do, as far as clients and workers can observe it. Each model is a
-// specification written as a small state machine that shares no code with the reference servers. A model observes
-// everything that happens on the connections of one conversation, and reports messages that the server must not send and
-// messages that are missing.
+// Package model defines what a job queue server must do, as far as clients and workers can observe it. Each model is a
+// small state machine and shares no code with the reference servers. A model receives all events on the connections of
+// one conversation, and reports messages that the server must not send and required messages that are missing.
 //
-// Where a server may choose, for example which of two sleeping workers gets a job, a model allows each choice and follows
-// the one that the server made.
+// Where the specification leaves a choice to the server, for example which of two sleeping workers gets a job, a model
+// allows every choice and updates its state according to the server's choice.
 package model
 
 import (
@@ -15,62 +14,63 @@ import (
 	"jobwire/codec"
 )
 
-// Model follows one conversation. The caller must report everything in the order in which it happened, one message at a
-// time: all messages that the server sends because of a message have arrived before the next call of Sent, Closed or
-// Garbled. The reply to the message, a barrier after it, and CheckMissing prove that. Barriers are messages like any other.
+// Model checks one conversation. The caller must report all events in the order in which they happened, one message of
+// a peer at a time: it reports all messages that the server sends because of a message before the next call of Sent,
+// Closed or Garbled. The reply to the message, a barrier after it, and CheckMissing prove that these messages have
+// arrived. To a model, a barrier is an ordinary message.
 //
-// The caller numbers the connections, with small numbers, and may use a number again after Gone or Closed. A model keeps no
-// Frame after the call. A model is not safe for concurrent use.
+// The caller identifies connections by small numbers, which it may use again after Gone or Closed. A model does not
+// keep a Frame after the call. A model is not safe for concurrent use.
 type Model interface {
-	Opened(conn int)                         // the caller has connected
-	Sent(conn int, f *codec.Frame)           // the caller has sent a message, as a strict session decodes it
-	Garbled(conn int)                        // the caller has sent bytes that are not a message: see Tainted
-	Closed(conn int)                         // the caller has closed or half-closed the connection; later messages on it are not checked
-	Received(conn int, f *codec.Frame) error // the server has sent a message. The error is a *Complaint
-	Gone(conn int) error                     // the server has closed the connection, or it was lost
+	Opened(conn int)                         // a peer has connected
+	Sent(conn int, f *codec.Frame)           // a peer has sent a legal message
+	Garbled(conn int)                        // a peer has sent bytes that are not a legal message: see Tainted
+	Closed(conn int)                         // a peer has closed or half-closed the connection; later messages on it are not checked
+	Received(conn int, f *codec.Frame) error // the server has sent a message; the error is nil or a *Complaint
+	Gone(conn int) error                     // the server has closed or reset the connection; the error is nil or a *Complaint
 
-	// CheckMissing reports an expected message that has not arrived. After barriers on all connections the message is
-	// missing. Without this proof, because a request blocks a connection, the caller reads on until the error is nil or
-	// a timeout expires.
+	// CheckMissing returns a *Complaint if a required message has not arrived. If all connections have received the
+	// reply to a barrier, the message is missing. Otherwise, for example because a request blocks a connection, the
+	// message may still arrive: the caller reads on until CheckMissing returns nil or a timeout expires.
 	CheckMissing() error
 
 	began(now time.Time)
 
-	// Elapsed adds the time since its last call, or since New. The caller calls it before Sent and before CheckMissing. If
-	// the server does something at a time, the model allows it from Slack before that time, and expects it at the
-	// latest Slack after that time.
+	// Elapsed adds the time since the last call, or since New. The caller calls it before Sent and before CheckMissing.
+	// The model allows an action that is scheduled for a time from Slack before that time on, and requires it Slack
+	// after that time.
 	Elapsed(d time.Duration)
 
-	// Blocked reports whether the reply to the last request of the connection may come late, as the reply to a reserve
-	// may. Until then, the server does not reply to a barrier either.
+	// Blocked reports whether the server may wait before it replies to the last request of the connection, as it may
+	// for a reserve. Until it replies, it does not reply to a barrier on this connection either.
 	Blocked(conn int) bool
 
-	// Leaving reports whether the server must close the connection. The caller waits for that before it sends anything
-	// else, because other connections may notice it.
+	// Leaving reports whether the server must close the connection. The caller waits for the close before it sends
+	// anything else, because the close may have effects on other connections.
 	Leaving(conn int) bool
 
-	// Tainted reports whether the caller has sent bytes whose effect is unknown. From then on, a model checks only what
-	// no request can change: delivered and echoed data is data that was sent, and the types of replies belong to the
-	// requests.
+	// Tainted reports whether a peer has sent bytes whose effect is unknown. From then on, a model checks only what no
+	// request can change: the data of jobs and echo replies, and the types of replies.
 	Tainted() bool
 
-	// State is an abstraction of the state, for coverage: how many jobs and workers of each kind there are, as none,
-	// one or more.
+	// State returns an abstraction of the model's state, for coverage: a hash of the numbers of jobs and peers in each
+	// state, each reduced to none, one, or more than one.
 	State() uint64
 }
 
-// Slack is how much earlier or later than its time a server may do something. It includes the time that messages take.
+// Slack is how much earlier or later than a scheduled time a server may act. It includes the time that messages take to
+// arrive.
 const Slack = 400 * time.Millisecond
 
-// Complaint is a difference between a server and its model.
+// Complaint describes a difference between the behavior of a server and its model.
 type Complaint struct {
 	Conn int          // number of the connection; -1: none
-	Rule codec.RuleID // of the protocol, if there is one
+	Rule codec.RuleID // the broken rule of the protocol, or ""
 	Law  string       // the kind of difference in a few words, such as "missing message"
-	Text string       // what was expected, and what happened
+	Text string       // the expected and the observed behavior
 }
 
-// ChangedData is the Law of a complaint about the data of a job that is not what a client submitted.
+// ChangedData is the Law of a complaint about job data that differs from the data that a client submitted.
 const ChangedData = "changed job data"
 
 func (c *Complaint) Error() string {
@@ -80,34 +80,34 @@ func (c *Complaint) Error() string {
 	return fmt.Sprintf("connection %d: %s: %s", c.Conn, c.Law, c.Text)
 }
 
-// Quirk is a known deviation of a real server, or a property of the setup, that a model accepts. docs/findings.md describes the
-// deviations, and the profiles in conform/profiles list those of each server.
+// Quirk is a known deviation of a real server that a model accepts, or a property of the test setup. docs/findings.md
+// describes the deviations, and the profiles in conform/profiles list the deviations of each server.
 type Quirk string
 
-// Shared says that other clients use the server at the same time, with other names: lists and totals contain more than the
-// model knows.
+// Shared says that other clients use the server at the same time, with other names. Lists and totals may contain
+// objects that the model does not know.
 const Shared Quirk = "shared"
 
-// Watched says that another client connects now and then and sends barriers, and that clients have used the server before.
-// The number of connections, and what the server has counted since its start, are therefore unknown.
+// Watched says that another client connects from time to time and sends barriers, and that other clients have used the
+// server before. The number of connections and the totals since the start of the server are unknown to the model.
 const Watched Quirk = "watched"
 
-// Adapter makes the models of a protocol.
+// Adapter creates the models of a protocol.
 type Adapter struct {
 	New func(p *codec.Protocol, quirks map[Quirk]bool) Model
 
-	// Excuses matches the bytes of an error reply that depends on state that the model does not follow. Complaints
-	// after such a reply do not count. It is nil if there is no such reply.
+	// Excuses matches the bytes of error replies that depend on state that the model does not represent. Complaints
+	// after such a reply are ignored. It is nil if there are no such replies.
 	Excuses *regexp.Regexp
 }
 
 var adapters = map[string]*Adapter{}
 
-// Register adds the model of a protocol. It is called before models are made.
+// Register sets the adapter of a protocol. It must be called before New.
 func Register(p *codec.Protocol, a *Adapter) { adapters[p.Name] = a }
 
-// New returns the model of a server that has just been started and whose clock shows the time now. It returns nil if the
-// protocol has no model.
+// New returns a model of a server that has just started and whose clock shows now. It returns nil if the protocol has
+// no model.
 func New(p *codec.Protocol, now time.Time, quirks ...Quirk) Model {
 	a := adapters[p.Name]
 	if a == nil {
@@ -122,7 +122,7 @@ func New(p *codec.Protocol, now time.Time, quirks ...Quirk) Model {
 	return m
 }
 
-// Excused reports whether complaints of the protocol's model do not count after the reply.
+// Excused reports whether complaints after the reply must be ignored, according to Adapter.Excuses of the protocol.
 func Excused(p *codec.Protocol, reply []byte) bool {
 	a := adapters[p.Name]
 	return a != nil && a.Excuses != nil && a.Excuses.Match(reply)

@@ -1,6 +1,6 @@
-// Package native contains the code that native fuzz targets share, and the targets that test several protocols. The targets
-// for decoders are in one package for each protocol: the fewer packages are linked, the less coverage must be counted,
-// which takes half of the time of an execution.
+// Package native contains the code that native Go fuzz targets share, and the targets that test several protocols. The
+// targets for decoders are in a separate package for each protocol. A target that links fewer packages runs faster,
+// because counting coverage takes half of the time of an execution.
 //
 // The file .clusterfuzzlite/targets lists every target, including those in the packages that they test.
 package native
@@ -20,7 +20,7 @@ type Decoder struct {
 	requests []laws.Step // the first is empty: no request
 }
 
-// Seed is the arguments of a call of Try.
+// Seed contains the arguments of a call of Try.
 type Seed struct {
 	Asked byte
 	Bytes []byte
@@ -37,8 +37,8 @@ func NewDecoder(p *codec.Protocol) (*Decoder, []Seed) {
 	return d, slices.Concat(d.ofTypes(), d.ofCorpus())
 }
 
-// Try decodes bytes. If asked is 0, a peer sends them. If asked is 1, a server sends them without a request. Otherwise, a
-// server sends them after the request with that number.
+// Try decodes bytes and checks laws.Reencode. asked selects the sender: 0 is a peer, 1 is a server without a preceding
+// request, and a greater number is a server after the request with that number.
 func (d *Decoder) Try(asked byte, b []byte) error {
 	steps := [2]laws.Step{{}, {From: codec.Server, Raw: b}}
 	c := laws.Case{Protocol: d.protocol, Options: codec.Options{MaxData: 1 << 12}, Steps: steps[:]}
@@ -50,7 +50,8 @@ func (d *Decoder) Try(asked byte, b []byte) error {
 	return laws.Reencode(&c)
 }
 
-// ofTypes returns messages of every type with values at their limits, each after every request that they may be a reply to.
+// ofTypes returns seeds with messages of every type, with values at limits. A reply is combined with each request to
+// which it can belong.
 func (d *Decoder) ofTypes() (seeds []Seed) {
 	add := func(asked int, from codec.Side, t *codec.Type, n uint64, o gen.Options) {
 		m := gen.Of(gen.New(n), t, o)
@@ -74,7 +75,7 @@ func (d *Decoder) ofTypes() (seeds []Seed) {
 	return seeds
 }
 
-// ofCorpus returns the messages in the test vectors and conversations of the protocol.
+// ofCorpus returns seeds with the messages in the test vectors and example conversations of the protocol.
 func (d *Decoder) ofCorpus() (seeds []Seed) {
 	for _, s := range scripts(d.protocol) {
 		asked := byte(1)
@@ -91,7 +92,7 @@ func (d *Decoder) ofCorpus() (seeds []Seed) {
 	return seeds
 }
 
-// number returns the number of a request for Try.
+// number returns the value of asked in Try for replies to the request b.
 func (d *Decoder) number(b []byte) byte {
 	var f codec.Frame
 	if _, err := d.protocol.NewSession(codec.Options{}).Decode(codec.Peer, b, &f); err == nil {

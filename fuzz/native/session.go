@@ -10,10 +10,10 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// Conversation is what both sides of a connection send: the arguments of [laws.Session].
+// Conversation contains the bytes that each side of a connection sends: the arguments of [laws.Session].
 type Conversation struct{ Up, Down []byte }
 
-// Conversations returns seeds: legal conversations, broken ones, and those of the corpus.
+// Conversations returns seeds: legal conversations, mutated ones, and those in the corpus of the protocol.
 func Conversations(p *codec.Protocol) (all []Conversation) {
 	add := func(c *laws.Case) {
 		s := p.NewSession(codec.Options{WaiveAll: true})
@@ -44,7 +44,7 @@ func Conversations(p *codec.Protocol) (all []Conversation) {
 	return all
 }
 
-// scripts returns the corpus of a protocol.
+// scripts returns the test vectors and example conversations of a protocol.
 func scripts(p *codec.Protocol) (all []*transcript.Script) {
 	for _, file := range []string{"accept.wire", "reject.wire", "example.wire"} {
 		name := path.Join(p.Name, file)

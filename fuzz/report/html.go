@@ -28,7 +28,7 @@ var pageTemplate = template.Must(page.New(template.FuncMap{
 	"tone":    tone,
 }).Parse(pageSource))
 
-// WriteHTML writes one page without references to other files.
+// WriteHTML writes the report as one self-contained HTML page.
 func WriteHTML(w io.Writer, r *Report) error { return pageTemplate.Execute(w, r) }
 
 // Head returns the header of the page.
@@ -43,7 +43,7 @@ func (r *Report) Head() page.Head {
 	return h
 }
 
-// tone returns the class of the style sheet for a severity.
+// tone returns the CSS class for a severity level.
 func tone(level string) string {
 	switch level {
 	case "critical", "high":

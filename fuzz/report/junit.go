@@ -7,8 +7,8 @@ import (
 	"jobwire/internal/junit"
 )
 
-// WriteJUnit writes a test suite with a failed test case for each finding, and a test case for the run that has passed. A
-// finding at level critical is an error.
+// WriteJUnit writes the report as a JUnit XML test suite: a failed test case for each finding, and one test case for
+// the run, which passes. A finding with level critical is an error instead of a failure.
 func WriteJUnit(w io.Writer, r *Report) error {
 	s := junit.Suite{
 		Name:      r.Protocol + ": " + r.Target,

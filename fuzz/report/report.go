@@ -1,5 +1,5 @@
-// Package report writes the findings of a fuzz run: as text, JSON, Markdown, HTML, JUnit XML and SARIF. Each format has
-// the same facts, the most severe finding first.
+// Package report writes the findings of a fuzz run as text, JSON, Markdown, HTML, JUnit XML and SARIF. All formats
+// contain the same facts, with the most severe finding first.
 package report
 
 import (
@@ -12,15 +12,15 @@ import (
 	"jobwire/internal/version"
 )
 
-// Report is a run and its findings.
+// Report describes a run and its findings.
 type Report struct {
 	Jobwire  version.Info
 	Protocol string // name, such as "gearman"
-	Title    string // of the protocol, such as "Gearman"
+	Title    string // title of the protocol, such as "Gearman"
 	Target   string // address or command of the server
 	Began    time.Time
 	Summary  Summary
-	Findings []*Finding // the most severe first
+	Findings []*Finding // most severe finding first
 }
 
 // Finding is a fault of the server.
@@ -35,25 +35,26 @@ type Finding struct {
 	Stack       []string `json:"stack,omitempty"` // functions, innermost first
 	Rule        string   `json:"rule,omitempty"`
 	RuleLevel   string   `json:"rule_level,omitempty"`
-	RuleSection string   `json:"rule_section,omitempty"` // of the specification
+	RuleSection string   `json:"rule_section,omitempty"` // section of the specification
 	RuleText    string   `json:"rule_text,omitempty"`
-	Text        string   `json:"text"` // what was observed
+	Text        string   `json:"text"` // observed behavior
 	Output      string   `json:"last_output,omitempty"`
 	Reproduced  bool     `json:"reproduced"`
 	Observed    int      `json:"observed"`
 	Shown       int      `json:"shown"`
 	Tried       int      `json:"tried"`
-	Evidence    string   `json:"evidence"` // how it was reproduced, in words
+	Evidence    string   `json:"evidence"` // sentence about how the finding was reproduced
 	Plays       bool     `json:"plays"`
-	Command     string   `json:"command"` // that repeats it
-	File        string   `json:"file"`    // of the transcript
+	Command     string   `json:"command"` // command line that repeats the failure
+	File        string   `json:"file"`    // file with the transcript
 	Transcript  string   `json:"transcript"`
 
-	// Symptoms are other failures that probably have the same cause: the messages that lead to them do the same unusual things.
+	// Symptoms are other findings that probably have the same cause, because the messages that lead to them have the
+	// same unusual effects.
 	Symptoms []*Finding `json:"symptoms,omitempty"`
 }
 
-// Summary is what a run has done.
+// Summary contains the statistics of a run.
 type Summary struct {
 	Seconds    float64 `json:"seconds"`
 	Executions int64   `json:"executions"`
@@ -68,12 +69,12 @@ type Summary struct {
 	Starts     int     `json:"server_starts"`
 	Seed       uint64  `json:"seed"`
 
-	Saved  int    `json:"-"` // candidates that were not examined
-	Folder string `json:"-"` // where they are saved
-	Reason string `json:"-"` // why they were not examined
+	Saved  int    `json:"-"` // number of candidates that were saved without an examination
+	Folder string `json:"-"` // directory with these candidates
+	Reason string `json:"-"` // why they were not examined: the event that ended the run
 }
 
-// Formats are the formats for standard output, by name.
+// Formats maps the names of the formats for standard output to the functions that write them.
 var Formats = map[string]func(io.Writer, *Report) error{
 	"text":     WriteText,
 	"json":     WriteJSON,
@@ -82,7 +83,7 @@ var Formats = map[string]func(io.Writer, *Report) error{
 	"sarif":    WriteSARIF,
 }
 
-// WriteJSON writes one JSON object per line: each finding, and then the summary.
+// WriteJSON writes one JSON object per line: one for each finding, and then the summary.
 func WriteJSON(w io.Writer, r *Report) error {
 	type about struct {
 		Seed    uint64       `json:"seed"`
@@ -106,10 +107,10 @@ func WriteJSON(w io.Writer, r *Report) error {
 	}{r.Summary, r.Target, r.Jobwire})
 }
 
-// Headline returns the severity and the title with the rule.
+// Headline returns the level, the severity and the title with the rule.
 func (f *Finding) Headline() string { return fmt.Sprintf("%s: %s: %s", f.Level, f.Severity, f.what()) }
 
-// what returns the title with the rule.
+// what returns the title with the rule, and whether the finding was not reproduced.
 func (f *Finding) what() string {
 	s := f.Title
 	if f.Rule != "" {
@@ -121,7 +122,7 @@ func (f *Finding) what() string {
 	return s
 }
 
-// Cites returns the rule with its section and text, or "".
+// Cites returns the rule with its text and section, or "".
 func (f *Finding) Cites() string {
 	if f.RuleText == "" {
 		return ""
@@ -129,18 +130,18 @@ func (f *Finding) Cites() string {
 	return oneLine(fmt.Sprintf("%s: %s (%s)", f.Rule, f.RuleText, f.RuleSection))
 }
 
-// maxFrames is how many functions of a stack are shown.
+// maxFrames is the number of functions of a stack that are shown.
 const maxFrames = 4
 
-// Frames returns the innermost functions of the stack in one line, or "".
+// Frames returns the innermost functions of the stack on one line, or "".
 func (f *Finding) Frames() string {
 	return printable(strings.Join(f.Stack[:min(len(f.Stack), maxFrames)], " < "))
 }
 
-// maxBrief is how many characters of what was observed lists of findings show.
+// maxBrief is the maximum length of the observed behavior, in characters, in lists of findings.
 const maxBrief = 72
 
-// brief returns the beginning of what was observed.
+// brief returns the observed behavior on one line, shortened to maxBrief characters.
 func (f *Finding) brief() string {
 	text := []rune(oneLine(f.Text))
 	if len(text) <= maxBrief {
@@ -149,12 +150,12 @@ func (f *Finding) brief() string {
 	return string(text[:maxBrief-3]) + "..."
 }
 
-// symptom returns a finding in one line, as one of the symptoms of another.
+// symptom returns the finding on one line, for the list of symptoms of another finding.
 func (f *Finding) symptom() string {
 	return fmt.Sprintf("%s: %s: %s", f.Severity, f.what(), oneLine(f.Text))
 }
 
-// Evidence with the number of observations.
+// seen returns Evidence with the number of observations.
 func (f *Finding) seen() string {
 	if f.Observed < 2 {
 		return f.Evidence
@@ -162,13 +163,14 @@ func (f *Finding) seen() string {
 	return fmt.Sprintf("%s Observed %d times.", f.Evidence, f.Observed)
 }
 
-// lastOutput returns the last lines of the output of the server, at most n. Equal lines that follow each other are one line.
+// lastOutput returns at most n lines from the end of the server's output. Adjacent equal lines are combined to one
+// line.
 func (f *Finding) lastOutput(n int) []string {
 	if f.Output == "" {
 		return nil
 	}
 	var lines []string
-	times := 0 // how often the server has printed the last of them
+	times := 0 // number of times that the server has printed the last line
 	for line := range strings.SplitSeq(printable(strings.TrimRight(f.Output, "\n")), "\n") {
 		if times > 0 && line == lines[len(lines)-1] {
 			times++
@@ -181,7 +183,7 @@ func (f *Finding) lastOutput(n int) []string {
 	return lines[max(0, len(lines)-n):]
 }
 
-// repeated says of the last line how often it was printed.
+// repeated appends the number of times to the last line if it is greater than 1.
 func repeated(lines []string, times int) []string {
 	if times > 1 {
 		lines[len(lines)-1] += fmt.Sprintf(" (%d times)", times)
@@ -189,15 +191,15 @@ func repeated(lines []string, times int) []string {
 	return lines
 }
 
-// Rate returns the executions per second.
+// Rate returns the number of executions per second.
 func (s *Summary) Rate() float64 { return float64(s.Executions) / max(s.Seconds, 0.001) }
 
-// Duration returns how long the run took.
+// Duration returns the duration of the run, rounded to 100 ms.
 func (s *Summary) Duration() time.Duration {
 	return time.Duration(s.Seconds * float64(time.Second)).Round(100 * time.Millisecond)
 }
 
-// Waiting says how many candidates were not examined, or "".
+// Waiting returns a sentence with the number of candidates that were not examined, or "".
 func (s *Summary) Waiting() string {
 	if s.Unexamined == 0 {
 		return ""
@@ -218,7 +220,7 @@ func counted(n int, one, more string) string {
 
 func oneLine(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
 
-// printable replaces control characters, except newlines, by question marks.
+// printable replaces control characters, except newlines, with question marks.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && (r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff) {

@@ -12,7 +12,7 @@ import (
 	"jobwire/internal/version"
 )
 
-// hostileText is text that each format would take for markup.
+// hostileText is text that contains markup of each format.
 const hostileText = "</pre><script>alert(1)</script> ]]> ``` | `x` \x1b[31m\x00 \xff"
 
 func example() *Report {
@@ -45,7 +45,8 @@ func written(t *testing.T, format string) string {
 	return b.String()
 }
 
-// TestFormats tests that the formats for people have the same facts, the severity first, and no markup of the server.
+// TestFormats tests that the formats for people contain the same facts, begin with the severity, and contain no markup
+// from the server's output.
 func TestFormats(t *testing.T) {
 	for _, format := range []string{"text", "markdown", "html"} {
 		got := written(t, format)

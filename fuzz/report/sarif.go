@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// What a SARIF 2.1.0 log contains here; the names are the specification's.
+// Parts of a SARIF 2.1.0 log. The JSON names are those of the SARIF specification.
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -78,12 +78,13 @@ type (
 	}
 )
 
-// sarifLevels are the level of SARIF and the score that GitHub sorts findings by (0 to 10, as in CVSS), by level.
+// sarifLevels maps levels to the SARIF level and to the score by which GitHub sorts findings (0 to 10, as in CVSS).
 var sarifLevels = map[string]struct{ level, score string }{
 	"critical": {"error", "9.5"}, "high": {"error", "8.0"}, "medium": {"warning", "5.0"}, "low": {"note", "2.0"},
 }
 
-// WriteSARIF writes a log in the Static Analysis Results Interchange Format, version 2.1.0. A result is in its transcript.
+// WriteSARIF writes a log in the Static Analysis Results Interchange Format, version 2.1.0. The location of each result
+// is its transcript.
 func WriteSARIF(w io.Writer, r *Report) error {
 	run := sarifRun{
 		Tool:        sarifTool{sarifDriver{Name: "jobwire fuzz", Version: r.Jobwire.Version, Rules: []sarifRule{}}},
@@ -128,7 +129,7 @@ func WriteSARIF(w io.Writer, r *Report) error {
 	return e.Encode(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
-// physical returns the position of a finding: the first line of its transcript.
+// physical returns the location of a finding: the first line of the file with its transcript.
 func physical(file string) *sarifPhysical {
 	p := &sarifPhysical{}
 	p.Artifact.URI = (&url.URL{Path: filepath.ToSlash(file)}).String()

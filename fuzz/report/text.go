@@ -9,16 +9,16 @@ import (
 	"jobwire/internal/prose"
 )
 
-// So many lines of a transcript and of the output of a server are shown. The file has all.
+// Maximum numbers of lines of a transcript and of a server's output in the text report. The files contain all lines.
 const (
 	maxLines  = 12
 	maxOutput = 5
 )
 
-// maxLine is how much of a line is shown, in bytes.
+// maxLine is the maximum length of a line in bytes; longer lines are shortened.
 const maxLine = 200
 
-// WriteText writes the findings and the summary for people.
+// WriteText writes the findings and the summary as text for a terminal.
 func WriteText(w io.Writer, r *Report) error {
 	var b strings.Builder
 	for i, f := range r.Findings {
@@ -63,15 +63,15 @@ func WriteText(w io.Writer, r *Report) error {
 	return err
 }
 
-// paragraph writes text in lines of at most prose.Width characters, the first of which begins with the heading. It writes nothing if
-// there is no text.
+// paragraph writes text in lines of at most prose.Width characters after a heading on the first line. It writes nothing
+// if text is empty.
 func paragraph(b *strings.Builder, heading, text string) {
 	if text != "" {
 		b.WriteString(prose.Wrap(heading, "   ", text, prose.Width) + "\n")
 	}
 }
 
-// shortened returns a line of at most maxLine bytes and how many bytes are left out.
+// shortened returns the first maxLine bytes of a line, and the number of omitted bytes.
 func shortened(line string) string {
 	if len(line) <= maxLine {
 		return line
@@ -79,7 +79,7 @@ func shortened(line string) string {
 	return fmt.Sprintf("%s ... and %d more bytes", strings.ToValidUTF8(line[:maxLine], ""), len(line)-maxLine)
 }
 
-// WriteMarkdown writes the findings for an issue tracker, a section each.
+// WriteMarkdown writes the findings for an issue tracker, one section for each finding.
 func WriteMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
 	s := &r.Summary
@@ -121,27 +121,27 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 	return err
 }
 
-// maxPageOutput is how many lines of the output of a server Markdown and HTML show.
+// maxPageOutput is the maximum number of lines of a server's output in Markdown and HTML.
 const maxPageOutput = 60
 
-// escaped returns text without Markdown markup.
+// escaped returns text with Markdown markup escaped.
 func escaped(s string) string { return markup.Replace(printable(s)) }
 
 var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`)
 
-// code returns text as a code span.
+// code returns text as a Markdown code span.
 func code(s string) string {
 	fence := codeFence(s, 1)
 	return fence + " " + oneLine(s) + " " + fence
 }
 
-// block returns text as a code block.
+// block returns text as a Markdown code block.
 func block(language, s string) string {
 	fence := codeFence(s, 3)
 	return fence + language + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
 }
 
-// codeFence returns at least n backquotes, which the text does not contain.
+// codeFence returns a sequence of at least n backquotes that the text does not contain.
 func codeFence(s string, n int) string {
 	fence := strings.Repeat("`", n)
 	for strings.Contains(s, fence) {

@@ -1,5 +1,6 @@
-// Package decrypt decrypts captured TLS connections with the secrets of key logs: TLS 1.3, and TLS 1.2 with AES-GCM or
-// ChaCha20-Poly1305. Go's libraries have the ciphers, but cannot read a connection without taking part in it.
+// Package decrypt decrypts captured TLS connections with the secrets in key logs: TLS 1.3, and TLS 1.2 with
+// AES-GCM or ChaCha20-Poly1305. The standard library has the ciphers, but can decrypt only connections of which
+// it is an end.
 package decrypt
 
 import (
@@ -48,8 +49,9 @@ var (
 	ErrKeys   = errors.New("the key log has other keys for this session")
 )
 
-// Conn decrypts one TLS connection, from its beginning. Call [Conn.Probe] with the bytes of both directions until it returns
-// true. Then call [Conn.Decrypt] with the same bytes, and all further ones. Where bytes are missing, call [Conn.Lose].
+// Conn decrypts one TLS connection from its beginning. First pass the bytes of both directions to [Conn.Probe]
+// until it returns true. Then pass the same bytes, and all later ones, to [Conn.Decrypt]. If bytes are missing,
+// call [Conn.Lose].
 type Conn struct {
 	keys   *Keys
 	client []byte // random of the ClientHello, nil until it has been read
@@ -60,7 +62,7 @@ type Conn struct {
 	dirs   [2]direction
 }
 
-// direction is what one end sends.
+// direction is the state of one direction of a connection.
 type direction struct {
 	buf    []byte  // bytes that have not been read: the beginning of a record
 	hello  []byte  // the beginning of the hello message
@@ -68,20 +70,21 @@ type direction struct {
 	sealed bool    // a ChangeCipherSpec has been read
 	keys   [2]*key // the current key, and the next one or nil; both are nil while secrets are missing
 	number uint64  // of the next record with the current key
-	lost   int     // bytes that were lost since the last record; if it is not 0, the next record is searched
+	lost   int     // number of bytes lost since the last record; if it is not 0, the next record must be found
 	failed int     // cost of failed attempts to decrypt
 }
 
 // NewConn returns a connection that is decrypted with the given secrets, to which more may be added later.
 func NewConn(keys *Keys) *Conn { return &Conn{keys: keys} }
 
-// Probe reads the next bytes of a direction. It returns true as soon as an encrypted record is decrypted, and false while
-// the handshake is incomplete or secrets are missing. An error means that the connection cannot be decrypted.
+// Probe processes the next bytes of a direction. It returns true when it has decrypted a record, and false
+// while the handshake is incomplete or secrets are missing. An error means that the connection cannot be
+// decrypted.
 func (c *Conn) Probe(dir int, b []byte) (bool, error) {
 	ignore := func([]byte, int) {}
 	err := c.records(dir, b, ignore)
 	if err == nil {
-		err = c.records(1-dir, nil, ignore) // they may have waited for the hello message
+		err = c.records(1-dir, nil, ignore) // the records of the other direction may have waited for this hello message
 	}
 	if err != nil {
 		return false, err
@@ -94,13 +97,15 @@ func (c *Conn) Probe(dir int, b []byte) (bool, error) {
 	return false, nil
 }
 
-// Decrypt reads the next bytes of a direction. It calls emit with each piece of data that was encrypted, which is valid only
-// during the call, and with the size of a record that cannot be decrypted, although no bytes are missing.
+// Decrypt processes the next bytes of a direction. It calls emit with each piece of decrypted data, which is
+// valid only during the call, and with the size of each record that it cannot decrypt although no bytes are
+// missing.
 func (c *Conn) Decrypt(dir int, b []byte, emit func(plain []byte, failed int)) {
-	c.records(dir, b, emit) // it returns errors only before the keys are proved
+	c.records(dir, b, emit) // records returns errors only before the keys are proved
 }
 
-// ClientRandom returns the number by which key logs identify the session, or nil before the ClientHello was read.
+// ClientRandom returns the client random, by which key logs identify the session, or nil if the ClientHello was
+// not processed yet.
 func (c *Conn) ClientRandom() []byte { return c.client }
 
 // Lose records that n bytes of a direction are missing. Decryption continues with the next complete record.
@@ -180,7 +185,7 @@ func (c *Conn) records(dir int, b []byte, emit func([]byte, int)) error {
 	return nil
 }
 
-// open decrypts a record of a direction, after a loss with one of the next numbers.
+// open decrypts a record of a direction. After a loss, it tries several record numbers.
 func (c *Conn) open(d *direction, record []byte) (content byte, plain []byte, ok bool) {
 	if len(record) < header+minContent || d.failed > maxFailed {
 		return 0, nil, false
@@ -210,7 +215,7 @@ func (c *Conn) open(d *direction, record []byte) (content byte, plain []byte, ok
 	return 0, nil, false
 }
 
-// clear reads a record that is not encrypted.
+// clear processes a record that is not encrypted.
 func (c *Conn) clear(dir int, kind byte, b []byte) error {
 	d := &c.dirs[dir]
 	if kind == changeCipherSpec {
@@ -241,7 +246,7 @@ func (c *Conn) clear(dir int, kind byte, b []byte) error {
 	return nil
 }
 
-// greet reads a hello message.
+// greet processes a hello message.
 func (c *Conn) greet(d *direction, dir int, in cryptobyte.String) error {
 	var version, number uint16
 	var random []byte
@@ -278,7 +283,7 @@ func (c *Conn) greet(d *direction, dir int, in cryptobyte.String) error {
 	return nil
 }
 
-// derive sets the keys of both directions, if their secrets are known. The secrets of one session are known together.
+// derive sets the keys of both directions if the secrets of the session are known.
 func (c *Conn) derive() {
 	if c.client == nil || c.server == nil {
 		return

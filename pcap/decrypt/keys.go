@@ -21,8 +21,8 @@ type Keys struct {
 	plain    [maxContent]byte             // memory for a decrypted record
 }
 
-// NewKeys returns the secrets of a key log. Programs may still append to the log: secrets that are missing are searched in
-// what was appended since. It returns an error if the log cannot be read, or has other lines and no secrets.
+// NewKeys returns the secrets of a key log. Programs may still append to the log: if a secret is missing, Keys
+// reads the new lines. NewKeys returns an error if the log cannot be read, or if it has lines but no secrets.
 func NewKeys(log io.Reader) (*Keys, error) {
 	k := &Keys{log: log}
 	ignored, err := k.readOn()
@@ -105,7 +105,7 @@ func (k *Keys) readOn() (int, error) {
 		return 0, err
 	}
 	all := append(k.part, b...)
-	ignored := k.Add(all) // an incomplete line has an incomplete secret, which the complete line replaces
+	ignored := k.Add(all) // an incomplete last line yields an incomplete secret, which the complete line replaces later
 	k.part = bytes.Clone(all[bytes.LastIndexByte(all, '\n')+1:])
 	return ignored, err
 }

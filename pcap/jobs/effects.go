@@ -8,8 +8,8 @@ import (
 	"jobwire/codec"
 )
 
-// effects are the effects of messages on jobs, by the side that sends the message. Each function returns the
-// job if it is known. Messages with other effects only mention a job.
+// effects maps the effects of messages, by the side that sends the message, to functions that update the jobs.
+// A function returns the job, or nil if it is unknown. Messages with other effects only refer to a job.
 var effects = [2][codec.Published + 1]func(*Tracker, *event) *job{
 	codec.Peer: {
 		codec.Submit: (*Tracker).submit, codec.Wait: (*Tracker).wait, codec.Release: (*Tracker).release, codec.Bury: (*Tracker).bury, codec.Kick: (*Tracker).kick,
@@ -23,7 +23,8 @@ var effects = [2][codec.Published + 1]func(*Tracker, *event) *job{
 	},
 }
 
-// known returns the job that a message names. If it names none, known returns the job that its worker has.
+// known returns the job with the ID in a message. If the message contains no ID, known returns the job that the
+// worker of the connection has.
 func (t *Tracker) known(e *event) *job {
 	w := e.conn.current
 	if e.id != "" {
@@ -68,7 +69,7 @@ func (t *Tracker) submit(e *event) *job {
 			t.unassigned[w.content] = append(t.unassigned[w.content], w)
 			t.waiting++
 		}
-	case w.submitted == 0: // assigned before it was seen in the queue
+	case w.submitted == 0: // the assignment was captured before the submission
 		w.submit(e)
 		if w.assigned != 0 {
 			w.stats.Wait.add(w.assigned - w.ready)
@@ -108,7 +109,7 @@ func (t *Tracker) accept(e *event) *job {
 	}
 	old := t.jobs[w.key]
 	switch {
-	case old != nil && old.submitted == 0: // assigned before its ID was known
+	case old != nil && old.submitted == 0: // the assignment was captured before the reply with the ID
 		t.merge(old, w)
 		w = old
 	case old != nil && old.ends == 0: // a job with the same unique ID exists
@@ -135,7 +136,7 @@ func (e *event) submitted() *job {
 	return nil
 }
 
-// merge joins a job that was seen at a worker with its submission.
+// merge combines a job that was first captured at its assignment with its submission.
 func (t *Tracker) merge(old, w *job) {
 	old.submitted, old.ready, old.background, old.waiters, old.pending = w.submitted, w.ready, w.background, w.waiters, w.pending
 	if old.limit == 0 {
@@ -148,7 +149,7 @@ func (t *Tracker) merge(old, w *job) {
 	old.timeline.name(old)
 }
 
-// settle adds the counts of a job whose queue was not known to those of its queue.
+// settle adds the counts of a job whose queue was unknown to the counts of its queue.
 func (t *Tracker) settle(w *job) {
 	if w.alone {
 		all := t.of(w.queue)
@@ -161,7 +162,7 @@ func (t *Tracker) refuse(e *event) *job {
 	w := e.submitted()
 	if w != nil {
 		w.stats.Refused++
-		w.uncertain = w.uncertain || e.conn.worker // the reply may be about another request
+		w.uncertain = w.uncertain || e.conn.worker // the reply may belong to another request
 		w.note(e, "refused")
 	}
 	return w
@@ -173,7 +174,7 @@ func (t *Tracker) assign(e *event) *job {
 	w := t.known(e)
 	if c.unnamed {
 		w = t.likeliest(e)
-		if w == nil && c.closed { // captured late: the job has already been assigned to another worker
+		if w == nil && c.closed { // the assignment was captured late, and another worker already has the job
 			t.of(e.queue).redelivered(workerLeft)
 			return nil
 		}
@@ -189,8 +190,8 @@ func (t *Tracker) assign(e *event) *job {
 		w.timeline.name(w)
 	}
 	w.uncertain = w.uncertain || e.it.Conn.Uncertain
-	// A message to a worker that has left may be captured long after the server sent it. By then, another
-	// worker may have the job, or the job may have ended.
+	// An assignment to a worker that has disconnected may be captured long after the server sent it. By then,
+	// another worker may have the job, or the job may have ended.
 	if w.assigns++; w.assigns > 1 && c.closed && (!w.worker.closed || w.ends > 0) {
 		w.stats.redelivered(workerLeft)
 		w.note(e, "assigned before the capture")
@@ -239,7 +240,7 @@ func (t *Tracker) again(w *job, e *event) string {
 	switch {
 	case w.worker != nil && w.worker.unregistered > w.assigned: // the server may then ignore what the worker reports
 		return gaveUp
-	case w.ends > 0 && w.delivered == 0 && w.reported && w.worker != nil && w.worker.reset: // the report may not have been read
+	case w.ends > 0 && w.delivered == 0 && w.reported && w.worker != nil && w.worker.reset: // the server may not have read the report
 		return workerLeft
 	case w.ends > 0:
 		return endedBefore
@@ -276,7 +277,7 @@ func (t *Tracker) likeliest(e *event) *job {
 	}
 	t.waiting--
 	w := all[0]
-	w.uncertain = w.uncertain || len(all) > 1 // it may be any of them
+	w.uncertain = w.uncertain || len(all) > 1 // several jobs have the same content, so this may be another one
 	if len(all) == 1 {
 		delete(t.unassigned, same)
 	} else {
@@ -285,7 +286,7 @@ func (t *Tracker) likeliest(e *event) *job {
 	return w
 }
 
-// touch restarts the time limit of a worker's job.
+// touch restarts the time limit of a job, because its worker asked for more time.
 func (t *Tracker) touch(e *event) *job {
 	w := t.known(e)
 	if w != nil && w.worker == e.conn {

@@ -6,14 +6,14 @@ import (
 	"jobwire/codec"
 )
 
-// complete ends a job that its worker reports as ended.
+// complete records that the worker of a job has reported its end.
 func (t *Tracker) complete(e *event) *job {
 	w, c := t.known(e), e.conn
 	c.worker = true
 	if w == nil {
 		return nil
 	}
-	if w.exception && e.Does.Does == codec.Fail && w.worker == c { // the same end was already reported
+	if w.exception && e.Does.Does == codec.Fail && w.worker == c { // the worker has already reported this end with an exception
 		return w
 	}
 	if w.worker != nil && w.worker != c && !e.it.Conn.Protocol.Unowned {
@@ -54,7 +54,7 @@ func (t *Tracker) ends(w *job, e *event, failed bool) {
 	}
 }
 
-// reopen undoes the end of a job, which no longer belonged to the worker that reported it.
+// reopen removes the recorded end of a job, because the worker that reported the end no longer had the job.
 func (w *job) reopen() {
 	if w.ends != 1 || w.delivered != 0 {
 		return
@@ -122,7 +122,7 @@ func (t *Tracker) kick(e *event) *job {
 
 // wait records that a client waits for the end of a job.
 func (t *Tracker) wait(e *event) *job {
-	if e.conn.unnamed { // the reply may also say that the job has not ended
+	if e.conn.unnamed { // the reply shows whether the job has ended
 		return t.jobs[e.key()]
 	}
 	w := t.known(e)
@@ -149,7 +149,7 @@ func (t *Tracker) deliver(e *event) *job {
 	if w == nil {
 		return nil
 	}
-	if w.ends == 0 && e.Does.Does == codec.Fail { // no worker has reported it
+	if w.ends == 0 && e.Does.Does == codec.Fail { // no worker has reported the failure
 		t.ends(w, e, true)
 		t.anomaly(w, "failed by the server")
 	}

@@ -15,7 +15,7 @@ import (
 	"jobwire/pcap/jobs"
 )
 
-// stories are conversations, and the expected report about their jobs.
+// stories are conversations with the expected report about their jobs.
 var stories = []struct {
 	name     string
 	protocol *codec.Protocol

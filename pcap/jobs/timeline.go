@@ -65,7 +65,7 @@ func (l *Timeline) name(w *job) {
 	}
 }
 
-// drop removes a timeline that belongs to another known job.
+// drop removes a timeline, because its job turned out to be another known job.
 func (l *Timeline) drop() {
 	if l != nil {
 		l.dropped = true
@@ -84,7 +84,7 @@ func (w *job) note(e *event, what string) {
 	}
 }
 
-// trace passes on the messages of one job.
+// trace selects the messages of one job and passes them on.
 type trace struct {
 	handle  string
 	show    func(*pcap.Item)

@@ -1,6 +1,7 @@
-// Package jobs tracks the jobs of a capture across connections: when each job was submitted, assigned to a worker and
-// ended. Pass the items of a [jobwire/pcap.Decoder] to [Tracker.Add]. [Tracker.Report] then returns statistics per function or
-// tube and a list of anomalies, and [Tracker.Timelines] the events of single jobs.
+// Package jobs tracks the jobs in a capture across connections: when each job was submitted, assigned to a
+// worker and ended. Pass the items of a [jobwire/pcap.Decoder] to [Tracker.Add]. [Tracker.Report] then returns
+// statistics for each function or tube and a list of anomalies. [Tracker.Timelines] returns the events of
+// single jobs.
 package jobs
 
 import (
@@ -152,7 +153,7 @@ func (t *Tracker) conn(it *pcap.Item) *connState {
 	}
 	c := t.conns[it.Conn.ID]
 	if c == nil {
-		if len(t.conns) >= maxConns { // connections that never end
+		if len(t.conns) >= maxConns { // the capture may contain connections that never end
 			clear(t.conns)
 		}
 		p := it.Conn.Protocol
@@ -166,9 +167,10 @@ func (t *Tracker) conn(it *pcap.Item) *connState {
 	return c
 }
 
-// end records that a side has closed. The job of a worker that leaves can be assigned to another worker.
+// end records that a side has closed the connection. If it is a worker, its job can be assigned to another
+// worker.
 func (t *Tracker) end(it *pcap.Item) {
-	c := t.conn(it) // even if it has sent nothing: a message to it may be captured late
+	c := t.conn(it) // create the state even if the peer has sent nothing, because messages to the peer may be captured late
 	c.closed, c.reset = true, c.reset || it.Kind == pcap.Breaks
 	if c.ends++; c.ends > 1 || it.Kind == pcap.Breaks {
 		delete(t.conns, c.id)
@@ -291,7 +293,7 @@ func (t *Tracker) remember(w *job) {
 			}
 		}
 		t.sweep = min(maxJobs, max(minSweepJobs, 2*len(t.jobs)))
-		if len(t.jobs) > maxJobs*7/8 { // few have ended: do not sweep for every job
+		if len(t.jobs) > maxJobs*7/8 { // few jobs have ended, so remove more jobs now instead of sweeping for every new job
 			t.sweep = maxJobs + 1
 		}
 	}

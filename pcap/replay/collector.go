@@ -19,7 +19,7 @@ const (
 	maxScripts     = 1000     // transcripts, one for each set of connections
 	maxJoins       = 1 << 17
 	maxUnsupported = 1 << 16 // connections that are counted although they cannot be replayed
-	maxUnplayable  = 1000    // maximum bytes of a step in a comment
+	maxUnplayable  = 1000    // maximum number of bytes of a step that cannot be replayed, in a comment
 )
 
 // Collector collects conversations and writes them as transcripts that can be replayed. Connections to one
@@ -41,10 +41,10 @@ type session struct {
 	id         int
 	proto      *codec.Protocol
 	server     netip.AddrPort
-	set        *session // another one of the same transcript, or itself
+	set        *session // another connection of the same transcript, or this one if it represents the transcript
 	midway     bool     // it began before the capture
 	incomplete bool     // bytes are missing
-	cutOff     bool     // more messages than are kept
+	cutOff     bool     // some messages are not kept
 	last       int      // index plus one of the last step
 	raw        [2]int   // the same for the last Raw step of each side, 0 if a message follows it
 
@@ -102,7 +102,7 @@ func (t *Collector) Add(it *pcap.Item) {
 		return
 	}
 	s := t.conns[c.ID]
-	if it.Kind == pcap.Skipped || it.Kind == pcap.Conflicts { // the transcript says that the connection began before the capture
+	if it.Kind == pcap.Skipped || it.Kind == pcap.Conflicts { // the comments of the transcript already state that the connection began before the capture
 		return
 	}
 	if s == nil {
@@ -162,7 +162,7 @@ func (t *Collector) add(st step) {
 	}
 	t.bytes += len(st.raw)
 	s := st.session
-	if k := s.raw[st.from] - 1; k >= 0 && st.verb == transcript.Raw && st.problem == "" && t.steps[k].problem == "" { // they were sent together
+	if k := s.raw[st.from] - 1; k >= 0 && st.verb == transcript.Raw && st.problem == "" && t.steps[k].problem == "" { // the bytes were sent together with the previous ones
 		t.steps[k].raw, t.steps[k].cut = append(t.steps[k].raw, st.raw...), st.cut
 		return
 	}
@@ -223,7 +223,7 @@ func (t *Collector) join(s *session, kind codec.Meaning, value string) {
 	}
 }
 
-// root returns the connection that represents the transcript.
+// root returns the connection that represents the transcript of the connection.
 func (s *session) root() *session {
 	for s.set != s {
 		s.set = s.set.set

@@ -7,8 +7,8 @@ import (
 	"jobwire/codec"
 )
 
-// act is a part of a transcript that is performed as a whole: a message of a peer with its reply, or a message
-// that a server sends without a request.
+// act is a part of a transcript that is not divided: a message of a peer with its reply, or a message that a
+// server sends without a request.
 type act struct {
 	at, end int // index of its first step, and of the step before which the server has processed it
 	reply   int // index of the reply, or -1
@@ -30,13 +30,15 @@ const (
 	misses        // a worker asks for a job, and there is none
 )
 
-// arrange orders the steps of a set so that they can be performed one after another with the same outcome.
+// arrange orders the steps of a transcript so that performing them one after another has the same result as in
+// the capture.
 //
-// If connections send at the same time, the server may receive the messages in any order. It has received a
-// request before it sends the reply. A job is created before another connection names it, and jobs are created
-// in the order of their numbers. Where this leaves the order open, a request is placed at its reply, or earlier
-// if it may have had an effect earlier. A request that found no job is placed before the creation of a job that
-// it could have found. The next connection sends after the reply.
+// If connections send at the same time, the server may process the messages in any order. The following
+// conditions determine the order. The server has processed a request before it sends the reply. A job is
+// created before another connection names it, and jobs are created in the order of their numbers. Where these
+// conditions permit several orders, a request is placed at its reply, or earlier if it may have had an effect
+// earlier. A request that found no job is placed before the creation of a job that it could have found. The
+// next connection sends after the reply.
 func arrange(steps []step) []step {
 	pair(steps)
 	a := arranger{steps: steps, made: map[string]*act{}}
@@ -107,7 +109,7 @@ func (a *arranger) acts() {
 		case st.does.Does == codec.Ask && (answer.typ.Does == codec.NoJob || answer.typ.Does == codec.Wake) && !st.blocks:
 			c.kind, c.key = misses, 2*i
 		}
-		if c.kind == misses || st.blocks { // the act has no other effect
+		if c.kind == misses || st.blocks { // the request has no other effect
 			continue
 		}
 		k, _ := slices.BinarySearch(slow, i)
@@ -149,7 +151,7 @@ func queueOf(st *step) string {
 	return st.typ.Name + " " + string(st.args[0])
 }
 
-// next returns the act that is performed next.
+// next returns the act to perform next.
 func (a *arranger) next() *act {
 	a.under = slices.DeleteFunc(a.under, func(c *act) bool { return c.done })
 	horizon := len(a.steps) // the first step that has to come after an act that is not done
@@ -166,7 +168,7 @@ func (a *arranger) next() *act {
 	ready = slices.DeleteFunc(ready, func(c *act) bool {
 		return c.before != nil && !c.before.done || c.after != nil && !c.after.done
 	})
-	if len(ready) == 0 { // the capture is inconsistent
+	if len(ready) == 0 { // the conditions contradict each other, so the capture is inconsistent
 		return a.under[0]
 	}
 	best := slices.MinFunc(ready, func(x, y *act) int { return x.key - y.key })
@@ -185,8 +187,8 @@ func (a *arranger) next() *act {
 	return best
 }
 
-// toward returns the act to perform first so that an act of the kind can be performed, or instead if there is
-// no such act.
+// toward returns the act that must be performed first so that an act of the kind can be performed. If there is
+// no such act, it returns instead.
 func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	var best, start *act
 	for _, c := range a.under {
@@ -203,7 +205,7 @@ func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	return start
 }
 
-// first returns the first act that must be performed before an act, or the act itself.
+// first returns the first act that must be performed before c, or c itself.
 func (c *act) first() *act {
 	for range maxChain {
 		switch {
@@ -221,8 +223,8 @@ func (c *act) first() *act {
 // maxChain limits the number of acts that first follows.
 const maxChain = 1000
 
-// perform appends the steps of an act. Messages that the server sent on the connection before the reply come
-// first.
+// perform appends the steps of an act. Messages that the server sent on the connection before the reply precede
+// the act.
 func (a *arranger) perform(c *act) {
 	c.done = true
 	switch c.kind {

@@ -11,9 +11,9 @@ import (
 // someTime is the maximum time in nanoseconds that a message is assumed to take to reach a server.
 const someTime = 3e5
 
-// pair finds the reply to each request. Servers reply in order. A reply for which a peer waited is not paired
-// if the peer also waits for it in the transcript. The peer does so unless it is unknown which request the
-// server received first.
+// pair determines the reply to each request. Servers reply in order. A reply for which a peer waited is paired
+// only if it is unknown which request the server received first; otherwise the peer also waits for it during a
+// replay.
 func pair(steps []step) {
 	var (
 		waiting       = map[*session][]int{}
@@ -100,9 +100,9 @@ func pair(steps []step) {
 	}
 }
 
-// answers reports whether a message of the server may be the reply to a request. If the replies of a type have
-// no order, an assignment may answer any request for a job. A refusal may then also be about a message without
-// a reply, so it is paired only with requests that servers often refuse.
+// answers reports whether a message of the server may be the reply to a request. If replies have no order, an
+// assignment may be the reply to any request for a job. A refusal may then also refer to a message without a
+// reply, so it is paired only with requests that servers often refuse.
 func (st *step) answers(ask *step) bool {
 	if does := ask.does.Does; !st.typ.Ordered {
 		switch st.typ.Does {
@@ -156,9 +156,9 @@ func numberOf(job string) uint64 {
 	return n
 }
 
-// ending turns the ends of connections into steps. A peer that receives more messages has only half-closed.
-// Steps after the end of a connection are left out. If no message explains why a server closes a connection,
-// and no message follows, the server itself has probably exited.
+// ending converts the ends of connections to steps, and omits steps after them. If a peer receives messages
+// after its end, it has only half-closed the connection. If no message explains why the server closed a
+// connection, and the capture contains no later message, the server has probably exited.
 func ending(steps []step) []step {
 	sent, end := [2]map[*session]int{{}, {}}, [2]map[*session]bool{{}, {}} // last message of each side, and whether it has ended
 	last := 0

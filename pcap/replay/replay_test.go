@@ -95,8 +95,8 @@ func inOrder(t *testing.T, text string, parts ...string) {
 	}
 }
 
-// TestTranscriptsOfPolls checks that a request that does not wait is followed by its reply, so that a replay
-// finds the same state.
+// TestTranscriptsOfPolls checks that the reply to a request that does not wait directly follows the request, so
+// that a replay finds the same state.
 func TestTranscriptsOfPolls(t *testing.T) {
 	out, _, _ := transcripts(t, beanstalk.Protocol, `
 Producer -> Server: use mail

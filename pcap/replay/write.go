@@ -13,8 +13,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Times of a capture that are kept. Long pauses may have an effect on the server. After a message without a
-// reply there is a pause, so that the message can take effect.
+// Limits for keeping the times of a capture. Long pauses may have effects on the server. A pause also follows a
+// message without a reply, so that the message can take effect.
 const (
 	longPause = 100 * time.Millisecond
 	mostPause = 2 * time.Second

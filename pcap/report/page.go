@@ -30,10 +30,10 @@ var pageTemplate = template.Must(page.New(template.FuncMap{"count": grouped}).Pa
 
 // Limits of a page.
 const (
-	pageTimelines = 20_000 // jobs from which the drawn ones are chosen
-	pageJobs      = 150    // jobs that are drawn
-	pageUnusual   = 50     // of the drawn jobs, those with a rare course
-	pageConns     = 50     // connections that are drawn
+	pageTimelines = 20_000 // number of jobs from which the drawn jobs are chosen
+	pageJobs      = 150    // number of drawn jobs
+	pageUnusual   = 50     // number of drawn jobs with unusual events
+	pageConns     = 50     // number of drawn connections
 	pageTables    = 100    // rows of a table
 )
 
@@ -119,7 +119,7 @@ type (
 		ID          int
 		Role, Peer  string
 		Up, Down    int
-		Bars        []pageBar // up, then down
+		Bars        []pageBar // messages to the server, then messages to the peer
 		First, Last string
 	}
 )

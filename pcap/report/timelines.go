@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// timelines chooses the jobs that are drawn: those with a rare course, and some of the others. If the longest
-// job is much shorter than the capture, all timelines begin at the left.
+// timelines fills in the drawn jobs: jobs with unusual events, and some of the others. If the longest job is
+// much shorter than the capture, all timelines begin at the left edge.
 func (d *pageData) timelines(all []*jobs.Timeline, more int, from, to int64) {
 	if len(all) == 0 {
 		return
@@ -39,7 +39,7 @@ func (d *pageData) timelines(all []*jobs.Timeline, more int, from, to int64) {
 	}
 }
 
-// sample chooses jobs and keeps their order.
+// sample returns the drawn jobs in their original order, and the number of the others.
 func sample(all []*jobs.Timeline) (chosen []*jobs.Timeline, left int) {
 	all = slices.DeleteFunc(all, func(l *jobs.Timeline) bool { return len(l.Stages) == 0 })
 	if len(all) <= pageJobs {
@@ -80,7 +80,7 @@ func barOf(what string) string {
 	return "return"
 }
 
-// unusual reports whether a job had a rare course.
+// unusual reports whether the timeline of a job contains unusual events.
 func unusual(l *jobs.Timeline) bool {
 	return l.Uncertain || open(l) || slices.ContainsFunc(l.Stages, func(s jobs.Stage) bool {
 		return strings.HasPrefix(s.What, "assigned again") || s.What == "released" || s.What == "buried" || s.What == "refused" || s.What == "failed"
