@@ -224,7 +224,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 		taskW.Close()
 		answerR.Close()
 		wg.Wait()
-		failed, unmet = nil, nil // ignore the errors, because stopping the program has caused them
+		failed, unmet = nil, nil // errors of stopping the program, not of the case
 	}
 	wg.Wait()
 	cancel()

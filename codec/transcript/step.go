@@ -71,7 +71,7 @@ func (r *parser) choice(pos position, st *Step, toks []token, whole bool) (*Choi
 		toks = toks[3:]
 	case Opens:
 		if st.From == codec.Server || !whole {
-			return nil, pos.atColumn(first.col).errorf("\"opens\" is allowed only for a client or worker, because it connects, and only without alternatives (\"or\")")
+			return nil, pos.atColumn(first.col).errorf("expected a client or worker before \"opens\", because servers do not connect, and no alternative (\"or\")")
 		}
 		toks = toks[1:]
 	default:

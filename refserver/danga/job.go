@@ -36,7 +36,7 @@ type job struct {
 	forgetAt time.Time
 }
 
-// key identifies jobs that are duplicates.
+// key is the part of a job that duplicates share: two jobs with the same key are duplicates.
 type key struct {
 	task *task
 	text string

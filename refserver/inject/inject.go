@@ -46,10 +46,10 @@ type Protocol struct {
 
 // Record has the functions that update the peers and jobs of a server. Each may be nil.
 type Record struct {
-	Received func(m *Message) // called before edits change it
-	Passing  func(m *Message) // called before the machine handles it
-	Passed   func(m *Message) // called after the machine has handled it
-	Sent     func(m *Message) // called before edits change it
+	Received func(m *Message) // called for a message of a peer, before faults change the message
+	Passing  func(m *Message) // called before the machine handles the message
+	Passed   func(m *Message) // called after the machine has handled the message
+	Sent     func(m *Message) // called for a message of the server, before faults change the message
 	Ended    func(p *Peer)    // the peer has closed its direction or the connection
 	Left     func(p *Peer)    // the connection is closed
 }
