@@ -16,13 +16,14 @@ const RestShare = 0.25
 const (
 	restWindow = 100 * time.Millisecond // duration of a measurement
 	restInARow = 2                      // consecutive measurements that show an idle server
-	restMost   = 3 * time.Second        // how long a server may take to finish its work
+	restMost   = 3 * time.Second        // how long a server may take to finish its work, without the time for which it waits for a processor
+	restLimit  = 20 * time.Second       // the same, with that time
 )
 
 // LoadAtRest returns the share of a processor core that a server uses although it should be idle. It returns 0 as soon as
-// two consecutive measurements are at most [RestShare], or else the mean after 3 s. Time for which the server waited for a
-// processor is not counted, so that a busy machine does not hide a busy server. A measurement that consists mostly of such
-// time does not count as idle.
+// two consecutive measurements are at most [RestShare], or else the mean after 3 s, or up to 20 s on a busy machine. Time
+// for which the server waited for a processor is not counted, so that a busy machine does not hide a busy server. A
+// measurement that consists mostly of such time, or at whose end the server waits for a processor, does not count as idle.
 func LoadAtRest(t target.Target) (share float64, err error) {
 	pid := target.Pid(t)
 	if _, ok := usageOf(pid); !ok {
@@ -30,7 +31,7 @@ func LoadAtRest(t target.Target) (share float64, err error) {
 	}
 	var busy, idle time.Duration
 	for begun, atRest := time.Now(), 0; atRest < restInARow; {
-		if time.Since(begun) > restMost {
+		if busy+idle > restMost || time.Since(begun) > restLimit {
 			return float64(busy) / float64(max(busy+idle, 1)), nil
 		}
 		from := time.Now()
@@ -40,7 +41,8 @@ func LoadAtRest(t target.Target) (share float64, err error) {
 		ran, took := had-hadBefore, time.Since(from)
 		rested := max(0, took-(wanted-wantedBefore))
 		busy, idle = busy+ran, idle+rested
-		if atRest++; ran+rested < took/4 || float64(ran) > RestShare*float64(ran+rested) {
+		// The kernel counts the time for which a thread waits for a processor only when the thread gets one.
+		if atRest++; runnable(pid) || ran+rested < took/4 || float64(ran) > RestShare*float64(ran+rested) {
 			atRest = 0
 		}
 	}
@@ -48,7 +50,7 @@ func LoadAtRest(t target.Target) (share float64, err error) {
 }
 
 // MemoryAtRest returns how many more bytes an idle server uses than before. It first waits until the server has finished
-// its work, for at most 3 s, and then until the result is at most limit, again for at most 3 s.
+// its work, as long as [LoadAtRest] does, and then until the result is at most limit, for at most 3 s.
 func MemoryAtRest(t target.Target, before Usage, limit int64) (more int64, err error) {
 	if _, err := LoadAtRest(t); err != nil {
 		return 0, err
