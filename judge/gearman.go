@@ -63,6 +63,7 @@ type gearmanConn struct {
 	echoes    []uint64
 	options   []string
 	queries   []query // pending requests for the status of a job
+	unasked   int     // number of replies for workers that the server sent without a request
 	skipped   int     // number of pending requests to which a captured ERROR may be the reply
 
 	client, worker bool  // the peer has sent a request that only this role sends

@@ -58,14 +58,14 @@ func (c *gearmanConn) ask(f *codec.Frame) {
 }
 
 // sleep checks PRE_SLEEP. A reply is captured before the worker receives it, so the worker has not received a reply
-// that was not captured.
+// that was not captured. It may have taken a reply that the server sent without a request for the reply to a request.
 func (c *gearmanConn) sleep() {
 	c.sleeps = append(c.sleeps, c.seq)
 	if !c.g.PeerChecks {
 		return
 	}
 	switch {
-	case !c.Check("gearman.worker.hears-before-sleep", len(c.requests) <= c.skipped, "", "the worker sent this message before it received the reply to its request for a job"):
+	case !c.Check("gearman.worker.hears-before-sleep", len(c.requests) <= c.skipped+c.unasked, "", "the worker sent this message before it received the reply to its request for a job"):
 	case !c.Check("gearman.worker.asks-before-sleep", c.asked, "", "the worker sent PRE_SLEEP, but it has not asked for a job before"):
 	case c.woken:
 		// The worker may have sent its first PRE_SLEEP before it received NOOP.
@@ -149,8 +149,10 @@ func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
 	case !c.isWorker():
 		return request{}, false
 	case t.Does == codec.NoJob && !c.Check("gearman.grab.no-job", waits, "", "the server sent NO_JOB, but the worker has not asked for a job"):
+		c.unasked++
 		return request{}, false
 	case t.Does == codec.Assign && !c.Check("gearman.grab.assign", waits, "", "the server assigned a job, but the worker has not asked for one"):
+		c.unasked++
 		return request{}, false
 	}
 	first := c.requests[0]

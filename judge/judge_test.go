@@ -429,6 +429,19 @@ Worker -> Job Server: CAN_DO f
 Worker -> Job Server: GRAB_JOB
 Worker -> Job Server: PRE_SLEEP
 `, "3 gearman.worker.hears-before-sleep"},
+	{"a job without a request, taken for a reply", gearman.Protocol, `
+Worker -> Job Server: CAN_DO f
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN H:1 f x
+Job Server -> Worker: JOB_ASSIGN H:2 f x
+Worker -> Job Server: WORK_COMPLETE H:1 y
+Worker -> Job Server: GRAB_JOB
+Worker -> Job Server: WORK_COMPLETE H:2 y
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: NO_JOB
+Worker -> Job Server: PRE_SLEEP
+Job Server -> Worker: NO_JOB
+`, "4 gearman.grab.assign"},
 	{"an option and what it is for", gearman.Protocol, `
 Client -> Job Server: OPTION_REQ exceptions
 Client -> Job Server: SUBMIT_JOB f "" x
