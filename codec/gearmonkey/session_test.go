@@ -33,7 +33,7 @@ func TestTableIsSound(t *testing.T) {
 	}
 	for i, msgType := range Protocol.Types {
 		if want := i >= len(typeDecls); general[msgType.Name] != want {
-			t.Errorf("%s stands at %d: the general rows come behind the %d typed ones", msgType.Name, i, len(typeDecls))
+			t.Errorf("%s is at index %d; expected general message types after the %d others", msgType.Name, i, len(typeDecls))
 		}
 	}
 }
