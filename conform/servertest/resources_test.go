@@ -139,9 +139,10 @@ type endingListener struct{ net.Listener }
 func (l *endingListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
-		select {}
+		// Without cgo, the Go runtime would end a program in which every goroutine waits without a timer.
+		time.Sleep(time.Hour)
 	}
-	return c, nil
+	return c, err
 }
 
 // faultyListener is a listener that applies a fault to each connection.

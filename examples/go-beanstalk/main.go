@@ -21,6 +21,8 @@ func main() {
 		os.Exit(2)
 	}
 	addr = os.Args[1]
+	// The library can wait forever. Without cgo, the Go runtime would then end the program, except if it has a timer.
+	time.AfterFunc(time.Hour, func() {})
 	in := bufio.NewReader(os.Stdin)
 	for {
 		line, err := in.ReadString('\n')

@@ -29,24 +29,48 @@ func LoadAtRest(t target.Target) (share float64, err error) {
 	if _, ok := usageOf(pid); !ok {
 		return 0, ErrNoProcess
 	}
-	var busy, idle time.Duration
-	for begun, atRest := time.Now(), 0; atRest < restInARow; {
-		if busy+idle > restMost || time.Since(begun) > restLimit {
-			return float64(busy) / float64(max(busy+idle, 1)), nil
-		}
-		from := time.Now()
-		hadBefore, wantedBefore := wants(pid)
+	first := measure(pid)
+	for atRest, last := 0, first; atRest < restInARow; {
 		time.Sleep(restWindow)
-		had, wanted := wants(pid)
-		ran, took := had-hadBefore, time.Since(from)
-		rested := max(0, took-(wanted-wantedBefore))
-		busy, idle = busy+ran, idle+rested
-		// The kernel counts the time for which a thread waits for a processor only when the thread gets one.
-		if atRest++; runnable(pid) || ran+rested < took/4 || float64(ran) > RestShare*float64(ran+rested) {
+		now := measure(pid)
+		took, unwaited, share := now.since(first)
+		if unwaited > restMost || took > restLimit {
+			return share, nil
+		}
+		// The kernel counts the time for which a thread waits for a processor only when the thread gets one. Until then, the
+		// measurement is continued.
+		if runnable(pid) {
+			atRest = 0
+			continue
+		}
+		took, unwaited, share = now.since(last)
+		if atRest++; unwaited < took/4 || share > RestShare {
 			atRest = 0
 		}
+		last = now
 	}
 	return 0, nil
+}
+
+// measurement is how long a process has run, and has run or waited for a processor, at a time.
+type measurement struct {
+	at          time.Time
+	had, wanted time.Duration
+}
+
+func measure(pid int) measurement {
+	m := measurement{at: time.Now()}
+	m.had, m.wanted = wants(pid)
+	return m
+}
+
+// since returns the time since an earlier measurement, the part of it in which the process did not wait for a processor, and
+// the share of that part in which it ran.
+func (m measurement) since(before measurement) (took, unwaited time.Duration, share float64) {
+	ran := m.had - before.had
+	took = m.at.Sub(before.at)
+	unwaited = ran + max(0, took-(m.wanted-before.wanted))
+	return took, unwaited, float64(ran) / float64(max(unwaited, 1))
 }
 
 // MemoryAtRest returns how many more bytes an idle server uses than before. It first waits until the server has finished
