@@ -3,6 +3,8 @@ package language
 import (
 	"flag"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,14 +17,19 @@ var (
 )
 
 // TestSample prints sentences drawn at random from README.md, the other pages, help,
-// messages, comments and cases, equally many of each. Give them to a reader who has not seen the
-// project; each sentence that the reader cannot restate correctly is reworded.
+// messages, comments and cases, equally many of each. Each sentence is marked with >> and <<, in
+// its paragraph, after the lines of the file that say what it is about. Give them to a reader who
+// has not seen the project; each sentence that the reader cannot restate correctly is reworded.
 func TestSample(t *testing.T) {
 	if *sample == 0 {
 		t.Skip("prints sentences with -sample")
 	}
 	groups := []string{"README.md", "pages", "help", "messages", "comments", "cases"}
-	sentences := map[string][]passage{}
+	type drawn struct {
+		paragraph passage
+		sentence  string
+	}
+	sentences := map[string][]drawn{}
 	all := passages(t)
 	for _, kind := range []string{kindUser, kindComment} {
 		for _, p := range paragraphs(all[kind]) {
@@ -31,7 +38,7 @@ func TestSample(t *testing.T) {
 				group = "comments"
 			}
 			for _, s := range split(p.text) {
-				sentences[group] = append(sentences[group], passage{p.file, p.line, inContext(s, p.text)})
+				sentences[group] = append(sentences[group], drawn{p, s})
 			}
 		}
 	}
@@ -42,9 +49,64 @@ func TestSample(t *testing.T) {
 			t.Fatalf("%s: no sentence found", groups[i%len(groups)])
 		}
 		n := r.IntN(len(of))
-		t.Logf("%s:%d: %s", of[n].file, of[n].line, of[n].text)
+		p := of[n].paragraph
+		src, err := os.ReadFile(filepath.Join(root, p.file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		around := surroundings(p.file, strings.Split(string(src), "\n"), p.line-1)
+		t.Logf("%s:%d\n%s\n%s\n", p.file, p.line, strings.Join(around, "\n"), inContext(of[n].sentence, p.text))
 		sentences[groups[i%len(groups)]] = slices.Delete(of, n, n+1)
 	}
+}
+
+// surroundings returns the lines of a file that say what line n is about: the heading above, the
+// head of the table, the ID of the rule, the name of the case, or the declaration and the code.
+func surroundings(file string, lines []string, n int) []string {
+	var around []string
+	last := func(re *regexp.Regexp) {
+		for i := min(n, len(lines)-1); i >= 0; i-- {
+			if re.MatchString(lines[i]) {
+				if i < n {
+					around = append(around, lines[i])
+				}
+				return
+			}
+		}
+	}
+	switch filepath.Ext(file) {
+	case ".md":
+		last(regexp.MustCompile(`^#`))
+		if strings.HasPrefix(lines[n], "|") {
+			first := n
+			for first > 0 && strings.HasPrefix(lines[first-1], "|") {
+				first--
+			}
+			around = append(around, lines[first], lines[n])
+		}
+	case ".txt":
+		if filepath.Base(file) != "rules.txt" {
+			return []string{"jobwire help " + strings.TrimSuffix(filepath.Base(file), ".txt")}
+		}
+		last(regexp.MustCompile(`^[a-z0-9.-]+ [A-Z]`))
+	case ".wire":
+		last(regexp.MustCompile(`^@section`))
+		last(regexp.MustCompile(`^@case`))
+	case ".yaml", ".yml":
+		last(regexp.MustCompile(`^\s*- `))
+	case ".go":
+		if !strings.HasPrefix(lines[n], "//") {
+			last(regexp.MustCompile(`^(func|type|var|const) `))
+		}
+		// The code beside a comment, or the first line of code after it.
+		for i := n; i < len(lines); i++ {
+			if code := strings.TrimSpace(lines[i]); code != "" && !strings.HasPrefix(code, "//") {
+				around = append(around, lines[i])
+				break
+			}
+		}
+	}
+	return around
 }
 
 // sampleGroup returns the group of a file's sentences. Comments of Go files are a group of their own.
@@ -62,23 +124,34 @@ func sampleGroup(file string) string {
 	return "messages"
 }
 
-// paragraphs joins the lines of pages and of help: those of a paragraph, or of an item of a list.
-// Code and the rows of tables' heads are left out.
+// paragraphs joins the lines of pages, help and cases: those of a paragraph, of an item of a
+// list, or of a comment. Code and the rows of tables' heads are left out.
 func paragraphs(lines []passage) []passage {
 	var all []passage
 	code, open := false, false
 	for _, p := range lines {
-		if g := sampleGroup(p.file); g == "messages" || g == "cases" {
-			all = append(all, p)
+		group, ext := sampleGroup(p.file), filepath.Ext(p.file)
+		if group == "messages" && !slices.Contains([]string{".yaml", ".yml"}, ext) {
+			all, open = append(all, p), false
 			continue
 		}
+		var before *passage
+		if len(all) > 0 && open && all[len(all)-1].file == p.file {
+			before = &all[len(all)-1]
+		}
 		switch {
+		case ext == ".wire":
+			if before != nil && before.line+1+strings.Count(before.text, "\n") == p.line {
+				before.text += "\n" + p.text
+			} else {
+				all, open = append(all, p), true
+			}
 		case strings.HasPrefix(p.text, "```"):
 			code, open = !code, false
-		case code || strings.HasPrefix(p.text, "    ") || strings.TrimSpace(p.text) == "" || strings.HasPrefix(p.text, "| ---"):
+		case group != "messages" && (code || strings.HasPrefix(p.text, "    ") && !open) || example.MatchString(p.text) || strings.TrimSpace(p.text) == "" || strings.HasPrefix(p.text, "| ---"):
 			open = false
-		case open && all[len(all)-1].file == p.file && !blockStart.MatchString(p.text):
-			all[len(all)-1].text += " " + p.text
+		case before != nil && !blockStart.MatchString(p.text) && !(group == "messages" && entry.MatchString(p.text)):
+			before.text += " " + p.text
 		default:
 			all, open = append(all, p), true
 		}
@@ -87,6 +160,8 @@ func paragraphs(lines []passage) []passage {
 }
 
 var (
+	example     = regexp.MustCompile(`^\s+(jobwire|/usr|\{)`)
+	entry       = regexp.MustCompile(`^\s*[a-z-]+:( |$)`)
 	blockStart  = regexp.MustCompile(`^(\s*[-*|#>]|\s*[0-9]+\. )`)
 	sentenceEnd = regexp.MustCompile(`[.!?][)"]?(\s+|$)|\n\s*\n| \| `)
 	word        = regexp.MustCompile(`^[("'` + "`" + `]?[A-Za-z][a-z'-]*[)"'` + "`" + `,]?$`)
@@ -97,7 +172,7 @@ var (
 func split(text string) []string {
 	var all []string
 	for _, s := range sentenceEnd.Split(text, -1) {
-		fields := strings.Fields(strings.Trim(s, "|*-# "))
+		fields := strings.Fields(strings.TrimPrefix(strings.Trim(s, "|*# "), "- "))
 		plain := 0
 		for _, f := range fields {
 			if word.MatchString(f) {
@@ -111,22 +186,19 @@ func split(text string) []string {
 	return all
 }
 
-// inContext returns a sentence between >> and <<, with what comes before and after it in
-// the text that a reader sees.
+// inContext returns a sentence between >> and << in its paragraph.
 func inContext(sentence, text string) string {
 	text = strings.Join(strings.Fields(text), " ")
-	i := strings.Index(text, sentence)
-	if i < 0 {
+	before, after, ok := strings.Cut(text, sentence)
+	if !ok {
 		return ">> " + sentence + " <<"
 	}
-	before, after := text[:i], text[i+len(sentence):]
-	if len(before) > 200 {
-		before = "..." + before[len(before)-200:]
+	if i := strings.Index(after, " "); i >= 0 && i <= 2 {
+		sentence, after = sentence+after[:i], after[i:] // the full stop
+	} else if len(after) <= 2 {
+		sentence, after = sentence+after, ""
 	}
-	if len(after) > 100 {
-		after = after[:100] + "..."
-	}
-	return strings.ToValidUTF8(before+">> "+sentence+" <<"+after, "")
+	return before + ">> " + sentence + " <<" + after
 }
 
 func TestSplit(t *testing.T) {
