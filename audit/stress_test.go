@@ -67,9 +67,9 @@ func (k *kind) stressed(t *testing.T, drivers map[string]audit.Driver, limit tim
 	return out
 }
 
-// TestInterleavedThoughSlow: jobs end in an order other than that in which the worker performed them, even if the worker is
+// TestResultsAreReorderedForASlowWorker: jobs end in an order other than that in which the worker performed them, even if the worker is
 // slow.
-func TestInterleavedThoughSlow(t *testing.T) {
+func TestResultsAreReorderedForASlowWorker(t *testing.T) {
 	slow := gearmanpeer.Document()
 	pace := time.NewTicker(400 * time.Millisecond) // between jobs
 	defer pace.Stop()

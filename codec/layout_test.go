@@ -217,7 +217,7 @@ func TestArgsOfFrame(t *testing.T) {
 	}
 }
 
-func TestCloneSharesNothing(t *testing.T) {
+func TestCloneSharesNoMemory(t *testing.T) {
 	f, err := split(&line, "tube 1", Options{})
 	if err != nil {
 		t.Fatal(err)

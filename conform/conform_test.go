@@ -326,9 +326,9 @@ func TestInconsistent(t *testing.T) {
 	}
 }
 
-// TestDeathIsPinnedOnItsCause tests that the case that crashes a server is found, although many cases run at the same
+// TestCrashingCaseIsFound tests that the case that crashes a server is found, although many cases run at the same
 // time.
-func TestDeathIsPinnedOnItsCause(t *testing.T) {
+func TestCrashingCaseIsFound(t *testing.T) {
 	src := head + echo
 	for i := range 12 {
 		src += strings.Replace(echo, "@case echo", fmt.Sprintf("@case echo-%d", i), 1)
@@ -394,8 +394,8 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
-// TestNonStrictSaysWhatCame runs a case that accepts several non-strict replies.
-func TestNonStrictSaysWhatCame(t *testing.T) {
+// TestNonStrictNoteNamesTheReply runs a case that accepts several non-strict replies.
+func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	src := head + "@case lax\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or lax ERROR * *\n  or lax ECHO_RES a\n"
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {
@@ -417,7 +417,7 @@ func TestNonStrictSaysWhatCame(t *testing.T) {
 	}
 }
 
-func TestAloneGetsItsOwnServer(t *testing.T) {
+func TestCaseWithAloneGetsItsOwnServer(t *testing.T) {
 	started := 0
 	r := conform.Runner{Start: func(ctx context.Context) (target.Target, error) { started++; return embedded(ctx) }}
 	for _, res := range r.Run(t.Context(), smallSuite(t, true), nil) {

@@ -58,9 +58,9 @@ func TestCrashAfterRestart(t *testing.T) {
 	}
 }
 
-// TestLikelierCrash tests which case is reported if no case crashes the target alone: a case that the profile lists as
+// TestMostLikelyCrashingCaseIsReported tests which case is reported if no case crashes the target alone: a case that the profile lists as
 // crashing, otherwise a case that noticed the crash, otherwise the case that ended last.
-func TestLikelierCrash(t *testing.T) {
+func TestMostLikelyCrashingCaseIsReported(t *testing.T) {
 	at := func(id string, v Verdict, second int) *attempt {
 		return &attempt{Result: Result{Case: &Case{ID: id, Family: id}, Verdict: v}, to: time.Unix(int64(second), 0)}
 	}

@@ -82,7 +82,7 @@ func elements(t *testing.T, page string) []*element {
 	}
 }
 
-func TestHTMLIsOneSoundPage(t *testing.T) {
+func TestHTMLIsWellFormedAndSelfContained(t *testing.T) {
 	s, reports := sampleReports(t)
 	page := htmlOf(t, s, reports)
 	if page != htmlOf(t, s, reports) {

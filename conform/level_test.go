@@ -53,7 +53,7 @@ func TestKnownServersFollowDeFactoRules(t *testing.T) {
 
 // An entry of a profile about a case with level MUST or SHOULD must quote the words of the specification that the
 // server does not follow.
-func TestKnownFailuresAreQuoted(t *testing.T) {
+func TestKnownFailuresQuoteTheSpecification(t *testing.T) {
 	stated := func(c *conform.Case) bool { return c.Level == codec.Must || c.Level == codec.Should }
 	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
 		if known.Quote == "" && slices.ContainsFunc(cases, stated) {
@@ -86,7 +86,7 @@ Server -> Client: WATCHING 3
 `
 
 // A case of an interpretation that the server does not share is not a failure, unless the user asks for strict tests.
-func TestDifferent(t *testing.T) {
+func TestFailedInterpretationIsDifferent(t *testing.T) {
 	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestDifferent(t *testing.T) {
 }
 
 // The text report of a known failure contains the reason and the words of the specification from the profile.
-func TestQuote(t *testing.T) {
+func TestReportQuotesTheProfile(t *testing.T) {
 	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
 	if err != nil {
 		t.Fatal(err)

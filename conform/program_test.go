@@ -207,8 +207,8 @@ func TestProgramsAreRefused(t *testing.T) {
 	}
 }
 
-// TestFaultyProgramsProve runs a self-test whose mutant is a program.
-func TestFaultyProgramsProve(t *testing.T) {
+// TestSelfTestWithFaultyProgram runs a self-test whose mutant is a program.
+func TestSelfTestWithFaultyProgram(t *testing.T) {
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
 	if err != nil {
 		t.Fatal(err)
@@ -224,9 +224,9 @@ func TestFaultyProgramsProve(t *testing.T) {
 	}
 }
 
-// TestWhatAProgramStartsEndsWithIt tests that a background process that a shell has started ends together with the
+// TestChildProcessesEndWithTheProgram tests that a background process that a shell has started ends together with the
 // shell.
-func TestWhatAProgramStartsEndsWithIt(t *testing.T) {
+func TestChildProcessesEndWithTheProgram(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)

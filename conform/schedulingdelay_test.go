@@ -19,9 +19,9 @@ import (
 	"jobwire/play"
 )
 
-// TestSlowMachineIsNotTheTargetsFault tests a server that never replies, first on a machine without scheduling delays and
+// TestSlowMachineMakesMissingReplyInconclusive tests a server that never replies, first on a machine without scheduling delays and
 // then on a machine with delays.
-func TestSlowMachineIsNotTheTargetsFault(t *testing.T) {
+func TestSlowMachineMakesMissingReplyInconclusive(t *testing.T) {
 	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
 	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {
@@ -126,7 +126,7 @@ func TestAcceptedSilenceOnASlowMachine(t *testing.T) {
 	}
 }
 
-func TestLagIsRemembered(t *testing.T) {
+func TestLongestDelayIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := measureSchedulingDelay()
 		time.Sleep(time.Second)
@@ -148,7 +148,7 @@ func TestLagIsRemembered(t *testing.T) {
 
 // If the machine is late for hours, schedulingDelay must use little memory and still return the longest delay since any
 // time.
-func TestLagIsBounded(t *testing.T) {
+func TestDelayHistoryIsBounded(t *testing.T) {
 	m := &schedulingDelay{}
 	start := time.Now()
 	at := func(i int) time.Time { return start.Add(time.Duration(i) * time.Second) }

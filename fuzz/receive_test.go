@@ -34,8 +34,8 @@ func TestSilentServer(t *testing.T) {
 	}
 }
 
-// TestHopeless tests undecidable: whether more bytes can make the beginning of a packet legal.
-func TestHopeless(t *testing.T) {
+// TestMessagesThatCannotBeCompleted tests undecidable: whether more bytes can make the beginning of a packet legal.
+func TestMessagesThatCannotBeCompleted(t *testing.T) {
 	x := newExecutor(gearman.Protocol, nil, &Known{}, time.Second)
 	for packet, want := range map[string]bool{
 		"":                        false,

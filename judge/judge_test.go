@@ -527,9 +527,9 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestUnheard checks that no violations are reported on connections that were not captured from their beginning, nor on
+// TestIncompleteCaptureShowsNoViolation checks that no violations are reported on connections that were not captured from their beginning, nor on
 // other connections because of them.
-func TestUnheard(t *testing.T) {
+func TestIncompleteCaptureShowsNoViolation(t *testing.T) {
 	for _, tt := range verdicts {
 		scripts, err := transcript.Parse(tt.protocol, "test", []byte(tt.script))
 		if err != nil {

@@ -61,9 +61,9 @@ func TestFaultsAreCounted(t *testing.T) {
 	}
 }
 
-// TestOpenLoopLeavesNoLatencyOut tests that the latencies include those of the jobs in flight at the end of an open
+// TestOpenLoopCountsTheTimeThatJobsWait tests that the latencies include those of the jobs in flight at the end of an open
 // loop, which waited longest.
-func TestOpenLoopLeavesNoLatencyOut(t *testing.T) {
+func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 	machine := gearmanserver.New(gearmanserver.Options{})
 	rate, err := loadgen.ParseSchedule("500")
 	if err != nil {
@@ -101,9 +101,9 @@ func TestOpenLoopOfSlowServer(t *testing.T) {
 	}
 }
 
-// TestPausesAreNotLosses tests that jobs are not lost if Config.Think, Config.Work or the time between two scheduled
+// TestPausedRunsLoseNoJobs tests that jobs are not lost if Config.Think, Config.Work or the time between two scheduled
 // jobs is longer than Config.DrainTimeout.
-func TestPausesAreNotLosses(t *testing.T) {
+func TestPausedRunsLoseNoJobs(t *testing.T) {
 	dial := serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{}))
 	rate, err := loadgen.ParseSchedule("5")
 	if err != nil {
@@ -120,8 +120,8 @@ func TestPausesAreNotLosses(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeSent tests that the run fails if a message cannot be encoded.
-func TestWhatCannotBeSent(t *testing.T) {
+// TestInvalidPrefixIsAnError tests that the run fails if a message cannot be encoded.
+func TestInvalidPrefixIsAnError(t *testing.T) {
 	dial := serving(t, beanstalk.Protocol, beanstalkserver.New(beanstalkserver.Options{}))
 	cfg := loadgen.Config{Protocol: beanstalk.Protocol, Dial: dial, Count: 10, Prefix: "two words"}
 	if _, err := loadgen.Run(t.Context(), cfg); err == nil {

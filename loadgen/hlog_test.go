@@ -45,7 +45,7 @@ func TestLogIsReadByTheLibrary(t *testing.T) {
 	}
 }
 
-func TestTagsSuitTheLogsReader(t *testing.T) {
+func TestLogTagsContainNoSeparators(t *testing.T) {
 	for _, stage := range Stages {
 		if bytes.ContainsAny([]byte(stage), ", \n") {
 			t.Errorf("%q would break the log's reader", stage)

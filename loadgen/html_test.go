@@ -175,7 +175,7 @@ func TestPageStandsAlone(t *testing.T) {
 	}
 }
 
-func TestHeatMapHoldsEveryJob(t *testing.T) {
+func TestHeatMapCountsEveryJob(t *testing.T) {
 	res := sampleResult()
 	var f heatmap
 	for i := range res.Series {
@@ -200,8 +200,8 @@ func TestHeatMapHoldsEveryJob(t *testing.T) {
 	}
 }
 
-// TestPageIsDrawn tests in a browser that the scripts of the pages draw all figures.
-func TestPageIsDrawn(t *testing.T) {
+// TestPageDrawsItsFiguresInABrowser tests in a browser that the scripts of the pages draw all figures.
+func TestPageDrawsItsFiguresInABrowser(t *testing.T) {
 	browser := peers.Need(t, "chromium")
 	var none bytes.Buffer
 	if err := WriteHTML(&none, &Report{}); err != nil {

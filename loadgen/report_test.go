@@ -71,7 +71,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-func TestReportsAreAsTheyWere(t *testing.T) {
+func TestReportsMatchGoldenFiles(t *testing.T) {
 	bad := sampleResult()
 	bad.Account.Lost, bad.Account.Redelivered, bad.Account.First = 3, 12, "# Worker 2: the payload is not one that was sent\nJob Server -> Worker 2: JOB_ASSIGN H:1 f x\n"
 	broken := sampleReport(bad)
@@ -116,9 +116,9 @@ func TestReportsAreAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestJSONHasTheKeysItPromises tests the JSON keys that other programs rely on, with null for percentiles that have
+// TestJSONHasTheDocumentedKeys tests the JSON keys that other programs rely on, with null for percentiles that have
 // too few samples.
-func TestJSONHasTheKeysItPromises(t *testing.T) {
+func TestJSONHasTheDocumentedKeys(t *testing.T) {
 	res := sampleResult()
 	h := newHistograms()
 	for range 50 {
@@ -216,9 +216,9 @@ func TestObjectives(t *testing.T) {
 	}
 }
 
-// TestUnknownPercentileHoldsNoObjective tests that an objective is invalid if the run has too few samples for its
+// TestObjectiveFailsWithoutPercentile tests that an objective is invalid if the run has too few samples for its
 // percentile.
-func TestUnknownPercentileHoldsNoObjective(t *testing.T) {
+func TestObjectiveFailsWithoutPercentile(t *testing.T) {
 	o, err := ParseObjective("p99.9<1h")
 	if err != nil {
 		t.Fatal(err)

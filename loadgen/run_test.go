@@ -130,7 +130,7 @@ func TestZipf(t *testing.T) {
 	}
 }
 
-func TestReferenceServersAreQueues(t *testing.T) {
+func TestHistoriesOfReferenceServersAreLinearizable(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.protocol.Name, func(t *testing.T) {
 			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: p.protocol, Dial: serving(t, p.protocol, p.machine()), Count: p.jobs, Check: true})

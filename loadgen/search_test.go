@@ -36,9 +36,9 @@ func TestSearchBracketsTheLimit(t *testing.T) {
 	}
 }
 
-// TestSearchRepeatsAtTheEdge tests that a single trial with a random wrong result does not determine the result of
+// TestSearchRepeatsNearTheLimit tests that a single trial with a random wrong result does not determine the result of
 // the search.
-func TestSearchRepeatsAtTheEdge(t *testing.T) {
+func TestSearchRepeatsNearTheLimit(t *testing.T) {
 	const limit = 10000
 	r := rand.New(rand.NewPCG(1, 2))
 	wrong := 0
@@ -59,7 +59,7 @@ func TestSearchRepeatsAtTheEdge(t *testing.T) {
 	}
 }
 
-func TestSearchWithoutEnds(t *testing.T) {
+func TestSearchWhenAllOrNoRatesPass(t *testing.T) {
 	if b, _ := searchFor(0.1, 1000); b.Passed != 0 || b.Failed != 1 {
 		t.Errorf("nothing holds: %+v", b)
 	}
@@ -68,7 +68,7 @@ func TestSearchWithoutEnds(t *testing.T) {
 	}
 }
 
-func TestSearchEndsWithItsTarget(t *testing.T) {
+func TestSearchReturnsErrorOfTrial(t *testing.T) {
 	gone := errors.New("gone")
 	s := Search{From: 1, Precision: 0.1, Repeats: 1, Trials: 10, Try: func(context.Context, float64) (Trial, error) { return Trial{}, gone }}
 	if _, err := s.Run(context.Background()); !errors.Is(err, gone) {

@@ -63,9 +63,9 @@ func assemble(packets [][]byte, port uint16) *assembled {
 	return a
 }
 
-// TestReassemblesAsOthersDo compares the bytes of both directions, and the number of missing bytes, with those
+// TestReassemblyMatchesOtherImplementation compares the bytes of both directions, and the number of missing bytes, with those
 // of an independent reassembler.
-func TestReassemblesAsOthersDo(t *testing.T) {
+func TestReassemblyMatchesOtherImplementation(t *testing.T) {
 	for _, ex := range exchanges {
 		for seed := range uint64(80) {
 			r := rand.New(rand.NewPCG(seed, 6))

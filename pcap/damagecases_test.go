@@ -10,9 +10,9 @@ import (
 	"jobwire/pcap"
 )
 
-// TestLateClues checks connections whose protocol cannot be decided at once: they are decoded as soon as another
+// TestProtocolIsRecognizedLate checks connections whose protocol cannot be decided at once: they are decoded as soon as another
 // connection to the same server, or a later exchange, shows the protocol.
-func TestLateClues(t *testing.T) {
+func TestProtocolIsRecognizedLate(t *testing.T) {
 	const p, s = codec.Peer, codec.Server
 	hello := func(port uint16, start uint32) []step {
 		return []step{{from: p, flags: syn, start: start, port: port}, {from: s, flags: syn | acks, start: start, port: port}}

@@ -374,9 +374,9 @@ func rebuild(t *testing.T, listing, server string) (streams [2][]byte) {
 	return streams
 }
 
-// TestEveryByteStandsInOneRow checks that a listing contains every byte of both streams once, even if a segment
+// TestEveryByteIsListedOnce checks that a listing contains every byte of both streams once, even if a segment
 // is lost.
-func TestEveryByteStandsInOneRow(t *testing.T) {
+func TestEveryByteIsListedOnce(t *testing.T) {
 	for _, ex := range exchanges {
 		for seed := range uint64(20) {
 			r := rand.New(rand.NewPCG(seed, 4))

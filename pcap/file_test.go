@@ -281,8 +281,8 @@ func TestCutFiles(t *testing.T) {
 	}
 }
 
-// TestWhatWriterWrites decodes the output of the package's Writer.
-func TestWhatWriterWrites(t *testing.T) {
+// TestDecoderReadsWhatWriterWrites decodes the output of the package's Writer.
+func TestDecoderReadsWhatWriterWrites(t *testing.T) {
 	want, _ := conversation()
 	var events []pcap.Event
 	for _, m := range want {

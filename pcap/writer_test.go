@@ -166,7 +166,7 @@ func TestEveryPacketIsWellFormed(t *testing.T) {
 	}
 }
 
-func TestShapeOfAConnection(t *testing.T) {
+func TestPacketsThatOpenAndCloseAConnection(t *testing.T) {
 	handshake := []string{"C SYN", "S SYN ACK", "C ACK"}
 	tests := []struct {
 		name   string

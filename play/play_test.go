@@ -186,7 +186,7 @@ Client -> Job Server: ECHO_REQ three
 	}
 }
 
-func TestFreshNamesDifferBetweenPerformances(t *testing.T) {
+func TestUniqueNamesDifferBetweenRuns(t *testing.T) {
 	script := "Client -> Job Server: ECHO_REQ $word\nJob Server -> Client: ECHO_RES $word\n"
 	seen := map[string]bool{}
 	for range 3 {
@@ -339,7 +339,7 @@ func TestServerDistinguishesActors(t *testing.T) {
 	})
 }
 
-func TestCastLeavesOthersOut(t *testing.T) {
+func TestActorsSelectsWhoIsPlayed(t *testing.T) {
 	script := "Worker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
 	synctest.Test(t, func(t *testing.T) {
 		p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", play.Options{Actors: []string{"Client"}})
@@ -349,8 +349,8 @@ func TestCastLeavesOthersOut(t *testing.T) {
 	})
 }
 
-// TestEndings uses TCP sockets, because pipes can be neither half-closed nor reset.
-func TestEndings(t *testing.T) {
+// TestExpectedEndsOfConnections uses TCP sockets, because pipes can be neither half-closed nor reset.
+func TestExpectedEndsOfConnections(t *testing.T) {
 	for _, ending := range []string{"closes", "half-closes", "resets"} {
 		t.Run(ending, func(t *testing.T) {
 			ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -412,8 +412,8 @@ func TestFloodEnds(t *testing.T) {
 	})
 }
 
-// TestSlowTaker: sending a long message waits for a side that reads slowly, but not for one that stops reading.
-func TestSlowTaker(t *testing.T) {
+// TestSlowReader: sending a long message waits for a side that reads slowly, but not for one that stops reading.
+func TestSlowReader(t *testing.T) {
 	const message = 4 << 20
 	for _, test := range []struct {
 		takes int
@@ -451,8 +451,8 @@ type interrupted struct{ *pipeListener }
 
 func (l interrupted) SetDeadline(time.Time) error { return l.Close() }
 
-// TestThroughPassesOnTheLastMessage uses a program that is still reading the last message when the script ends.
-func TestThroughPassesOnTheLastMessage(t *testing.T) {
+// TestProxyForwardsTheLastMessage uses a program that is still reading the last message when the script ends.
+func TestProxyForwardsTheLastMessage(t *testing.T) {
 	const reply = "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"
 	for _, how := range []play.Segmentation{play.Plain, play.Bytewise} {
 		synctest.Test(t, func(t *testing.T) {
@@ -535,7 +535,7 @@ func TestExampleOnGearmand(t *testing.T) {
 	}
 }
 
-func TestEncodeIsWhatServerAndPeersSay(t *testing.T) {
+func TestEncodeGivesTheBytesThatBothSidesSend(t *testing.T) {
 	src, err := corpus.FS.ReadFile("gearman/example.wire")
 	if err != nil {
 		t.Fatal(err)

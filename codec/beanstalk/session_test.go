@@ -18,13 +18,13 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
-func TestTableIsSound(t *testing.T) {
+func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestRulesAreSound(t *testing.T) {
+func TestRulesAreConsistent(t *testing.T) {
 	for _, r := range codec.ParseRules(rules) {
 		if !strings.HasPrefix(string(r.ID), "beanstalk.") || !strings.HasSuffix(r.Text, ".") {
 			t.Errorf("%+v", r)
@@ -32,8 +32,8 @@ func TestRulesAreSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { typeTests.Prefixes(t) }
+func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
 
@@ -148,7 +148,7 @@ func TestUnboundedLinesAndBodiesAreFatal(t *testing.T) {
 	codectest.Refused(t, open, codec.Peer, []byte("put 1 0 60 0\r\n"+repeat("a", maxScan)+"\r\n"), want, 0)
 }
 
-func TestLongestLineIsTaken(t *testing.T) {
+func TestLongestLineIsAccepted(t *testing.T) {
 	raw := "pause-tube " + repeat("t", MaxName) + " 4294967295\r\n"
 	if len(raw) != DefaultMaxLine {
 		t.Fatalf("%d bytes", len(raw))
@@ -323,7 +323,7 @@ func TestAppendQuotes(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
+func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		asked string
 		from  codec.Side

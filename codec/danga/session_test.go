@@ -35,7 +35,7 @@ func refusal(t *testing.T, what string, err error, rule codec.RuleID) *codec.Err
 	return e
 }
 
-func TestTableIsSound(t *testing.T) {
+func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { typeTests.Prefixes(t) }
+func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
 func TestFirstPacketFixesTheMagic(t *testing.T) {
 	const magic = "\x00\xffA\x01"
@@ -106,7 +106,7 @@ func TestMagicIsNotFixedByHalfAPacket(t *testing.T) {
 	}
 }
 
-func TestOwnPacketFixesTheMagic(t *testing.T) {
+func TestSentPacketFixesTheMagic(t *testing.T) {
 	var f codec.Frame
 	s := Protocol.NewSession(codec.Options{})
 	if _, err := s.Append(nil, codec.Peer, message("job_assign_req")); err != nil {
@@ -116,7 +116,7 @@ func TestOwnPacketFixesTheMagic(t *testing.T) {
 	refusal(t, "a server with a magic of its own", err, RuleMagic)
 }
 
-func TestNamesAreCapped(t *testing.T) {
+func TestNumberOfNamesIsLimited(t *testing.T) {
 	names := func(n int) string { return strings.TrimSuffix(strings.Repeat("n\x00", n), "\x00") }
 	var f codec.Frame
 	s := Protocol.NewSession(codec.Options{})
@@ -171,7 +171,7 @@ func TestWaivers(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
+func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		from codec.Side
 		m    *codec.Message

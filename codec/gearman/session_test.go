@@ -18,7 +18,7 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
-func TestTableIsSound(t *testing.T) {
+func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -31,8 +31,8 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestEveryTypeRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T)  { typeTests.Prefixes(t) }
+func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
 // TestForward checks that Forward appends the same bytes as Append.
 func TestForward(t *testing.T) {
@@ -290,7 +290,7 @@ func TestRepliesOfRealServers(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
+func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		from codec.Side
 		m    *codec.Message
@@ -331,7 +331,7 @@ func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-func TestCommandsWaitingAreCapped(t *testing.T) {
+func TestPendingCommandsAreLimited(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{MaxPending: 3})
 	var f codec.Frame
 	for range 3 {
@@ -364,9 +364,9 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestReplyLinesAreBoundedAsData checks that lines of replies are limited like other data, because a worker
+// TestReplyLinesHaveTheLimitOfData checks that lines of replies are limited like other data, because a worker
 // may have many functions. The limit must not depend on the division into pieces.
-func TestReplyLinesAreBoundedAsData(t *testing.T) {
+func TestReplyLinesHaveTheLimitOfData(t *testing.T) {
 	list := "1 ip - : " + strings.Repeat("f", codec.DefaultMaxLine) + "\n.\n"
 	for _, tt := range []struct {
 		max  int
@@ -414,9 +414,9 @@ func askedFor(t testing.TB, command string) *session {
 	return s
 }
 
-// TestLongRepliesAreReadOnce counts the bytes that are searched for the end of a line, for many lines, for
+// TestLongRepliesAreSearchedOnce counts the bytes that are searched for the end of a line, for many lines, for
 // one long line, and for one long line at the end of a list.
-func TestLongRepliesAreReadOnce(t *testing.T) {
+func TestLongRepliesAreSearchedOnce(t *testing.T) {
 	for _, size := range []int{256 << 10, 4 << 20} {
 		long := bytes.Repeat([]byte("f"), size)
 		for _, tt := range []struct {

@@ -23,7 +23,7 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
-func TestTableIsSound(t *testing.T) {
+func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestRulesAreSound(t *testing.T) {
+func TestRulesAreConsistent(t *testing.T) {
 	for _, r := range codec.ParseRules(rules) {
 		if !strings.HasPrefix(string(r.ID), "gearmonkey.") || !strings.HasSuffix(r.Text, ".") {
 			t.Errorf("%+v", r)
@@ -46,8 +46,8 @@ func TestRulesAreSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { samples.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { samples.Prefixes(t) }
+func TestEveryTypeRoundTrips(t *testing.T)     { samples.RoundTrips(t) }
+func TestEveryPrefixIsIncomplete(t *testing.T) { samples.Prefixes(t) }
 
 // array encodes words as a request.
 func array(words ...string) string {
@@ -80,7 +80,7 @@ func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []strin
 	return all
 }
 
-func TestRequestsAreReadByTheFirstTypeThatFits(t *testing.T) {
+func TestRequestHasTheFirstMatchingType(t *testing.T) {
 	sha := strings.Repeat("0123abCD", 5)
 	tests := []struct{ words, want string }{
 		{"GET count:a", `GET_COUNT ["a"]`},
@@ -156,7 +156,7 @@ func TestRequestsAreReadByTheFirstTypeThatFits(t *testing.T) {
 	}
 }
 
-func TestRepliesAreReadBesideTheirRequests(t *testing.T) {
+func TestReplyTypeDependsOnTheRequest(t *testing.T) {
 	sha := strings.Repeat("0a", 20)
 	tests := []struct {
 		request *codec.Message
@@ -200,7 +200,7 @@ func TestRepliesAreReadBesideTheirRequests(t *testing.T) {
 	}
 }
 
-func TestEventsWaitForNoRequest(t *testing.T) {
+func TestEventsNeedNoRequest(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{})
 	read(t, s, codec.Peer, array("SUBSCRIBE", "channel:a", "channel:b"))
 	got := read(t, s, codec.Server, "*3\r\n$9\r\nsubscribe\r\n$9\r\nchannel:a\r\n:1\r\n"+
@@ -214,7 +214,7 @@ func TestEventsWaitForNoRequest(t *testing.T) {
 	}
 }
 
-func TestUncheckedMessagesAreAnsweredAsTheyRead(t *testing.T) {
+func TestRepliesToMessagesSentWithWaivedRules(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{WaiveAll: true})
 	if _, err := s.Append(nil, codec.Peer, message("SUBSCRIBE_CHANNEL", "a", "b")); err != nil {
 		t.Fatal(err)
@@ -250,7 +250,7 @@ func TestCommandsAreWrittenInCapitals(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesWhatNoRowReads(t *testing.T) {
+func TestAppendRejectsMessagesThatMatchNoType(t *testing.T) {
 	tests := []struct {
 		asked *codec.Message
 		from  codec.Side

@@ -154,7 +154,7 @@ func TestWaivers(t *testing.T) {
 	}
 }
 
-func TestAppendRefusesWhatCannotBeRead(t *testing.T) {
+func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		asked string
 		from  codec.Side
@@ -240,9 +240,9 @@ func TestLimitsAreOptions(t *testing.T) {
 	}
 }
 
-// TestLargeBulkStringsAreLookedAtRarely counts how often Decode is called for a message that arrives byte by
+// TestLargeBulkStringIsScannedFewTimes counts how often Decode is called for a message that arrives byte by
 // byte, if the caller waits for the length that Decode returned.
-func TestLargeBulkStringsAreLookedAtRarely(t *testing.T) {
+func TestLargeBulkStringIsScannedFewTimes(t *testing.T) {
 	tests := []struct {
 		name  string
 		from  codec.Side
@@ -272,9 +272,9 @@ func TestLargeBulkStringsAreLookedAtRarely(t *testing.T) {
 	}
 }
 
-// TestRefusedMessageKeepsPairing checks that bytes that decode to two messages are counted as one request,
+// TestRejectedMessageKeepsTheOrderOfRequests checks that bytes that decode to two messages are counted as one request,
 // and that the requests before it keep their order.
-func TestRefusedMessageKeepsPairing(t *testing.T) {
+func TestRejectedMessageKeepsTheOrderOfRequests(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{WaiveAll: true})
 	var f codec.Frame
 	send := func(name string, args ...string) {

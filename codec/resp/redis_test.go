@@ -297,9 +297,9 @@ func TestRandomValues(t *testing.T) {
 	}
 }
 
-// TestRedisRefusesWhatWeRefuse sends the requests that the codec rejects to a real server. rules.txt lists
+// TestRedisRejectsWhatTheCodecRejects sends the requests that the codec rejects to a real server. rules.txt lists
 // the cases that Redis does not check.
-func TestRedisRefusesWhatWeRefuse(t *testing.T) {
+func TestRedisRejectsWhatTheCodecRejects(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	unseen := []codec.RuleID{RuleLineEnd, RuleBulkEnd, RuleCap}
 	for _, tt := range rejects {

@@ -24,7 +24,7 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
-func TestTableIsSound(t *testing.T) {
+func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func TestTableIsSound(t *testing.T) {
 	}
 }
 
-func TestEveryRowRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
-func TestEveryPrefixIsShort(t *testing.T) { typeTests.Prefixes(t) }
+func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
 
@@ -136,9 +136,9 @@ func TestRejects(t *testing.T) {
 	}
 }
 
-// TestErrorsAreNotWaitedFor decodes illegal messages with as many bytes as Decode asks for, and checks that
+// TestErrorsAreReportedWithoutMoreBytes decodes illegal messages with as many bytes as Decode asks for, and checks that
 // the last bytes are not needed to reject them.
-func TestErrorsAreNotWaitedFor(t *testing.T) {
+func TestErrorsAreReportedWithoutMoreBytes(t *testing.T) {
 	for _, tt := range rejects {
 		s := pingSession(t, codec.Options{})
 		var f codec.Frame
@@ -251,8 +251,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLongArrayIsReadAFewTimes decodes an array of 100,000 elements that arrives in pieces, as from a socket.
-func TestLongArrayIsReadAFewTimes(t *testing.T) {
+// TestLongArrayIsScannedFewTimes decodes an array of 100,000 elements that arrives in pieces, as from a socket.
+func TestLongArrayIsScannedFewTimes(t *testing.T) {
 	const elements = 100_000
 	raw := append([]byte("*100000\r\n"), bytes.Repeat([]byte("$1\r\nx\r\n"), elements)...)
 	s := Protocol.NewSession(codec.Options{})

@@ -53,8 +53,8 @@ var (
 	foreign      = regexp.MustCompile(`(?i)\b(src|href)\s*=\s*["']?[^"'d#]|@import|url\(`)
 )
 
-// TestOneLook tests that all pages have the same head, style sheet and form of header.
-func TestOneLook(t *testing.T) {
+// TestPagesHaveTheSameHeadAndStyle tests that all pages have the same head, style sheet and form of header.
+func TestPagesHaveTheSameHeadAndStyle(t *testing.T) {
 	shared := ""
 	for name, page := range all(t) {
 		style := styleElement.FindAllStringSubmatch(page, -1)

@@ -199,7 +199,7 @@ func TestExecServesUntilStopped(t *testing.T) {
 	}
 }
 
-func TestDeathIsNoticed(t *testing.T) {
+func TestExitIsNoticed(t *testing.T) {
 	for order, exit := range map[string]string{"exit": "exit status 7", "kill": "signal: killed"} {
 		t.Run(order, func(t *testing.T) {
 			s := start(t, Command{Name: "victim", Args: helper("serve", "{addr}")})

@@ -73,7 +73,7 @@ func TestPageIsBounded(t *testing.T) {
 	}
 }
 
-func TestPageOfNothing(t *testing.T) {
+func TestPageOfEmptyCapture(t *testing.T) {
 	p := report.New()
 	var page bytes.Buffer
 	if err := p.WriteHTML(&page, "empty", pcap.NewDecoder(pcap.Options{}, p.Add)); err != nil {
