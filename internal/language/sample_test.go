@@ -82,7 +82,9 @@ func surroundings(file string, lines []string, n int) []string {
 			for first > 0 && strings.HasPrefix(lines[first-1], "|") {
 				first--
 			}
-			around = append(around, lines[first], lines[n])
+			if first < n {
+				around = append(around, lines[first])
+			}
 		}
 	case ".txt":
 		if filepath.Base(file) != "rules.txt" {
@@ -91,7 +93,7 @@ func surroundings(file string, lines []string, n int) []string {
 		last(regexp.MustCompile(`^[a-z0-9.-]+ [A-Z]`))
 	case ".wire":
 		last(regexp.MustCompile(`^@section`))
-		last(regexp.MustCompile(`^@case`))
+		last(regexp.MustCompile(`^@(case|setup)`))
 	case ".yaml", ".yml":
 		last(regexp.MustCompile(`^\s*- `))
 	case ".go":
@@ -150,7 +152,9 @@ func paragraphs(lines []passage) []passage {
 			code, open = !code, false
 		case group != "messages" && (code || strings.HasPrefix(p.text, "    ") && !open) || example.MatchString(p.text) || strings.TrimSpace(p.text) == "" || strings.HasPrefix(p.text, "| ---"):
 			open = false
-		case before != nil && !blockStart.MatchString(p.text) && !(group == "messages" && entry.MatchString(p.text)):
+		case before != nil && (group == "help" && !strings.HasPrefix(p.text, " ") && !strings.HasPrefix(p.text, "- ") || strings.HasPrefix(p.text, "        ")):
+			before.text += " " + p.text
+		case before != nil && group != "help" && !blockStart.MatchString(p.text) && !(group == "messages" && entry.MatchString(p.text)):
 			before.text += " " + p.text
 		default:
 			all, open = append(all, p), true
