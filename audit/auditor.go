@@ -37,7 +37,7 @@ type Finding struct {
 	Level  codec.Level
 	By     codec.Side
 	Conn   int
-	Role   string        // of the client or worker, as far as its messages show it
+	Role   string        // role of the client or worker, as far as its messages show it
 	At     time.Duration // since the beginning
 	Frame  codec.Frame   // Raw is the message, or the part of it that has arrived
 	Before []codec.Frame // preceding messages of the connection, without very long ones

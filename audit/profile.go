@@ -23,7 +23,7 @@ type Profile struct {
 	// not a failure.
 	Reported bool
 
-	payload func(d *protocolFaults, i int) []byte // of the i-th job; nil: a short text
+	payload func(d *protocolFaults, i int) []byte // returns the payload of the i-th job; nil: every payload is a short text
 	points  func(*census) []point                 // where it takes effect, one run each; nil: everywhere, in one run
 	reply   func(w *faultyConn, f *codec.Frame) [][]byte
 	request func(w *faultyConn, f *codec.Frame) (pass bool)

@@ -13,7 +13,7 @@ import (
 type protocolFaults struct {
 	protocol       *codec.Protocol
 	wake           *codec.Type          // a message that a worker may receive at any time; nil if there is none
-	wakeMeansNoJob bool                 // it is also the reply "no job"; adding it to such a reply would make a worker ask without end
+	wakeMeansNoJob bool                 // wake is also the reply "no job". If it is added to such a reply, the worker asks for a job again and again
 	refusal        *codec.Message       // an error that may be a reply; nil if there is none
 	replies        map[*codec.Type]bool // types of replies to requests
 	ends           *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
@@ -75,7 +75,7 @@ func (d *protocolFaults) nonStrictSession() codec.Session {
 // encode encodes a message for the connection of another message, or returns nil.
 func (d *protocolFaults) encode(from codec.Side, m *codec.Message, other *codec.Frame) []byte {
 	s := d.nonStrictSession()
-	s.Decode(other.From, other.Raw, &codec.Frame{}) // other may determine a property of all messages of its connection
+	s.Decode(other.From, other.Raw, &codec.Frame{}) // the first message may determine a property of all messages of a connection, so the session must see it
 	b, err := s.Append(nil, from, m)
 	if err != nil {
 		return nil

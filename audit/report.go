@@ -70,7 +70,7 @@ func (r *Report) Parts() []Part {
 	}
 	for i, name := range r.Protocol.Roles {
 		if r.roles != 0 && r.roles&(1<<i) == 0 {
-			continue // other roles sent the messages that this role may also send
+			continue // only other roles that may also send these messages have sent them
 		}
 		add(name, func(n *judge.Coverage) (int, bool) {
 			return n.ByRole[i], n.Side == codec.Peer && n.Roles&(1<<i) != 0

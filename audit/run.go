@@ -41,14 +41,14 @@ type run struct {
 	recording     Recording // nil if the run is not recorded
 	tapMu         sync.Mutex
 
-	plain    *census // from a run without faults; nil if there was none
+	plain    *census // messages of a run without faults; nil if there was no such run
 	census   census  // from this run
 	censusMu sync.Mutex
 	more     bool // the current step has the attribute Extra
 
 	names       names
 	tasks       int // performed tasks
-	unsupported int // of these, those that the driver does not support
+	unsupported int // performed tasks that the driver does not support
 	verdict     Verdict
 	failures    []Failure
 	short       bool // the driver hung within a reduced time limit

@@ -58,14 +58,14 @@ type Recording interface {
 type Outcome struct {
 	Role        string
 	Profile     *Profile
-	Failure                   // of the worst run; contains only the verdict if the driver did not fail
-	Others      []Failure     // of other tasks in the worst run
+	Failure                   // failure of the worst run; contains only the verdict if the driver did not fail
+	Others      []Failure     // failures of other tasks in the worst run
 	Breaches    []BrokenRule  // rules that the driver violated, in all runs
-	Recording   Recording     // of the worst run; nil if runs are not recorded
+	Recording   Recording     // recording of the worst run; nil if runs are not recorded
 	Runs        int           // repetitions
 	SkippedHung int           // repetitions that were skipped because the driver hung too often
 	Tasks       int           // number of tasks, of the run with the most tasks
-	Unsupported int           // of these, those that the driver does not support
+	Unsupported int           // number of these tasks that the driver does not support
 	Took        time.Duration // sum of the durations of all repetitions; several may be concurrent
 
 	reports []*Report // of the runs
@@ -75,7 +75,7 @@ type Outcome struct {
 // Failure is a task that a driver did not complete.
 type Failure struct {
 	Verdict Verdict
-	Task    string   // as the driver received it; "" if it failed after the last task
+	Task    string   // the task as the driver received it; "" if the driver failed after the last task
 	Note    string   // what happened
 	Fault   string   // the fault that the profile injected before; "" if it does not inject a single fault
 	Recent  []Recent // the last messages before it failed

@@ -41,9 +41,9 @@ type Field struct {
 	MaxRule  RuleID // violated by a value longer than Max
 	NonEmpty RuleID // if set, violated by an empty value
 
-	// Set by Rows:
-	plain   bool // the field has no Lead and ends at a separator of one byte
-	least   int  // with lengths: the lengths of which all values are legal; see sure
+	// Set by Link:
+	plain   bool // the field has no Prefix and ends at a separator of one byte
+	least   int  // smallest length of a range in which all values are legal; see legalLength
 	lengths uint
 	chars   [4]uint64 // the set of Chars
 }

@@ -28,7 +28,8 @@ func (f *Frame) Value(i int) []byte {
 	return f.Raw[s.Off:s.End:s.End]
 }
 
-// SpanBytes returns the bytes of the i-th span, including its separators. The concatenated rows of a frame are Raw.
+// SpanBytes returns the bytes of the i-th span, including its separators. The bytes of all spans,
+// one after another, are f.Raw.
 func (f *Frame) SpanBytes(i int) []byte {
 	start := 0
 	if i > 0 {

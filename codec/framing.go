@@ -4,7 +4,7 @@ package codec
 // that cannot use a [Session], such as those that package export generates. A message is binary if it begins like the
 // header; otherwise it is a line or a value.
 type Framing struct {
-	Header *Header // of binary messages; nil: there are none
+	Header *Header // header of binary messages; nil: there are no binary messages
 	Lines  *Lines  // text messages; nil: there are none
 	Values *Values // arrays and single values; nil: there are none
 }
@@ -12,7 +12,7 @@ type Framing struct {
 // Header is the header of binary messages.
 type Header struct {
 	Fields []*Field  // in order: the magic (Literal), the type (Code), and the number of bytes that follow (Length)
-	Magic  [2]string // by sender; empty: any, but the same in the whole connection
+	Magic  [2]string // magic by sender; "": any value, which then is the same in the whole connection
 
 	Other     RuleID // the magic is none of Magic, or differs from that of the connection
 	Reversed  RuleID // the magic of the other direction
@@ -30,7 +30,7 @@ type Lines struct {
 	Stop *Field    // the line that ends a list; nil: there are no lists
 	End  string    // line end; before "\n", "\r" is optional
 	Max  [2]int    // by sender: longest line in bytes, including its end; 0: Scan
-	Scan [2]int    // by sender: after so many bytes without a line end, the end of the message is unknown
+	Scan [2]int    // by sender: number of bytes without a line end after which decoding fails, because the end of the message is unknown
 	Body [2]Body   // by sender
 
 	Unknown []string // names of the types that may answer a command of unknown type
@@ -38,9 +38,9 @@ type Lines struct {
 	Length  RuleID // the line is too long
 	Inside  RuleID // a part of a line end inside a line; "": allowed
 	Command RuleID // the command is unknown
-	Asked   RuleID // no command waits for a reply
+	Asked   RuleID // a reply arrives, but no command waits for one
 	Reply   RuleID // the reply has no type that may answer the command
-	Mixed   RuleID // the lines of a list have different ends
+	Mixed   RuleID // the lines of a list have different line ends
 }
 
 // Body is the limit and the rules of the bodies of text messages.
@@ -58,7 +58,7 @@ type FreeText struct{ Unlike, Like string }
 // A request is an array of bulk strings, or a line. Package resp describes the rules.
 type Values struct {
 	Kinds   map[byte]ValueKind
-	Effects map[string]ReplyEffect // by command or first word of a push, in small letters
+	Effects map[string]ReplyEffect // effects by command or by first word of a push, in small letters
 
 	MaxLine, MaxDepth, MaxBulk, MaxCount int // longest line in bytes, deepest nesting, greatest size and count
 	MaxElements                          int // most elements of a message
@@ -82,11 +82,11 @@ type ValueKind struct {
 
 // ReplyEffect is how a command changes the replies that the server sends, apart from the one reply to it.
 type ReplyEffect struct {
-	Counts string // what it subscribes to: "channels", "patterns" or "shards"; each is confirmed by a push
-	Ends   bool   // it ends subscriptions; without arguments, all of them
-	Mode   bool   // its second and third word may turn replies off
-	NoEnd  bool   // its reply has no end
-	Resets bool   // it restores the initial state of the connection
+	Counts string // what the command subscribes to: "channels", "patterns" or "shards"; the server confirms each subscription with a push
+	Ends   bool   // the command ends subscriptions; without arguments, it ends all of them
+	Mode   bool   // the second and third word of the command may turn replies off
+	NoEnd  bool   // the reply to the command has no end
+	Resets bool   // the command restores the initial state of the connection
 }
 
 // Word is an element of an array, or the value of a message that is one value.

@@ -285,8 +285,8 @@ func (t *Type) FieldAt(i int) *Field {
 // noSpan is the position of an argument that a type does not have. It is greater than the index of any span.
 const noSpan = 1 << 30
 
-// spanIndex returns the position of the i-th argument among the type's fields followed by its repeated fields,
-// derived fields included. It returns nowhere if the type has no such argument.
+// spanIndex returns the position of the i-th argument among the type's fields followed by its
+// repeated fields, derived fields included. It returns noSpan if the type has no such argument.
 func (t *Type) spanIndex(i int) int {
 	if i < len(t.args) {
 		return t.args[i]

@@ -29,8 +29,8 @@ type Role uint8
 
 // Protocol is one wire protocol: its message types, its rules and its framing.
 type Protocol struct {
-	Name        string   // as users write it on the command line: "gearman"
-	Title       string   // as text writes it: "Gearman"
+	Name        string   // name on the command line, such as "gearman"
+	Title       string   // name in text for users, such as "Gearman"
 	DefaultPort int      // TCP
 	ServerName  string   // the name of the accepting end in transcripts: "Job Server"
 	Roles       []string // the names of the connecting ends in transcripts; index i is bit 1<<i
@@ -176,7 +176,7 @@ func (o *Options) Waived(id RuleID) bool {
 
 // Type is the declaration of a message type: its layout and its behavior.
 type Type struct {
-	Name    string // as the specification and transcripts write it: "SUBMIT_JOB"
+	Name    string // name in the specification and in transcripts, such as "SUBMIT_JOB"
 	Code    uint32 // the number on the wire, in protocols with numbered types
 	Word    string // the word or words on the wire, in text protocols
 	Req     Role   // roles that may send it to the server
@@ -189,16 +189,16 @@ type Type struct {
 	End    string    // follows the last field, and every repetition without a Term; "": nothing follows
 	Stop   string    // follows the repetitions
 	Words  []Word    // the elements of an array or the value, in protocols with Framing.Values
-	Free   *FreeText // it has no particular form; nil: it has
+	Free   *FreeText // how to recognize a reply that has no fixed form; nil: the type has a fixed form
 
 	Does       Effect
 	Background bool     // Submit: no end of the job is reported to the client
 	Priority   Priority // Submit: the priority of the job
 	Blocks     Blocking // whether the reply may wait for other peers
-	Varies     bool     // its content may differ between correct servers
-	Races      bool     // its reply depends on the progress of other peers
-	AnyCommand bool     // it represents any command; the first word of its first argument names the command
-	Worded     bool     // the first word of its first argument further distinguishes the type: a state, an error code
+	Varies     bool     // the content of the message may differ between correct servers
+	Races      bool     // the reply to the message depends on the progress of other peers
+	AnyCommand bool     // the type represents any command; the first word of the first argument names the command
+	Worded     bool     // the first word of the first argument, such as a state or an error code, distinguishes kinds of this message
 	Push       bool     // sent by the server in addition to replies
 
 	// Examples returns the arguments of a legal message, for types whose arguments depend on each other. choose(n)
@@ -206,7 +206,7 @@ type Type struct {
 	Examples func(choose func(n int) int) []string
 
 	Replies []string // names of the types that may answer it
-	Answers []*Type  // the types named in Replies; set by Rows
+	Answers []*Type  // the types named in Replies; set by Link
 	Ordered bool     // a request whose reply comes in the order of such requests and is decoded with its request; or such a reply
 	Index   int      // position in Protocol.Types
 	Form    [2]*Form // the form rules, by the side that sends the message

@@ -123,7 +123,7 @@ func (r *Report) Causes() []Cause {
 			}
 		}
 		for _, res := range order {
-			for _, s := range open[res] { // of symptoms that explain equally many cases, the first is used; the tested rule is the last symptom
+			for _, s := range open[res] { // if several symptoms explain equally many cases, the first one is used; the tested rule is the last symptom
 				if n := len(families[key{s.kind, s.key}]); n > most {
 					best, most = s, n
 				}

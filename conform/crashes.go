@@ -174,8 +174,8 @@ func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shar
 			return blamed
 		}
 		// Usually a case that noticed the crash is its cause. Then the cases that ended before need not run again.
-		if !runAgain((*attempt).maybeElsewhere) || died.hung {
-			runAgain(func(a *attempt) bool { return !a.maybeElsewhere() })
+		if !runAgain((*attempt).sharedTargetFailed) || died.hung {
+			runAgain(func(a *attempt) bool { return !a.sharedTargetFailed() })
 		}
 		blamed, last := false, -1
 		for i := range attempts {
@@ -186,7 +186,7 @@ func (r *Runner) findCrashingCases(ctx context.Context, attempts []attempt, shar
 			}
 			cause := again.Verdict == Crashed || again.Verdict == Hung
 			blamed = blamed || cause
-			if cause || a.maybeElsewhere() || died.hung {
+			if cause || a.sharedTargetFailed() || died.hung {
 				final[i] = again.Result
 			}
 			if last < 0 || r.likelierCause(a, &attempts[last]) {
@@ -210,7 +210,7 @@ func (r *Runner) likelierCause(a, b *attempt) bool {
 	if x, y := r.Profile.mayCrash(a.Case), r.Profile.mayCrash(b.Case); x != y {
 		return x
 	}
-	return a.maybeElsewhere() && !b.maybeElsewhere() || a.to.After(b.to)
+	return a.sharedTargetFailed() && !b.sharedTargetFailed() || a.to.After(b.to)
 }
 
 // Crash describes the end of the target's process during a case.

@@ -105,24 +105,24 @@ type (
 	}
 	caseView struct {
 		*Case
-		Home     bool // the page shows the details of the case here, at the first rule of the case
-		Verdicts string
-		Cells    []cell
-		Results  []resultView
-		Source   []sourceLine
+		ShowDetails bool // the page shows the details of the case here, at the first rule of the case
+		Verdicts    string
+		Cells       []cell
+		Results     []resultView
+		Source      []sourceLine
 	}
 	resultView struct {
 		Result
-		Look         style
+		Style        style
 		Target       string
 		Conversation []shownLine
 	}
 	// sourceLine is a line in the transcript of a case.
 	sourceLine struct {
-		Number   int // line number in the file
-		Text     string
-		Fell     []string // the targets that failed at this line
-		Accepted []string // the targets whose reply matched this alternative, which is not strict
+		Number        int // line number in the file
+		Text          string
+		FailedTargets []string // the targets that failed at this line
+		Accepted      []string // the targets whose reply matched this alternative, which is not strict
 	}
 	// shownLine is a line of a conversation in three parts. Byte contains the hexadecimal digits of an offending byte,
 	// if there is one in the line. If the line describes the error, Byte contains the whole line.
@@ -136,7 +136,7 @@ type (
 // page depends only on the arguments.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	p := &htmlPage{Jobwire: version.Get(), Protocol: s.Protocol, Legend: styles, Cases: len(s.Names())}
-	results := make([]map[string]Result, len(reports)) // by the name of the case
+	results := make([]map[string]Result, len(reports)) // for each report: results by the name of the case
 	for i, r := range reports {
 		results[i] = map[string]Result{}
 		cases := fold(r.Results)
@@ -169,7 +169,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 			if rules[id] == nil {
 				rules[id] = &ruleView{Rule: s.Protocol.Rule(id)}
 			}
-			view.Home = i == 0
+			view.ShowDetails = i == 0
 			rules[id].Cases = append(rules[id].Cases, view)
 		}
 	}
@@ -327,7 +327,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		view.Cells = append(view.Cells, newCell(r.Target, res))
 		verdicts = append(verdicts, string(res.Verdict))
 		res.Note = printable(res.Note)
-		shown := resultView{Result: res, Look: styles[rank(res.Verdict)], Target: r.Target}
+		shown := resultView{Result: res, Style: styles[rank(res.Verdict)], Target: r.Target}
 		if res.Verdict == Passed || res.Verdict == NotRun {
 			shown.Command = ""
 		}
@@ -361,7 +361,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 				view.Source[first+k].Accepted = append(view.Source[first+k].Accepted, res.Target)
 			}
 			if res.performed() == script && res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
-				view.Source[first].Fell = append(view.Source[first].Fell, res.Target)
+				view.Source[first].FailedTargets = append(view.Source[first].FailedTargets, res.Target)
 			}
 		}
 	}

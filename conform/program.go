@@ -64,8 +64,8 @@ func (e *driverScript) check(p *codec.Protocol, role string) error {
 	return nil
 }
 
-// fresh returns unique values for the names in the tasks, except for names to which an earlier answer gives a value.
-func (e *driverScript) fresh() map[string]string {
+// uniqueNames returns unique values for the names in the tasks, except for names to which an earlier answer gives a value.
+func (e *driverScript) uniqueNames() map[string]string {
 	names, inAnswers := map[string]string{}, map[string]bool{}
 	for i, task := range e.tasks {
 		for _, a := range task {
@@ -185,7 +185,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	}
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	o.Names = c.driver.fresh()
+	o.Names = c.driver.uniqueNames()
 	known := maps.Clone(o.Names)
 	taskR, taskW := io.Pipe()
 	answerR, answerW := io.Pipe()

@@ -157,7 +157,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 					ran.Store(true)
 				}
 				attempts[i] = a
-				if !a.maybeElsewhere() && !r.mustRepeat(&a) {
+				if !a.sharedTargetFailed() && !r.mustRepeat(&a) {
 					board.end(i, r.conclude(a.Result))
 				}
 			}
@@ -280,8 +280,8 @@ type attempt struct {
 	from, to   time.Time
 }
 
-// maybeElsewhere reports whether the shared target crashed or hung during the attempt. The cause may be another case.
-func (a *attempt) maybeElsewhere() bool {
+// sharedTargetFailed reports whether the shared target crashed or hung during the attempt. The cause may be another case.
+func (a *attempt) sharedTargetFailed() bool {
 	return (a.Verdict == Crashed || a.Verdict == Hung) && a.generation >= 0
 }
 

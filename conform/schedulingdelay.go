@@ -21,7 +21,7 @@ const (
 // little CPU time cannot distinguish a slow target from its own delays.
 type schedulingDelay struct {
 	mu   sync.Mutex
-	seen []lateness // delays longer than maxLag, oldest first, except those that a later delay equals or exceeds
+	seen []lateness // delays longer than maxLag, oldest first; a delay is removed when a later one is equal or longer
 	quit chan struct{}
 	gone chan struct{}
 }

@@ -213,7 +213,7 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 				})
 			}
 			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Parallel: parallel,
-				delay: &schedulingDelay{}} // as on an idle machine; with delays, cases would be repeated more often
+				delay: &schedulingDelay{}} // no delays, as on an idle machine; with delays, more cases would be repeated
 			for _, res := range r.Run(t.Context(), s, nil) {
 				if res.Verdict != test.verdict {
 					t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, test.verdict)

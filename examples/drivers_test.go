@@ -85,7 +85,7 @@ type driver struct {
 	short    map[string]string // cases that its library fails, with the anchors of the findings in docs/findings.md
 	whole    string            // anchor of the finding if the library cannot read messages byte by byte
 	breaks   []codec.RuleID    // rules that a proxy sees it violate, sorted
-	chance   map[string]string // like short, for cases that fail only with a certain timing of messages or segments
+	chance   map[string]string // as short, but the cases fail only with a certain timing of messages or segments
 }
 
 const nodeDriver = "node --no-deprecation node/%s.js {host} {port}"

@@ -3,7 +3,7 @@ package fuzz
 import "testing"
 
 func TestGrowth(t *testing.T) {
-	const leak = minLeak * leakExecutions // of a round
+	const leak = minLeak * leakExecutions // growth in one round that counts as a leak
 	for _, tt := range []struct {
 		what         string
 		rounds       []int64 // growth of each, in bytes

@@ -46,7 +46,7 @@ func (m *Mode) UnmarshalText(b []byte) error {
 
 // Step is one message or action of a peer.
 type Step struct {
-	ID   int             `json:"id"` // by which other steps refer to this step; unique in an input; 0: none
+	ID   int             `json:"id"` // number by which other steps refer to this step; unique in an input; 0: no step refers to it
 	Conn int             `json:"conn"`
 	Verb transcript.Verb `json:"verb"` // Send, Raw, Opens, Closes, HalfCloses, Resets, or Nothing for a pause
 

@@ -35,7 +35,7 @@ func (x *executor) encode(s *Step) []byte {
 	}
 	b, err := x.nonStrict.Append(x.out[:0], codec.Peer, &x.msg)
 	if err != nil {
-		return nil // it cannot be encoded even with all rules waived
+		return nil // the message cannot be encoded, even with all rules waived
 	}
 	x.out = b
 	if x.prefix != "" {

@@ -170,12 +170,12 @@ func (m *candidate) kind() string {
 	return m.fault.Oracle + "|" + string(m.fault.Rule) + "|" + m.fault.Law + "|" + m.fault.Refusal
 }
 
-// fresh is the number of candidates of one kind that are examined before later candidates of this kind count as
+// maxFresh is the number of candidates of one kind that are examined before later candidates of this kind count as
 // probable duplicates.
-const fresh = 3
+const maxFresh = 3
 
 // nextCandidate removes and returns the candidate to examine next, or nil: the one whose kind was examined least often
-// and, among those, the most severe. A candidate is stale if fresh candidates of its kind were examined before.
+// and, among those, the most severe. A candidate is stale if maxFresh candidates of its kind were examined before.
 // nextCandidate returns stale candidates only if anyway is set.
 func (t *triage) nextCandidate(anyway bool) (m *candidate, stale bool) {
 	t.mu.Lock()
@@ -183,7 +183,7 @@ func (t *triage) nextCandidate(anyway bool) (m *candidate, stale bool) {
 	best, least := -1, 0
 	for i, m := range t.waiting {
 		tried := t.tried[m.kind()]
-		if tried >= fresh && !anyway {
+		if tried >= maxFresh && !anyway {
 			continue
 		}
 		if rank := tried*len(severities) + int(m.fault.Severity()); best < 0 || rank < least {
@@ -196,7 +196,7 @@ func (t *triage) nextCandidate(anyway bool) (m *candidate, stale bool) {
 	m = t.waiting[best]
 	t.tried[m.kind()]++
 	t.waiting = slices.Delete(t.waiting, best, best+1)
-	return m, t.tried[m.kind()] > fresh
+	return m, t.tried[m.kind()] > maxFresh
 }
 
 // endIfIdle makes work return after the last candidate.
@@ -257,7 +257,7 @@ func (t *triage) busy() bool {
 	defer t.mu.Unlock()
 	n := 0
 	for _, m := range t.waiting {
-		if t.tried[m.kind()] < fresh {
+		if t.tried[m.kind()] < maxFresh {
 			n++
 		}
 	}

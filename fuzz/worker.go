@@ -59,7 +59,7 @@ const (
 	maxSlowInputsPerServer = 40
 	exclusiveInputs        = 4
 	checkEvery             = 500 // inputs between two checks of the server's resources
-	leakCheckEvery         = 2   // of leakCheckEvery servers that run many inputs, one is used to search for memory leaks
+	leakCheckEvery         = 2   // one of leakCheckEvery servers that run many inputs is used to search for memory leaks
 )
 
 // fuzzTimeout is the timeout of a reply if there are several workers. The replayer waits longer. A single worker also

@@ -12,7 +12,7 @@ type Coverage struct {
 	Side             codec.Side
 	Roles            codec.Role // roles that must follow the rule; 0: all
 	Passed, Violated int
-	ByRole           [8]int // by role: number of messages to which the rule applied and that the role may have sent or, for messages of the server, received
+	ByRole           [8]int // by role: number of messages to which the rule applied and that a client or worker in this role may have sent (messages to the server) or received (messages of the server)
 }
 
 // Applied returns the number of messages to which the rule applied.
@@ -55,8 +55,8 @@ type coverage struct {
 type form struct {
 	seen   int
 	fields []*codec.Field
-	given  []int // by field: number of messages in which it was present
-	filled []int // by field: number of messages in which it was not empty
+	given  []int // by field: number of messages that contained the field
+	filled []int // by field: number of messages in which the field was not empty
 }
 
 func newCoverage(p *codec.Protocol) coverage {

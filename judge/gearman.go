@@ -51,7 +51,7 @@ type submission struct {
 	unique   string
 	workload uint64
 	at       int64
-	among    bool // other submissions were pending at the same time, so the handle in the reply may belong to another one
+	among    bool // other submissions were pending at the same time, so it is unknown to which of them the handle in the reply belongs
 }
 
 // gearmanConn contains what is known about a connection.

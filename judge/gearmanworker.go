@@ -57,8 +57,9 @@ func (c *gearmanConn) ask(f *codec.Frame) {
 	c.requests = append(c.requests, request{f.Type, c.seq})
 }
 
-// sleep checks PRE_SLEEP. A reply is captured before the worker receives it, so the worker has not received a reply
-// that was not captured. It may have taken a reply that the server sent without a request for the reply to a request.
+// sleep checks PRE_SLEEP. A reply is captured before the worker receives it, so the worker has not
+// received a reply that was not captured. If the server sent a reply without a request, the worker
+// may have used it as the reply to a request.
 func (c *gearmanConn) sleep() {
 	c.sleeps = append(c.sleeps, c.seq)
 	if !c.g.PeerChecks {

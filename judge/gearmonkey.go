@@ -60,7 +60,7 @@ type step struct {
 	client bool
 	order  codec.RuleID // rule about the order of the commands
 
-	value codec.RuleID // rule that the last argument must be want; "": no rule
+	value codec.RuleID // ID of the rule that requires the last argument to be want; "" if there is no such rule
 	want  string
 }
 
@@ -145,8 +145,8 @@ func (c *gearMonkeyConn) checkCommand(w *redisCommand, f *codec.Frame) {
 		of = c.made
 	}
 	key := w.queue + ":" + w.id
-	last, ours := of[key]
-	if !ours { // another program may use this job with other commands
+	last, known := of[key]
+	if !known { // another program may use this job with other commands
 		return
 	}
 	if s.value != "" {

@@ -59,8 +59,9 @@ type Monitor struct {
 	// result is passed on in Violation.Snapshot.
 	Snapshot func() any
 
-	// PeerChecks enables the checks that clients and workers wait for the replies on which they depend. It requires
-	// that each message is passed to Message before it is forwarded to its receiver.
+	// PeerChecks enables the rules that a client or worker must receive a certain reply before it
+	// sends a certain message. It requires that each message is passed to Message before it is
+	// forwarded to its receiver.
 	PeerChecks bool
 
 	// Budget may be shared with other monitors. It must be set before the first message.

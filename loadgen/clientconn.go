@@ -11,15 +11,15 @@ import (
 // records when they are acknowledged and when they end.
 type ClientConn struct {
 	*Conn
-	client  Client
-	place   int // index among the clients
-	pool    *pool
-	payload []byte              // buffer for the payload of a job
-	zipf    *rand.Zipf          // chooses the function of a job; nil: all functions in turn
-	paused  bool                // the client submits no jobs until it has reconnected
-	started int64               // number of jobs submitted
-	fresh   int64               // jobs that ended since the last call of record
-	samples [stageCount][]int64 // latencies in nanoseconds since the last call of record
+	client     Client
+	place      int // index among the clients
+	pool       *pool
+	payload    []byte              // buffer for the payload of a job
+	zipf       *rand.Zipf          // chooses the function of a job; nil: all functions in turn
+	paused     bool                // the client submits no jobs until it has reconnected
+	started    int64               // number of jobs submitted
+	unrecorded int64               // jobs that ended since the last call of record
+	samples    [stageCount][]int64 // latencies in nanoseconds since the last call of record
 
 	inboxMu       sync.Mutex // guards the fields below
 	otherEnds     []seenEnd  // jobs of this client whose end a worker has seen; takeEnds handles them
@@ -125,7 +125,7 @@ func (c *ClientConn) Accepted(s *Job) {
 		if sc.Enqueue {
 			c.sample(stageTotal, s.created-s.start)
 		}
-		c.fresh++
+		c.unrecorded++
 		c.refill()
 	}
 	if s.ended {
@@ -156,7 +156,7 @@ func (c *ClientConn) finish(s *Job) {
 	}
 	c.sample(stageTotal, c.now-s.start)
 	c.pool.put(s)
-	c.fresh++
+	c.unrecorded++
 	if sc.Backlog || c.run.cfg.Rate != nil {
 		return
 	}
@@ -175,7 +175,7 @@ func (c *ClientConn) Refused(s *Job, f *codec.Frame) {
 		return
 	}
 	c.pool.put(s)
-	c.fresh++
+	c.unrecorded++
 	if c.run.cfg.Rate == nil {
 		c.refill()
 	}

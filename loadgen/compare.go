@@ -114,13 +114,13 @@ func Compare(groups []Group) *Comparison {
 		t := Compared{Name: g.Name, Runs: len(g.Runs), Medians: map[string]float64{}, Ratios: map[string]Ratio{}}
 		for i := range figures {
 			f := &figures[i]
-			ours, first := f.values(g.Runs), f.values(groups[0].Runs)
-			if len(ours) == 0 {
+			values, first := f.values(g.Runs), f.values(groups[0].Runs)
+			if len(values) == 0 {
 				continue
 			}
-			t.Medians[f.key] = median(ours)
+			t.Medians[f.key] = median(values)
 			if len(c.Targets) > 0 && len(first) > 0 {
-				t.Ratios[f.key] = ratio(ours, first)
+				t.Ratios[f.key] = ratio(values, first)
 			}
 		}
 		c.Targets = append(c.Targets, t)

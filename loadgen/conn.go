@@ -53,7 +53,7 @@ type Conn struct {
 	rand    *rand.Rand
 	msg     codec.Message
 	now     int64  // time on run.clock at which the batch being handled was read
-	out     []byte // bytes to write after writing
+	out     []byte // bytes to write after those of the field writing
 	writing []byte // bytes being written
 	sent    int    // number of bytes of writing that are written
 	busy    bool   // a goroutine executes drain

@@ -23,7 +23,7 @@ type operation struct {
 	call, ret int64
 }
 
-// none stands for no job where a job number is expected.
+// none is the number in an operation to which the server replied that it has no job.
 const none = 0
 
 // add records an operation whose reply has arrived. call is the time of the request on run.clock.
@@ -97,7 +97,7 @@ func (h *history) outOfOrder(all []*jobHistory) *Linearity {
 	byEnd := slices.Clone(all)
 	slices.SortFunc(byEnd, func(a, b *jobHistory) int { return order(a.put.ret, b.put.ret) })
 	slices.SortFunc(all, func(a, b *jobHistory) int { return order(a.put.call, b.put.call) })
-	var last *jobHistory // of the jobs added before b, the one that was removed last
+	var last *jobHistory // the job that was removed last among those added before b
 	for _, b := range all {
 		for len(byEnd) > 0 && byEnd[0].put.ret < b.put.call {
 			if last == nil || byEnd[0].got.call > last.got.call {

@@ -18,7 +18,7 @@ type Independence struct {
 const (
 	minGaps        = 100                  // the check needs more than this number of submissions
 	minGap         = 4 * minBatchInterval // the check needs a mean gap of at least this; jobs that are closer together are submitted in batches
-	maxCorrelation = 0.05                 // or three standard deviations of the estimate, if that is larger
+	maxCorrelation = 0.05                 // limit of the correlation, unless three standard deviations of the estimate are larger
 )
 
 // gaps accumulates the sums for the correlation of the gaps between submissions, in seconds.

@@ -69,11 +69,11 @@ const histogramShards = 8
 
 // record adds the latencies of a client's last batch of messages to a shard. The caller has locked the connection.
 func (r *run) record(c *ClientConn) {
-	if c.fresh == 0 {
+	if c.unrecorded == 0 {
 		return
 	}
-	n := c.fresh
-	c.fresh = 0
+	n := c.unrecorded
+	c.unrecorded = 0
 	rec := &r.histogramShards[c.id%histogramShards]
 	rec.mu.Lock()
 	for st := range c.samples {

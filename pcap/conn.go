@@ -66,7 +66,7 @@ type half struct {
 	marks []mark // the offsets in buf at which packets begin
 	need  int    // length that buf must have before it is decoded again
 	skip  int    // number of bytes to skip, because they belong to a message that cannot be decoded
-	lost  bool   // it is unknown where the next message begins
+	lost  bool   // the position at which the next message begins is unknown
 	start bool   // the next byte may begin a message
 	guess bool   // message boundaries are not proved
 

@@ -32,19 +32,19 @@ type Stats struct {
 	Dropped            int            `json:"dropped_packets"` // not captured
 	Bytes              int64          `json:"-"`               // captured bytes of the packets
 	Segments           int            `json:"segments"`        // TCP packets
-	Damaged            int            `json:"damaged_packets"` // with invalid headers
+	Damaged            int            `json:"damaged_packets"` // number of packets with invalid headers
 	UnknownLinks       int            `json:"unknown_link_packets"`
 	Duplicates         int            `json:"duplicates"`           // segments without new data
 	Conflicts          int            `json:"conflicting_segments"` // retransmitted with other data than before
 	StreamBytes        int64          `json:"stream_bytes"`         // data bytes, each counted once
-	Connections        int            `json:"connections"`          // that carried data
+	Connections        int            `json:"connections"`          // number of connections that carried data
 	Unknown            int            `json:"unknown_connections"`  // whose protocol is unknown
 	Gaps               int            `json:"gaps"`                 // places where data is missing
 	CutPackets         int            `json:"cut_packets"`          // packets of which only the beginning was captured
 	Missing            int64          `json:"missing_bytes"`        // in gaps and cut packets
 	Truncated          int            `json:"truncated"`            // messages of which a part is missing
 	Skipped            int64          `json:"skipped_bytes"`        // captured bytes in which no message boundary is proved
-	SkippedConnections int            `json:"skipped_connections"`  // that have such bytes
+	SkippedConnections int            `json:"skipped_connections"`  // number of connections with skipped bytes
 	GivenUp            int            `json:"given_up"`             // messages and connections that were discarded to limit memory
 	Violations         int            `json:"violations"`           // messages that violate a rule
 	TLS                int            `json:"tls_connections"`      // encrypted connections

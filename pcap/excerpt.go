@@ -96,7 +96,7 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 	}
 	var unwrap unwrapper
 	var s segment
-	var secrets []byte // of the selected connections, before the next packet that is written
+	var secrets []byte // TLS secrets of the selected connections that must be written before the next packet
 	for {
 		var p Packet
 		if err := src.Next(&p); errors.Is(err, io.EOF) {

@@ -41,5 +41,5 @@ type Event struct {
 	Data []byte    // of Data
 	At   time.Time // the zero time means 1 ms after the previous event
 
-	Comments []string // of the first packet of the event, in addition to the handshake
+	Comments []string // comments of the first packet of the event; for a connection that opens, of the first packet after the handshake
 }

@@ -106,7 +106,7 @@ func (s *search) fits(p *codec.Protocol, server int8, known bool, first []byte) 
 	}
 	streams := codec.Streams(p.NewSession(codec.Options{MaxData: maxMessage}))
 	var f codec.Frame
-	var sent [2]bool // by side: it sent messages that only this protocol has
+	var sent [2]bool // by side: whether the side sent messages that only this protocol has
 	for end := range s.whole {
 		if s.whole[end] && int8(end) == server {
 			sent[codec.Server] = true

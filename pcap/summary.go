@@ -22,7 +22,7 @@ type Summary struct {
 // tally counts the messages of one protocol.
 type tally struct {
 	rows  [2][]int          // by the index of the message type
-	words [2]map[string]int // by word, for messages whose type does not determine the name
+	words [2]map[string]int // counts by word, for messages whose type does not determine the name
 }
 
 // adminName is the name for the text messages of a protocol that also has binary messages.

@@ -4,7 +4,7 @@ import "slices"
 
 // Limits of the segments that wait for missing packets.
 const (
-	maxPendingBytes = 1 << 20  // of one connection
+	maxPendingBytes = 1 << 20  // limit of the data of one connection that is kept until missing data arrives
 	maxPendingCount = 2048     // segments of one connection
 	maxProven       = 64       // segments of one connection, once it is proved that the missing data is not in the capture
 	maxPendingAll   = 16 << 20 // bytes of all connections

@@ -62,7 +62,7 @@ func Encode(s *transcript.Script, now time.Time, fill bool) ([]Event, error) {
 				})
 				c = &filled
 			}
-			bindFresh(&bind, c, word)
+			bindUnique(&bind, c, word)
 			m, err := bind.Resolve(c, now.Add(at), true)
 			if err != nil {
 				return nil, fmt.Errorf("%s:%d: the message cannot be encoded: %w", s.File, st.Line, err)

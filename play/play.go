@@ -368,7 +368,7 @@ func (p *performer) encode(l *conn, c *transcript.Choice) ([]byte, error) {
 	if c.Verb == transcript.Raw || p.opts.Exact && c.Bytes != nil {
 		return c.Bytes, nil
 	}
-	bindFresh(&p.bind, c, func(name string, _ *codec.Field) string { return UniqueName(name) })
+	bindUnique(&p.bind, c, func(name string, _ *codec.Field) string { return UniqueName(name) })
 	m, err := p.bind.Resolve(c, time.Now(), p.opts.Exact)
 	if err != nil {
 		return nil, err
@@ -386,8 +386,8 @@ var (
 	lastName atomic.Uint64
 )
 
-// bindFresh sets the names that first occur in a message to be sent.
-func bindFresh(b *transcript.Bindings, c *transcript.Choice, word func(name string, fd *codec.Field) string) {
+// bindUnique sets the names that first occur in a message to be sent.
+func bindUnique(b *transcript.Bindings, c *transcript.Choice, word func(name string, fd *codec.Field) string) {
 	for i, a := range c.Args {
 		if a.Kind != transcript.Name {
 			continue

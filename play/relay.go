@@ -76,7 +76,7 @@ type relay struct {
 	awaited  bool          // boot was called
 
 	mu        sync.Mutex
-	captured  [2][]captured // by sender, in the order of arrival
+	captured  [2][]captured // messages by sender, in the order of arrival
 	unread    int           // bytes of the messages in captured
 	conns     map[net.Conn]bool
 	open      int  // connections of the program

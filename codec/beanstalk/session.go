@@ -31,8 +31,8 @@ type side struct {
 	codec.Layout
 	word *codec.Field
 	max  int          // maximum number of bytes in a body
-	size codec.RuleID // violated by a larger body
-	crlf codec.RuleID // violated by a body without CR LF after it
+	size codec.RuleID // rule that a larger body violates
+	crlf codec.RuleID // rule that a body without CR LF after it violates
 }
 
 func newSession(o codec.Options) codec.Session {

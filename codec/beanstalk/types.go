@@ -157,7 +157,7 @@ var (
 var (
 	types   = table()
 	byByte  [256][]*codec.Type        // commands, by the first byte of their word
-	sizedAt = make([]int, len(types)) // by index: the index of the field with the size of a body, or -1
+	sizedAt = make([]int, len(types)) // by index of the type: index of the field that contains the size of the body, or -1 if there is no body
 )
 
 func init() {

@@ -12,9 +12,9 @@ import (
 	"jobwire/codec"
 )
 
-// yamlReader checks that bytes are one YAML document of the subset that the specification uses: a dictionary
-// of scalars or a list of scalars, as row declares, with one entry per line or in brackets. A scalar is in
-// one line and is plain or quoted.
+// yamlReader checks that bytes are one YAML document of the subset that the specification uses: a
+// dictionary of scalars or a list of scalars, as msgType declares, with one entry per line or in
+// brackets. A scalar is in one line and is plain or quoted.
 //
 // The reader neither moves back nor recurses, so its running time is linear in the length of the body for any
 // input.
@@ -273,7 +273,7 @@ func (r *yamlReader) value(row int) *yamlError {
 			r.at++
 		}
 		if r.dict() {
-			r.end = r.at // but beanstalkd before 1.12 writes "os: #1 SMP"
+			r.end = r.at // beanstalkd before 1.12 writes "os: #1 SMP", in which # does not begin a comment
 		}
 	}
 	if r.breaks(0) {

@@ -33,7 +33,7 @@ type session struct {
 	packet  codec.Layout
 	line    codec.Layout
 	list    codec.Layout
-	form    codec.Layout        // like list, but without waived rules: distinguishes the forms of replies
+	form    codec.Layout        // like list, but with no rule waived, to distinguish the forms of replies
 	pending codec.FIFO[command] // the text commands that wait for their replies
 	partial partial             // the reply whose end has not arrived
 	reads   int                 // bytes searched for the end of a line, for tests
@@ -124,7 +124,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	}
 	f.Raw, f.Head = b[:n:n], len(header)
 	if cap(f.Spans) >= len(header) && f.Spans[:1][0].Field == &magicField {
-		f.Spans = f.Spans[:len(header)] // as decoded for the previous packet
+		f.Spans = f.Spans[:len(header)] // these spans were set for the previous packet
 	} else {
 		f.Spans = append(f.Spans, header[:]...)
 	}

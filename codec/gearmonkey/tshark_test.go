@@ -18,9 +18,9 @@ import (
 	"jobwire/pcap"
 )
 
-// TestTsharkReadsTheVectors compares a capture of the accepted example messages with the output of a decoder
-// that shares no code with ours: bulk strings, integers, lines. It omits messages of RESP3 and inline
-// commands, which tshark 4.0 does not support.
+// TestTsharkReadsTheVectors compares a capture of the accepted example messages with the output of
+// tshark, whose decoder of Redis messages shares no code with jobwire: bulk strings, integers,
+// lines. It omits messages of RESP3 and inline commands, which tshark 4.0 does not support.
 func TestTsharkReadsTheVectors(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	src, err := corpus.FS.ReadFile("gearmonkey/accept.wire")

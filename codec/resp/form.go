@@ -41,7 +41,7 @@ type TypeDecl struct {
 	Worded     bool
 }
 
-// form is a compiled Row.
+// form is a compiled [TypeDecl].
 type form struct {
 	msgType  *codec.Type
 	kind     byte // the byte that begins the value
@@ -51,14 +51,14 @@ type form struct {
 	command  bool    // the first word is the Code field of the type
 	variants []*form // the forms of specific types that may answer it
 	effect   effect
-	general  bool // it is the form of a general type
+	general  bool // the form belongs to a general type
 }
 
 // word is a bulk string, or a line, of a form.
 type word struct {
 	kind    byte          // $ or the kind of the line
 	fold    bool          // letter case is ignored
-	command bool          // it is the Code field of the type; its spans come before the type's fields
+	command bool          // the word is the Code field of the type; its spans come before those of the type's fields
 	args    int           // number of its arguments
 	fields  []codec.Field // the type's fields in the word: its size, if it has one, then the others
 	parts   []part        // its arguments
@@ -156,7 +156,7 @@ func (c *compiler) word(w *word, i int, text string) {
 	if i == 0 && isCommand {
 		fm.command, fm.msgType.Word = true, text
 		w.kind, w.tail, w.command = '$', text, true
-		return // its spans come before those of the type's fields
+		return // the spans of the command come before those of the type's fields
 	}
 	to := &fm.msgType.Fields
 	if strings.Contains(text, "...}") {
@@ -188,8 +188,8 @@ func (c *compiler) word(w *word, i int, text string) {
 	*to = append(*to, fields...)
 }
 
-// cut finds the arguments of a word and returns their fields, or the field of the whole word if all of it is
-// framing. lead is added to the Lead of the first argument.
+// cut finds the arguments of a word and returns their fields, or the field of the whole word if all
+// of it is framing. lead is put before the Prefix of the first argument.
 func (c *compiler) cut(w *word, text, prefix string) (fields []codec.Field) {
 	again := false
 	for text != "" {

@@ -38,7 +38,7 @@ func (e effect) isSubscription() bool { return e >= subscribe && e <= sunsubscri
 type request struct {
 	form   *form // the form of a specific type, whose typed replies may answer it; nil for other requests
 	effect effect
-	left   int // number of channels for which the request still waits; -1: all subscribed channels
+	left   int // number of channels whose confirmation the request still waits for; -1: all subscribed channels
 }
 
 // pending matches replies with requests.

@@ -143,7 +143,7 @@ func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
 	return n, nil
 }
 
-// tokens makes every line and every bulk string of a frame an argument of the message type row.
+// tokens makes every line and every bulk string of a frame an argument of a general message type.
 func (s *session) tokens(f *codec.Frame, msgType *codec.Type) {
 	f.Type, f.Head = msgType, 0
 	f.Spans[1].Off = 0

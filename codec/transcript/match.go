@@ -73,11 +73,11 @@ func (b *Bindings) bind(n binding) {
 	}
 }
 
-// lookup returns the value of key k and the key that owns value. It includes the new bindings in fresh.
-func (b *Bindings) lookup(fresh []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
+// lookup returns the value of key k and the key that owns value. It includes the bindings in added, which are not stored yet.
+func (b *Bindings) lookup(added []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
 	live, bound = b.live[k]
 	owner, owned = b.taken[value]
-	for _, n := range fresh {
+	for _, n := range added {
 		if n.key == k {
 			live, bound = n.value, true
 		}
@@ -111,9 +111,9 @@ const showBytes = 64
 // If exact is true, literals match only themselves, lines must end as written, and a recorded message must
 // match byte for byte.
 func (b *Bindings) Match(c *Choice, f *codec.Frame, now time.Time, exact bool) *Mismatch {
-	fresh, bad := b.match(c, f, now, exact)
+	added, bad := b.match(c, f, now, exact)
 	if bad == nil {
-		for _, n := range fresh {
+		for _, n := range added {
 			b.bind(n)
 		}
 	}
@@ -154,7 +154,7 @@ func (b *Bindings) match(c *Choice, f *codec.Frame, now time.Time, exact bool) (
 			return nil, &Mismatch{Arg: -1, Field: "bytes", Offset: k, Want: show(c.Bytes[k:]), Got: show(f.Raw[k:])}
 		}
 	}
-	return m.fresh, nil
+	return m.added, nil
 }
 
 func lineEnd(crlf bool) string {
@@ -187,7 +187,7 @@ type matcher struct {
 	f     *codec.Frame
 	now   time.Time
 	exact bool
-	fresh []binding
+	added []binding
 
 	values []int // indexes of the spans that contain arguments
 	group  int   // number of arguments that "..." skips at a time
@@ -220,7 +220,7 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		return nil
 	}
 	var far *Mismatch
-	for bound := len(m.fresh); k <= len(m.values); k += m.group {
+	for bound := len(m.added); k <= len(m.values); k += m.group {
 		bad := m.args(c, i+1, k)
 		if bad == nil {
 			return nil
@@ -228,7 +228,7 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		if far == nil || bad.Arg > far.Arg {
 			far = bad
 		}
-		m.fresh = m.fresh[:bound]
+		m.added = m.added[:bound]
 	}
 	return far
 }
@@ -294,7 +294,7 @@ func (m *matcher) same(i int, want, why string) *Mismatch {
 func (m *matcher) bound(i int, k key) *Mismatch {
 	fd := m.f.Spans[i].Field
 	v := string(m.f.Value(i))
-	live, ok, owner, owned := m.b.lookup(m.fresh, k, v)
+	live, ok, owner, owned := m.b.lookup(m.added, k, v)
 	switch {
 	case ok:
 		why := ""
@@ -305,7 +305,7 @@ func (m *matcher) bound(i int, k key) *Mismatch {
 	case fd.Assigned && owned:
 		return m.differs(i, "a new value for "+k.String(), fmt.Sprintf(" (in this run the value of %s)", owner), nil)
 	}
-	m.fresh = append(m.fresh, binding{k, v, fd.Assigned})
+	m.added = append(m.added, binding{k, v, fd.Assigned})
 	return nil
 }
 
@@ -355,7 +355,7 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 		return codec.Message{}, errors.New("expected a line that sends a message, got a line with another action")
 	}
 	m := codec.Message{Type: c.Type, CRLF: c.CRLF}
-	var fresh []binding
+	var added []binding
 	for i := range c.Args {
 		a, fd := &c.Args[i], c.field(i)
 		v := a.Value
@@ -375,19 +375,19 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 				break
 			}
 			k := key{Literal, string(v)}
-			live, bound, owner, owned := b.lookup(fresh, k, k.text)
+			live, bound, owner, owned := b.lookup(added, k, k.text)
 			switch {
 			case bound:
 				v = []byte(live)
 			case owned:
 				return codec.Message{}, fmt.Errorf("expected different values for %s and %s, got %q for both", k, owner, k.text)
 			default:
-				fresh = append(fresh, binding{k, k.text, true})
+				added = append(added, binding{k, k.text, true})
 			}
 		}
 		m.Args = append(m.Args, v)
 	}
-	for _, n := range fresh {
+	for _, n := range added {
 		b.bind(n)
 	}
 	return m, nil

@@ -96,7 +96,7 @@ type Choice struct {
 	Args      []Arg         // of a Send
 	Unchecked bool          // of a Send
 	CRLF      bool          // of a Send
-	Bytes     []byte        // of a Raw or Urgent; of a Send written in byte form, the message as it was recorded
+	Bytes     []byte        // bytes of a Raw or Urgent; for a Send in byte form, the bytes of the recorded message
 	For       time.Duration // of a Nothing
 }
 

@@ -203,7 +203,7 @@ var variants = map[string][]variant{
 		{MutantSpec: mutantSpec{Name: "without-extras", About: "There are only the keys of the specification.", Edit: inject.Out("stats-reply", nil, func(m *message) {
 			for _, key := range []string{"cmd-reserve-with-timeout", "cmd-touch", "draining", "os", "platform", "delay"} {
 				if i := slices.Index(m.Args, key); i >= 0 {
-					if n := slices.Index(m.Args, "cmd-reserve"); key == "cmd-reserve-with-timeout" { // such a reserve is a reserve
+					if n := slices.Index(m.Args, "cmd-reserve"); key == "cmd-reserve-with-timeout" { // the variant counts a reserve-with-timeout as a reserve
 						m.Args[n+1] = inject.Decimal(inject.Number(m.Args[n+1]) + inject.Number(m.Args[i+1]))
 					}
 					m.Args = slices.Delete(m.Args, i, i+2)
@@ -287,7 +287,7 @@ var (
 
 // deletedLater returns the statistics of a tube for up to a second after the server has deleted the tube.
 func deletedLater(s *inject.Server) {
-	seen, used, of := map[string]time.Time{}, map[*inject.Peer]string{}, map[string]string{} // of tubes, peers and jobs
+	seen, used, of := map[string]time.Time{}, map[*inject.Peer]string{}, map[string]string{} // last use by tube, used tube by peer, tube by job
 	s.On("use", func(m *message) {
 		seen[used[m.Peer]] = time.Now()
 		used[m.Peer] = m.Args[0]

@@ -42,7 +42,7 @@ type bPeer struct {
 	watched []string
 	waiting bool
 	until   time.Duration // time at which its reserve times out; never: no timeout; 0: at once
-	margin  bool          // it sent the reserve when one of its reserved jobs may have been in the last second of its time-to-run
+	margin  bool          // when the peer sent the reserve, one of its reserved jobs may have been in the last second of its time-to-run
 	backlog []codec.Frame
 	put     bool
 	worker  bool

@@ -31,7 +31,7 @@ type dPeer struct {
 type dJob struct {
 	name, key string
 	args      []byte
-	handle    []byte // of a job of type 1; nil until the server has sent it
+	handle    []byte // handle of a job of type 1; nil until the server has sent it
 	asked     bool   // a client has received a handle of the job, or will receive one
 	wanted    bool   // the job must run even if no client waits for it
 	waits     []int

@@ -13,7 +13,7 @@ import (
 type expectation struct {
 	conn int
 	must bool
-	rule codec.RuleID // that the server breaks if the message is missing or wrong
+	rule codec.RuleID // rule that the server breaks if the message is missing or wrong
 	want string       // the expected message, in words
 
 	// take compares a received message with the expectation. It returns nil if the message meets the expectation, and
@@ -50,7 +50,7 @@ type expectations struct {
 	ending    map[int]bool        // connections that the server may close
 	leaving   map[int]closeReason // connections that the server must close
 
-	unjudged string // prefix of the IDs of rules that are not checked; "": all are checked
+	uncheckedRules string // prefix of the IDs of rules that are not checked; "": all are checked
 }
 
 // began sets the time at which the model was made.
@@ -79,7 +79,7 @@ func (b *expectations) expect(conn int, rule codec.RuleID, want string, take fun
 
 // excuses reports whether the model does not check the rule.
 func (b *expectations) excuses(rule codec.RuleID) bool {
-	return b.unjudged != "" && strings.HasPrefix(string(rule), b.unjudged)
+	return b.uncheckedRules != "" && strings.HasPrefix(string(rule), b.uncheckedRules)
 }
 
 // allow adds a message that the server may send but need not send. want describes the message in complaints.

@@ -45,7 +45,7 @@ type gearman struct {
 	expectations
 	peers     map[int]*gPeer
 	functions map[string]*gFunction
-	jobs      map[string]*gJob // by handle; nil for a job that has ended
+	jobs      map[string]*gJob // jobs by handle; the value is nil if the job has ended
 	count     uint64           // number of jobs so far, to order them
 }
 
@@ -101,7 +101,7 @@ type gJob struct {
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
 	b := newExpectations(p, quirks)
 	if quirks[Shared] {
-		b.unjudged = "gearman.admin." // administrative commands list the functions of all clients
+		b.uncheckedRules = "gearman.admin." // administrative commands list the functions of all clients
 	}
 	return &gearman{expectations: b, peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}
 }

@@ -34,7 +34,7 @@ type mPeer struct {
 // mValue is the value of a key: a text, a list, a hash or a sorted set.
 type mValue struct {
 	text   []byte
-	list   [][]byte // from the left end to the right end
+	list   [][]byte // elements of the list from the left end to the right end
 	hash   map[string][]byte
 	scores map[string]float64
 	until  time.Duration // time at which the key expires; 0: never

@@ -90,7 +90,7 @@ func TestSanitizedFaults(t *testing.T) {
 	tests := []struct {
 		fault    int
 		requests []string
-		buckets  []string // of the reports, without "AddressSanitizer " and the place
+		buckets  []string // buckets of the expected reports, without "AddressSanitizer " and the place
 	}{
 		{0, []string{"use " + long, put, "put 4294967295 0 60 0\r\n", "watch " + long, reserve, "release 1 0 0", reserve, "release 1 0 1", "delete 1",
 			"delete 99", reserve, "peek 2", "bury 2 3"}, nil},

@@ -1,4 +1,5 @@
-// Package language holds the tests of the project's wording: words that hide what
-// a sentence says are counted in everything a user reads, in comments and in
-// identifiers. testdata/words.txt lists them with what to write instead.
+// Package language tests the wording of the project. A test fails if text for users, a comment or
+// an identifier contains one of the words in testdata/words.txt, which make sentences hard to
+// understand. The file says what to write instead. Another test prints random sentences for a
+// reader to judge.
 package language

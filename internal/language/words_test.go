@@ -57,7 +57,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestFind proves that the list finds what it is for.
+// TestFind checks which words of a sentence the list finds.
 func TestFind(t *testing.T) {
 	for text, want := range map[string]int{
 		"the reply is due behind the header": 2,

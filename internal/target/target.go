@@ -20,7 +20,7 @@ type Target interface {
 	String() string        // the name in reports
 	Addr() string          // host:port; a restart may change it
 	Done() <-chan struct{} // closed when the server has exited, until a restart; nil if this cannot be observed
-	Err() error            // why it exited: an [*Error]; nil while it runs, and after it was stopped
+	Err() error            // reason why the server exited, an [*Error]; nil while the server runs, and after Stop
 	Output() string        // the end of its output, at most 64 KiB
 
 	// Restart stops the server if it still runs, and starts it again. An address cannot be restarted: the error is

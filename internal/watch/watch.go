@@ -75,7 +75,7 @@ func AtRest(t target.Target, descriptors int) (u Usage, ok bool) {
 
 // Leak thresholds for the growth in each of two rounds of repetitions.
 const (
-	KeepRuns = 24           // repetitions in a round that counts descriptors
+	KeepRuns = 24           // number of repetitions in a round that counts open file descriptors
 	Keeps    = KeepRuns / 2 // open descriptors
 
 	LeakRuns  = 150     // repetitions in a round that measures memory

@@ -13,7 +13,7 @@ import (
 // 1 percent or 1 microsecond.
 type Durations struct {
 	few  []int64                 // nanoseconds; most queues of a capture with many queues have few jobs
-	many *hdrhistogram.Histogram // of nanoseconds; nil until there are more than maxFew
+	many *hdrhistogram.Histogram // histogram in nanoseconds; nil until there are more than maxFew durations
 }
 
 const (

@@ -23,7 +23,7 @@ type Report struct {
 // Stats are statistics about the jobs of one function or tube.
 type Stats struct {
 	Submitted   int            `json:"submitted"`
-	Coalesced   int            `json:"coalesced"` // of them: combined with an earlier equal job
+	Coalesced   int            `json:"coalesced"` // number of these jobs that the server combined with an earlier job
 	Refused     int            `json:"refused"`
 	Assigned    int            `json:"assigned"` // each job is counted once
 	Redelivered int            `json:"redelivered"`
@@ -36,9 +36,9 @@ type Stats struct {
 	Twice       int            `json:"ended_repeatedly"`
 	Abandoned   int            `json:"client_gone"` // no client waited for the end any more
 	Unended     int            `json:"not_ended"`
-	Wait        Durations      `json:"wait"`   // from the submission, or the end of a delay, to the first assignment
-	Run         Durations      `json:"run"`    // from the assignment to the end
-	Return      Durations      `json:"return"` // from the end to the delivery to the client
+	Wait        Durations      `json:"wait"`   // time from the submission, or from the end of a delay, to the first assignment
+	Run         Durations      `json:"run"`    // time from the assignment to the end of the job
+	Return      Durations      `json:"return"` // time from the end of the job until the client received it
 }
 
 // Anomaly is an unusual event of a job.

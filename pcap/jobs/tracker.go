@@ -60,14 +60,14 @@ type connState struct {
 	id       int
 	unnamed  bool // workers get one job at a time, without its ID
 	closed   bool // by its peer
-	reset    bool // by its peer, which may not have read the last messages to it
+	reset    bool // the peer has reset the connection, and may not have read the last messages to it
 	ends     int
 	requests codec.Conversation[request]
 	queue    string                   // queue of the jobs that it submits
 	limits   map[string]time.Duration // time limits by queue
 	current  *job                     // the worker's job, if unnamed
 	attached []*job                   // jobs whose ends are reported to it, if unnamed
-	worker   bool                     // it has sent messages other than submissions
+	worker   bool                     // the peer has sent messages other than submissions
 
 	unregistered int64 // time at which it last left a queue
 }
@@ -103,7 +103,7 @@ type job struct {
 	reported  bool   // the end was reported by a worker, not by a reply
 
 	background bool // no client waits for the end
-	exception  bool // it has ended by an exception
+	exception  bool // the job has ended with an exception
 	buried     bool
 	abandoned  bool // when it ended, no client waited any more
 	alone      bool // stats are only for this job

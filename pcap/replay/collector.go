@@ -15,7 +15,7 @@ import (
 // Limits of the data that is kept for transcripts.
 const (
 	maxSteps       = 50_000   // in all
-	maxStepBytes   = 32 << 20 // of messages, in all
+	maxStepBytes   = 32 << 20 // total bytes of the messages that are kept
 	maxScripts     = 1000     // transcripts, one for each set of connections
 	maxJoins       = 1 << 17
 	maxUnsupported = 1 << 16 // connections that are counted although they cannot be replayed
@@ -42,11 +42,11 @@ type session struct {
 	proto      *codec.Protocol
 	server     netip.AddrPort
 	set        *session // another connection of the same transcript, or this one if it represents the transcript
-	midway     bool     // it began before the capture
+	midway     bool     // the connection began before the capture
 	incomplete bool     // bytes are missing
 	cutOff     bool     // some messages are not kept
 	last       int      // index plus one of the last step
-	raw        [2]int   // the same for the last Raw step of each side, 0 if a message follows it
+	raw        [2]int   // x
 
 	roles [8]int // number of messages that fit each role
 	peer  transcript.Actor
@@ -81,8 +81,8 @@ type step struct {
 	late      int    // index of the step before which the server has received it, if it has no reply
 	scope     []byte // first argument, or that of the request
 	blocks    bool   // the reply may depend on the actions of other peers
-	contested bool   // other connections had requests at the same time
-	varies    bool   // of a reply: it may differ on another server or at another time
+	contested bool   // other connections had pending requests at the same time
+	varies    bool   // the content of the reply may differ on another server or at another time
 }
 
 const partMessage = "an incomplete message"

@@ -17,7 +17,7 @@ type act struct {
 	before  *act // the previous act of the same peer
 	done    bool
 	kind    kind
-	number  uint64 // of the job that it creates or receives
+	number  uint64 // number of the job that the step creates or receives
 	class   string // jobs of one class are assigned in the order of their numbers
 }
 

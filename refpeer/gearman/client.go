@@ -25,7 +25,7 @@ func (e *Exception) Error() string { return e.Text }
 type Client struct {
 	conn       *Conn
 	exceptions bool
-	waiting    []*Task            // of the requests without a reply, in their order; nil: the request is not a submission
+	waiting    []*Task            // tasks of the requests without a reply, in the order of the requests; an element is nil if the request is not a submission
 	jobs       map[string][]*Task // by handle
 	open       int                // jobs that have not ended
 }

@@ -22,8 +22,8 @@ type peer struct {
 	reserved heap[*job]
 	timerIndex
 
-	producer, worker bool // it has sent a put; it has sent a reserve
-	ended            bool // it has shut down its direction, so it must not wait
+	producer, worker bool // the peer has sent a put; the peer has sent a reserve
+	ended            bool // the peer has half-closed the connection, so the server must not let it wait
 	waiting          bool // for a job
 	until            int64
 }

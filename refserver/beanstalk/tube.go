@@ -6,7 +6,7 @@ type tube struct {
 	number uint64 // in the order of creation
 	tally
 	jobs    [reserved]heap[*job] // by state, except reserved jobs
-	waiters heap[*watch]         // of peers that wait, in the order in which they started to wait
+	waiters heap[*watch]         // waiting peers, in the order in which they started to wait
 
 	using, watching int // number of peers
 	deletes, pauses int // number of commands

@@ -19,8 +19,8 @@ type job struct {
 	args    []byte
 	created time.Time
 
-	handleSent bool            // its handle was given out: type 1
-	detached   bool            // it is run even if no application waits: type 2
+	handleSent bool            // the server has sent the handle to a client: the job has type 1
+	detached   bool            // the job runs even if no application waits for it: the job has type 2
 	waits      list.List[peer] // applications that wait: type 0
 
 	element   list.Element[job] // in task.queue or in machine.kept

@@ -50,7 +50,7 @@ type machine struct {
 	tasks     map[string]*task
 	keyed     map[key]*job    // unfinished jobs with a duplicate key
 	jobs      map[uint64]*job // jobs whose handles were given out
-	kept      list.List[job]  // those of them that are finished, oldest first
+	kept      list.List[job]  // the finished jobs that have a handle, oldest first
 	keptBytes int
 	scratch   []byte // buffer for a handle
 }
@@ -88,7 +88,7 @@ func New(o Options) refserver.Machine {
 // peer is one connection: an application, a worker or both.
 type peer struct {
 	conn  *refserver.Conn
-	ended bool // it has shut down its direction and waits only for a result
+	ended bool // the peer has half-closed the connection and waits only for a result
 
 	waitsFor *job // of type 0
 	wait     list.Element[peer]
@@ -169,7 +169,7 @@ type task struct {
 	queue    list.List[job]     // jobs that wait, oldest first
 	jobs     int                // unfinished jobs, waiting or assigned
 	workers  int                // number of times that the name is in workers' lists
-	sleepers list.List[ability] // of sleeping workers that are woken for a job
+	sleepers list.List[ability] // abilities of sleeping workers that the server wakes for a job
 }
 
 // task returns the task of a name, and creates it if necessary.

@@ -17,19 +17,20 @@ type ability struct {
 	entries [3]readyEntry // by job priority
 }
 
-// readyEntry connects a worker with the queue of one function and priority. It is ready, that is, in peer.ready, if the queue may have jobs;
-// otherwise it is idle, that is, in function.idle. It becomes ready when a job is queued, and idle when the worker asks for a job and
-// the queue is empty. So GRAB_JOB need not search all functions of a worker, and a queued job affects a busy worker only once.
+// readyEntry connects a worker with the queue of one function and priority. An entry is ready or idle. It is ready if the
+// queue may have jobs; it is then in peer.ready. Otherwise it is idle, and in function.idle. An idle entry becomes ready
+// when a job is queued. A ready entry becomes idle when the worker asks for a job and the queue is empty. So GRAB_JOB need
+// not search all functions of a worker, and a queued job affects a busy worker only once.
 //
-// While a queue has jobs, all leads to it are ready. While a worker sleeps, all its leads are idle, except those for which the limit
-// Options.Wakeups prevented a wakeup.
+// While a queue has jobs, all entries for it are ready. While a worker sleeps, all its entries are idle, except those for
+// which the limit Options.Wakeups prevented a wakeup.
 type readyEntry struct {
 	*ability
-	at   int                      // index in the heap peer.ready plus 1; 0 while it is idle
+	at   int                      // index in the heap peer.ready plus 1; 0 while the entry is idle
 	link list.Element[readyEntry] // in fn.idle or in fn.passed
 }
 
-// Leads are ordered by registration: a worker gets jobs of the function that it registered first.
+// Entries are ordered by registration: a worker gets jobs of the function that it registered first.
 
 func (l *readyEntry) before(o *readyEntry) bool { return l.order < o.order }
 func (l *readyEntry) heapIndex() *int           { return &l.at }

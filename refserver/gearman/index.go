@@ -5,7 +5,7 @@ package gearman
 // It consists of parts, each for the hashes with the same leading bits. When a part is full, only this part
 // grows or is split, so that no addition takes long, as it would if the whole table grew.
 type index struct {
-	parts []*part // by the leading bits of the hash; a part for fewer bits is in several consecutive elements
+	parts []*part // parts by the leading bits of the hash; a part that covers fewer bits is in several consecutive elements
 	bits  int     // number of leading bits
 	len   int
 }

@@ -79,18 +79,18 @@ type peer struct {
 	id     id
 	conn   *refserver.Conn
 	member list.Element[peer]
-	ended  bool // it has closed its direction and only waits for results
+	ended  bool // the peer has half-closed the connection and only waits for results
 
 	waits      chain // the jobs whose waiter it is
-	further    chain // its waits for other jobs
-	exceptions bool  // it has requested the option "exceptions"
+	further    chain // further jobs whose end the client waits for
+	exceptions bool  // the client has requested the option "exceptions"
 
-	worker    bool // it has sent a request that only workers send
+	worker    bool // the peer has sent a request that only workers send
 	clientID  []byte
 	able      map[*function]*ability
 	abilities list.List[ability]   // in the order of their registration
 	lastOrder uint64               // of its abilities
-	ready     [3]heap[*readyEntry] // by priority: leads to queues that may have jobs
+	ready     [3]heap[*readyEntry] // by priority: entries for queues that may have jobs
 	sleeping  bool
 	work      chain // jobs assigned to it, in the order of their assignment
 }
@@ -100,12 +100,12 @@ type function struct {
 	id        id
 	name      []byte
 	member    list.Element[function]
-	queue     [3]chain // of jobs, by priority, in the order of their assignment
+	queue     [3]chain // queued jobs by priority, in the order in which they will be assigned
 	total     int      // number of jobs in any state
 	running   int
 	abilities list.List[ability]
-	idle      [3]list.List[readyEntry] // by priority: idle leads
-	passed    [3]list.List[readyEntry] // by priority: ready leads whose workers were not woken because of Options.Wakeups
+	idle      [3]list.List[readyEntry] // by priority: idle entries of workers for the queue
+	passed    [3]list.List[readyEntry] // by priority: ready entries whose workers were not woken because of Options.Wakeups
 	limits    *[3]int                  // set by the command maxqueue
 	kept      bool                     // created by the command "create function"
 }

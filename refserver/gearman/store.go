@@ -24,8 +24,8 @@ type store struct {
 	blobs  blobStore
 
 	byNumber handleIndex // jobs by number
-	byUnique index       // of names: the oldest of each ring
-	byKey    index       // of names: all others, and those that represent a workload
+	byUnique index       // index of names by unique ID; contains the oldest name of each ring
+	byKey    index       // index of all other names, and of the names that represent a workload
 	unique   chain       // names in the order of submission
 
 	functions pool[*function, [0]link]
@@ -49,7 +49,7 @@ type job struct {
 
 	priority   uint8
 	queued     bool
-	background bool // it runs even if no client waits for it
+	background bool // the job runs even if no client waits for it
 	reduce     bool
 }
 
@@ -91,7 +91,7 @@ type extra struct {
 	lost             int   // number of workers that disconnected while running the job
 	numerator, denom uint64
 	reducer          int       // length of the reducer's name in bytes
-	firesAt          time.Time // of a scheduled job: the time at which it is queued; of a running job: the time at which it fails
+	firesAt          time.Time // time at which a scheduled job is queued, or a running job fails
 	timer            int       // index in machine.timers plus 1, or 0
 }
 

@@ -12,15 +12,15 @@ import (
 // blockingCommand describes a blocking command. Here no command blocks: it is tried, and if there is nothing for it, a
 // wait is recorded.
 type blockingCommand struct {
-	try     string                        // the equivalent command that does not block
-	each    bool                          // try takes one key, and the key is put before its reply
-	counted bool                          // the number of keys is before the keys
-	timeout int                           // index of the timeout; negative: from the end; 0: after BLOCK, in milliseconds
-	keys    func(words []string) []string // returns the keys in the words without the timeout
-	kind    string                        // type of the keys that can serve it
-	fresh   bool                          // $ means the last existing entry
-	shared  bool                          // it does not remove what it gets, so others get it too
-	none    string                        // the reply if it must not wait
+	try          string                        // the equivalent command that does not block
+	each         bool                          // try takes one key, and the key is put before its reply
+	counted      bool                          // the number of keys is before the keys
+	timeout      int                           // index of the timeout; negative: from the end; 0: after BLOCK, in milliseconds
+	keys         func(words []string) []string // returns the keys in the words without the timeout
+	kind         string                        // type of the keys that can serve it
+	dollarIsLast bool                          // the argument $ means the last existing entry
+	shared       bool                          // the command does not remove the element that it returns, so other waiting commands get it too
+	none         string                        // the reply if it must not wait
 }
 
 var blockingCommands = map[string]*blockingCommand{
@@ -32,7 +32,7 @@ var blockingCommands = map[string]*blockingCommand{
 	"bzpopmin":   {try: "ZPOPMIN", each: true, timeout: -1, keys: exceptLast(0), kind: "zset", none: "*-1\r\n"},
 	"bzpopmax":   {try: "ZPOPMAX", each: true, timeout: -1, keys: exceptLast(0), kind: "zset", none: "*-1\r\n"},
 	"bzmpop":     {try: "ZMPOP", counted: true, timeout: 1, keys: counted, kind: "zset", none: "*-1\r\n"},
-	"xread":      {try: "XREAD", keys: streams, kind: "stream", shared: true, fresh: true, none: "*-1\r\n"},
+	"xread":      {try: "XREAD", keys: streams, kind: "stream", shared: true, dollarIsLast: true, none: "*-1\r\n"},
 	"xreadgroup": {try: "XREADGROUP", keys: streams, kind: "stream", shared: true, none: "*-1\r\n"},
 }
 
@@ -68,7 +68,7 @@ type wait struct {
 	peer  *peer
 	words []string // without the timeout
 	keys  []key
-	queue []*list.Element // its elements in the queues of the keys
+	queue []*list.Element // elements that represent this wait in the queues of its keys
 	place int             // index in the timeouts; 0 if it has no timeout
 }
 
@@ -86,7 +86,7 @@ func block(c *call) {
 		c.again()
 		return
 	}
-	if w.fresh {
+	if w.dollarIsLast {
 		w.since(c)
 	}
 	if reply := w.attempt(c, b.keys(plain)...); reply != "" {

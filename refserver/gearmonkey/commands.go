@@ -22,7 +22,7 @@ const (
 	noScript   flags = 1 << iota // scripts may not call it
 	subscribed                   // RESP2 connections that subscribe may send it
 	atOnce                       // not queued by MULTI
-	far                          // it may supply keys of other databases, or keys that it does not name
+	far                          // the command may add elements to keys of other databases, or to keys that its arguments do not name
 	clock                        // miniredis needs the current time
 )
 
@@ -170,7 +170,7 @@ type call struct {
 	command *command
 	words   []string
 	script  bool // called by a script
-	exec    bool // it was queued in a transaction
+	exec    bool // the command was queued in a transaction
 	silent  bool // no reply is sent now: the command waits, or has no reply
 	out     []byte
 }

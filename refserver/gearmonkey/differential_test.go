@@ -108,13 +108,13 @@ func (d *differential) send(i int, lines ...string) {
 // compare reads a reply from both servers.
 func (d *differential) compare(i int, to string) string {
 	d.t.Helper()
-	ours, real := d.pairs[i].conn[0].next(), d.pairs[i].conn[1].next()
-	if codes(ours) != codes(real) && !about(to, ours, real) {
+	simulated, real := d.pairs[i].conn[0].next(), d.pairs[i].conn[1].next()
+	if codes(simulated) != codes(real) && !about(to, simulated, real) {
 		same := 0
-		for same < min(len(ours), len(real)) && ours[same] == real[same] {
+		for same < min(len(simulated), len(real)) && simulated[same] == real[same] {
 			same++
 		}
-		d.fatalf("%s: the replies differ at byte %d:\nredis-server: %q\nours:         %q", to, same, real[same:], ours[same:])
+		d.fatalf("%s: the replies differ at byte %d:\nredis-server: %q\nours:         %q", to, same, real[same:], simulated[same:])
 	}
 	switch p := d.pairs[i]; {
 	case to == "MULTI":
@@ -122,7 +122,7 @@ func (d *differential) compare(i int, to string) string {
 	case to == "EXEC" || to == "DISCARD":
 		p.queues = false
 	}
-	return ours
+	return simulated
 }
 
 // errorText matches an error; its text is everything after the code.
@@ -238,11 +238,11 @@ func (d *differential) wait(i int) {
 		d.compare(i, line)
 		return
 	}
-	ours, real := d.awaitReplyOrWait(i, 0), d.awaitReplyOrWait(i, 1)
-	if ours != real {
-		d.fatalf("%s: it waits: %v, at redis-server %v", line, ours, real)
+	simulated, real := d.awaitReplyOrWait(i, 0), d.awaitReplyOrWait(i, 1)
+	if simulated != real {
+		d.fatalf("%s: it waits: %v, at redis-server %v", line, simulated, real)
 	}
-	if d.pairs[i].waiting = ours; !ours {
+	if d.pairs[i].waiting = simulated; !simulated {
 		d.compare(i, line)
 	}
 }
@@ -255,12 +255,12 @@ func (d *differential) served() {
 		waiting = waiting || p.waiting
 	}
 	if waiting {
-		ours, real := d.blocked(0), d.blocked(1)
+		simulated, real := d.blocked(0), d.blocked(1)
 		for i, p := range d.pairs[:workers] {
-			if ours[p.name] != real[p.name] {
-				d.fatalf("%s waits: %v, at redis-server %v", p.name, ours[p.name], real[p.name])
+			if simulated[p.name] != real[p.name] {
+				d.fatalf("%s waits: %v, at redis-server %v", p.name, simulated[p.name], real[p.name])
 			}
-			if p.waiting && !ours[p.name] {
+			if p.waiting && !simulated[p.name] {
 				p.waiting = false
 				d.note(i, "(served)")
 				d.compare(i, "what was waited for")

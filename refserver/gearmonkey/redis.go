@@ -47,7 +47,7 @@ func (m *Machine) side() *side {
 	s := &side{}
 	s.w = bufio.NewWriterSize(&s.buf, 512)
 	s.peer = server.NewPeer(s.w)
-	s.peer.ClientName = ours
+	s.peer.ClientName = sideMark
 	return s
 }
 
@@ -61,13 +61,13 @@ func (m *Machine) free(s *side) {
 	m.sides = append(m.sides, s)
 }
 
-// ours marks sides, to distinguish them from the peers that miniredis creates for scripts.
-const ours = "\x00"
+// sideMark marks sides, to distinguish them from the peers that miniredis creates for scripts.
+const sideMark = "\x00"
 
 // scripted is called by miniredis before every command. Commands that a script calls are executed here, like
 // all others.
 func (m *Machine) scripted(p *server.Peer, name string, args ...string) bool {
-	if p.ClientName == ours {
+	if p.ClientName == sideMark {
 		return false
 	}
 	c := &call{m: m, peer: m.current, state: p.Ctx, words: append([]string{name}, args...), script: true}
@@ -106,7 +106,7 @@ func (c *call) dispatch(s *side, words []string) {
 			return
 		}
 		if r := recover(); r != nil {
-			c.m.redis.TryLock() // it may have panicked with or without its lock
+			c.m.redis.TryLock() // the panic may have occurred while the lock was held, or not
 			c.m.redis.Unlock()
 			s.w.Reset(&s.buf)
 			s.buf.Reset()

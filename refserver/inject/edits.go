@@ -95,7 +95,7 @@ func Retype(types string, when When, to string) Edit {
 	return On(types, when, func(m *Message) { m.Retype(to) })
 }
 
-// Change changes argument i of messages from peers that have so many arguments. i counts from 0.
+// Change changes argument i of messages from peers. It ignores messages that have no argument i. i counts from 0.
 func Change(types string, i int, when When, to func(v string) string) Edit {
 	return On(types, when, func(m *Message) { m.change(i, to) })
 }

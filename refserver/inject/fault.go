@@ -235,7 +235,7 @@ func (p *Protocol) ParseFaults(script string) (Edit, error) {
 		}
 	}
 	return func(s *Server) {
-		mine := make([]*fault, len(all)) // with counts for one start of the server
+		mine := make([]*fault, len(all)) // a copy of the faults, whose counts are for one start of the server
 		for i, f := range all {
 			c := *f
 			c.counts = map[*Peer]int{}

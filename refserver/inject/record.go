@@ -29,15 +29,15 @@ type Peer struct {
 	Can       []string `expr:"can"`       // the functions, tubes or names that are registered at present
 	Asleep    bool     `expr:"asleep"`
 	Woken     int      `expr:"woken"`   // how often the server has woken it; in Gearman since it last went to sleep
-	Idle      bool     `expr:"idle"`    // it was woken and has not requested a job since then
+	Idle      bool     `expr:"idle"`    // the worker was woken and has not requested a job since then
 	Refused   int      `expr:"refused"` // how many times in succession the server had no job for it
-	Goodbye   bool     `expr:"goodbye"` // it has unregistered all names
+	Goodbye   bool     `expr:"goodbye"` // the worker has unregistered all names
 	Job       *Job     `expr:"job"`
 	Done      []*Job   `expr:"done"`
 
 	// Recorded for clients:
 	Tube       string   `expr:"tube"`       // the tube that it uses
-	Exceptions bool     `expr:"exceptions"` // it has requested exceptions
+	Exceptions bool     `expr:"exceptions"` // the client has requested exceptions
 	Created    []*Job   `expr:"created"`    // the jobs that its requests created, including duplicates
 	Channels   []string `expr:"channels"`
 

@@ -22,7 +22,7 @@ const (
 type Server struct {
 	refserver.Machine
 	timers
-	Context context.Context // of the server that the edit runs in; [context.Background] unless a [Row] is served
+	Context context.Context // x
 
 	Decode Decoder                 // decoder of messages from peers; nil: that of the protocol
 	Wrap   func(net.Conn) net.Conn // replaces each connection; nil: no change

@@ -100,7 +100,7 @@ func (r TypeTests) RoundTrips(t *testing.T) {
 				rows = append(rows, f.SpanBytes(i)...)
 			}
 			if !bytes.Equal(rows, raw) {
-				t.Errorf("the rows contain %q, want every byte of %q once", rows, raw)
+				t.Errorf("the spans contain %q, want every byte of %q once", rows, raw)
 			}
 			again, err := r.WithRequest(t, msgType, from).Append(nil, from, &got)
 			if err != nil || !bytes.Equal(again, raw) {
