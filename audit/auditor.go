@@ -328,9 +328,10 @@ const longPause = time.Second
 // connection ends.
 const slowReply = 5 * time.Second
 
-// ends records that a side has closed its direction, or reset the connection. itself is false if the proxy ended the
-// connection. It is a violation if a side ends the connection in the middle of a message before the other side has ended
-// it, or if a side has not completed a message for a long time.
+// ends records that a side has closed its direction, or reset the connection. itself is true if the
+// side ended the connection, and false if the proxy did. It is a violation if a side ends the
+// connection in the middle of a message before the other side has ended it, or if a side has not
+// completed a message for a long time.
 func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -54,7 +54,7 @@ type Recording interface {
 	Discard()
 }
 
-// Outcome is the result of the driver of a role under a profile: that of its worst run.
+// Outcome is the result of the driver of a role under a profile: the result of its worst run.
 type Outcome struct {
 	Role        string
 	Profile     *Profile

@@ -70,8 +70,8 @@ func named(m *Mutant, c *Case) bool {
 	return slices.Contains(m.KilledBy, c.Family) || slices.Contains(m.KilledBy, c.ID)
 }
 
-// fold returns one result for each case: that of the first instance with the worst verdict, with the values of the
-// instances for each verdict.
+// fold returns one result for each case: the result of the first instance with the worst verdict,
+// and the values of the instances for each verdict.
 func fold(results []Result) []Result {
 	var all []Result
 	for i := 0; i < len(results); {

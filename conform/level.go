@@ -12,8 +12,8 @@ func (r *Runner) conclude(res Result) Result {
 	return res
 }
 
-// level returns the level of the requirement that the target did not meet: that of the rule that a message of the
-// target broke, or that of the case.
+// level returns the level of the requirement that the target did not meet: the level of the rule
+// that a message of the target broke, or else the level of the case.
 func (r *Result) level() codec.Level {
 	if r.Play != nil && r.Play.Failure != nil {
 		if rule := r.Case.Script.Protocol.Rule(r.Play.Failure.Rule()); rule != nil && rule.Level == codec.Interpretation {

@@ -74,7 +74,7 @@ func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Baseline, muta
 	return results
 }
 
-// each calls do for all mutant runs, for up to parallel of them at a time.
+// each calls do once for each mutant run. At most parallel calls run at the same time.
 func each(trials []*mutantRun, parallel int, do func(*mutantRun)) {
 	var wg sync.WaitGroup
 	next := make(chan *mutantRun)

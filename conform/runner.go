@@ -66,7 +66,8 @@ type Result struct {
 	Values    string // the values of the instances, by verdict
 }
 
-// performed returns the transcript that was run: that of the case, with the ways to its setups that work on the target.
+// performed returns the transcript that was run: the transcript of the case, in which each setup
+// uses a way that works on the target.
 func (r *Result) performed() *transcript.Script {
 	if r.script != nil {
 		return r.script
@@ -487,7 +488,8 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	case f == nil && note != "":
 		return verdict(Failed, note, p)
 	case f == nil && p.Grade == transcript.NonStrict:
-		// If the machine was late, a silence proves nothing: the preferred reply may have been on its way.
+		// If the machine was late, a silence proves nothing: the server may have sent the preferred
+		// reply, which had not arrived yet.
 		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/maxDelayShare) {
 			return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a silence of %v", lag.since(from).Round(time.Millisecond), t), p)
 		}

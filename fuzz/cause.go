@@ -310,9 +310,10 @@ func isQuery(a *stepAction) bool {
 	return a.typ != nil && (a.typ.Does == codec.Query || a.typ.Does == codec.Echo)
 }
 
-// same reports whether two findings have the same cause. The rules that the messages of one input break must include
-// those of the other. The unusual effects must be equal. If both failures also break the same rule in the same way, it
-// is sufficient that the unusual effects of one input include those of the other.
+// same reports whether two findings have the same cause. The rules that the messages of one input
+// break must include the rules that the messages of the other break. The unusual effects of both
+// inputs must be equal. If both failures also break the same rule in the same way, the unusual
+// effects of one input need only include the unusual effects of the other.
 func (k *cause) same(o *cause) bool {
 	if k.kind == "" || k.kind != o.kind || (len(k.rules) == 0) != (len(o.rules) == 0) || len(k.rules)+len(k.acts) == 0 {
 		return false

@@ -121,10 +121,11 @@ func (f *figure) check(before []*Report, r *Report, tolerance float64) SLOResult
 		why, 100*(low-1), 100*(high-1))}
 }
 
-// change returns the bounds of the ratio of a figure to that of earlier runs: the union of two confidence intervals,
-// that of the ratio itself, and that of the ratio relative to the load generator's CPU time per job. The second
-// interval accounts for the speed of the machine: under the same load, the same load generator takes more CPU time
-// per job on a slower machine.
+// change returns the bounds of the ratio of a figure to the figure of earlier runs: the union of
+// two confidence intervals. The first is the interval of this ratio. The second is the interval of
+// the same ratio after both figures were divided by the load generator's CPU time per job. The
+// second interval accounts for the speed of the machine: under the same load, the same load
+// generator takes more CPU time per job on a slower machine.
 func (f *figure) change(before []*Report, r *Report) (low, high float64) {
 	now := []*Report{r}
 	low, high = ratioInterval(f.ofIntervals(before), f.ofIntervals(now))

@@ -148,7 +148,7 @@ func (it *Item) Clone() *Item {
 // Midway reports whether the connection began before the capture.
 func (c *Conn) Midway() bool { return c.server == unknown || !c.half[1-c.server].syn }
 
-// side returns the side of an end of the connection.
+// side returns whether an end of the connection is the peer or the server.
 func (c *Conn) side(end int) codec.Side {
 	if int8(end) == c.server {
 		return codec.Server

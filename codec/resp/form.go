@@ -13,10 +13,11 @@ import (
 //
 //	HMSET job:{Function}:{ID} status idle input {Input}
 //
-// Two arguments in one word are separated by one byte. A value is split at the last occurrence of this byte
-// or, if the second argument may contain any bytes, at the first. If the name of an argument occurs again,
-// the value must be the same there, and that occurrence is framing. {Name...} in the words at the end stands
-// for any number of repetitions of these words. The leading words of a request that consist of capitals are
+// Two arguments in one word are separated by one byte. A value is split at the last occurrence of
+// this byte or, if the second argument may contain any bytes, at the first. If the name of an
+// argument occurs again, the value must be the same there. The later occurrence counts as framing:
+// the codec writes it, and it is not an argument. {Name...} in the words at the end stands for any
+// number of repetitions of these words. The leading words of a request that consist of capitals are
 // the command, and are decoded without regard to letter case.
 //
 // Sizes and literal words are derived fields of the type, not arguments.

@@ -81,7 +81,7 @@ var variants = map[string][]variant{
 					}
 				}
 			})}},
-		{MutantSpec: mutantSpec{Name: "descriptors", About: "Descriptors are large, addresses are those of IPv6, and a worker without ID has a default ID.",
+		{MutantSpec: mutantSpec{Name: "descriptors", About: "File descriptors are large numbers, addresses are IPv6 addresses, and a worker without an ID has a default ID.",
 			Edit: inject.Out("workers-reply", nil, func(m *message) {
 				for w := range slices.Chunk(m.Args, 4) {
 					w[0], w[1] = "1"+w[0]+"000", "::ffff:"+w[1]
@@ -116,7 +116,7 @@ var variants = map[string][]variant{
 			}
 		})}},
 		{MutantSpec: mutantSpec{Name: "wakes-again", About: "Every job for which a sleeping worker is able wakes it, also after another job has.", Edit: wakesAgain}},
-		{MutantSpec: mutantSpec{Name: "last-function-first", About: "A worker gets jobs of the function that it registered last first.", Edit: lastFunctionFirst}},
+		{MutantSpec: mutantSpec{Name: "last-function-first", About: "A worker with several functions first gets the jobs of the function that it registered last.", Edit: lastFunctionFirst}},
 		{MutantSpec: mutantSpec{Name: "jobs-outlive-clients", About: "Foreground jobs of a client that disconnects are not dropped.",
 			Edit: inject.On(inject.Closed, func(m *message) bool {
 				return m.Peer.Count["GRAB_JOB"]+m.Peer.Count["GRAB_JOB_UNIQ"]+m.Peer.Count["CAN_DO"] == 0

@@ -116,8 +116,9 @@ func descriptorLeak(t target.Target, round func() (Usage, error)) (int, error) {
 	return at.Descriptors - first, nil
 }
 
-// MemoryLeak returns by how many bytes a server has grown in how many repetitions, or 0 if it does not leak. The server
-// used resident bytes before; each call of round performs runs repetitions.
+// MemoryLeak returns the growth of a leaking server in bytes and the number of repetitions in which
+// it grew, or 0 if the server does not leak. The server used resident bytes before; each call of
+// round performs runs repetitions.
 //
 // Two rounds warm the server up. Then the server must grow by LeakBytes in each round, for at least two rounds and until it
 // has grown by its initial size: the memory of a server with a garbage collector also grows until a collection.

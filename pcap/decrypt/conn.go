@@ -26,7 +26,8 @@ const (
 
 	supportedVersions = 43 // an extension
 
-	// The random of a ServerHello that asks for another ClientHello.
+	// retry is the value of the field random in a ServerHello with which the server asks the client
+	// for another ClientHello.
 	retry = "\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c"
 )
 

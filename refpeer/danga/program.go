@@ -81,7 +81,7 @@ func integer(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 // half is the progress that a worker reports: 1 of 2, with an unknown time remaining.
 var half = [3]uint32{1, 2, protocol.UnknownTime}
 
-// Document returns a program that follows the draft, without options.
+// Document returns a client or worker that behaves as the draft describes. All options have their zero values.
 func Document() *Program {
 	return &Program{
 		Create: Sequence{{Do: "job_create_req {NAME} {KEY} {FLAGS} {TYPE} {ARGS}"}},

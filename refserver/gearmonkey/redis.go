@@ -106,7 +106,7 @@ func (c *call) dispatch(s *side, words []string) {
 			return
 		}
 		if r := recover(); r != nil {
-			c.m.redis.TryLock() // the panic may have occurred while the lock was held, or not
+			c.m.redis.TryLock() // the panic may have occurred with or without the lock
 			c.m.redis.Unlock()
 			s.w.Reset(&s.buf)
 			s.buf.Reset()

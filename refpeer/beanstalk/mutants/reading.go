@@ -46,18 +46,18 @@ var reading = []fault{
 			}
 		})},
 
-	{Name: "not-found-is-success", About: "The client takes NOT_FOUND for success.", Verdict: "wrong result", Edit: takes("NOT_FOUND", "FOUND", "0", "")},
+	{Name: "not-found-is-success", About: "The client treats the reply NOT_FOUND as success.", Verdict: "wrong result", Edit: takes("NOT_FOUND", "FOUND", "0", "")},
 	{Name: "timed-out-is-a-job", About: "The client reports an empty job when it receives TIMED_OUT.", Rule: ownJobs, Verdict: "wrong result", Edit: takes("TIMED_OUT", "RESERVED", "0", "")},
 	{Name: "timed-out-is-not-a-reply", About: "The client continues to wait after TIMED_OUT.", Verdict: "hung", Edit: ignores("TIMED_OUT")},
 	{Name: "deadline-soon-is-a-job", About: "The client reports an empty job when it receives DEADLINE_SOON.", Verdict: "wrong result", Edit: takes("DEADLINE_SOON", "RESERVED", "0", "")},
 	{Name: "deadline-soon-is-not-a-reply", About: "The client continues to wait after DEADLINE_SOON.", Verdict: "hung", Edit: ignores("DEADLINE_SOON")},
 
 	{Name: "ignores-errors", About: "The client ignores INTERNAL_ERROR.", Condition: "error-answers", Verdict: "hung", Edit: ignores("INTERNAL_ERROR")},
-	{Name: "error-is-a-job", About: "The client takes INTERNAL_ERROR for a job.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "RESERVED", "0", "")},
+	{Name: "error-is-a-job", About: "The client treats the reply INTERNAL_ERROR as a job.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "RESERVED", "0", "")},
 	{Name: "error-of-use-ignored", About: "The client sends put although the server has rejected use.", Condition: "error-answers", Verdict: "hung", Edit: takes("INTERNAL_ERROR", "USING", "default")},
-	{Name: "error-of-bury-ignored", About: "The client takes INTERNAL_ERROR in response to bury for success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "BURIED")},
-	{Name: "error-of-release-ignored", About: "The client takes INTERNAL_ERROR in response to release for success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "RELEASED")},
-	{Name: "error-of-kick-ignored", About: "The client takes INTERNAL_ERROR in response to kick for success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "KICKED", "0")},
+	{Name: "error-of-bury-ignored", About: "The client treats INTERNAL_ERROR in reply to bury as success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "BURIED")},
+	{Name: "error-of-release-ignored", About: "The client treats INTERNAL_ERROR in reply to release as success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "RELEASED")},
+	{Name: "error-of-kick-ignored", About: "The client treats INTERNAL_ERROR in reply to kick as success.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "KICKED", "0")},
 	{Name: "error-of-peek-is-a-job", About: "The client reports an empty job when the server rejects peek with INTERNAL_ERROR.", Condition: "error-answers", Verdict: "wrong result", Edit: takes("INTERNAL_ERROR", "FOUND", "0", "")},
 	{Name: "end-not-noticed", About: "The client keeps waiting after the server has closed the connection.", Condition: "closed-before", Verdict: "hung", Edit: edit.Has(func(h *line.Quirks) { h.IgnoresEOF = true })},
 	{Name: "crashes-with-the-connection", About: "The client crashes when the server closes the connection.", Condition: "closed-within", Verdict: "crashed", Edit: edit.Has(func(h *line.Quirks) { h.ExitsOnEOF = true })},

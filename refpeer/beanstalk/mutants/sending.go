@@ -124,8 +124,8 @@ var logic = []fault{
 	{Name: "peeks-at-any-job", About: "The client peeks at the job that is ready next instead of the job of the task.", Verdict: "wrong result", Edit: edit.SendInstead("peek", "peek-ready")},
 	{Name: "gives-up-and-goes-on", About: "The client stops waiting for the reply to reserve, and sends the next request on the same connection.", Verdict: "hung",
 		Edit: func(p *program) { p.OwnLimit, p.ReusesFailed = true, true }},
-	{Name: "reply-to-ignore-not-read", About: "The client expects no reply to ignore, and takes it for the reply to the next request.", Verdict: "failed cleanly",
+	{Name: "reply-to-ignore-not-read", About: "The client expects no reply to ignore, and uses this reply as the reply to the next request.", Verdict: "failed cleanly",
 		Edit: both(edit.Raw("watch", func(b []byte) []byte { return append(b, "ignore default\r\n"...) }), func(p *program) { p.Ignore = nil })},
-	{Name: "reply-to-watch-not-read", About: "The client expects no reply to watch of a tube that it has used, and takes it for the reply to the next request.", Verdict: "failed cleanly",
+	{Name: "reply-to-watch-not-read", About: "The client expects no reply to watch of a tube that it has used, and uses this reply as the reply to the next request.", Verdict: "failed cleanly",
 		Edit: edit.Raw("use", func(b []byte) []byte { return append(b, bytes.Replace(b, []byte("use"), []byte("watch"), 1)...) })},
 }

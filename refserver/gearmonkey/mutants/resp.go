@@ -29,7 +29,7 @@ var requests = []mutantSpec{
 		KilledBy: "inline.too-long", Codec: codec.Options{MaxLine: 1 << 20}},
 }
 
-// framing are faults in the handling of requests that cannot be framed.
+// framing are faults in the handling of requests whose end the server cannot determine.
 var framing = []mutantSpec{
 	{Name: "bad-framing-closes-waits", About: "A protocol error on one connection closes all connections that wait in BRPOP.",
 		KilledBy: "framing.others-go-on", Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, func(m *message) {
