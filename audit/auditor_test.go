@@ -61,8 +61,8 @@ func TestProtocolFaults(t *testing.T) {
 	}
 }
 
-// TestHead: a message of the server is divided after its header, or after its first line.
-func TestHead(t *testing.T) {
+// TestServerMessagesAreSplitAfterTheirHeader: a message of the server is divided after its header, or after its first line.
+func TestServerMessagesAreSplitAfterTheirHeader(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
 		message  string
@@ -121,8 +121,8 @@ func proxiedOf(t *testing.T, protocol *codec.Protocol, answer func(*net.TCPConn)
 	return front.Addr().String(), a
 }
 
-// TestTransparent: the proxy forwards bytes and the ends of connections unchanged.
-func TestTransparent(t *testing.T) {
+// TestProxyForwardsBytesUnchanged: the proxy forwards bytes and the ends of connections unchanged.
+func TestProxyForwardsBytesUnchanged(t *testing.T) {
 	addr, a := proxied(t, func(c *net.TCPConn) {
 		defer c.Close()
 		io.Copy(c, c)
@@ -151,8 +151,8 @@ func TestTransparent(t *testing.T) {
 	}
 }
 
-// TestResets: a reset by one side is forwarded to the other side.
-func TestResets(t *testing.T) {
+// TestProxyForwardsResets: a reset by one side is forwarded to the other side.
+func TestProxyForwardsResets(t *testing.T) {
 	addr, _ := proxied(t, func(c *net.TCPConn) {
 		io.ReadFull(c, make([]byte, 1))
 		c.SetLinger(0)

@@ -13,8 +13,8 @@ import (
 	"jobwire/play"
 )
 
-// TestCoverage: a rule counts as exercised only if the traffic could be checked against it.
-func TestCoverage(t *testing.T) {
+// TestOnlyCheckedRulesCountAsExercised: a rule counts as exercised only if the traffic could be checked against it.
+func TestOnlyCheckedRulesCountAsExercised(t *testing.T) {
 	tests := []struct {
 		name     string
 		protocol *codec.Protocol

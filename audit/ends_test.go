@@ -16,9 +16,9 @@ import (
 	"jobwire/codec/gearmonkey"
 )
 
-// TestEndInsideAMessage: it is a violation if a side closes or resets the connection in the middle of a message before the
+// TestConnectionThatEndsInsideAMessage: it is a violation if a side closes or resets the connection in the middle of a message before the
 // other side has ended the connection. The bytes of the message are in the report.
-func TestEndInsideAMessage(t *testing.T) {
+func TestConnectionThatEndsInsideAMessage(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
 		before   string // a request to which the bytes of the server are a reply
@@ -98,9 +98,9 @@ func TestEndInsideAMessage(t *testing.T) {
 	}
 }
 
-// TestStopInsideAMessage: a client that has stopped in the middle of a message violates the same rule when the audit ends,
+// TestPeerThatStopsInsideAMessage: a client that has stopped in the middle of a message violates the same rule when the audit ends,
 // unless its bytes are still being forwarded, or the message has just begun.
-func TestStopInsideAMessage(t *testing.T) {
+func TestPeerThatStopsInsideAMessage(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		silent time.Duration

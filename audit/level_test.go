@@ -8,8 +8,8 @@ import (
 	"jobwire/codec"
 )
 
-// TestLevels: a violation of an interpretation fails neither an audit nor a stress test.
-func TestLevels(t *testing.T) {
+// TestInterpretationFailsNoRun: a violation of an interpretation fails neither an audit nor a stress test.
+func TestInterpretationFailsNoRun(t *testing.T) {
 	reported := []codec.Level{codec.Interpretation}
 	optional := append(reported, codec.Should, codec.May)
 	for _, level := range codec.Levels {

@@ -102,8 +102,8 @@ func described(o *audit.Outcome) string {
 	return strings.Join(append([]string{o.Role, o.Profile.Name, string(o.Verdict), o.Note}, rules...), "; ")
 }
 
-// TestFaultless: the reference drivers pass under all fault profiles, without violations.
-func TestFaultless(t *testing.T) {
+// TestReferenceDriversPassAllProfiles: the reference drivers pass under all fault profiles, without violations.
+func TestReferenceDriversPassAllProfiles(t *testing.T) {
 	for i := range kinds {
 		k := &kinds[i]
 		t.Run(k.protocol.Name, func(t *testing.T) {

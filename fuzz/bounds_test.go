@@ -42,9 +42,9 @@ func TestFixedAddress(t *testing.T) {
 	}
 }
 
-// TestResultOfOtherInput tests that the data of another input's job is not reported as data that no client has sent, if a
+// TestDataOfOtherInputIsNotDisclosure tests that the data of another input's job is not reported as data that no client has sent, if a
 // request contains the handle of that job.
-func TestResultOfOtherInput(t *testing.T) {
+func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
 	x := faultlessExecutor(t, danga.Protocol)
 	first := x.execute(FromScript(script(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
 Job Server -> Application: job_create_res $handle
@@ -90,9 +90,9 @@ func TestPrefixesDiffer(t *testing.T) {
 	}
 }
 
-// TestEndsInTime tests that a run ends in time although examining its candidates takes long, because the server never
+// TestRunEndsInTime tests that a run ends in time although examining its candidates takes long, because the server never
 // replies. The candidates that were not examined are counted and passed on.
-func TestEndsInTime(t *testing.T) {
+func TestRunEndsInTime(t *testing.T) {
 	silent := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {
 			var all sync.WaitGroup
@@ -177,8 +177,8 @@ func (l *counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestGroups tests the order of findings, and that findings with the same cause are in one group.
-func TestGroups(t *testing.T) {
+// TestFindingsAreGroupedByCause tests the order of findings, and that findings with the same cause are in one group.
+func TestFindingsAreGroupedByCause(t *testing.T) {
 	all := []*Finding{
 		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},
 		{Name: "c", Fault: &Fault{Oracle: Signal}}, {Name: "d", Fault: &Fault{Oracle: Signal}, Reproduced: true}, {Name: "e", Fault: &Fault{Oracle: Memory}},

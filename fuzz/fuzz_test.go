@@ -250,8 +250,8 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// TestStartsAgain tests that a server which once takes too long to start does not end a run.
-func TestStartsAgain(t *testing.T) {
+// TestSlowServerStartDoesNotEndTheRun tests that a server which once takes too long to start does not end a run.
+func TestSlowServerStartDoesNotEndTheRun(t *testing.T) {
 	start := serve(faults.Faultless("gearman"))
 	failures := 0
 	f := &Fuzzer{}

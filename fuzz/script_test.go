@@ -102,9 +102,9 @@ func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
 	return m
 }
 
-// TestNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends the data of that
+// TestFaultThatNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends the data of that
 // client to this client.
-func TestNeedsAnotherInput(t *testing.T) {
+func TestFaultThatNeedsAnotherInput(t *testing.T) {
 	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	idle := input("Client -> Server: list-tubes-watched\n")
@@ -126,8 +126,8 @@ Client -> Server: peek $id
 	}
 }
 
-// TestNeedsPreamble tests a fault that needs the first messages of a connection on a shared server.
-func TestNeedsPreamble(t *testing.T) {
+// TestFaultThatNeedsThePreamble tests a fault that needs the first messages of a connection on a shared server.
+func TestFaultThatNeedsThePreamble(t *testing.T) {
 	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
 Client -> Server: ignore default
@@ -184,8 +184,8 @@ Client 2 -> Server: peek-ready
 	}
 }
 
-// TestPipelined tests a fault that appears only if messages arrive together. The transcript sends them together.
-func TestPipelined(t *testing.T) {
+// TestFaultThatNeedsPipelinedMessages tests a fault that appears only if messages arrive together. The transcript sends them together.
+func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 	f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b
@@ -223,8 +223,8 @@ Worker -> Job Server: GRAB_JOB
 	}
 }
 
-// TestJoined tests a fault that appears only if one message directly follows another in the same segment.
-func TestJoined(t *testing.T) {
+// TestFaultThatNeedsAdjacentMessages tests a fault that appears only if one message directly follows another in the same segment.
+func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name, Edit: inject.Filter(func(together []byte) []byte {
 		return bytes.Replace(together, []byte("use b\r\nwatch b\r\n"), []byte("use b\r\nwatch default\r\n"), 1)
 	})})

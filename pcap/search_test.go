@@ -63,9 +63,9 @@ func TestKnownEndpoint(t *testing.T) {
 	}
 }
 
-// TestEndInsideAMessage checks that a side that closes its direction inside a message violates a rule. A reset,
+// TestConnectionThatEndsInsideAMessage checks that a side that closes its direction inside a message violates a rule. A reset,
 // the end of the capture, and an end after the other side has closed are not violations.
-func TestEndInsideAMessage(t *testing.T) {
+func TestConnectionThatEndsInsideAMessage(t *testing.T) {
 	const p, s = codec.Peer, codec.Server
 	for _, tt := range []struct {
 		protocol *codec.Protocol

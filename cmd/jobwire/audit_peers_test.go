@@ -59,9 +59,9 @@ var people = []struct {
 	}, nil},
 }
 
-// TestAuditOfPeople audits clients, workers and servers of other projects: the audit must report exactly the violations
+// TestAuditOfOtherProjects audits clients, workers and servers of other projects: the audit must report exactly the violations
 // that are listed in people.
-func TestAuditOfPeople(t *testing.T) {
+func TestAuditOfOtherProjects(t *testing.T) {
 	for _, p := range people {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()

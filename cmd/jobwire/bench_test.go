@@ -148,8 +148,8 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// TestDeploymentsRunWhatThereIs checks that the commands and flags in deploy/kubernetes exist.
-func TestDeploymentsRunWhatThereIs(t *testing.T) {
+// TestCommandsInDeploymentsExist checks that the commands and flags in deploy/kubernetes exist.
+func TestCommandsInDeploymentsExist(t *testing.T) {
 	files, err := filepath.Glob("../../deploy/kubernetes/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%v, %v", files, err)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestCircle converts a capture to a transcript, a case, a vector of the corpus, a seed of the fuzzer, a finding, and to
+// TestCaptureConvertsToEveryFormatAndBack converts a capture to a transcript, a case, a vector of the corpus, a seed of the fuzzer, a finding, and to
 // a case again. Each step is a command.
-func TestCircle(t *testing.T) {
+func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for a fuzzer")
 	}

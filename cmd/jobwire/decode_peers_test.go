@@ -126,9 +126,9 @@ func background(t *testing.T, path string, args ...string) (stop func()) {
 	return stop
 }
 
-// TestDecodeIsWhatWasSent captures the traffic of real clients, workers and servers through a relay that records it. The
+// TestDecodeListsTheSentMessages captures the traffic of real clients, workers and servers through a relay that records it. The
 // capture must decode to exactly the bytes that passed through the relay.
-func TestDecodeIsWhatWasSent(t *testing.T) {
+func TestDecodeListsTheSentMessages(t *testing.T) {
 	echo := [2]string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x07the end", "\x00RES\x00\x00\x00\x11\x00\x00\x00\x07the end"}
 	for _, c := range []struct {
 		name, server string
@@ -277,9 +277,9 @@ func bulkOf(words ...string) string {
 	return b
 }
 
-// TestWhatTsharkMisses decodes captures that tshark 4.0 decodes incorrectly and jobwire decodes correctly: a header that
+// TestDecodesWhatTsharkDecodesIncorrectly decodes captures that tshark 4.0 decodes incorrectly and jobwire decodes correctly: a header that
 // is split across segments, a NUL in a workload, the handle of a GET_STATUS, and Beanstalk.
-func TestWhatTsharkMisses(t *testing.T) {
+func TestDecodesWhatTsharkDecodesIncorrectly(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	if v := program(t, "", tshark, "--version"); !strings.Contains(v, "TShark (Wireshark) 4.0.") {
 		t.Skipf("tshark is not the one that is described: %.40s", v)

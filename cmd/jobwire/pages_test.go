@@ -69,10 +69,10 @@ func pagesWithCommands(t *testing.T) []string {
 	return append(pages, "../../README.md")
 }
 
-// TestPagesAreTrue runs the commands in the "console" blocks of README.md and docs, and compares their output with the
+// TestPagesShowRealOutput runs the commands in the "console" blocks of README.md and docs, and compares their output with the
 // page. It runs all commands of a page in one folder, in order. Numbers may differ; a line "..." matches any number
 // of lines, and "..." within a line matches any text.
-func TestPagesAreTrue(t *testing.T) {
+func TestPagesShowRealOutput(t *testing.T) {
 	for _, name := range pagesWithCommands(t) {
 		page, err := os.ReadFile(name)
 		if err != nil {
@@ -196,7 +196,7 @@ func loosely(line string) string {
 	return regexp.QuoteMeta(line)
 }
 
-func TestPagesAreCompared(t *testing.T) {
+func TestPageComparisonFindsDifferences(t *testing.T) {
 	tests := []struct {
 		page, output string
 		same         bool

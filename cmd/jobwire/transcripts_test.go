@@ -172,9 +172,9 @@ func TestTranscriptsOfClients(t *testing.T) {
 	performed(t, files, "--quiet", "--addr", server.Addr())
 }
 
-// TestTranscriptsComeBack encodes transcripts without wildcards to captures and decodes these to transcripts, twice: the
+// TestTranscriptsSurviveEncodeAndDecode encodes transcripts without wildcards to captures and decodes these to transcripts, twice: the
 // transcripts must not change.
-func TestTranscriptsComeBack(t *testing.T) {
+func TestTranscriptsSurviveEncodeAndDecode(t *testing.T) {
 	for protocol, conversation := range map[string]string{
 		"gearman": `
 Worker -> Job Server: CAN_DO reverse
@@ -259,9 +259,9 @@ Worker -> Server: closes after 10ms
 	}
 }
 
-// TestTranscriptsOfLoss decodes a capture with a missing packet: the transcript must report the missing bytes, and all
+// TestTranscriptOfCaptureWithMissingPacket decodes a capture with a missing packet: the transcript must report the missing bytes, and all
 // messages after them must be comments.
-func TestTranscriptsOfLoss(t *testing.T) {
+func TestTranscriptOfCaptureWithMissingPacket(t *testing.T) {
 	sys := catalog.All()[0]
 	srv := embedded(t, sys)
 	tp := tapped(t, srv.Addr())

@@ -15,8 +15,8 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// TestRefused checks the errors of the parser and their positions.
-func TestRefused(t *testing.T) {
+// TestParseErrors checks the errors of the parser and their positions.
+func TestParseErrors(t *testing.T) {
 	const job = "Client -> Job Server\n00 52 45 51  \\0REQ  (Magic)\n00 00 00 07  7  (Packet type: SUBMIT_JOB)\n00 00 00 06  6  (Packet length)\n"
 	tests := []struct{ name, src, want string }{
 		{"nothing", "", "1:1: expected at least one message or action in the transcript, got none"},
@@ -136,8 +136,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPrinted checks the printed form of steps. src is another way to write the step, if it differs.
-func TestPrinted(t *testing.T) {
+// TestStepsPrintAsWritten checks the printed form of steps. src is another way to write the step, if it differs.
+func TestStepsPrintAsWritten(t *testing.T) {
 	tests := []struct{ src, want string }{
 		{"Client->Job Server:NOOPE", ""},
 		{" Client  bob\t->  Job   Server :  ECHO_REQ\tx", "Client bob -> Job Server: ECHO_REQ x"},
@@ -311,8 +311,8 @@ func TestBinaryNumbers(t *testing.T) {
 	}
 }
 
-// TestNotInBytes checks the errors for steps that have no byte form.
-func TestNotInBytes(t *testing.T) {
+// TestStepsWithoutByteForm checks the errors for steps that have no byte form.
+func TestStepsWithoutByteForm(t *testing.T) {
 	for src, want := range map[string]string{
 		"Client -> Job Server: closes\nClient -> Job Server: ECHO_REQ $x":              "test.wire:2: message 2: a block of bytes cannot express $x: use the one-line notation",
 		"Client -> Job Server: SUBMIT_JOB f ...":                                       "a block of bytes cannot express ...: use the one-line notation",
@@ -328,8 +328,8 @@ func TestNotInBytes(t *testing.T) {
 	}
 }
 
-// TestNotPrinted checks the errors for scripts that no source can contain.
-func TestNotPrinted(t *testing.T) {
+// TestScriptsThatCannotBePrinted checks the errors for scripts that no source can contain.
+func TestScriptsThatCannotBePrinted(t *testing.T) {
 	for want, s := range map[string]*Script{
 		"expected a value of one line for @note, got several lines":               {Meta: []Meta{{Key: "note", Value: "a\nb"}}},
 		"message 1: expected a message or action, got a step with neither":        {Steps: []Step{{}}},

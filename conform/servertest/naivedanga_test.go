@@ -155,8 +155,9 @@ func (s *naiveServer) leave(p *naivePeer) {
 	defer s.mu.Unlock()
 	s.peers = slices.DeleteFunc(s.peers, func(q *naivePeer) bool { return q == p })
 	if j := p.awaits; j != nil {
-		// Interpretation 4: a job continues after the client that waits for it has disconnected. The specification
-		// says only of workers' connections that they matter to a job, and a duplicate may be attached to the job.
+		// Interpretation 4: a job continues after the client that waits for it has disconnected. The
+		// specification says that the end of a worker's connection affects its job, and says nothing
+		// about the end of a client's connection. Also, another client may wait for the same job.
 		j.waiting = slices.DeleteFunc(j.waiting, func(q *naivePeer) bool { return q == p })
 	}
 	if j := p.holds; j != nil {

@@ -80,7 +80,7 @@ func TestMessagesReachBounds(t *testing.T) {
 }
 
 // With Options.Safe, different messages contain the same names.
-func TestTameMessagesMeet(t *testing.T) {
+func TestSafeMessagesShareNames(t *testing.T) {
 	r := gen.New(3)
 	msgType := gearman.Protocol.TypeNamed("SUBMIT_JOB")
 	var names []string

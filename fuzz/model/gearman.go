@@ -35,7 +35,7 @@ const (
 	CancelLingers   Quirk = "cancel-lingers"       // a canceled job remains until the server would assign it
 	DropLoses       Quirk = "drop-loses-jobs"      // "drop function" also drops a function that has jobs, and the jobs are lost
 	AbilitiesAdd    Quirk = "abilities-add"        // a worker that announces a function twice counts as two workers
-	JoinedGoes      Quirk = "joined-goes"          // a background job is dropped with the last client that has joined it
+	JoinedGoes      Quirk = "joined-goes"          // the server drops a background job when the last client that has joined it disconnects
 	NoNumbers       Quirk = "status-keeps-numbers" // the model does not check the numbers of STATUS_RES against WORK_STATUS
 )
 

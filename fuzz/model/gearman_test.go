@@ -102,7 +102,7 @@ func TestUnknownExtension(t *testing.T) {
 
 // The server may wake a worker at about the time of a scheduled job, whatever the server has sent to the worker before, but
 // not earlier.
-func TestWokenByTheClock(t *testing.T) {
+func TestModelAllowsWakeNearScheduledTime(t *testing.T) {
 	for wait, early := range map[time.Duration]bool{Slack: true, 10*time.Second - Slack/2: false} {
 		synctest.Test(t, func(t *testing.T) {
 			m := New(codecgearman.Protocol, time.Now())
@@ -219,7 +219,7 @@ func TestUnitOfTimeLimit(t *testing.T) {
 
 // The server must report an exceeded time limit to the client, once, and must wake workers when a scheduled time comes,
 // also if the model was asked while the time was near.
-func TestTimesThatCome(t *testing.T) {
+func TestModelExpectsMessagesWhenTimesCome(t *testing.T) {
 	for _, reported := range []bool{true, false} {
 		m, sent, received := gearmanModel(t)
 		sent(1, "CAN_DO_TIMEOUT", "a", "1000")
@@ -249,7 +249,7 @@ func TestTimesThatCome(t *testing.T) {
 }
 
 // A server that wakes one of several workers breaks another rule than a server that wakes none.
-func TestWakesSomeWorkers(t *testing.T) {
+func TestModelDistinguishesWakingSomeAndNoWorkers(t *testing.T) {
 	for woken, rule := range []codec.RuleID{"gearman.worker.wake", "gearman.worker.wake-each", "gearman.worker.wake-each", ""} {
 		m, sent, received := gearmanModel(t)
 		for worker := 1; worker <= 3; worker++ {
@@ -287,7 +287,7 @@ func TestEndNearTimeLimit(t *testing.T) {
 }
 
 // A job whose scheduled time has come may be queued in the order of submission, or at the time when its time came.
-func TestPlaceOfScheduledJob(t *testing.T) {
+func TestModelAllowsBothOrdersOfScheduledJob(t *testing.T) {
 	for _, first := range []string{"H:1", "H:2"} {
 		m, sent, received := gearmanModel(t)
 		sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+1, 10), "x")

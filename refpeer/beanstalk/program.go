@@ -88,7 +88,8 @@ const (
 	defaultTTR      = "60"
 )
 
-// Document returns a program that follows the specification, without options.
+// Document returns a client or worker that behaves as the specification describes. All options have
+// their zero values.
 func Document() *Program {
 	return &Program{
 		Use:    Sequence{{Do: "use {TUBE}"}},

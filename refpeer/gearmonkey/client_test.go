@@ -130,7 +130,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func TestRunIsBrokenOff(t *testing.T) {
+func TestRunEndsWithItsContext(t *testing.T) {
 	against(t, created(pushed)+strings.Replace(waited, "Server -> Client: ", "", 1)+"Client -> Server: closes\n", func(t *testing.T, dial func() *Conn) {
 		conn := dial()
 		c := NewClient(conn, nil)
@@ -181,8 +181,8 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestFailuresAreFresh: a call returns nothing from an earlier call.
-func TestFailuresAreFresh(t *testing.T) {
+// TestCallsReturnNothingFromEarlierCalls: a call returns nothing from an earlier call.
+func TestCallsReturnNothingFromEarlierCalls(t *testing.T) {
 	script := created(pushed) + lines(
 		"Client -> Server: HGETALL_JOB reverse 7", "Server -> Client: JOB status idle",
 		"Client -> Server: INCR_UID reverse", "Server -> Client: nil",

@@ -85,8 +85,8 @@ func TestDriveAgainstRedis(t *testing.T) {
 	}
 }
 
-// TestDriversMeet: one driver creates a job and waits for it, another one performs it.
-func TestDriversMeet(t *testing.T) {
+// TestTwoDriversExchangeAJob: one driver creates a job and waits for it, another one performs it.
+func TestTwoDriversExchangeAJob(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	done := make(chan []string, 1)
 	go func() { done <- drive(t, addr, "run reverse abc blocking=30", "get reverse 1") }()
@@ -119,8 +119,8 @@ func TestDriveReportsRedisErrors(t *testing.T) {
 	}
 }
 
-// TestDriveConnectsAnew: a connection error fails one task; the next task connects again.
-func TestDriveConnectsAnew(t *testing.T) {
+// TestDriverReconnects: a connection error fails one task; the next task connects again.
+func TestDriverReconnects(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -203,8 +203,8 @@ func TestDriveEndsAtASilentServer(t *testing.T) {
 	}
 }
 
-// TestDriveHangsUp: the driver closes its connections.
-func TestDriveHangsUp(t *testing.T) {
+// TestDriverClosesItsConnections: the driver closes its connections.
+func TestDriverClosesItsConnections(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	c := redis(t, addr)
 	drive(t, addr, "run f x", "work f echo 1", "get f 1")

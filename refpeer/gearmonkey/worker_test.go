@@ -203,7 +203,7 @@ func TestFunctionsInTurn(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatWasEnteredIsLeft(t *testing.T) {
+func TestWorkerDeregistersOnlyRegisteredFunctions(t *testing.T) {
 	script := joined + "Worker -> Server: INCR_COUNT b\nServer -> Worker: error WRONGTYPE\n" + left
 	against(t, script, func(t *testing.T, dial func() *Conn) {
 		w := NewWorker(dial(), nil)

@@ -253,9 +253,9 @@ func TestHalfClosedApplicationGetsItsResult(t *testing.T) {
 	}
 }
 
-// TestOutOfTurn checks that a message that is not allowed in the state of a connection ends only this
+// TestMessageInWrongStateEndsOnlyItsConnection checks that a message that is not allowed in the state of a connection ends only this
 // connection.
-func TestOutOfTurn(t *testing.T) {
+func TestMessageInWrongStateEndsOnlyItsConnection(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		witness, w := dial(), dial()
 		h := witness.create("witness", "", async, "args")
@@ -291,8 +291,8 @@ func TestOutOfTurn(t *testing.T) {
 	})
 }
 
-// TestMagicIsThePeers checks that the server replies with the magic bytes of the request.
-func TestMagicIsThePeers(t *testing.T) {
+// TestRepliesHaveTheMagicOfTheRequest checks that the server replies with the magic bytes of the request.
+func TestRepliesHaveTheMagicOfTheRequest(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		p := dial()
 		p.Raw([]byte("\x00\x01\xff\n\x06\x00\x00\x00\x00"))

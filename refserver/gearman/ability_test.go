@@ -24,9 +24,9 @@ func lookThrough(m *machine, p *peer) *job {
 	return nil
 }
 
-// TestPickAsIfAllWereLookedThrough adds jobs and registrations at random. A worker must get the job that a search of all queues finds,
+// TestGrabMatchesLinearSearch adds jobs and registrations at random. A worker must get the job that a search of all queues finds,
 // and without Wakeups no worker may sleep while there is a job for it.
-func TestPickAsIfAllWereLookedThrough(t *testing.T) {
+func TestGrabMatchesLinearSearch(t *testing.T) {
 	for seed, wakeups := range []int{0, 0, 1, 2} {
 		synctest.Test(t, func(t *testing.T) {
 			m := New(Options{Host: "test", Wakeups: wakeups}).(*machine)
@@ -107,9 +107,9 @@ func TestPickAsIfAllWereLookedThrough(t *testing.T) {
 	}
 }
 
-// TestFunctionsWithoutJobsAreNotLookedAt checks that only queues that have had jobs are searched for a worker, however many functions it
+// TestGrabSkipsFunctionsWithoutJobs checks that only queues that have had jobs are searched for a worker, however many functions it
 // has registered.
-func TestFunctionsWithoutJobsAreNotLookedAt(t *testing.T) {
+func TestGrabSkipsFunctionsWithoutJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Host: "test"}).(*machine)
 		srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol})

@@ -157,7 +157,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-func TestNumbers(t *testing.T) {
+func TestHandleIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	n := newHandleIndex()
 	in := map[uint64]id{}
@@ -183,7 +183,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-func TestTexts(t *testing.T) {
+func TestBlobStore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	s := newBlobStore()
 	in := map[text][]byte{}
@@ -217,9 +217,9 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// TestNamesAsIfAllWereLookedAt compares the lookups of the store with a search of all jobs, for jobs of several functions with few
+// TestUniqueIDLookupMatchesLinearSearch compares the lookups of the store with a search of all jobs, for jobs of several functions with few
 // unique IDs.
-func TestNamesAsIfAllWereLookedAt(t *testing.T) {
+func TestUniqueIDLookupMatchesLinearSearch(t *testing.T) {
 	m := New(Options{}).(*machine)
 	rng := rand.New(rand.NewPCG(1, 1))
 	type entry struct {

@@ -66,8 +66,8 @@ func TestExpiryAtTimes(t *testing.T) {
 	})
 }
 
-// TestFateOfExpiry checks the effects of commands on the time to live of a key.
-func TestFateOfExpiry(t *testing.T) {
+// TestEffectsOfCommandsOnExpiry checks the effects of commands on the time to live of a key.
+func TestEffectsOfCommandsOnExpiry(t *testing.T) {
 	for _, tt := range []struct{ do, key, ttl string }{
 		{"SET k w", "k", ":-1"},
 		{"SET k w KEEPTTL", "k", ":100"},

@@ -147,8 +147,8 @@ func TestPipelineAfterWait(t *testing.T) {
 	})
 }
 
-// TestSuppliers checks that waits are served by every command that adds elements to the key.
-func TestSuppliers(t *testing.T) {
+// TestEveryCommandThatAddsElementsServesWaits checks that waits are served by every command that adds elements to the key.
+func TestEveryCommandThatAddsElementsServesWaits(t *testing.T) {
 	for _, tt := range []struct{ wait, supply, got string }{
 		{"BRPOP q 0", "RPUSH q a b", "*2 $1 q $1 b"},
 		{"BLPOP q 0", "RPUSH q a b", "*2 $1 q $1 a"},

@@ -55,8 +55,8 @@ func server(edit inject.Edit) func(context.Context) (target.Target, error) {
 	return System.Mutants([]mutantSpec{{Name: "none", Edit: edit}})[0].Start
 }
 
-// TestSoundLine checks that no case fails a correct line: its mutants differ only by their faults.
-func TestSoundLine(t *testing.T) {
+// TestCorrectLineFailsNoCase checks that no case fails a correct line: its mutants differ only by their faults.
+func TestCorrectLineFailsNoCase(t *testing.T) {
 	s, err := mutanttest.Suite(t, protocol.Protocol, "").Select([]string{"gearmonkey.lock.*", "gearmonkey.pop.*", "gearmonkey.killed.*"}, nil)
 	if err != nil {
 		t.Fatal(err)
