@@ -31,7 +31,7 @@ const (
 
 var verdicts = []Verdict{NotApplicable, Unsupported, Completed, Failed, Unrecovered, Wrong, Hung, Crashed}
 
-// StressOptions are the options of a stress test. Limit, Boot and Runs are optional.
+// StressOptions are the options of a stress test. Limit, StartupTimeout, Runs, Done and Record are optional.
 type StressOptions struct {
 	Protocol *codec.Protocol
 	Profiles []*Profile

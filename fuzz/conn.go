@@ -60,8 +60,8 @@ const (
 	maxIdle = 1 << 20  // bytes of a buffer that the next input reuses
 )
 
-// ours reports to the model, and as coverage, that the executor has closed or half-closed a connection.
-func (x *executor) ours(k *conn) {
+// recordOwnClose reports to the model, and as coverage, that the executor has closed or half-closed a connection.
+func (x *executor) recordOwnClose(k *conn) {
 	if x.model != nil {
 		x.model.Closed(k.id)
 	}

@@ -213,7 +213,7 @@ func (x *executor) do(c *Input, s *Step) {
 		}
 		k.ended = true
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
-		x.ours(k)
+		x.recordOwnClose(k)
 		k.s.halfClose()
 		if c.Mode != Burst {
 			x.serverNoticed(k)
@@ -225,7 +225,7 @@ func (x *executor) do(c *Input, s *Step) {
 			return
 		}
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
-		x.ours(k)
+		x.recordOwnClose(k)
 		if c.Mode != Burst && s.Verb == transcript.Closes {
 			// Half-close the connection first, because the reaction of the server to a half-close can be observed.
 			k.ended = true

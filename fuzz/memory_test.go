@@ -32,7 +32,7 @@ func (m memory) dial(time.Duration) (link, error) {
 type pipe struct {
 	mu      sync.Mutex
 	cond    sync.Cond     // for the server
-	arrived chan struct{} // for the client: there are bytes to read
+	arrived chan struct{} // receives a value when there are bytes that the client can read
 	in, out []byte        // bytes to the server and from it
 	end     error         // the end of what the client sends: io.EOF or a reset
 	closed  bool          // the server has closed it

@@ -223,7 +223,7 @@ func (x *executor) isForeign(f *codec.Frame) bool {
 func (x *executor) abandon(k *conn) {
 	k.pending = k.pending[:0]
 	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
-	x.ours(k)
+	x.recordOwnClose(k)
 	x.end(k, true)
 	x.common = true
 }

@@ -102,8 +102,9 @@ func (l *client) completed(f *codec.Frame) {
 	}
 }
 
-// shared handles a result for a job that several submissions share: it ends the oldest of them that has no result.
-// The payload of the result is that of the first submission, so shared only checks that it is intact.
+// shared handles a result for a job that several submissions share: it ends the oldest of them that
+// has no result. The result contains the payload of the first submission, which may differ from the
+// payload of this one. So shared checks only that a checksum in the payload is correct.
 func (l *client) shared(f *codec.Frame) {
 	id := string(f.Get(codec.JobID))
 	if _, whole := l.run.filler.numberOf(f.Get(codec.Payload)); !whole {

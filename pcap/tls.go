@@ -39,8 +39,9 @@ func (d *Decoder) secure(c *Conn) bool {
 	return true
 }
 
-// beginsSecure begins to decrypt a connection whose TCP handshake is missing and whose first captured data is a
-// ClientHello. If the keys fit, this is the beginning of the connection.
+// beginsSecure begins to decrypt a connection whose TCP handshake is missing and whose first
+// captured data is a ClientHello. If the keys decrypt the data, this is the beginning of the
+// connection.
 func (d *Decoder) beginsSecure(c *Conn, end int, b []byte) {
 	if c.search == nil || !d.hello(c, b) {
 		return

@@ -243,7 +243,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestMatchOfLongEscapedValue compares a value with three bytes for each escape sequence of two.
+// TestMatchOfLongEscapedValue compares a YAML scalar whose value is longer than the text of its escape sequences: each \L has two
+// bytes and represents three.
 func TestMatchOfLongEscapedValue(t *testing.T) {
 	value := strings.Repeat("\u2028", 12)
 	body := "---\nk: \"" + strings.Repeat(`\L`, 12) + "y\"\n"

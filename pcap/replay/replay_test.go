@@ -62,8 +62,9 @@ Server -> Client: raw "OK 14\r\n---\n- default\n\r\n"
 	}
 }
 
-// TestTranscriptsAreInTheServersOrder checks that requests are in the order in which the server received them,
-// not in that of sending: jobs have numbers.
+// TestTranscriptsAreInTheServersOrder checks that requests are in the order in which the server
+// received them, which may differ from the order in which they were sent. The numbers of the jobs
+// show the order of the server.
 func TestTranscriptsAreInTheServersOrder(t *testing.T) {
 	out, _, _ := transcripts(t, beanstalk.Protocol, `
 Producer -> Server: use mail

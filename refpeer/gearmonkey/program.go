@@ -22,7 +22,7 @@ type Step struct {
 	Then  func(*Task, *codec.Message) error  // checks a reply that is not an error, and stores its values; nil accepts any
 	Local func(context.Context, *Task) error // called instead of sending a command
 
-	// Cure is the step to perform if the server replies with an error whose code is For. Then the
+	// Cure contains the steps to perform if the server replies with an error whose code is For. Then the
 	// command is sent once more.
 	For  string
 	Cure Sequence

@@ -114,8 +114,8 @@ func workUntil(dial func() peerOf, names int, stop chan struct{}) {
 	}
 }
 
-// FuzzPeer checks that other peers are served, whatever a peer sends, and that nothing of this peer is left
-// except the jobs without a waiting application.
+// FuzzPeer checks that, whatever one peer sends, the server serves other peers, and that after the
+// disconnection of this peer the server keeps only its jobs for which no application has to wait.
 func FuzzPeer(f *testing.F) {
 	var seed []byte
 	s := danga.Protocol.NewSession(codec.Options{WaiveAll: true})

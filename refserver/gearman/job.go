@@ -140,7 +140,8 @@ func (m *machine) takeWaiter(j *job) *peer {
 	return p
 }
 
-// takeOtherWaiter removes a wait other than that of the job's waiter, and returns its peer.
+// takeOtherWaiter removes one of the clients that wait for the job in addition to its first waiter,
+// and returns this client.
 func (m *machine) takeOtherWaiter(i id) *peer {
 	w := *m.waits.at(i)
 	p := *m.peers.at(w.peer)

@@ -55,7 +55,9 @@ func server(edit inject.Edit) func(context.Context) (target.Target, error) {
 	return System.Mutants([]mutantSpec{{Name: "none", Edit: edit}})[0].Start
 }
 
-// TestCorrectLineFailsNoCase checks that no case fails a correct line: its mutants differ only by their faults.
+// TestCorrectLineFailsNoCase checks that a server with a correct line (the queue of waiting workers
+// that the mutants of this kind use) passes all cases. So these mutants fail cases only because of
+// their faults.
 func TestCorrectLineFailsNoCase(t *testing.T) {
 	s, err := mutanttest.Suite(t, protocol.Protocol, "").Select([]string{"gearmonkey.lock.*", "gearmonkey.pop.*", "gearmonkey.killed.*"}, nil)
 	if err != nil {
