@@ -37,9 +37,9 @@ type Field struct {
 	Unique   bool // a repeated field whose values within one message must all differ
 	Scalar   bool // a YAML scalar: the quotes around it are not part of the value
 
-	Rule     RuleID // violated by a value that does not match Kind, range or Chars
-	MaxRule  RuleID // violated by a value longer than Max
-	NonEmpty RuleID // if set, violated by an empty value
+	Rule     RuleID // rule that a value violates if it does not match Kind, Lo, Hi or Chars
+	MaxRule  RuleID // rule that a value longer than Max violates
+	NonEmpty RuleID // rule that an empty value violates; "": the value may be empty
 
 	// Set by Link:
 	plain   bool // the field has no Prefix and ends at a separator of one byte

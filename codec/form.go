@@ -10,7 +10,7 @@ type Form struct {
 	Missing  RuleID // too few fields
 	Extra    RuleID // too many fields
 	Trailing RuleID // a separator after the last field
-	Spacing  RuleID // if set, violated by consecutive separators, which otherwise enclose an empty field
+	Spacing  RuleID // rule that consecutive separators violate; "": consecutive separators enclose an empty field
 }
 
 // FormRules returns the form rules that a message of the type can violate if the side sends it.

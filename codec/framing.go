@@ -46,7 +46,7 @@ type Lines struct {
 // Body is the limit and the rules of the bodies of text messages.
 type Body struct {
 	Max       int    // bytes
-	Size, End RuleID // violated by a larger body, and by a body without a line end after it
+	Size, End RuleID // rules that a larger body violates, and that a body without a line end after it violates
 }
 
 // FreeText recognizes a reply whose form the specification does not give. A line has the type if no other type of a

@@ -50,8 +50,8 @@ type message struct {
 	Type     string
 	Rule     string
 	Args     string   // names and values
-	values   []string // of tshark: names and values as "jobwire decode --json" writes them
-	Request  int      // of tshark: the number of the frame of the request, or 0
+	values   []string // only in messages that tshark decoded: names and values as "jobwire decode --json" writes them
+	Request  int      // only in messages that tshark decoded: frame number of the request, or 0
 	request  int      // the index of the request in the list, or -1
 	frame    int
 	answered int // the number of the frame of the reply, or 0

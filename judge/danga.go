@@ -204,8 +204,8 @@ func (c *dangaConn) handle(handle string, p creation) {
 	d.handles[handle], d.before[p], d.names[p.key] = p, true, p.name
 }
 
-// expected checks a message of the server about a job. ok says that the application has requested the message or waits
-// for the job.
+// expected checks a message of the server about a job. ok reports whether the application has
+// requested the message or waits for the job.
 func (c *dangaConn) expected(ok bool) bool {
 	async, away := c.made[protocol.Async], c.made[protocol.AsyncThrow]
 	if ok {

@@ -241,7 +241,7 @@ func TestFailures(t *testing.T) {
 			play.TooEarly, "", "expected the message at least 3s after ECHO_REQ, got it after 2s"},
 		{"another reply too late to prove a fault", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: JOB_CREATED x until 1s of ECHO_REQ",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: ECHO_RES x after 2s",
-			play.TooLate, "", "the reply came 2s after ECHO_REQ, and proves a fault only within 1s: byte 4, Packet type: expected JOB_CREATED, got ECHO_RES"},
+			play.TooLate, "", "the message arrived 2s after ECHO_REQ, but a wrong message proves a fault only within 1s: byte 4, Packet type: expected JOB_CREATED, got ECHO_RES"},
 		{"another reply in time", "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: JOB_CREATED x until 3s of ECHO_REQ",
 			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\nJob Server -> Client: ECHO_RES x after 2s",
 			play.Mismatched, "", "expected JOB_CREATED, got ECHO_RES"},

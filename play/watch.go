@@ -108,7 +108,7 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 		f := p.differs(st, &ev, diff)
 		if took := out.at.Sub(since); st.Until > 0 && took > st.Until && f.Reason == Mismatched {
 			f.Reason = TooLate
-			f.Text = fmt.Sprintf("the reply came %v after %s, and proves a fault only within %v: %s", took.Round(time.Millisecond), of, st.Until, f.Text)
+			f.Text = fmt.Sprintf("the message arrived %v after %s, but a wrong message proves a fault only within %v: %s", took.Round(time.Millisecond), of, st.Until, f.Text)
 		}
 		return f
 	}

@@ -192,7 +192,7 @@ func (r *yamlReader) kind(got string) *yamlError {
 	return r.fail(r.start, "expected a YAML list, got %s", got)
 }
 
-// block decodes entries in lines of their own.
+// block decodes a dictionary or list that has one entry per line.
 func (r *yamlReader) block() *yamlError {
 	if r.done() || r.marker('.') || r.marker('-') {
 		return r.kind("an empty document")

@@ -177,7 +177,7 @@ func bListWatched(m *beanstalk, p *bPeer, _ codec.Frame) {
 			seen[string(cells[0])] = true
 		}
 		if !maps.Equal(seen, want) || len(listLines(r)) != len(want) {
-			return wrong("expected a list of %d tubes, %v", len(want), slices.Sorted(maps.Keys(want)))
+			return wrong("expected a list of the %d tubes %v", len(want), slices.Sorted(maps.Keys(want)))
 		}
 		return nil
 	}))

@@ -187,8 +187,8 @@ func (a *arranger) next() *act {
 	return best
 }
 
-// toward returns the act that must be performed first so that an act of the kind can be performed. If there is
-// no such act, it returns instead.
+// toward returns the act that must be performed first so that an act of the kind can be performed.
+// If there is no such act, it returns the argument instead.
 func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	var best, start *act
 	for _, c := range a.under {

@@ -48,7 +48,7 @@ type Program struct {
 	// Faults.
 	IgnoresErrors bool // ERROR is ignored
 	ExtraSleeps   int  // how often a worker that has received NOOP sends PRE_SLEEP again before it asks for a job
-	MixesResults  bool // a result is taken for that of the first job that the client waits for
+	MixesResults  bool // the client uses a result as the result of the first job that it waits for, whatever the handle is
 }
 
 // Task contains the values of a task and its results. Its values replace the placeholders of a sequence.

@@ -53,8 +53,8 @@ type Machine struct {
 	burials, arrivals  int64 // the last numbers given to buried jobs and waiting peers
 }
 
-// timer is an object with timer events. It may expire too early if an event was canceled, because updating it
-// each time would cost more.
+// timer is an object with timer events. After an event was canceled, the timer may fire before its
+// next event, because updating the timer for each cancellation would cost more.
 type timer interface {
 	item
 	timerPos() int // its place in Machine.timers

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// transaction is the state after MULTI. At EXEC the commands are executed one by one, as if they arrived then,
-// so they may include commands that are implemented here. Only the watched keys are handled by miniredis.
+// transaction is the state after MULTI. At EXEC the commands are executed one by one, as if they
+// arrived then, so they may include commands that are implemented here. miniredis handles only the
+// watched keys.
 type transaction struct {
 	queued [][]string
 	failed bool

@@ -56,30 +56,30 @@ func init() {
 			m.Drop()
 			return nil
 		}},
-		{"delay", "TYPES DURATION", "process or send it later; others overtake it", parseDelay, doDelay},
-		{"duplicate", "TYPES", "process or send it twice", nil, func(f *fault, m *Message, _ map[string]any) error {
+		{"delay", "TYPES DURATION", "process or send the message later than other messages", parseDelay, doDelay},
+		{"duplicate", "TYPES", "process or send the message twice", nil, func(f *fault, m *Message, _ map[string]any) error {
 			if m.Copies++; f.side == codec.Peer {
 				m.Pass()
 				m.again()
 			}
 			return nil
 		}},
-		{"split", "TYPES SIZE [PAUSE]", "write it in pieces of SIZE bytes", parseSplit, func(f *fault, m *Message, _ map[string]any) error {
+		{"split", "TYPES SIZE [PAUSE]", "write the message in pieces of SIZE bytes", parseSplit, func(f *fault, m *Message, _ map[string]any) error {
 			m.Split, m.Pause = f.size, f.delay
 			return nil
 		}},
 		{"alter", "TYPES FIELD=VALUE", "change the value of a field", parseAlter, doAlter},
 		{"remove", "TYPES [KEY]", "remove the argument KEY and the one after it", parseRemove, doRemove},
-		{"retype", "TYPES NEWTYPE", "change its type; keep fields of the same name", parseRetype, func(f *fault, m *Message, _ map[string]any) error {
+		{"retype", "TYPES NEWTYPE", "change the message type; keep fields of the same name", parseRetype, func(f *fault, m *Message, _ map[string]any) error {
 			m.Retype(f.to)
 			return nil
 		}},
-		{"become", "TYPES NEWTYPE [ARG...]", "put another message in its place", parseMessage, func(f *fault, m *Message, env map[string]any) error {
+		{"become", "TYPES NEWTYPE [ARG...]", "replace the message by another one", parseMessage, func(f *fault, m *Message, env map[string]any) error {
 			args, err := evalAll(f.args, env)
 			m.Become(f.to, args...)
 			return err
 		}},
-		{"reread", "TYPES TEXT", "process these bytes in its place, if they differ", parseText, func(f *fault, m *Message, env map[string]any) error {
+		{"reread", "TYPES TEXT", "process TEXT instead of the message, if it differs", parseText, func(f *fault, m *Message, env map[string]any) error {
 			text, err := f.value.eval(env)
 			if err == nil && text != string(m.Frame.Raw) {
 				m.Drop()
@@ -87,7 +87,7 @@ func init() {
 			}
 			return err
 		}},
-		{"write", "TYPES TEXT", "send these bytes in its place", parseText, func(f *fault, m *Message, env map[string]any) error {
+		{"write", "TYPES TEXT", "send the bytes of TEXT instead of the message", parseText, func(f *fault, m *Message, env map[string]any) error {
 			text, err := f.value.eval(env)
 			if f.side == codec.Server {
 				m.Raw = []byte(text)
@@ -98,29 +98,29 @@ func init() {
 			return err
 		}},
 		{"answer", "TYPES REPLY [ARG...]", "do not process the request; send REPLY", parseMessage, doAnswer},
-		{"follow", "TYPES OTHER [ARG...]", "send OTHER after it", parseMessage, doFollow},
-		{"send", "TYPES OTHER [ARG...]", "send OTHER before it", parseMessage, doSend},
-		{"give", "TYPES REQUEST [ARG...]", "process REQUEST before it, as if the peer had sent it", parseMessage, doInject},
+		{"follow", "TYPES OTHER [ARG...]", "send OTHER after the message", parseMessage, doFollow},
+		{"send", "TYPES OTHER [ARG...]", "send OTHER before the message", parseMessage, doSend},
+		{"give", "TYPES REQUEST [ARG...]", "first process REQUEST, as if the peer had sent it", parseMessage, doInject},
 		{"ask", "TYPES REQUEST [ARG...]", "like give, but the reply to REQUEST is not sent", parseMessage, doAsk},
-		{"pass", "TYPES", "process it now, before the next fault", nil, func(_ *fault, m *Message, _ map[string]any) error {
+		{"pass", "TYPES", "process the message now, before the next fault", nil, func(_ *fault, m *Message, _ map[string]any) error {
 			m.Pass()
 			return nil
 		}},
 		{"note", "TYPES NAME=VALUE", "remember a value as notes.NAME", parseNote, doNote},
-		{"misread", "PATTERN TEXT", "read TEXT in place of bytes that match", parseMisread, nil},
-		{"close", "TYPES", "close the connection instead", nil, func(f *fault, m *Message, _ map[string]any) error {
+		{"misread", "PATTERN TEXT", "replace received bytes that match PATTERN by TEXT", parseMisread, nil},
+		{"close", "TYPES", "close the connection instead of processing or sending", nil, func(f *fault, m *Message, _ map[string]any) error {
 			m.Drop()
 			m.Peer.Close()
 			return nil
 		}},
-		{"hangup", "TYPES", "close the connection after it", nil, func(f *fault, m *Message, _ map[string]any) error {
+		{"hangup", "TYPES", "close the connection after the message", nil, func(f *fault, m *Message, _ map[string]any) error {
 			if m.Hangup = true; f.side == codec.Peer {
 				m.Pass()
 				m.Peer.Close()
 			}
 			return nil
 		}},
-		{"mute", "TYPES", "ignore it and everything after it on the connection", nil, func(_ *fault, m *Message, _ map[string]any) error {
+		{"mute", "TYPES", "ignore the message and all later bytes of the connection", nil, func(_ *fault, m *Message, _ map[string]any) error {
 			m.Drop()
 			m.Peer.Ignored = true
 			return nil
@@ -152,8 +152,8 @@ of the message are variables, in lower case and with _ for spaces:
   drop SUBMIT_JOB when function == "f" and len(workload) > 64
   alter JOB_ASSIGN workload={workload[:4]} when job.assigned > 1
   follow SUBMIT_JOB* NOOP to {filter(peers, does(#, function))}
-A fault that begins with "then" and names no TYPES happens to the messages to which
-the fault before it has happened.
+A fault that begins with "then" and names no TYPES is applied to the messages to
+which the previous fault was applied.
 In VALUE and ARG, an expression in braces stands for its value. 'go doc
 jobwire/refserver/inject' lists the variables and functions.
 `)

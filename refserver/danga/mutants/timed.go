@@ -10,7 +10,7 @@ import (
 
 // timed are faults in which the server does something later without a message.
 var timed = []mutantSpec{
-	{Name: "job-follows-noop", About: "The server sends the job to a worker that does not send job_assign_req soon after it was woken.",
+	{Name: "job-follows-noop", About: "If a worker does not send job_assign_req soon after the server has woken it, the server sends it the job anyway.",
 		KilledBy: "sleep.once sleep.no-push", Edit: inject.Out("noop", inject.CauseIs("job_create_req"), func(m *message) {
 			m.Peer.Later(55*time.Millisecond, func() {
 				if m.Peer.Idle && m.Job.Queued() {
