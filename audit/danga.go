@@ -13,7 +13,8 @@ var Danga = Scenario{
 		{Task: "result $H", Answer: "ok 0 * *", Needs: 5, Extra: true},
 		{Task: "create f8 {C} away", Answer: "ok", Extra: true},
 
-		// The status of a waiting job, and of a job that must have finished because a later one has finished.
+		// The driver requests the status of a waiting job, and then of the same job when it must have
+		// finished, because a job that was created later has finished.
 		{Task: "create g1 {A} handle", Answer: "ok $DONE", Extra: true},
 		{Task: "result $DONE", Answer: "ok 0 0 *", Extra: true, Needs: 9},
 		{Task: "create g1 {B}", Answer: "ok {B'} ...", Partner: "Worker", Serves: "work g1 reverse 100000", Extra: true, Needs: 9},

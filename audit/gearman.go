@@ -31,7 +31,8 @@ var Gearman = Scenario{
 		{Task: "submit h1 {A} timeout=1", Answer: "error timed-out ...", Extra: true, Waits: time.Second},
 		{Task: "submit h1 {B}", Answer: "ok {B'} ...", Partner: "Worker", Serves: "work h1 reverse 100000", Extra: true, Needs: 19},
 
-		// The status of a waiting job, and of a job that must have finished because a later one has finished.
+		// The driver requests the status of a waiting job, and then of the same job when it must have
+		// finished, because a job that was submitted later has finished.
 		{Task: "submit h2 {A} priority=high background", Answer: "ok $STATUS", Extra: true},
 		{Task: "status $STATUS", Answer: "ok 1 0 0 0", Extra: true, Needs: 21},
 		{Task: "submit h2 {B}", Answer: "ok {B} ...", Partner: "Worker", Serves: "work h2 echo 100000", Extra: true, Needs: 21},

@@ -97,7 +97,8 @@ var parsers = []parser{
 	{read: parsePerl, hints: []string{" line "}},
 }
 
-// hinted reports whether a text contains a hint of the parser.
+// hinted reports whether a text contains one of the strings in the parser's field hints. Only then
+// can the parser find a report in it.
 func (p *parser) hinted(text string) bool {
 	return slices.ContainsFunc(p.hints, func(hint string) bool { return strings.Contains(text, hint) })
 }
