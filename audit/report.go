@@ -216,16 +216,16 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		First []jsonFinding `json:"first"`
 	}
 	out := struct {
-		Jobwire     version.Info `json:"jobwire"`
-		Protocol    string       `json:"protocol"`
-		Seconds     float64      `json:"seconds"`
-		Connections int          `json:"connections"`
-		ToServer    int          `json:"messages_to_server"`
-		FromServer  int          `json:"messages_from_server"`
-		Violations  int          `json:"violations"`
-		Breaches    []breach     `json:"violated_rules"`
-		Parts       []jsonPart   `json:"rule_coverage"`
-	}{version.Get(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, jsonParts(r.Parts())}
+		version.Head
+		Protocol    string     `json:"protocol"`
+		Seconds     float64    `json:"seconds"`
+		Connections int        `json:"connections"`
+		ToServer    int        `json:"messages_to_server"`
+		FromServer  int        `json:"messages_from_server"`
+		Violations  int        `json:"violations"`
+		Breaches    []breach   `json:"violated_rules"`
+		Parts       []jsonPart `json:"rule_coverage"`
+	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, jsonParts(r.Parts())}
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
 		row := breach{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}

@@ -174,5 +174,10 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
 		}
 		rows = append(rows, row)
 	}
-	return writeJSON(w, map[string]any{"jobwire": version.Get(), "protocol": p.Name, "outcomes": rows, "rule_coverage": jsonParts(StressCoverage(p, all))})
+	return writeJSON(w, struct {
+		version.Head
+		Protocol string        `json:"protocol"`
+		Outcomes []jsonOutcome `json:"outcomes"`
+		Parts    []jsonPart    `json:"rule_coverage"`
+	}{version.NewHead(), p.Name, rows, jsonParts(StressCoverage(p, all))})
 }

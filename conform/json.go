@@ -11,24 +11,18 @@ import (
 	"jobwire/internal/version"
 )
 
-// SchemaVersion is the version of the schema docs/schema/conform.json, which describes the JSON reports. It changes if
-// a field is removed or its meaning changes, but not if a field is added.
-const SchemaVersion = 1
-
 // HeadJSON contains the first fields of each JSON report, about the program that wrote the report and the time of the
 // run.
 type HeadJSON struct {
-	SchemaVersion int          `json:"schema_version"`
-	ToolVersion   string       `json:"tool_version"` // version of jobwire, as in Jobwire.Version
-	Jobwire       version.Info `json:"jobwire"`
-	Start         string       `json:"start"` // RFC 3339, UTC
-	Duration      float64      `json:"duration_seconds"`
-	Interrupted   bool         `json:"interrupted"` // the user ended the run before all cases had run
+	version.Head
+	Start       string  `json:"start"` // RFC 3339, UTC
+	Duration    float64 `json:"duration_seconds"`
+	Interrupted bool    `json:"interrupted"` // the user ended the run before all cases had run
 }
 
 // NewHeadJSON returns the head of a report about a run.
 func NewHeadJSON(began time.Time, took time.Duration, interrupted bool) HeadJSON {
-	return HeadJSON{SchemaVersion, version.Get().Version, version.Get(), began.UTC().Format(startLayout), took.Seconds(), interrupted}
+	return HeadJSON{version.NewHead(), began.UTC().Format(startLayout), took.Seconds(), interrupted}
 }
 
 // startLayout is RFC 3339 with milliseconds.

@@ -9,6 +9,7 @@ import (
 
 	"jobwire/conform"
 	"jobwire/internal/schemacheck"
+	"jobwire/internal/version"
 )
 
 // reportSchema is the schema of JSON reports.
@@ -32,7 +33,7 @@ func TestJSONMatchesSchema(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := map[string]float64{"passing": 1, "failing": 2, "both": 3}[name]
-			if got.Version != conform.SchemaVersion || got.Duration != want || name != "failing" && got.Start != "2026-03-29T00:30:00.005Z" {
+			if got.Version != version.Schema || got.Duration != want || name != "failing" && got.Start != "2026-03-29T00:30:00.005Z" {
 				t.Errorf("got %+v, want a duration of %v s", got, want)
 			}
 		})

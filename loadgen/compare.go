@@ -9,6 +9,8 @@ import (
 	"text/tabwriter"
 
 	"golang.org/x/perf/benchmath"
+
+	"jobwire/internal/version"
 )
 
 // Group is a set of runs to compare with others: those of one target, or of one version of it.
@@ -19,6 +21,7 @@ type Group struct {
 
 // Comparison is the comparison of several groups of runs with the first group.
 type Comparison struct {
+	version.Head
 	Targets []Compared `json:"targets"`
 	Runs    []*Report  `json:"runs"` // all runs
 }
@@ -109,7 +112,7 @@ func (f *figure) values(runs []*Report) []float64 {
 
 // Compare compares the groups with the first group.
 func Compare(groups []Group) *Comparison {
-	c := &Comparison{}
+	c := &Comparison{Head: version.NewHead()}
 	for _, g := range groups {
 		t := Compared{Name: g.Name, Runs: len(g.Runs), Medians: map[string]float64{}, Ratios: map[string]Ratio{}}
 		for i := range figures {

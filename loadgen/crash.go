@@ -59,7 +59,7 @@ type CrashRound struct {
 
 // CrashReport is the result of a [Crash].
 type CrashReport struct {
-	Jobwire     version.Info `json:"jobwire"`
+	version.Head
 	Environment *Environment `json:"environment,omitempty"`
 	Verdict     Verdict      `json:"verdict"`
 	Reasons     []string     `json:"verdict_reasons"`
@@ -88,7 +88,7 @@ func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 			srv.Kill()
 		}
 	}()
-	r := &CrashReport{Jobwire: version.Get(), Protocol: k.Config.Protocol.Name, Clients: k.Config.Clients, Window: k.Config.Window, Allowed: k.AllowLoss.Seconds(), Reasons: []string{}}
+	r := &CrashReport{Head: version.NewHead(), Protocol: k.Config.Protocol.Name, Clients: k.Config.Clients, Window: k.Config.Window, Allowed: k.AllowLoss.Seconds(), Reasons: []string{}, Rounds: []CrashRound{}}
 	rnd := rand.New(rand.NewPCG(k.Config.Seed, 3))
 	for n := range k.Kills {
 		up := time.Duration((0.5 + rnd.Float64()) * float64(k.After))

@@ -27,7 +27,7 @@ func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 	}
 	slices.SortFunc(parts, func(a, b *Report) int { return cmp.Compare(shareOf(a).I, shareOf(b).I) })
 	m := *parts[0]
-	m.Share, m.Latency, m.Series, m.Spectrum, m.Heat, m.Objectives = "", nil, nil, nil, nil, nil
+	m.Share, m.Latency, m.Series, m.Spectrum, m.Heat, m.Objectives = "", nil, []IntervalEntry{}, nil, nil, nil
 	m.add(parts)
 	m.addProcessors(parts)
 	series := m.addSeries(parts)
@@ -47,7 +47,7 @@ func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 				prose.Grouped(got), stage, prose.Grouped(want))
 		}
 	}
-	m.Jobwire = version.Get()
+	m.Head = version.NewHead()
 	m.conclude()
 	return &m, nil
 }

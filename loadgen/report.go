@@ -12,7 +12,7 @@ import (
 // Report is the result of a run in the form in which bench prints, saves and compares it. In JSON, times in
 // microseconds are null if they are not known, or if too few samples support the percentile.
 type Report struct {
-	Jobwire     version.Info `json:"jobwire"`               // version of jobwire that made the report
+	version.Head
 	Environment *Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
 	Verdict     Verdict      `json:"verdict"`
 	Reasons     []string     `json:"verdict_reasons"` // reasons for the verdict; empty if the run passed
@@ -178,8 +178,8 @@ func (t *Recorder) Attach(cfg *Config) {
 // planOf returns a report with the fields that are known before the run.
 func planOf(cfg *Config) *Report {
 	r := &Report{
-		Jobwire: version.Get(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions, Zipf: cfg.Zipf,
-		Window: cfg.Window, Grabs: cfg.Grabs, Payload: cfg.Size.String(), Seed: cfg.Seed, Interval: cfg.Interval.Seconds(),
+		Head: version.NewHead(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions, Zipf: cfg.Zipf,
+		Window: cfg.Window, Grabs: cfg.Grabs, Payload: cfg.Size.String(), Seed: cfg.Seed, Interval: cfg.Interval.Seconds(), Series: []IntervalEntry{},
 	}
 	if cfg.Rate != nil {
 		r.Window, r.Requested = 0, cfg.Rate.String()

@@ -49,7 +49,7 @@ func sampleReport(res *Result) *Report {
 	recorder := &Recorder{Target: "a server", began: began, ended: began.Add(res.Took), used: processorTime{45 * time.Millisecond, 90 * time.Millisecond, -1, 1}}
 	r := recorder.Report(res)
 	r.Processors = 2
-	r.Jobwire = version.Info{Version: "1.2.3", Go: "go1.26", Platform: "linux/amd64"}
+	r.Head = version.Head{SchemaVersion: version.Schema, ToolVersion: "1.2.3", Jobwire: version.Info{Version: "1.2.3", Go: "go1.26", Platform: "linux/amd64"}}
 	return r
 }
 

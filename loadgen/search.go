@@ -49,7 +49,7 @@ func (t *Trial) Result() Verdict {
 
 // SearchReport is the result of a search in the form in which bench prints and saves it.
 type SearchReport struct {
-	Jobwire     version.Info `json:"jobwire"`               // version of jobwire that made the report
+	version.Head
 	Environment *Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
 	Protocol    string       `json:"protocol"`
 	Scenario    string       `json:"scenario"`

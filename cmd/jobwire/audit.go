@@ -82,17 +82,13 @@ func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
 
 // check checks the flags that audit and audit stress have in common, and returns the waived rules and whether to use color.
 func (o *auditOptions) check(cmd *cobra.Command, p *codec.Protocol) (waive []codec.RuleID, color bool, err error) {
-	if o.format != "text" && o.format != "json" {
-		return nil, false, usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
-	}
 	if err := o.target.check(); err != nil {
 		return nil, false, err
 	}
 	if waive, err = ruleIDs(p, o.waive); err != nil {
 		return nil, false, err
 	}
-	color, err = o.color.on(cmd.OutOrStdout())
-	return waive, color, err
+	return waive, o.color.on(cmd.OutOrStdout()), nil
 }
 
 func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
@@ -174,7 +170,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		err = rec.finish()
 	}
 	if err == nil && o.scripts != "" {
-		err = rec.transcribe(cmd, o.scripts)
+		err = rec.transcribe(cmd.ErrOrStderr(), o.scripts)
 	}
 	switch {
 	case err != nil:

@@ -171,7 +171,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	}
 	cfg = o.cfg
 	cfg.Protocol = sys.Protocol
-	if err := o.checkOutputs(); err != nil {
+	if err := o.parseObjectives(); err != nil {
 		return cfg, err
 	}
 	if o.pid != 0 && o.target.addr == "" {

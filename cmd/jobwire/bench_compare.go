@@ -142,9 +142,6 @@ func newBenchCompare() *cobra.Command {
 			return protocols, cobra.ShellCompDirectiveDefault // or saved results
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if comparisonFormats[o.format] == nil {
-				return usage(fmt.Errorf("--format %q: expected bench, json or text", o.format))
-			}
 			if o.html == "" && cmd.Flags().Changed("tolerance") {
 				return usage(errors.New("--tolerance needs --html"))
 			}

@@ -29,7 +29,7 @@ func newBenchMerge() *cobra.Command {
 }
 
 func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
-	if err := o.checkOutputs(); err != nil {
+	if err := o.parseObjectives(); err != nil {
 		return usage(err)
 	}
 	var parts []*loadgen.Report

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -27,14 +26,11 @@ func (o *benchOptions) addHTML(cmd *cobra.Command) {
 }
 
 func (o *benchOptions) addFormat(cmd *cobra.Command) {
-	formatFlag(cmd, &o.format, benchFormatNames()...)
+	formatFlag(cmd, &o.format, "text", "json", "csv", "bench", "prometheus")
 }
 
-// checkOutputs checks --format, and parses the objectives of --slo.
-func (o *benchOptions) checkOutputs() error {
-	if benchFormats[o.format] == nil {
-		return fmt.Errorf("--format %q: expected one of %s", o.format, strings.Join(benchFormatNames(), ", "))
-	}
+// parseObjectives parses the objectives of --slo.
+func (o *benchOptions) parseObjectives() error {
 	for _, text := range o.slo {
 		objective, err := loadgen.ParseObjective(text)
 		if err != nil {
@@ -53,8 +49,6 @@ var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 	"bench":      loadgen.WriteGoBench,
 	"prometheus": loadgen.WritePrometheus,
 }
-
-func benchFormatNames() []string { return []string{"text", "json", "csv", "bench", "prometheus"} }
 
 // benchFiles are the files that a run writes in addition to the report on standard output.
 type benchFiles struct {

@@ -19,7 +19,7 @@ func newBenchReport() *cobra.Command {
 		Short: "Show a saved result",
 		Args:  files("expected a saved result: a file that --output has saved"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.checkOutputs(); err != nil {
+			if err := o.parseObjectives(); err != nil {
 				return usage(err)
 			}
 			if len(args) > 1 {

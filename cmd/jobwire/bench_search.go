@@ -59,8 +59,6 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		return usage(err)
 	case len(o.objective) == 0:
 		return usage(errors.New("search finds the highest rate that meets an objective: add one with --slo, as --slo 'p99<5ms'"))
-	case searchFormats[o.format] == nil:
-		return usage(fmt.Errorf("--format %s: expected json or text", o.format))
 	case cfg.Rate != nil && len(cfg.Rate.Steps) > 1:
 		return usage(errors.New("--rate: the search starts at this rate, which must be a single number"))
 	}
@@ -99,7 +97,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		return t, nil
 	}
-	report := &loadgen.SearchReport{Jobwire: version.Get(), Environment: loadgen.ReadEnvironment(os.Args), Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
+	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: loadgen.ReadEnvironment(os.Args), Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
 		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo, Seconds: cfg.Duration.Seconds()}
 	report.LimitRange, err = s.Run(cmd.Context())
 	interrupted := errors.Is(err, context.Canceled)

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"slices"
@@ -175,14 +176,11 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			switch format {
-			case "text":
-				fmt.Fprintf(c.OutOrStdout(), "jobwire %s\n", version.Get())
-				return nil
-			case "json":
-				return json.NewEncoder(c.OutOrStdout()).Encode(version.Get())
+			if format == "json" {
+				return writeJSON(c.OutOrStdout(), version.NewHead())
 			}
-			return usage(fmt.Errorf("--format %q: expected text or json", format))
+			fmt.Fprintf(c.OutOrStdout(), "jobwire %s\n", version.Get())
+			return nil
 		},
 	}
 	formatFlag(cmd, &format, "text", "json")
@@ -191,8 +189,38 @@ func newVersion() *cobra.Command {
 
 // formatFlag adds --format. The first format is the default.
 func formatFlag(cmd *cobra.Command, format *string, formats ...string) {
-	cmd.Flags().StringVar(format, "format", formats[0], "`FORMAT` of the output: "+strings.Join(formats, ", "))
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(names(formats), cobra.ShellCompDirectiveNoFileComp))
+	choiceFlag(cmd, format, "format", "`FORMAT` of the output: "+strings.Join(formats, ", "), formats...)
+}
+
+// choiceFlag adds a flag whose value is one of several. The first is the default.
+func choiceFlag(cmd *cobra.Command, value *string, name, about string, allowed ...string) {
+	*value = allowed[0]
+	cmd.Flags().Var(choice{value, allowed}, name, about)
+	cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(names(allowed), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// choice is the value of a flag that is one of several.
+type choice struct {
+	value   *string
+	allowed []string
+}
+
+func (c choice) String() string {
+	if c.value == nil { // pflag compares with the zero value
+		return ""
+	}
+	return *c.value
+}
+
+func (c choice) Type() string { return "string" }
+
+func (c choice) Set(text string) error {
+	if !slices.Contains(c.allowed, text) {
+		n := len(c.allowed) - 1
+		return fmt.Errorf("expected %s or %s", strings.Join(c.allowed[:n], ", "), c.allowed[n])
+	}
+	*c.value = text
+	return nil
 }
 
 func newHelp() *cobra.Command {
@@ -236,6 +264,7 @@ func files(missing string) cobra.PositionalArgs {
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
 
@@ -499,6 +528,14 @@ func columns(w io.Writer) int {
 	return 80
 }
 
+// lineWidth returns the length of the lines that fit the terminal that w writes to. If w is not one, length is not limited.
+func lineWidth(w io.Writer) int {
+	if isTerminal(w) {
+		return columns(w)
+	}
+	return math.MaxInt
+}
+
 // wantsColor reports whether w is a terminal and the environment does not disable color (NO_COLOR, TERM=dumb).
 func wantsColor(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
@@ -508,16 +545,10 @@ func wantsColor(w io.Writer) bool {
 type colorFlag struct{ when string }
 
 func (c *colorFlag) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.when, "color", "auto", "`WHEN` to use color: auto (on a terminal), always or never")
-	cmd.RegisterFlagCompletionFunc("color", cobra.FixedCompletions([]string{"auto", "always", "never"}, cobra.ShellCompDirectiveNoFileComp))
+	choiceFlag(cmd, &c.when, "color", "`WHEN` to use color: auto (on a terminal), always or never", "auto", "always", "never")
 }
 
-func (c *colorFlag) on(w io.Writer) (bool, error) {
-	switch c.when {
-	case "auto":
-		return wantsColor(w), nil
-	case "always", "never":
-		return c.when == "always", nil
-	}
-	return false, usage(fmt.Errorf("--color %q: expected auto, always or never", c.when))
+// on reports whether to use color in the output to w.
+func (c *colorFlag) on(w io.Writer) bool {
+	return c.when == "always" || c.when == "auto" && wantsColor(w)
 }

@@ -147,10 +147,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	if o.timeout <= 0 {
 		return usage(errors.New("--timeout must be greater than zero"))
 	}
-	color, err := o.color.on(cmd.OutOrStdout())
-	if err != nil {
-		return err
-	}
+	color := o.color.on(cmd.OutOrStdout())
 	var sys *catalog.Entry
 	var scripts []*transcript.Script
 	for _, name := range files {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path"
@@ -46,14 +45,11 @@ func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry, globs []s
 	if rules, err = selectRules(sys.Protocol, rules, globs); err != nil {
 		return usage(err)
 	}
-	switch o.format {
-	case "json":
+	if o.format == "json" {
 		return writeRulesJSON(cmd.OutOrStdout(), rules)
-	case "text":
-		o.writeText(cmd.OutOrStdout(), rules)
-		return nil
 	}
-	return usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
+	o.writeText(cmd.OutOrStdout(), rules)
+	return nil
 }
 
 // selectRules returns the rules that match one of the globs, or all if there is no glob. Each glob must match a rule.
@@ -86,10 +82,10 @@ func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
 	for _, r := range rules {
 		rows = append(rows, row{r.ID, r.Level, r.Section, r.Text, r.Reading, append([]string{}, r.TestedBy...), r.Untestable})
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(map[string]any{"jobwire": version.Get(), "rules": rows})
+	return writeJSON(w, struct {
+		version.Head
+		Rules []row `json:"rules"`
+	}{version.NewHead(), rows})
 }
 
 // ruleWidth is the maximum length of a line about a rule, in characters.

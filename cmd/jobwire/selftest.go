@@ -38,8 +38,6 @@ func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) err
 	switch {
 	case err != nil:
 		return usage(err)
-	case o.format != "text" && o.format != "json":
-		return usage(fmt.Errorf("--format %q: expected text or json", o.format))
 	case sys.Mutants == nil:
 		return usage(fmt.Errorf("there are no servers with injected faults for %s", sys.Protocol.Title))
 	}

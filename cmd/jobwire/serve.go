@@ -88,10 +88,7 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
 	out := cmd.OutOrStdout()
-	color, err := o.color.on(out)
-	if err != nil {
-		return err
-	}
+	color := o.color.on(out)
 	what := "trace: %s messages"
 	if !o.trace && !o.bytes && !o.hex {
 		what = "audit: %s violations"

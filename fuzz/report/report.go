@@ -86,11 +86,11 @@ var Formats = map[string]func(io.Writer, *Report) error{
 // WriteJSON writes one JSON object per line: one for each finding, and then the summary.
 func WriteJSON(w io.Writer, r *Report) error {
 	type about struct {
-		Seed    uint64       `json:"seed"`
-		Target  string       `json:"target"`
-		Jobwire version.Info `json:"jobwire"`
+		version.Head
+		Seed   uint64 `json:"seed"`
+		Target string `json:"target"`
 	}
-	run := about{r.Summary.Seed, r.Target, r.Jobwire}
+	run := about{version.NewHead(), r.Summary.Seed, r.Target}
 	e := json.NewEncoder(w)
 	for _, f := range r.Findings {
 		if err := e.Encode(struct {
@@ -101,10 +101,10 @@ func WriteJSON(w io.Writer, r *Report) error {
 		}
 	}
 	return e.Encode(struct {
+		version.Head
 		Summary
-		Target  string       `json:"target"`
-		Jobwire version.Info `json:"jobwire"`
-	}{r.Summary, r.Target, r.Jobwire})
+		Target string `json:"target"`
+	}{version.NewHead(), r.Summary, r.Target})
 }
 
 // Headline returns the level, the severity and the title with the rule.

@@ -19,7 +19,7 @@ import (
 // all returns a page of each kind. Most of them are about runs without results.
 func all(t *testing.T) map[string]string {
 	t.Helper()
-	run := func() *loadgen.Report { return &loadgen.Report{Jobwire: version.Get(), Verdict: loadgen.Passed} }
+	run := func() *loadgen.Report { return &loadgen.Report{Head: version.NewHead(), Verdict: loadgen.Passed} }
 	pages := map[string]string{}
 	for name, write := range map[string]func(io.Writer) error{
 		"conform": func(w io.Writer) error {
@@ -29,7 +29,7 @@ func all(t *testing.T) map[string]string {
 			return fuzzreport.WriteHTML(w, &fuzzreport.Report{Jobwire: version.Get(), Title: "Gearman", Findings: []*fuzzreport.Finding{{Name: "crash", Level: "critical"}}})
 		},
 		"run":    func(w io.Writer) error { return loadgen.WriteHTML(w, run()) },
-		"search": (&loadgen.SearchReport{Jobwire: version.Get(), LimitRange: &loadgen.LimitRange{}}).WriteHTML,
+		"search": (&loadgen.SearchReport{Head: version.NewHead(), LimitRange: &loadgen.LimitRange{}}).WriteHTML,
 		"compare": func(w io.Writer) error {
 			return loadgen.Compare([]loadgen.Group{{Name: "a", Runs: []*loadgen.Report{run()}}, {Name: "b", Runs: []*loadgen.Report{run()}}}).WriteHTML(w, 0.1)
 		},

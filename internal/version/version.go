@@ -44,6 +44,20 @@ var Get = sync.OnceValue(func() Info {
 	return info
 })
 
+// Schema is the version of the schemas of JSON documents. It changes if a field is removed or its meaning changes, but not
+// if a field is added.
+const Schema = 1
+
+// Head has the first fields of a JSON document, about the program that wrote it. Documents embed it.
+type Head struct {
+	SchemaVersion int    `json:"schema_version"`
+	ToolVersion   string `json:"tool_version"` // as in Jobwire.Version
+	Jobwire       Info   `json:"jobwire"`
+}
+
+// NewHead returns the head of a document that this program writes.
+func NewHead() Head { return Head{Schema, Get().Version, Get()} }
+
 // String returns one line, as in "0.9.0 (commit 0123456789ab, go1.26, linux/amd64)".
 func (i Info) String() string {
 	commit := i.Commit
