@@ -61,7 +61,7 @@ var recordings = []struct {
 }
 
 // TestTsharkAgreesOnRecordings records the traffic of real servers, clients and workers, of bench, and of cases of conform,
-// which also send invalid messages. The output of tshark and of "jobwire decode --json" must be the same for each message.
+// which also send invalid messages. The output of tshark and of "jobwire decode --format json" must be the same for each message.
 func TestTsharkAgreesOnRecordings(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	bin := t.TempDir()
@@ -133,10 +133,10 @@ func record(t *testing.T, jobwire, traffic string, args []string) {
 	})
 }
 
-// listed returns the messages that "jobwire decode --json" lists.
+// listed returns the messages that "jobwire decode --format json" lists.
 func listed(t *testing.T, jobwire string, p *codec.Protocol, capture string) (list []message) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), jobwire, "decode", capture, "--json", "--full", "--protocol", p.Name, "--port", fmt.Sprint(p.DefaultPort))
+	cmd := exec.CommandContext(t.Context(), jobwire, "decode", capture, "--format", "json", "--full", "--protocol", p.Name, "--port", fmt.Sprint(p.DefaultPort))
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()

@@ -50,7 +50,7 @@ type message struct {
 	Type     string
 	Rule     string
 	Args     string   // names and values
-	values   []string // only in messages that tshark decoded: names and values as "jobwire decode --json" writes them
+	values   []string // only in messages that tshark decoded: names and values as "jobwire decode --format json" writes them
 	Request  int      // only in messages that tshark decoded: frame number of the request, or 0
 	request  int      // the index of the request in the list, or -1
 	frame    int
@@ -283,7 +283,7 @@ func shown(t *testing.T, p *codec.Protocol, name string, n *node, stream, frame 
 	return m
 }
 
-// jsonValue returns the value that "jobwire decode --json" writes: a number, text in UTF-8, or other bytes as Latin-1. tshark
+// jsonValue returns the value that "jobwire decode --format json" writes: a number, text in UTF-8, or other bytes as Latin-1. tshark
 // shows the decoded value of a scalar of YAML, but the bytes are those on the wire, so only its letters and digits are compared.
 func jsonValue(fd *codec.Field, f *node) string {
 	raw, _ := hex.DecodeString(f.Value)

@@ -1,10 +1,12 @@
 package pcap
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -16,6 +18,7 @@ type ListingOptions struct {
 	Hex   bool // text in hexadecimal too
 	Color bool
 	Lines bool // messages in line form
+	Width int  // length of a line, in characters: longer lines are divided; 0: no limit
 	Local *time.Location
 }
 
@@ -68,6 +71,17 @@ func (l *Listing) Add(it *Item) {
 	if l.err != nil {
 		return
 	}
+	start := len(l.out)
+	l.item(it)
+	if l.o.Width > 0 {
+		l.out = appendDivided(l.out[:start], bytes.Clone(l.out[start:]), l.o.Width)
+	}
+	if len(l.out) >= firstRead {
+		l.Flush()
+	}
+}
+
+func (l *Listing) item(it *Item) {
 	c := it.Conn
 	p := c.Protocol
 	if p == nil || p.NewSession == nil {
@@ -120,9 +134,6 @@ func (l *Listing) Add(it *Item) {
 		l.out = l.pr.AppendEvent(l.out, actor, it.From, transcript.Resets)
 	}
 	l.out = append(l.out, '\n')
-	if len(l.out) >= firstRead {
-		l.Flush()
-	}
 }
 
 // nameless is the protocol of connections whose protocol was not recognized.
@@ -282,6 +293,40 @@ func appendFraction(dst []byte, us int64) []byte {
 	for i := len(dst) - 1; us > 0; i-- {
 		dst[i] += byte(us % 10)
 		us /= 10
+	}
+	return dst
+}
+
+// appendDivided appends lines. It divides lines of more than width characters, at spaces where possible: a comment
+// continues as a comment, and any other line is indented. Escape sequences of colors take no columns.
+func appendDivided(dst, text []byte, width int) []byte {
+	for line := range bytes.Lines(text) {
+		rest := []byte("    ")
+		if line[0] == '#' {
+			rest = []byte("# ")
+		}
+		column, space, start := 0, 0, 0 // space is the index after the last space since start
+		for i := 0; i < len(line)-1; {
+			if line[i] == 0x1b {
+				i += bytes.IndexByte(line[i:], 'm') + 1
+				continue
+			}
+			if column == width {
+				end, next := i, i
+				if space > start {
+					end, next = space-1, space
+				}
+				dst = append(append(append(dst, line[start:end]...), '\n'), rest...)
+				start, space, i, column = next, next, next, len(rest)
+				continue
+			}
+			if line[i] == ' ' && column > len(rest) {
+				space = i + 1
+			}
+			_, n := utf8.DecodeRune(line[i:])
+			i, column = i+n, column+1
+		}
+		dst = append(dst, line[start:]...)
 	}
 	return dst
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"jobwire/codec"
+	"jobwire/internal/prose"
 	"jobwire/pcap"
 )
 
@@ -114,6 +115,6 @@ func outputs(o pcap.ListingOptions, pieces ...piece) (text, lines, report string
 	d.Close()
 	l.Flush()
 	j.Flush()
-	sum.Report(d).WriteText(&b[2])
+	sum.Report(d).WriteText(&b[2], prose.Width)
 	return b[0].String(), b[1].String(), b[2].String()
 }

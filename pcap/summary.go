@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -117,7 +118,7 @@ func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 
 // Report is a summary in the form in which it is written.
 type Report struct {
-	Jobwire  version.Info          `json:"jobwire"`
+	version.Head
 	Messages map[string]Directions `json:"messages"` // by protocol
 	Stats
 	Rules map[codec.RuleID]int `json:"rules,omitempty"` // violations of each rule
@@ -138,7 +139,7 @@ func (d *Directions) of(from codec.Side) map[string]int {
 
 // Report returns the counts of the summary and of the decoder.
 func (s *Summary) Report(d *Decoder) *Report {
-	r := &Report{Jobwire: version.Get(), Messages: map[string]Directions{}, Stats: d.Stats(), Rules: d.Rules()}
+	r := &Report{Head: version.NewHead(), Messages: map[string]Directions{}, Stats: d.Stats(), Rules: d.Rules()}
 	r.Undecrypted = undecrypted(r.Stats)
 	add := func(protocol string, from codec.Side, name string, n int) {
 		if _, ok := r.Messages[protocol]; !ok {
@@ -181,9 +182,12 @@ func undecrypted(st Stats) map[string]int {
 	return reasons
 }
 
-// WriteText writes the report as text.
-func (r *Report) WriteText(w io.Writer) error {
+// WriteText writes the report as text, in lines of at most width characters where the words allow it.
+func (r *Report) WriteText(w io.Writer, width int) error {
 	var b bytes.Buffer
+	row := func(n int64, text string) {
+		fmt.Fprintln(&b, prose.Wrap(fmt.Sprintf("%12d  ", n), strings.Repeat(" ", 14), text, width))
+	}
 	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data; jobwire %s\n", r.Packets, r.Connections, r.StreamBytes, r.Jobwire.Version)
 	for _, p := range slices.Sorted(maps.Keys(r.Messages)) {
 		d := r.Messages[p]
@@ -196,7 +200,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			}
 			fmt.Fprintf(&b, "\n%s, %s\n", p, dir.name)
 			for _, t := range slices.Sorted(maps.Keys(dir.counts)) {
-				fmt.Fprintf(&b, "%12d  %s\n", dir.counts[t], t)
+				row(int64(dir.counts[t]), t)
 			}
 		}
 	}
@@ -215,14 +219,14 @@ func (r *Report) WriteText(w io.Writer) error {
 		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of an unsupported link type"}, {int64(r.GivenUp), "messages and connections left out at a memory limit"},
 	} {
 		if c.n > 0 {
-			fmt.Fprintf(&b, "%12d  %s\n", c.n, c.text)
+			row(c.n, c.text)
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Undecrypted)) {
-		fmt.Fprintf(&b, "%12d  TLS connections not decrypted: %s\n", r.Undecrypted[reason], reason)
+		row(int64(r.Undecrypted[reason]), "TLS connections not decrypted: "+reason)
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.Rules)) {
-		fmt.Fprintf(&b, "%12d  [%s]\n", r.Rules[id], id)
+		row(int64(r.Rules[id]), fmt.Sprintf("[%s]", id))
 	}
 	_, err := w.Write(bytes.TrimLeft(b.Bytes(), "\n"))
 	return err

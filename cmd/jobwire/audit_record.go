@@ -2,12 +2,11 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"jobwire/audit"
 	"jobwire/codec"
@@ -114,8 +113,8 @@ func (r *recording) finish() error {
 	return nil
 }
 
-// transcribe writes the recorded traffic as transcripts to a directory. The capture file must be complete.
-func (r *recording) transcribe(cmd *cobra.Command, dir string) error {
+// transcribe writes the recorded traffic as transcripts to a directory, and prints their names to stderr. The capture file must be complete.
+func (r *recording) transcribe(stderr io.Writer, dir string) error {
 	if _, err := r.file.Seek(0, 0); err != nil {
 		return err
 	}
@@ -123,9 +122,5 @@ func (r *recording) transcribe(cmd *cobra.Command, dir string) error {
 	if err != nil {
 		return err
 	}
-	aside := &cobra.Command{} // standard output holds the report
-	aside.SetOut(cmd.ErrOrStderr())
-	aside.SetErr(cmd.ErrOrStderr())
-	o := decodeOptions{scripts: dir}
-	return o.transcribe(aside, &input{Source: capture, name: "audit"}, pcap.Options{Protocol: r.protocol})
+	return writeTranscripts(stderr, stderr, capture, "audit", dir, pcap.Options{Protocol: r.protocol})
 }

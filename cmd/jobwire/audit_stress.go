@@ -142,7 +142,7 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 				if err := rec.finish(); err != nil {
 					failed = cmp.Or(failed, err)
 				} else {
-					failed = cmp.Or(failed, rec.transcribe(cmd, dir))
+					failed = cmp.Or(failed, rec.transcribe(cmd.ErrOrStderr(), dir))
 				}
 			}
 		}

@@ -52,7 +52,7 @@ func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 	step(exitOK, "encode", "corpus/gearman/example.wire", "--pcap", "capture.pcap")
 
 	// Capture to transcript.
-	shows(step(exitOK, "decode", "capture.pcap", "--transcripts", "talks"), "talks/gearman-1.wire: 2 connections")
+	shows(step(exitOK, "decode", "transcripts", "capture.pcap", "-o", "talks"), "talks/gearman-1.wire: 2 connections")
 
 	// Transcript to case: the case passes, and fails with a server that does not wake a worker.
 	woken := step(exitOK, "play", "talks/gearman-1.wire", "--case", "woken")
@@ -83,10 +83,10 @@ func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 		step(exitFailed, append(again, "--exec", faulty)...)
 	}
 	step(exitOK, "encode", found[0], "--pcap", "again.pcap")
-	step(exitOK, "decode", "again.pcap", "--summary")
+	step(exitOK, "decode", "summary", "again.pcap")
 	step(exitOK, "corpus", "add", found[0])
 	capture := strings.TrimSuffix(found[0], ".wire") + ".pcapng"
-	step(exitOK, "decode", capture, "--summary")
+	step(exitOK, "decode", "summary", capture)
 	if b, err := os.ReadFile(capture); err != nil || !bytes.Contains(b, []byte("Finding: ")) {
 		t.Errorf("the capture has no comment about the finding: %v", err)
 	}

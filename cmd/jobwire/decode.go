@@ -1,11 +1,13 @@
 package main
 
 import (
-	"encoding/json"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -13,212 +15,387 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/pcap"
+	"jobwire/pcap/decrypt"
 	"jobwire/pcap/jobs"
+	"jobwire/pcap/replay"
+	"jobwire/pcap/report"
 )
 
+// decodeOptions has the flags of decode and its subcommands.
 type decodeOptions struct {
+	device   string
+	tlsKeys  string
 	protocol string
 	ports    []uint
-	device   string
-	summary  bool
-	json     bool
-	format   string
-	full     bool
-	hex      bool
-	lines    bool
-	utc      bool
 	filter   string
-	audit    bool
-	jobs     bool
 	job      string
-	scripts  string
+	audit    bool
+	format   string
+	annotate bool
+	hex      bool
+	full     bool
+	utc      bool
 	html     string
-	write    string
-	tlsKeys  string
+	output   string
 	color    colorFlag
 }
 
-func newDecode() *cobra.Command {
-	o := &decodeOptions{}
+// decodeFlagGroups are the groups in which the help lists the flags of decode and its subcommands.
+var decodeFlagGroups = []flagGroup{
+	{"Capture", "interface tls-keys"},
+	{"Messages", "protocol port filter job audit"},
+	{"Output", "output format html annotate hex full utc color"},
+}
+
+// command returns a command that reads a capture.
+func (o *decodeOptions) command(name, short string, run func(*cobra.Command, *pcap.Input, pcap.Options) error) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "decode {FILE | --interface NAME} [flags]",
-		Short: "Decode a packet capture",
-		Args:  o.inputs,
-		RunE:  o.execute,
+		Use:   name + " {FILE | --interface NAME} [flags]",
+		Short: short,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case o.device != "" && len(args) > 0:
+				return errors.New("a file and --interface are mutually exclusive")
+			case o.device == "" && len(args) != 1:
+				return fmt.Errorf("expected one capture file, - for standard input, or --interface, got %d files", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts, err := o.options()
+			if err != nil {
+				return usage(err)
+			}
+			if o.tlsKeys != "" {
+				log, err := os.Open(o.tlsKeys) // stays open, because programs may append to it during a live capture
+				if err != nil {
+					return usage(fmt.Errorf("--tls-keys: %w", err))
+				}
+				defer log.Close()
+				if opts.Keys, err = decrypt.NewKeys(log); err != nil {
+					return usage(fmt.Errorf("--tls-keys: %s: %w", o.tlsKeys, err))
+				}
+			}
+			in, err := o.open(cmd, args, opts.Ports)
+			if err != nil {
+				return usage(err)
+			}
+			defer in.Close()
+			defer debug.SetMemoryLimit(debug.SetMemoryLimit(decodeMemory))
+			return run(cmd, in, opts)
+		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.protocol, "protocol", "", "`PROTOCOL` of all connections (default: detected for each connection)")
-	f.UintSliceVar(&o.ports, "port", nil, "decode only connections to this server `PORT`; repeatable")
 	f.StringVar(&o.device, "interface", "", "capture on the interface `NAME`, or on any (Linux)")
-	f.BoolVar(&o.summary, "summary", false, "print how many messages of each type each direction has, instead of messages")
-	f.BoolVar(&o.json, "json", false, "print each message as a JSON object on its own line")
-	f.StringVar(&o.format, "format", "text", "`FORMAT` of --summary and --jobs: text or json")
-	f.BoolVar(&o.full, "full", false, "print long payloads in full, and the bytes of unknown protocols")
-	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
-	f.BoolVar(&o.lines, "lines", false, "print each message on one line, without its bytes")
-	f.BoolVar(&o.utc, "utc", false, "print times in UTC (default: local time)")
-	f.BoolVar(&o.jobs, "jobs", false, "print statistics of the jobs of each queue (function or tube), and jobs with anomalies, instead of messages")
-	f.StringVar(&o.job, "job", "", "print only the messages of one job: its `HANDLE` (Gearman), ID (Beanstalk) or FUNCTION:ID (GearMonkey)")
-	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report (-: standard output)")
-	f.StringVar(&o.scripts, "transcripts", "", "directory `DIR` in which to write transcripts for 'jobwire play'")
 	f.StringVar(&o.tlsKeys, "tls-keys", "", "TLS key log `FILE` (SSLKEYLOGFILE) with which to decrypt connections, in addition to keys in the capture")
-	f.StringVar(&o.write, "write", "", "pcapng `FILE` for the packets of the selected messages (-: standard output)")
-	f.StringVar(&o.filter, "filter", "", "print only messages that match all `TERMS`, such as 'type=WORK_* to=server'")
-	f.BoolVar(&o.audit, "audit", false, "print only messages that violate a rule")
-	o.color.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("summary", "json", "jobs", "transcripts", "html", "write")
-	cmd.MarkFlagsMutuallyExclusive("lines", "json", "transcripts", "html", "write")
-	cmd.MarkFlagsMutuallyExclusive("summary", "jobs", "job", "transcripts", "html", "audit")
-	cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RegisterFlagCompletionFunc("protocol", cobra.FixedCompletions(catalog.Names(), cobra.ShellCompDirectiveNoFileComp))
+	f.StringVar(&o.protocol, "protocol", "", "`PROTOCOL` of all connections (default: detected for each connection)")
+	f.UintSliceVar(&o.ports, "port", nil, "only connections to this server `PORT`; repeatable")
+	f.StringVar(&o.filter, "filter", "", "only messages that match all `TERMS`, such as 'type=WORK_* to=server'")
 	return cmd
 }
 
-// memory is the soft memory limit, in bytes. Near it, the garbage collector runs more often.
-const memory = 48 << 20
+// decodeMemory is the soft memory limit, in bytes. Near it, the garbage collector runs more often.
+const decodeMemory = 48 << 20
 
-// itemWriter prints the items that a decoder finds.
-type itemWriter interface {
-	Add(*pcap.Item)
-	Flush() error
+func newDecode() *cobra.Command {
+	o := &decodeOptions{}
+	cmd := o.command("decode", "List the messages of a packet capture", o.list)
+	o.addSelection(cmd)
+	f := cmd.Flags()
+	formatFlag(cmd, &o.format, "text", "json")
+	f.Lookup("format").Usage += " (json: one object per line)"
+	f.BoolVar(&o.annotate, "annotate", false, "show the bytes of every message with their meaning")
+	f.BoolVar(&o.hex, "hex", false, "like --annotate, with bytes in hex for text protocols too")
+	f.BoolVar(&o.full, "full", false, "show long payloads in full, and the bytes of unknown protocols")
+	f.BoolVar(&o.utc, "utc", false, "show times in UTC (default: local time)")
+	o.color.add(cmd)
+	groupFlags(cmd, decodeFlagGroups)
+	cmd.AddCommand(newDecodeSummary(), newDecodeJobs(), newDecodePackets(), newDecodeTranscripts())
+	return cmd
 }
 
-func (o *decodeOptions) execute(cmd *cobra.Command, args []string) error {
-	opts, err := o.options()
-	if err != nil {
-		return err
+// addSelection adds the flags that select the messages of a job and violations.
+func (o *decodeOptions) addSelection(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&o.job, "job", "", "only the messages of one job: its `HANDLE` (Gearman), ID (Beanstalk) or FUNCTION:ID (GearMonkey)")
+	f.BoolVar(&o.audit, "audit", false, "only messages that violate a rule; exit with 1 if there is one")
+	cmd.MarkFlagsMutuallyExclusive("job", "audit")
+}
+
+func newDecodeSummary() *cobra.Command {
+	o := &decodeOptions{}
+	cmd := o.command("summary", "Count the messages of each type, gaps and violations", o.summarize)
+	formatFlag(cmd, &o.format, "text", "json")
+	cmd.Flags().StringVar(&o.html, "html", "", "`FILE` for an HTML report with job timelines")
+	groupFlags(cmd, decodeFlagGroups)
+	return cmd
+}
+
+func newDecodeJobs() *cobra.Command {
+	o := &decodeOptions{}
+	cmd := o.command("jobs", "Show statistics of the jobs of each queue, and jobs with anomalies", o.countJobs)
+	formatFlag(cmd, &o.format, "text", "json")
+	groupFlags(cmd, decodeFlagGroups)
+	return cmd
+}
+
+func newDecodePackets() *cobra.Command {
+	o := &decodeOptions{}
+	cmd := o.command("packets", "Copy the packets of selected messages to a new capture", o.copyPackets)
+	o.addSelection(cmd)
+	cmd.Flags().StringVarP(&o.output, "output", "o", "-", "write the capture (pcapng) to `FILE` (-: standard output)")
+	groupFlags(cmd, decodeFlagGroups)
+	return cmd
+}
+
+func newDecodeTranscripts() *cobra.Command {
+	o := &decodeOptions{}
+	cmd := o.command("transcripts", "Write transcripts that 'jobwire play' can send to any server", func(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
+		return writeTranscripts(cmd.OutOrStdout(), cmd.ErrOrStderr(), in, in.Name, o.output, opts)
+	})
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "write the transcripts to `DIR`, in which they must not exist (required)")
+	cmd.MarkFlagRequired("output")
+	groupFlags(cmd, decodeFlagGroups)
+	return cmd
+}
+
+func (o *decodeOptions) options() (pcap.Options, error) {
+	opts := pcap.Options{Audit: o.audit}
+	for _, p := range o.ports {
+		if p < 1 || p > math.MaxUint16 {
+			return opts, fmt.Errorf("--port: expected 1 to 65535, got %d", p)
+		}
+		opts.Ports = append(opts.Ports, uint16(p))
 	}
-	if o.format != "text" && o.format != "json" {
-		return usage(fmt.Errorf("--format: expected text or json, got %q", o.format))
+	terms := o.filter
+	if o.audit {
+		terms += " rule=*"
 	}
-	if o.format == "json" && !o.summary && !o.jobs {
-		return usage(errors.New("--format json requires --summary or --jobs; use --json for messages"))
+	var err error
+	if terms != "" {
+		if opts.Filter, err = pcap.ParseFilter(terms); err != nil {
+			return opts, fmt.Errorf("--filter: %w", err)
+		}
 	}
-	color, err := o.color.on(cmd.OutOrStdout())
-	if err != nil {
-		return err
+	if o.protocol != "" {
+		var sys *catalog.Entry
+		if sys, err = entryNamed(o.protocol); err == nil {
+			opts.Protocol = sys.Protocol
+		}
 	}
-	keys, err := o.keys()
-	if err != nil {
-		return err
+	return opts, err
+}
+
+// open opens the file, standard input or interface that the command line names.
+func (o *decodeOptions) open(cmd *cobra.Command, args []string, ports []uint16) (*pcap.Input, error) {
+	if o.device == "" {
+		return pcap.OpenInput(cmd.Context(), args[0], cmd.InOrStdin())
 	}
-	defer keys.close()
-	opts.Keys = keys.Keys
-	in, err := o.open(cmd, args, opts.Ports)
-	if err != nil {
-		return err
+	in, err := pcap.OpenInterface(cmd.Context(), o.device, ports...)
+	if err == nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: capturing on %s; press Ctrl-C to stop\n", o.device)
 	}
-	defer in.close()
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
-	switch {
-	case o.write != "":
-		return o.excerpt(cmd, args, in, opts)
-	case o.scripts != "":
-		return o.transcribe(cmd, in, opts)
-	case o.html != "":
-		return o.page(cmd, in, opts)
-	case o.summary:
-		var sum pcap.Summary
-		return o.count(cmd.OutOrStdout(), in, opts, sum.Add, func(d *pcap.Decoder) captureReport { return sum.Report(d) })
-	case o.jobs:
-		tracker := jobs.New()
-		return o.count(cmd.OutOrStdout(), in, opts, tracker.Add, func(*pcap.Decoder) captureReport { return tracker.Report() })
+	return in, err
+}
+
+// list prints the selected messages.
+func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
+	out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
+	var w interface {
+		Add(*pcap.Item)
+		Flush() error
 	}
-	var w itemWriter
-	if o.json {
-		w = pcap.NewJSONLines(cmd.OutOrStdout(), o.full)
+	if o.format == "json" {
+		w = pcap.NewJSONLines(out, o.full)
 	} else {
-		show := pcap.ListingOptions{Full: o.full, Hex: o.hex, Color: color, Lines: o.lines}
+		show := pcap.ListingOptions{Full: o.full, Hex: o.hex, Color: o.color.on(out), Lines: !o.annotate && !o.hex}
+		if isTerminal(out) {
+			show.Width = columns(out)
+		}
 		if o.utc {
 			show.Local = time.UTC
 		}
-		w = pcap.NewListing(cmd.OutOrStdout(), show)
+		w = pcap.NewListing(out, show)
 	}
 	in.OnIdle(func() { w.Flush() })
-	add := w.Add
-	tracker := jobs.New()
-	if o.job != "" {
-		tracker.Trace(o.job, w.Add)
-		add = tracker.Add
-	}
+	selected := 0
 	var sum pcap.Summary
-	if o.device != "" || args[0] == "-" {
-		list := add
-		add = func(it *pcap.Item) {
+	add := o.selected(func(it *pcap.Item) {
+		selected++
+		w.Add(it)
+	})
+	d := pcap.NewDecoder(opts, func(it *pcap.Item) {
+		if in.Streams() {
 			sum.Add(it)
-			list(it)
 		}
-	}
-	d := pcap.NewDecoder(opts, add)
-	err = d.Decode(in)
+		add(it)
+	})
+	err := d.Decode(in)
 	if werr := w.Flush(); werr != nil {
 		return nil // run reports the error, which output has kept
 	}
 	if cmd.Context().Err() != nil {
-		sum.Report(d).WriteText(cmd.ErrOrStderr())
+		sum.Report(d).WriteText(stderr, lineWidth(stderr))
 	}
 	if err != nil {
 		return &exit{exitFailed, err}
 	}
-	o.noteSkipped(cmd.ErrOrStderr(), in.name, d.Stats())
 	if n := d.Stats().Dropped; n > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %d packets dropped: they arrived faster than they were read\n", in.name, n)
+		fmt.Fprintf(stderr, "jobwire: %s: %d packets dropped: they arrived faster than they were read\n", in.Name, n)
 	}
-	return o.verdict(in.name, tracker.Traced(), d.Stats())
+	return o.verdict(stderr, in.Name, selected, d.Stats())
 }
 
-// noteSkipped prints the number of bytes that the audit could not check, if there are any.
-func (o *decodeOptions) noteSkipped(w io.Writer, name string, st pcap.Stats) {
+// selected returns a function that passes the items of the job of --job to add, or all items without --job.
+func (o *decodeOptions) selected(add func(*pcap.Item)) func(*pcap.Item) {
+	if o.job == "" {
+		return add
+	}
+	tracker := jobs.New()
+	tracker.Trace(o.job, add)
+	return tracker.Add
+}
+
+// verdict notes the bytes that --audit could not check, and returns the error with the exit status after a capture was
+// decoded: no messages of the job, or violations.
+func (o *decodeOptions) verdict(stderr io.Writer, name string, selected int, st pcap.Stats) error {
 	if o.audit && st.Skipped > 0 {
-		fmt.Fprintf(w, "jobwire: %s: %d bytes on %d connections are not checked: bytes before them are missing in the capture, and it does not prove where messages begin in these bytes. To list the bytes, run decode without --audit\n", name, st.Skipped, st.SkippedConnections)
+		fmt.Fprintf(stderr, "jobwire: %s: %d bytes on %d connections are not checked: bytes before them are missing in the capture, and it does not prove where messages begin in these bytes. To list the bytes, run decode without --audit\n", name, st.Skipped, st.SkippedConnections)
 	}
-}
-
-func (o *decodeOptions) options() (pcap.Options, error) {
-	var opts pcap.Options
-	for _, p := range o.ports {
-		if p < 1 || p > math.MaxUint16 {
-			return opts, usage(fmt.Errorf("--port: expected 1 to 65535, got %d", p))
-		}
-		opts.Ports = append(opts.Ports, uint16(p))
-	}
-	if terms := o.filter; terms != "" || o.audit {
-		if opts.Audit = o.audit; o.audit {
-			terms += " rule=*"
-		}
-		var err error
-		if opts.Filter, err = pcap.ParseFilter(terms); err != nil {
-			return opts, usage(fmt.Errorf("--filter: %w", err))
-		}
-	}
-	if o.protocol != "" {
-		sys, err := entryNamed(o.protocol)
-		if err != nil {
-			return opts, err
-		}
-		opts.Protocol = sys.Protocol
-	}
-	return opts, nil
-}
-
-// captureReport is a report about a whole capture, which can be written as JSON too.
-type captureReport interface {
-	WriteText(io.Writer) error
-}
-
-// count reads a capture and writes a report about it, also if the capture is damaged.
-func (o *decodeOptions) count(w io.Writer, in pcap.Source, opts pcap.Options, add func(*pcap.Item), report func(*pcap.Decoder) captureReport) error {
-	d := pcap.NewDecoder(opts, add)
-	err := d.Decode(in)
-	if r := report(d); o.format == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		e.Encode(r)
-	} else {
-		r.WriteText(w)
-	}
-	if err != nil {
-		return &exit{exitFailed, err}
+	switch {
+	case o.job != "" && selected == 0:
+		return &exit{exitFailed, fmt.Errorf("%s: no message of job %s", name, o.job)}
+	case o.audit && st.Violations > 0:
+		return &exit{exitFailed, fmt.Errorf("%s: %d messages violate a rule", name, st.Violations)}
 	}
 	return nil
+}
+
+// summarize prints counts, and writes the HTML report. It does so too if the capture is damaged.
+func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
+	var sum pcap.Summary
+	add := sum.Add
+	var file *os.File
+	page := report.New()
+	if o.html != "" {
+		var err error
+		if file, err = os.Create(o.html); err != nil {
+			return usage(err)
+		}
+		defer file.Close()
+		add = func(it *pcap.Item) {
+			sum.Add(it)
+			page.Add(it)
+		}
+	}
+	d := pcap.NewDecoder(opts, add)
+	damage := d.Decode(in)
+	if err := o.print(cmd, sum.Report(d)); err != nil {
+		return err
+	}
+	if file != nil {
+		if err := errors.Join(page.WriteHTML(file, filepath.Base(in.Name), d), file.Close()); err != nil {
+			return err
+		}
+	}
+	return damaged(damage)
+}
+
+// countJobs prints statistics of jobs.
+func (o *decodeOptions) countJobs(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
+	tracker := jobs.New()
+	damage := pcap.NewDecoder(opts, tracker.Add).Decode(in)
+	if err := o.print(cmd, tracker.Report()); err != nil {
+		return err
+	}
+	return damaged(damage)
+}
+
+// print prints a report in the format of --format.
+func (o *decodeOptions) print(cmd *cobra.Command, r interface {
+	WriteText(w io.Writer, width int) error
+}) error {
+	w := cmd.OutOrStdout()
+	if o.format == "json" {
+		return writeJSON(w, r)
+	}
+	return r.WriteText(w, lineWidth(w))
+}
+
+// damaged returns the error for the exit status of a capture that could not be read to its end, or nil.
+func damaged(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exit{exitFailed, err}
+}
+
+// copyPackets copies the packets of the selected messages. It reads the capture twice: first to find the messages, then
+// to copy packets.
+func (o *decodeOptions) copyPackets(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
+	if in.IsFile(o.output) {
+		return usage(fmt.Errorf("--output: expected another file than the capture, got %s", o.output))
+	}
+	if err := in.Keep(); err != nil {
+		return err
+	}
+	x, selected := pcap.NewExcerpt(), 0
+	d := pcap.NewDecoder(opts, o.selected(func(it *pcap.Item) {
+		selected++
+		x.Add(it)
+	}))
+	damage := d.Decode(in)
+	src, err := in.Again()
+	if err != nil {
+		return errors.Join(damage, err)
+	}
+	packets := 0
+	err = writeOutput(cmd, o.output, func(w io.Writer) error {
+		buf := bufio.NewWriter(w)
+		var err error
+		packets, err = x.Write(buf, src)
+		return errors.Join(err, buf.Flush())
+	})
+	switch {
+	case damage != nil: // x.Write has returned the same error
+		return damaged(damage)
+	case err != nil:
+		return usage(err)
+	}
+	stderr := cmd.ErrOrStderr()
+	fmt.Fprintf(stderr, "jobwire: %s: %s with %s\n", o.output, counted(packets, "packet"), counted(selected, "selected item"))
+	err = o.verdict(stderr, in.Name, selected, d.Stats())
+	if n := x.LeftOut(); n > 0 {
+		err = &exit{exitFailed, fmt.Errorf("%s: %d selected items are left out, because they are on more connections than fit in memory; select fewer with --filter or --port", in.Name, n)}
+	}
+	return err
+}
+
+// writeTranscripts writes the connections of a capture as transcripts to a directory, and prints their names.
+func writeTranscripts(w, stderr io.Writer, in pcap.Source, name, dir string, opts pcap.Options) error {
+	t := replay.New()
+	damage := pcap.NewDecoder(opts, t.Add).Decode(in)
+	all, err := t.WriteDir(filepath.Base(name), dir)
+	for _, one := range all {
+		note := ""
+		if one.Incomplete {
+			note = "; some messages cannot be replayed, see the comments in the file"
+		}
+		fmt.Fprintf(w, "%s: %d connections, %d steps%s\n", filepath.Join(dir, one.Name), one.Connections, one.Steps, note)
+	}
+	if n := t.Left(); n > 0 {
+		fmt.Fprintf(stderr, "jobwire: %d messages are left out, because more messages than fit in memory were captured; select fewer with --filter or --port\n", n)
+	}
+	if n := t.Unsupported(); n > 0 {
+		fmt.Fprintf(stderr, "jobwire: %d connections are left out: their protocol is unknown, or none of their messages can be replayed\n", n)
+	}
+	switch {
+	case errors.Is(err, os.ErrExist):
+		return usage(fmt.Errorf("%w: jobwire does not overwrite transcripts; name another directory", err))
+	case err != nil:
+		return usage(err)
+	case damage == nil && len(all) == 0:
+		return &exit{exitFailed, fmt.Errorf("%s: no messages that can be written as a transcript", name)}
+	}
+	return damaged(damage)
 }

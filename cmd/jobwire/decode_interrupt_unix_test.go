@@ -73,7 +73,7 @@ func interruptPipe(t *testing.T, act func(), message, program string, args ...st
 	in.Close()
 	defer writer.Wait()
 	defer cancel()
-	decode := exec.CommandContext(ctx, "jobwire", "decode", "-", "--lines")
+	decode := exec.CommandContext(ctx, "jobwire", "decode", "-")
 	decode.Stdin = out
 	decode.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: writer.Process.Pid}
 	var errors bytes.Buffer

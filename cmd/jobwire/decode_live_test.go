@@ -64,7 +64,7 @@ func TestDecodeInterface(t *testing.T) {
 		}
 	}}
 	var out bytes.Buffer
-	status := run(ctx, []string{"decode", "--interface", "lo", "--port", port, "--summary", "--format", "json"}, nil, &out, complaints)
+	status := run(ctx, []string{"decode", "summary", "--interface", "lo", "--port", port, "--format", "json"}, nil, &out, complaints)
 	if strings.Contains(complaints.String(), "CAP_NET_RAW") || strings.Contains(complaints.String(), "on Linux only") {
 		t.Skipf("no capture off an interface: %s", complaints.String())
 	}
@@ -116,7 +116,7 @@ func TestDecodeInterrupted(t *testing.T) {
 		interrupt()
 	}()
 	var out bytes.Buffer
-	status := run(ctx, []string{"decode", "-", "--summary"}, in, &out, &said)
+	status := run(ctx, []string{"decode", "summary", "-"}, in, &out, &said)
 	if status != exitOK || said.Len() > 0 || !strings.Contains(out.String(), " packets, ") {
 		t.Errorf("exit status %d: %s%s", status, out.String(), said.String())
 	}

@@ -330,7 +330,7 @@ func TestDecodesWhatTsharkDecodesIncorrectly(t *testing.T) {
 				t.Errorf("tshark says %q, %v", out, err)
 			}
 			var ours, complaints bytes.Buffer
-			if s := run(t.Context(), []string{"decode", file, "--json"}, nil, &ours, &complaints); s != exitOK {
+			if s := run(t.Context(), []string{"decode", file, "--format", "json"}, nil, &ours, &complaints); s != exitOK {
 				t.Fatalf("exit status %d: %s", s, complaints.String())
 			}
 			for _, want := range c.ours {

@@ -471,7 +471,7 @@ func writePackets(t *testing.T, name string, packets []pcap.Packet) {
 	}
 }
 
-// messageLines returns the messages in the output of decode --lines.
+// messageLines returns the messages in the output of decode.
 func messageLines(out string) []string {
 	var all []string
 	for line := range strings.Lines(out) {
@@ -496,21 +496,20 @@ func TestDecodeTLSKeys(t *testing.T) {
 	packets[0].Secrets = []byte(keys)
 	writePackets(t, embedded, packets)
 
-	want, _ := jobwireRun(t, exitOK, "decode", plain, "--lines")
+	want, _ := jobwireRun(t, exitOK, "decode", plain)
 	for _, args := range [][]string{{file, "--tls-keys", log}, {embedded}, {file, "--tls-keys", log, "--protocol", "gearman"}, {embedded, "--protocol", "gearman", "--port", "4730"}} {
-		if got, _ := jobwireRun(t, exitOK, append([]string{"decode", "--lines"}, args...)...); !slices.Equal(messageLines(got), messageLines(want)) {
+		if got, _ := jobwireRun(t, exitOK, append([]string{"decode"}, args...)...); !slices.Equal(messageLines(got), messageLines(want)) {
 			t.Errorf("%v: expected\n%s\ngot\n%s", args, want, got)
 		}
 	}
 	for want, args := range map[string][]string{
-		"2  TLS connections decrypted": {embedded, "--summary"},
-		`"tls_decrypted": 2`:           {embedded, "--summary", "--format", "json"},
-		"2  TLS connections not decrypted: the keys are unknown; --tls-keys": {file, "--summary"},
-		"1 submitted, 1 assigned, 0 redelivered, 1 completed":                {embedded, "--jobs"},
-		"SUBMIT_JOB reverse":                      {embedded, "--job", "H:lap:1", "--lines"},
-		`"type":"JOB_CREATED"`:                    {embedded, "--json", "--filter", "handle=H:lap:1"},
-		"<h2>Job timelines":                       {embedded, "--html", "-"},
-		"gearman-1.wire: 2 connections, 13 steps": {embedded, "--transcripts", filepath.Join(dir, "talks")},
+		"2  TLS connections decrypted": {"summary", embedded},
+		`"tls_decrypted": 2`:           {"summary", embedded, "--format", "json"},
+		"2  TLS connections not decrypted: the keys are unknown; --tls-keys": {"summary", file},
+		"1 submitted, 1 assigned, 0 redelivered, 1 completed":                {"jobs", embedded},
+		"SUBMIT_JOB reverse":                      {embedded, "--job", "H:lap:1"},
+		`"type":"JOB_CREATED"`:                    {embedded, "--format", "json", "--filter", "handle=H:lap:1"},
+		"gearman-1.wire: 2 connections, 13 steps": {"transcripts", embedded, "-o", filepath.Join(dir, "talks")},
 		"is encrypted (TLS)":                      {file},
 	} {
 		if out, _ := jobwireRun(t, exitOK, append([]string{"decode"}, args...)...); !strings.Contains(out, want) {
@@ -518,10 +517,16 @@ func TestDecodeTLSKeys(t *testing.T) {
 		}
 	}
 
+	page := filepath.Join(dir, "page.html")
+	jobwireRun(t, exitOK, "decode", "summary", embedded, "--html", page)
+	if b, err := os.ReadFile(page); err != nil || !bytes.Contains(b, []byte("<h2>Job timelines")) {
+		t.Errorf("expected job timelines in the HTML report, error %v", err)
+	}
+
 	// An excerpt contains the keys of its connections if the capture contains them.
 	part := filepath.Join(dir, "part.pcapng")
-	only := []string{"--filter", "type=SUBMIT_JOB", "--lines"}
-	jobwireRun(t, exitOK, "decode", embedded, "--filter", "type=SUBMIT_JOB", "--write", part)
+	only := []string{"--filter", "type=SUBMIT_JOB"}
+	jobwireRun(t, exitOK, "decode", "packets", embedded, "--filter", "type=SUBMIT_JOB", "-o", part)
 	want, _ = jobwireRun(t, exitOK, append([]string{"decode", embedded}, only...)...)
 	if got, _ := jobwireRun(t, exitOK, append([]string{"decode", part}, only...)...); len(messageLines(got)) != 1 || len(messageLines(got)) != len(messageLines(want)) {
 		t.Errorf("excerpt: expected\n%s\ngot\n%s", want, got)
@@ -529,7 +534,7 @@ func TestDecodeTLSKeys(t *testing.T) {
 	if b, err := os.ReadFile(part); err != nil || bytes.Count(b, []byte("CLIENT_TRAFFIC_SECRET_0 ")) != 1 {
 		t.Errorf("expected the keys of one connection in the excerpt, error %v", err)
 	}
-	jobwireRun(t, exitOK, "decode", file, "--tls-keys", log, "--filter", "type=SUBMIT_JOB", "--write", part)
+	jobwireRun(t, exitOK, "decode", "packets", file, "--tls-keys", log, "--filter", "type=SUBMIT_JOB", "-o", part)
 	if b, err := os.ReadFile(part); err != nil || bytes.Contains(b, []byte("TRAFFIC_SECRET")) {
 		t.Errorf("expected no keys of --tls-keys in the excerpt, error %v", err)
 	}

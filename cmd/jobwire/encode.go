@@ -42,20 +42,16 @@ func newEncode() *cobra.Command {
 	protocolFlag(cmd, &o.protocol)
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of all connections to `FILE` (-: standard output)")
 	f.StringVarP(&o.output, "output", "o", "-", "write the raw bytes to `FILE` (-: standard output)")
-	f.StringVar(&o.from, "from", "peers", "write only bytes from this `SENDER`: peers (clients and workers), server or both")
+	choiceFlag(cmd, &o.from, "from", "write only bytes from this `SENDER`: peers (clients and workers), server or both", "peers", "server", "both")
 	f.StringVar(&o.actor, "actor", "", "write only the connection of this `ACTOR`: a name of a client or worker in the transcript")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "output")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "from")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "actor")
-	cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions([]string{"peers", "server", "both"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
 func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
-	sides, known := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server}, "both": {codec.Peer, codec.Server}}[o.from]
-	if !known {
-		return usage(fmt.Errorf("--from: expected peers, server or both, got %q", o.from))
-	}
+	sides := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server}, "both": {codec.Peer, codec.Server}}[o.from]
 	sys, scripts, err := readScripts(cmd, o.protocol, name)
 	if err != nil {
 		return err
@@ -78,14 +74,14 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 		events = append(events, more...)
 	}
 	if o.pcap != "" {
-		return o.write(cmd, o.pcap, func(w io.Writer) error {
+		return writeOutput(cmd, o.pcap, func(w io.Writer) error {
 			return writeCapture(w, sys.Protocol, events, func(i int) []string { return []string{places[i] + described(sys.Protocol, &events[i])} })
 		})
 	}
 	if o.actor != "" && !slices.ContainsFunc(events, func(ev play.Event) bool { return ev.Actor.Name == o.actor }) {
 		return usage(fmt.Errorf("--actor: expected the name of a client or worker in the transcript, got %q", o.actor))
 	}
-	return o.write(cmd, o.output, func(w io.Writer) error {
+	return writeOutput(cmd, o.output, func(w io.Writer) error {
 		for i := range events {
 			if ev := &events[i]; slices.Contains(sides, ev.From) && (o.actor == "" || ev.Actor.Name == o.actor) {
 				if _, err := w.Write(ev.Frame.Raw); err != nil {
@@ -97,8 +93,8 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	})
 }
 
-// write calls f with a new file, or with standard output if the name is "-".
-func (o *encodeOptions) write(cmd *cobra.Command, name string, f func(io.Writer) error) error {
+// writeOutput calls f with a new file, or with standard output if the name is "-".
+func writeOutput(cmd *cobra.Command, name string, f func(io.Writer) error) error {
 	if name == "-" {
 		if isTerminal(cmd.OutOrStdout()) {
 			return usage(errors.New("expected a file or a pipe for raw bytes, got a terminal: redirect the output or set --output"))

@@ -8,14 +8,14 @@ import (
 	"testing"
 )
 
-// followed returns the report of decode --jobs about a capture.
+// followed returns the report of decode jobs about a capture.
 func followed(t *testing.T, capture []byte) (r struct {
 	Functions map[string]jobCounts
 	Anomalies []jobs.Anomaly `json:"anomalies"`
 }) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"decode", "-", "--jobs", "--format", "json"}, bytes.NewReader(capture), &out, &complaints); status != exitOK {
+	if status := run(t.Context(), []string{"decode", "jobs", "-", "--format", "json"}, bytes.NewReader(capture), &out, &complaints); status != exitOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -24,7 +24,7 @@ func followed(t *testing.T, capture []byte) (r struct {
 	return r
 }
 
-// jobCounts has the counts of the jobs of a function in the report of decode --jobs.
+// jobCounts has the counts of the jobs of a function in the report of decode jobs.
 type jobCounts struct {
 	Submitted   int64
 	Joined      int64 `json:"coalesced"`
@@ -42,7 +42,7 @@ type jobCounts struct {
 	Return      struct{ Count int64 }
 }
 
-// TestJobsOfBench captures the traffic of the load generator: the counts of jobs in the report of decode --jobs must
+// TestJobsOfBench captures the traffic of the load generator: the counts of jobs in the report of decode jobs must
 // match those in the report of the load generator.
 func TestJobsOfBench(t *testing.T) {
 	for _, tt := range []struct {
@@ -75,7 +75,7 @@ func TestJobsOfBench(t *testing.T) {
 			}
 			capture := tp.capture(t)
 			var said bytes.Buffer
-			if status := run(t.Context(), []string{"decode", "-", "--audit", "--lines"}, bytes.NewReader(capture), &said, &complaints); status != exitOK {
+			if status := run(t.Context(), []string{"decode", "-", "--audit"}, bytes.NewReader(capture), &said, &complaints); status != exitOK {
 				t.Errorf("exit status %d: %s", status, said.String())
 			}
 			seen := followed(t, capture)

@@ -46,12 +46,12 @@ Client -> Job Server: closes
 		status       int
 		args         []string
 	}{
-		{"messages", "decode", true, 0, []string{"decode", capture, "--json"}},
-		{"violations", "decode", true, 0, []string{"decode", wrong, "--json"}},
-		{"middle of a connection", "decode", true, 0, []string{"decode", middle, "--json"}},
-		{"gap", "decode", true, 0, []string{"decode", gap, "--json"}},
-		{"summary", "decode", false, 0, []string{"decode", wrong, "--summary", "--format", "json"}},
-		{"jobs", "decode", false, 0, []string{"decode", capture, "--jobs", "--format", "json"}},
+		{"messages", "decode", true, 0, []string{"decode", capture, "--format", "json"}},
+		{"violations", "decode", true, 0, []string{"decode", wrong, "--format", "json"}},
+		{"middle of a connection", "decode", true, 0, []string{"decode", middle, "--format", "json"}},
+		{"gap", "decode", true, 0, []string{"decode", gap, "--format", "json"}},
+		{"summary", "decode", false, 0, []string{"decode", "summary", wrong, "--format", "json"}},
+		{"jobs", "decode", false, 0, []string{"decode", "jobs", capture, "--format", "json"}},
 		{"audit", "audit", false, 0, []string{"audit", "gearman", "--format", "json", "--program", "jobwire play " + example + " --quiet --addr {addr}"}},
 		{"audit violation", "audit", false, 1, []string{"audit", "gearman", "--format", "json", "--program", "jobwire play " + example + " --quiet --addr {addr}",
 			"--exec", "jobwire serve gearman --listen 127.0.0.1:{port} --fault 'alter WORK_COMPLETE job_handle=other'"}},

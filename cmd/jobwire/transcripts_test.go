@@ -28,7 +28,7 @@ func transcribed(t *testing.T, capture []byte, args ...string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	var out, complaints bytes.Buffer
-	args = append([]string{"decode", "-", "--transcripts", dir}, args...)
+	args = append([]string{"decode", "transcripts", "-", "-o", dir}, args...)
 	if status := run(t.Context(), args, bytes.NewReader(capture), &out, &complaints); status != exitOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}

@@ -180,7 +180,7 @@ func (t *Tracker) assign(e *event) *job {
 		}
 	}
 	if w == nil {
-		w = t.begin(e, &Stats{})
+		w = t.begin(e, &Stats{Because: map[string]int{}})
 		w.alone = true
 		if c.unnamed {
 			t.nameless++

@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"bytes"
+	"math"
 	"strings"
 	"testing"
 
@@ -266,7 +267,7 @@ func TestJobs(t *testing.T) {
 			tracker := jobs.New()
 			pcaptest.Decode(t, pcaptest.Capture(t, tt.protocol, tt.script), tracker.Add)
 			var out bytes.Buffer
-			if err := tracker.Report().WriteText(&out); err != nil {
+			if err := tracker.Report().WriteText(&out, math.MaxInt); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range tt.want {

@@ -9,12 +9,13 @@ import (
 	"slices"
 	"strings"
 
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
 // Report contains statistics about the jobs in a capture.
 type Report struct {
-	Jobwire   version.Info      `json:"jobwire"`
+	version.Head
 	Functions map[string]*Stats `json:"functions"`   // by function or tube
 	Anomalies []Anomaly         `json:"anomalies"`   // jobs with anomalies
 	Forgotten int               `json:"not_tracked"` // jobs that were not tracked because there were too many
@@ -51,9 +52,6 @@ type Anomaly struct {
 }
 
 func (s *Stats) redelivered(why string) {
-	if s.Because == nil {
-		s.Because = map[string]int{}
-	}
 	s.Redelivered++
 	s.Because[why]++
 }
@@ -111,36 +109,37 @@ func (t *Tracker) Report() *Report {
 			delete(t.queues, name)
 		}
 	}
-	r := Report{Jobwire: version.Get(), Functions: t.queues, Anomalies: t.report.Anomalies, Forgotten: t.report.Forgotten}
+	r := Report{Head: version.NewHead(), Functions: t.queues, Anomalies: append([]Anomaly{}, t.report.Anomalies...), Forgotten: t.report.Forgotten}
 	t.report.Anomalies = kept
 	return &r
 }
 
-// WriteText writes the report as text.
-func (r *Report) WriteText(w io.Writer) error {
+// WriteText writes the report as text, in lines of at most width characters where the words allow it.
+func (r *Report) WriteText(w io.Writer, width int) error {
 	var b bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(r.Functions)) {
-		r.Functions[name].writeText(&b, name)
+		r.Functions[name].writeText(&b, name, width)
 	}
 	for _, o := range r.Anomalies {
-		fmt.Fprintf(&b, "%s at %s: %s", o.Handle, o.Server, o.What)
+		what := o.What
 		if o.Uncertain {
-			b.WriteString(" (uncertain)")
+			what += " (uncertain)"
 		}
-		b.WriteByte('\n')
+		fmt.Fprintln(&b, prose.Wrap(fmt.Sprintf("%s at %s: ", o.Handle, o.Server), "    ", what, width))
 	}
 	if r.Forgotten > 0 {
-		fmt.Fprintf(&b, "%d jobs are not in these statistics: there were too many jobs at the same time to follow them all\n", r.Forgotten)
+		fmt.Fprintln(&b, prose.Wrap("", "", fmt.Sprintf("%d jobs are not in these statistics: there were too many jobs at the same time to follow them all", r.Forgotten), width))
 	}
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
-func (s *Stats) writeText(b *bytes.Buffer, name string) {
+func (s *Stats) writeText(b *bytes.Buffer, name string, width int) {
 	if name == "" {
 		name = "(function or tube not captured)"
 	}
-	fmt.Fprintf(b, "%s\n  %d submitted", name, s.Submitted)
+	fmt.Fprintln(b, name)
+	counts := fmt.Sprintf("%d submitted", s.Submitted)
 	for _, c := range []struct {
 		n      int
 		text   string
@@ -150,12 +149,12 @@ func (s *Stats) writeText(b *bytes.Buffer, name string) {
 		{s.Completed, "completed", true}, {s.Failed, "failed", true}, {s.Twice, "ended more than once", false},
 		{s.Abandoned, "ended after the client disconnected", false}, {s.Unended, "not ended", true}} {
 		if c.n > 0 || c.always {
-			fmt.Fprintf(b, ", %d %s", c.n, c.text)
+			counts += fmt.Sprintf(", %d %s", c.n, c.text)
 		}
 	}
-	b.WriteByte('\n')
+	fmt.Fprintln(b, prose.Wrap("  ", "    ", counts, width))
 	for _, why := range slices.Sorted(maps.Keys(s.Because)) {
-		fmt.Fprintf(b, "  %d redelivered: %s\n", s.Because[why], why)
+		fmt.Fprintln(b, prose.Wrap("  ", "    ", fmt.Sprintf("%d redelivered: %s", s.Because[why], why), width))
 	}
 	for _, d := range []struct {
 		name string

@@ -276,7 +276,7 @@ func (t *Tracker) of(queue string) *Stats {
 			queue = "(other functions)"
 		}
 		if s = t.queues[queue]; s == nil {
-			s = &Stats{}
+			s = &Stats{Because: map[string]int{}}
 			t.queues[queue] = s
 		}
 	}

@@ -32,11 +32,11 @@ func transcripts(t *testing.T, p *codec.Protocol, script string) (wires, []repla
 	c := replay.New()
 	pcaptest.Decode(t, pcaptest.Capture(t, p, script), c.Add)
 	out := wires{}
-	all, left, _, err := c.Write("talk.pcap", out.create)
+	all, err := c.Write("talk.pcap", out.create)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out, all, left
+	return out, all, c.Left()
 }
 
 // TestTranscriptsOfSets checks that connections that mention the same tube or job are in one transcript, others

@@ -2,9 +2,12 @@ package replay
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -32,10 +35,25 @@ type Transcript struct {
 	Incomplete  bool // a part is missing or cannot be replayed
 }
 
-// Write writes all transcripts, each to the writer that create returns for its name. left is the number of
-// messages that were not kept, and unsupported the number of connections that cannot be replayed because of
-// their protocol.
-func (t *Collector) Write(source string, create func(name string) (io.WriteCloser, error)) (all []Transcript, left, unsupported int, err error) {
+// WriteDir writes each transcript to a new file in a directory, which it creates if necessary. source is the name of the
+// capture. If a file exists, WriteDir returns an error that wraps [fs.ErrExist], and the transcripts before it.
+func (t *Collector) WriteDir(source, dir string) ([]Transcript, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	return t.Write(source, func(name string) (io.WriteCloser, error) {
+		return os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	})
+}
+
+// Left returns the number of messages that are in no transcript, because more messages than fit in memory were added.
+func (t *Collector) Left() int { return t.left }
+
+// Unsupported returns the number of connections that cannot be replayed because of their protocol.
+func (t *Collector) Unsupported() int { return len(t.unsupported) }
+
+// Write writes all transcripts, each to the writer that create returns for its name. source is the name of the capture.
+func (t *Collector) Write(source string, create func(name string) (io.WriteCloser, error)) (all []Transcript, err error) {
 	count := map[*codec.Protocol]int{}
 	for _, steps := range t.sets() {
 		p := steps[0].session.proto
@@ -44,22 +62,19 @@ func (t *Collector) Write(source string, create func(name string) (io.WriteClose
 		w.Name = fmt.Sprintf("%s-%d.wire", p.Name, count[p])
 		text, err := w.script(steps)
 		if err != nil {
-			return all, t.left, len(t.unsupported), err
+			return all, err
 		}
 		out, err := create(w.Name)
 		if err != nil {
-			return all, t.left, len(t.unsupported), err
+			return all, err
 		}
 		_, err = out.Write(text)
-		if cerr := out.Close(); err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return all, t.left, len(t.unsupported), err
+		if err = errors.Join(err, out.Close()); err != nil {
+			return all, err
 		}
 		all = append(all, w.Transcript)
 	}
-	return all, t.left, len(t.unsupported), nil
+	return all, nil
 }
 
 // scriptWriter writes one transcript.

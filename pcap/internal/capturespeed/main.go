@@ -30,9 +30,9 @@ var gearman = []string{"tshark", "-d", "tcp.port==4730,gearman"}
 
 // ways are the options for showing a capture, for both programs. jobwire is run runs times, tshark once.
 var ways = []struct{ jobwire, tshark []string }{
-	{[]string{"--summary"}, []string{"-Y", "gearman.pkt_type == 99"}}, // all packets are dissected, none is printed
-	{[]string{"--utc"}, []string{"-V", "-O", "gearman", "-x"}},
-	{[]string{"--json"}, []string{"-T", "json"}},
+	{[]string{"summary"}, []string{"-Y", "gearman.pkt_type == 99"}}, // all packets are dissected, none is printed
+	{[]string{"--annotate", "--utc"}, []string{"-V", "-O", "gearman", "-x"}},
+	{[]string{"--format", "json"}, []string{"-T", "json"}},
 }
 
 const runs = 5
@@ -72,7 +72,7 @@ func measure(jobwire string, captures []string, tshark bool) error {
 			return nil
 		}
 		for _, w := range ways {
-			if err := show(runs, jobwire, append([]string{"decode", capture}, w.jobwire...)...); err != nil {
+			if err := show(runs, jobwire, slices.Concat([]string{"decode"}, w.jobwire, []string{capture})...); err != nil {
 				return err
 			}
 			if tshark {
@@ -129,7 +129,7 @@ func compare(jobwire, capture string) error {
 	var report struct {
 		Messages map[string]map[string]map[string]int
 	}
-	_, err := run(exec.Command(jobwire, "decode", capture, "--summary", "--format", "json"), func(r io.Reader) error {
+	_, err := run(exec.Command(jobwire, "decode", "summary", capture, "--format", "json"), func(r io.Reader) error {
 		return json.NewDecoder(r).Decode(&report)
 	})
 	if err != nil {
