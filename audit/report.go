@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -85,6 +86,29 @@ func (r *Report) Parts() []Part {
 // Percent returns the share of the rules that were exercised.
 func (p *Part) Percent() int {
 	return 100 * len(p.Exercised) / (len(p.Exercised) + len(p.Missing))
+}
+
+// ServerRules returns the rules that were checked with messages of the server, the strictest level first. It leaves out
+// the given rules, which are about the format of messages, if there are others.
+func (r *Report) ServerRules(format map[codec.RuleID]bool) []*codec.Rule {
+	var all, others []*codec.Rule
+	for i := range r.Rules {
+		n := &r.Rules[i]
+		if n.Side != codec.Server || n.Applied() == 0 {
+			continue
+		}
+		all = append(all, n.Rule)
+		if !format[n.Rule.ID] {
+			others = append(others, n.Rule)
+		}
+	}
+	if len(others) == 0 {
+		others = all
+	}
+	slices.SortStableFunc(others, func(a, b *codec.Rule) int {
+		return cmp.Compare(slices.Index(codec.Levels, a.Level), slices.Index(codec.Levels, b.Level))
+	})
+	return others
 }
 
 // TextOptions contains the options of the text output.

@@ -316,7 +316,7 @@ func appendDivided(dst, text []byte, width int) []byte {
 				if space > start {
 					end, next = space-1, space
 				}
-				dst = append(append(append(dst, line[start:end]...), '\n'), rest...)
+				dst = append(append(append(dst, bytes.TrimRight(line[start:end], " ")...), '\n'), rest...)
 				start, space, i, column = next, next, next, len(rest)
 				continue
 			}

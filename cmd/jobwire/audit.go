@@ -32,7 +32,6 @@ type auditOptions struct {
 	waive    []string
 	hex      bool
 	color    colorFlag
-	relay    bool
 }
 
 // settleTime is how long the proxy waits for the connections of a program that has exited to close.
@@ -55,8 +54,6 @@ func newAudit() *cobra.Command {
 	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` on which the proxy listens (port 0: choose a free port)")
 	f.DurationVar(&o.duration, "duration", 0, "length of the audit, such as 1m (0: no limit)")
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of the traffic to `FILE`, with a packet comment for each violation")
-	f.BoolVar(&o.relay, "relay", false, "only forward the bytes, to measure what the checks cost")
-	f.MarkHidden("relay")
 	o.addReport(cmd, "`DIR` for transcripts of the traffic")
 	groupFlags(cmd, auditFlagGroups)
 	cmd.AddCommand(newAuditStress(), newAuditProfiles(), newAuditSelfTest())
@@ -150,11 +147,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			}
 		})
 	}
-	if o.relay {
-		err = relay(ctx, ln, srv)
-	} else {
-		err = proxy.Serve(ctx, ln)
-	}
+	err = proxy.Serve(ctx, ln)
 	cancel()
 	run.Wait()
 	if err != nil {
@@ -245,39 +238,4 @@ func runProgram(ctx context.Context, words []string, addr string, output io.Writ
 		return nil // this function ended the program
 	}
 	return err
-}
-
-// relay forwards bytes between the clients and the server without any checks.
-func relay(ctx context.Context, ln net.Listener, srv target.Target) error {
-	defer context.AfterFunc(ctx, func() { ln.Close() })()
-	var all sync.WaitGroup
-	defer all.Wait()
-	for {
-		near, err := ln.Accept()
-		if err != nil {
-			return nil
-		}
-		far, err := target.Dial(ctx, srv)
-		if err != nil {
-			near.Close()
-			continue
-		}
-		stop := context.AfterFunc(ctx, func() {
-			near.Close()
-			far.Close()
-		})
-		pass := func(dst, src net.Conn) {
-			io.Copy(dst, src)
-			dst.(*net.TCPConn).CloseWrite()
-		}
-		all.Go(func() {
-			defer stop()
-			var back sync.WaitGroup
-			back.Go(func() { pass(near, far) })
-			pass(far, near)
-			back.Wait()
-			near.Close()
-			far.Close()
-		})
-	}
 }

@@ -55,12 +55,12 @@ func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 	shows(step(exitOK, "decode", "transcripts", "capture.pcap", "-o", "talks"), "talks/gearman-1.wire: 2 connections")
 
 	// Transcript to case: the case passes, and fails with a server that does not wake a worker.
-	woken := step(exitOK, "play", "talks/gearman-1.wire", "--case", "woken")
+	woken := step(exitOK, "play", "case", "woken", "talks/gearman-1.wire")
 	shows(woken, "gearman.grab.no-job")
 	must(os.WriteFile(filepath.Join(dir, "cases/woken.wire"), []byte(woken), 0o666))
 	shows(step(exitOK, "conform", "gearman", "--cases", "cases"), "1 passed")
 	shows(step(exitFailed, "conform", "gearman", "--cases", "cases", "--timeout", "1s", "--exec", faulty), "Job Server -> Worker: NOOP\n")
-	shows(step(exitFailed, "play", "talks/gearman-1.wire", "--case", "woken", "--timeout", "1s", "--exec", faulty), "NOOP")
+	shows(step(exitFailed, "play", "case", "woken", "talks/gearman-1.wire", "--timeout", "1s", "--exec", faulty), "NOOP")
 
 	// Case to corpus.
 	shows(step(exitOK, "corpus", "add", "cases/woken.wire", "--conversation", "woken"), "accept.wire")
@@ -92,7 +92,7 @@ func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 	}
 }
 
-// TestPlayCaseRefuses checks that play --case writes no case if the command line is invalid, if the replies differ from
+// TestPlayCaseRefuses checks that play case writes no case if the command line is invalid, if the replies differ from
 // the transcript, or if no rule applies to the replies.
 func TestPlayCaseRefuses(t *testing.T) {
 	tests := []struct {
@@ -100,16 +100,17 @@ func TestPlayCaseRefuses(t *testing.T) {
 		status           int
 		args             []string
 	}{
-		{"no name", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES a\n", "case", exitUsage, []string{"--case", "a b"}},
-		{"several", "@case a\nClient -> Job Server: ECHO_REQ a\n@case b\nClient -> Job Server: ECHO_REQ a\n", "one transcript", exitUsage, []string{"--case", "a"}},
-		{"silence", "Client -> Job Server: closes\n", "no", exitFailed, []string{"--case", "a"}},
-		{"another answer", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n", "ECHO_RES", exitFailed, []string{"--case", "a"}},
-		{"with --annotate", "Client -> Job Server: ECHO_REQ a\n", "annotate", exitUsage, []string{"--case", "a", "--annotate"}},
+		{"no name", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES a\n", "case", exitUsage, []string{"a b", "-"}},
+		{"several", "@case a\nClient -> Job Server: ECHO_REQ a\n@case b\nClient -> Job Server: ECHO_REQ a\n", "one transcript", exitUsage, []string{"a", "-"}},
+		{"silence", "Client -> Job Server: closes\n", "no", exitFailed, []string{"a", "-"}},
+		{"another answer", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n", "ECHO_RES", exitFailed, []string{"a", "-"}},
+		{"with --annotate", "Client -> Job Server: ECHO_REQ a\n", "annotate", exitUsage, []string{"a", "-", "--annotate"}},
+		{"no transcript", "", "one transcript", exitUsage, []string{"a"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
-			status := run(t.Context(), append([]string{"play", "-"}, tt.args...), strings.NewReader(tt.wire), &stdout, &stderr)
+			status := run(t.Context(), append([]string{"play", "case"}, tt.args...), strings.NewReader(tt.wire), &stdout, &stderr)
 			if status != tt.status || !strings.Contains(stdout.String()+stderr.String(), tt.says) {
 				t.Errorf("exit status %d, want %d with %q\n%s%s", status, tt.status, tt.says, stdout.String(), stderr.String())
 			}

@@ -12,6 +12,7 @@ import (
 	"jobwire/audit"
 	"jobwire/catalog"
 	"jobwire/codec"
+	"jobwire/codec/vectors"
 	"jobwire/conform"
 	"jobwire/fuzz/faults"
 	"jobwire/loadgen"
@@ -183,12 +184,12 @@ func faultProfileChoices(*catalog.Entry) choices {
 }
 
 func vectorChoices(e *catalog.Entry) choices {
-	var all []string
-	vectors, _ := readVectors(e.Protocol)
-	for _, v := range vectors {
-		all = append(all, v.name)
+	var c choices
+	all, _ := vectors.Read(e.Protocol)
+	for _, v := range all {
+		c.add(v.Name, "")
 	}
-	return names(all)
+	return c
 }
 
 // injectedChoices returns the faults that 'jobwire fuzz self-test' injects.

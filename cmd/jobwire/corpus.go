@@ -2,17 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"io/fs"
-	"path"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
-	"jobwire/codec"
-	"jobwire/codec/transcript"
-	"jobwire/corpus"
+	"jobwire/codec/vectors"
 )
 
 func newCorpus() *cobra.Command {
@@ -26,20 +20,27 @@ func newCorpus() *cobra.Command {
 }
 
 func showCorpus(cmd *cobra.Command, sys *catalog.Entry, selected []string) error {
-	vectors, err := readVectors(sys.Protocol)
+	all, err := vectors.Read(sys.Protocol)
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
-	if len(selected) == 0 {
-		return listVectors(out, vectors)
+	out, file := cmd.OutOrStdout(), ""
+	for _, v := range all {
+		if len(selected) > 0 {
+			break
+		}
+		if v.File != file {
+			file = v.File
+			fmt.Fprintln(out, file)
+		}
+		fmt.Fprintf(out, "  %-40s %s\n", v.Name, v.About())
 	}
 	for _, name := range selected {
 		found := false
-		for _, v := range vectors {
-			if v.name == name {
+		for _, v := range all {
+			if v.Name == name {
 				found = true
-				if err := v.print(out); err != nil {
+				if err := v.Write(out); err != nil {
 					return err
 				}
 			}
@@ -49,77 +50,4 @@ func showCorpus(cmd *cobra.Command, sys *catalog.Entry, selected []string) error
 		}
 	}
 	return nil
-}
-
-// vector is one transcript of the corpus. Its name is that of its case or, if it names no case, that of its file.
-type vector struct {
-	file, name string
-	script     *transcript.Script
-}
-
-func readVectors(p *codec.Protocol) ([]vector, error) {
-	dir := corpus.Files(p.Name)
-	files, err := fs.Glob(dir, "*.wire")
-	if err != nil {
-		return nil, err
-	}
-	var all []vector
-	for _, file := range files {
-		src, err := fs.ReadFile(dir, file)
-		if err != nil {
-			return nil, err
-		}
-		scripts, err := transcript.Parse(p, path.Join(p.Name, file), src)
-		if err != nil {
-			return nil, err
-		}
-		base := strings.TrimSuffix(file, ".wire")
-		for _, s := range scripts {
-			name := s.Value("case")
-			if name == "" {
-				name = base
-			}
-			all = append(all, vector{base, name, s})
-		}
-	}
-	return all, nil
-}
-
-func listVectors(w io.Writer, vectors []vector) error {
-	file := ""
-	for _, v := range vectors {
-		if v.file != file {
-			file = v.file
-			fmt.Fprintf(w, "%s\n", file)
-		}
-		what := v.script.Value("rule")
-		if what == "" {
-			what = "1 message"
-			if n := len(v.script.Steps); n > 1 {
-				what = fmt.Sprintf("%d messages", n)
-			}
-		}
-		fmt.Fprintf(w, "  %-40s %s\n", v.name, what)
-	}
-	return nil
-}
-
-// print writes the bytes of the vector in the notation of transcripts. Its keys, except @case, become comments, so that
-// other commands can read the output.
-func (v *vector) print(w io.Writer) error {
-	s := *v.script
-	s.Meta = nil
-	for _, m := range v.script.Meta {
-		if m.Key != "case" {
-			fmt.Fprintf(w, "# %s: %s\n", m.Key, m.Value)
-		}
-	}
-	if len(v.script.Meta) > 1 {
-		fmt.Fprintln(w)
-	}
-	if err := transcript.Bytes(w, &s); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w)
-	return err
 }

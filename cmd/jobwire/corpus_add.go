@@ -5,12 +5,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/codec/vectors"
 	"jobwire/pcap"
 	"jobwire/play"
 )
@@ -54,8 +53,18 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 		}
 		streams, unread := o.streams(cmd, name, src)
 		for _, p := range slices.SortedFunc(maps.Keys(streams), func(a, b *codec.Protocol) int { return strings.Compare(a.Name, b.Name) }) {
-			if err := o.add(cmd.OutOrStdout(), p, name, streams[p]); err != nil {
-				return err
+			added, err := vectors.Add(o.dir, p, streams[p])
+			if errors.Is(err, fs.ErrNotExist) {
+				err = fmt.Errorf("%w: set --dir to the corpus directory of a working copy of jobwire", err)
+			}
+			if err != nil {
+				return usage(err)
+			}
+			for _, v := range added {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s: %s\n", v.File, v.Name, v.About)
+			}
+			if len(added) == 0 {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: the corpus of %s already has vectors for all its messages\n", name, p.Title)
 			}
 		}
 		if unread != nil {
@@ -65,33 +74,25 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
-// said has bytes that one end of a connection sent.
-type said struct {
-	conn string
-	from codec.Side
-	raw  []byte
-}
-
 // streams reads the messages of a transcript, a capture or an input of Go's fuzzer. If a capture is truncated or damaged,
 // streams returns the messages before the damage and an error.
-func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]said, error) {
-	if bytes.HasPrefix(src, []byte("go test fuzz v1")) {
+func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]vectors.Sent, error) {
+	if all, ok, err := vectors.ParseGoFuzz(src); ok {
+		if err != nil {
+			return nil, usage(fmt.Errorf("%s: %w", name, err))
+		}
 		sys, err := entryNamed(cmp.Or(o.protocol, "gearman"))
 		if err != nil {
 			return nil, err
 		}
-		all, err := fuzzed(src)
-		if err != nil {
-			return nil, usage(fmt.Errorf("%s: %w", name, err))
-		}
-		return map[*codec.Protocol][]said{sys.Protocol: all}, nil
+		return map[*codec.Protocol][]vectors.Sent{sys.Protocol: all}, nil
 	}
 	if strings.HasSuffix(name, ".wire") {
 		sys, scripts, err := readScripts(cmd, o.protocol, name)
 		if err != nil {
 			return nil, err
 		}
-		var all []said
+		var all []vectors.Sent
 		for i, s := range scripts {
 			events, err := play.Encode(s, time.Unix(0, 0), false)
 			if err != nil { // expected messages with wildcards cannot be encoded
@@ -102,11 +103,14 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 			}
 			for _, ev := range events {
 				if ev.Frame.Raw != nil {
-					all = append(all, said{fmt.Sprint(i, ev.Actor.Name), ev.From, ev.Frame.Raw})
+					all = append(all, vectors.Sent{Conn: fmt.Sprint(i, ev.Actor.Name), From: ev.From, Raw: ev.Frame.Raw})
 				}
 			}
 		}
-		return map[*codec.Protocol][]said{sys.Protocol: all}, o.keep(sys.Protocol, src)
+		if o.conversation != "" {
+			err = vectors.AddConversation(o.dir, sys.Protocol, o.conversation, src)
+		}
+		return map[*codec.Protocol][]vectors.Sent{sys.Protocol: all}, usage(err)
 	}
 	return o.captured(name, src)
 }
@@ -118,23 +122,8 @@ func peersAlone(s *transcript.Script) *transcript.Script {
 	return &alone
 }
 
-// keep saves a transcript under the name of --conversation, if this is set.
-func (o *corpusAddOptions) keep(p *codec.Protocol, src []byte) error {
-	if o.conversation == "" {
-		return nil
-	}
-	file := filepath.Join(o.dir, p.Name, o.conversation+".wire")
-	if old, err := os.ReadFile(file); err == nil {
-		if bytes.Equal(old, src) {
-			return nil
-		}
-		return usage(fmt.Errorf("%s: the file exists and its contents differ: choose another name for --conversation", file))
-	}
-	return usage(os.WriteFile(file, src, 0o666))
-}
-
 // captured reads a capture. It leaves out the messages of a connection after missing bytes.
-func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protocol][]said, error) {
+func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protocol][]vectors.Sent, error) {
 	f, err := pcap.NewFile(name, bytes.NewReader(src))
 	if err != nil {
 		return nil, usage(fmt.Errorf("expected a transcript (.wire), a capture or an input of the Go fuzzer: %w", err))
@@ -147,71 +136,12 @@ func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protoco
 		}
 		opts.Protocol = sys.Protocol
 	}
-	all := map[*codec.Protocol][]said{}
+	all := map[*codec.Protocol][]vectors.Sent{}
 	err = pcap.NewDecoder(opts, func(it *pcap.Item) {
 		p := it.Conn.Protocol
 		if p != nil && p.NewSession != nil && it.Kind <= pcap.Unread && !it.Conn.Uncertain {
-			all[p] = append(all[p], said{fmt.Sprint(it.Conn.ID), it.From, bytes.Clone(it.Raw)})
+			all[p] = append(all[p], vectors.Sent{Conn: fmt.Sprint(it.Conn.ID), From: it.From, Raw: bytes.Clone(it.Raw)})
 		}
 	}).Decode(f)
-	if err != nil {
-		return all, &exit{exitFailed, err}
-	}
-	return all, nil
-}
-
-// fuzzed reads an input of Go's fuzzer: one []byte, which the peer sent, or two, which the peer and the server sent.
-func fuzzed(src []byte) ([]said, error) {
-	var all []said
-	for line := range strings.Lines(string(src)) {
-		quoted, ok := strings.CutPrefix(strings.TrimSpace(line), "[]byte(")
-		if !ok {
-			continue
-		}
-		text, err := strconv.Unquote(strings.TrimSuffix(quoted, ")"))
-		if err != nil {
-			return nil, fmt.Errorf("[]byte(%s: %w", quoted, err)
-		}
-		all = append(all, said{"", codec.Side(len(all)), []byte(text)})
-	}
-	if n := len(all); n < 1 || n > 2 {
-		return nil, fmt.Errorf("expected one []byte (sent by a client or worker) or two (sent by both ends), got %d", n)
-	}
-	return all, nil
-}
-
-// add appends a vector to the corpus of a protocol for each message whose shape the corpus lacks, and lists these vectors.
-func (o *corpusAddOptions) add(w io.Writer, p *codec.Protocol, source string, all []said) error {
-	have := vectorSet{protocol: p, shapes: map[string]bool{}, names: map[string]bool{}}
-	files := map[string]string{accepted: filepath.Join(o.dir, p.Name, accepted+".wire"), refused: filepath.Join(o.dir, p.Name, refused+".wire")}
-	for kind, file := range files {
-		src, err := os.ReadFile(file)
-		if err != nil {
-			return usage(fmt.Errorf("%w: set --dir to the corpus directory of a working copy of jobwire", err))
-		}
-		scripts, err := transcript.Parse(p, file, src)
-		if err != nil {
-			return usage(err)
-		}
-		for _, s := range scripts {
-			have.know(kind, s)
-		}
-	}
-	fresh := have.vectors(all)
-	for _, v := range fresh {
-		file := files[v.kind]
-		out, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			return usage(err)
-		}
-		_, err = fmt.Fprintf(out, "\n%s", v.text)
-		if err = errors.Join(err, out.Close()); err != nil {
-			return usage(err)
-		}
-		fmt.Fprintf(w, "%s: %s: %s\n", file, v.name, v.what)
-	}
-	if len(fresh) == 0 {
-		fmt.Fprintf(w, "%s: the corpus of %s already has vectors for all its messages\n", source, p.Title)
-	}
-	return nil
+	return all, damaged(err)
 }

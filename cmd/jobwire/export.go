@@ -13,6 +13,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/codec"
+	"jobwire/codec/vectors"
 	"jobwire/export"
 	"jobwire/play"
 )
@@ -88,16 +89,16 @@ func newExportFolder(name, short string, content func(*export.Conversation) []by
 // conversations returns what the clients and workers send in the valid vectors and conversations of the corpus. It
 // generates the values that a server would choose.
 func conversations(p *codec.Protocol) ([]export.Conversation, error) {
-	vectors, err := readVectors(p)
+	corpus, err := vectors.Read(p)
 	if err != nil {
 		return nil, err
 	}
 	var all []export.Conversation
-	for _, v := range vectors {
-		if v.file == refused {
+	for _, v := range corpus {
+		if v.File == vectors.Rejected {
 			continue
 		}
-		events, err := play.Encode(v.script, time.Unix(0, 0), true)
+		events, err := play.Encode(v.Script, time.Unix(0, 0), true)
 		if err != nil {
 			return nil, err
 		}
@@ -110,12 +111,12 @@ func conversations(p *codec.Protocol) ([]export.Conversation, error) {
 			if !ok {
 				i = len(all)
 				at[ev.Actor.Name] = i
-				all = append(all, export.Conversation{Name: v.name + "-" + ev.Actor.Name})
+				all = append(all, export.Conversation{Name: v.Name + "-" + ev.Actor.Name})
 			}
 			all[i].Messages = append(all[i].Messages, ev.Frame.Raw)
 		}
 		if len(all) == first+1 {
-			all[first].Name = v.name
+			all[first].Name = v.Name
 		}
 	}
 	if len(all) == 0 {

@@ -17,9 +17,9 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/codec"
+	"jobwire/codec/vectors"
 	"jobwire/conform"
 	"jobwire/fuzz"
-	"jobwire/fuzz/faults"
 	"jobwire/internal/target"
 )
 
@@ -43,8 +43,6 @@ type fuzzOptions struct {
 	run      []string
 	verbose  bool
 	logs     string
-	injected string // serve this fault instead of fuzzing
-	listen   string
 }
 
 func newFuzz() *cobra.Command {
@@ -70,12 +68,8 @@ func newFuzz() *cobra.Command {
 	f.Lookup("format").Usage += " (json: one object per line)"
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")
 	o.addVerbose(cmd)
-	f.StringVar(&o.injected, "injected", "", "")
-	f.StringVar(&o.listen, "listen", "", "")
-	f.MarkHidden("injected")
-	f.MarkHidden("listen")
 	groupFlags(cmd, fuzzFlagGroups)
-	cmd.AddCommand(newFuzzReplay(), newFuzzSelfTest())
+	cmd.AddCommand(newFuzzReplay(), newFuzzSelfTest(), newFuzzServe())
 	return cmd
 }
 
@@ -130,9 +124,6 @@ func newFuzzReplay() *cobra.Command {
 
 func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	begun := time.Now()
-	if o.injected != "" {
-		return o.serveInjected(cmd.Context(), sys)
-	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
 	if err := o.check(); err != nil {
@@ -366,12 +357,12 @@ func startServe(ctx context.Context, name string, sys *catalog.Entry) (target.Ta
 // --seed-file.
 func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*fuzz.Input, error) {
 	var seeds []*fuzz.Input
-	vectors, err := readVectors(sys.Protocol)
+	all, err := vectors.Read(sys.Protocol)
 	if err != nil {
 		return nil, err
 	}
-	for _, v := range vectors {
-		if c := fuzz.FromScript(v.script); c != nil {
+	for _, v := range all {
+		if c := fuzz.FromScript(v.Script); c != nil {
 			seeds = append(seeds, c)
 		}
 	}
@@ -407,21 +398,4 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input,
 		}
 	}
 	return seeds, nil
-}
-
-// serveInjected runs the server with the fault of --injected, or without a fault. The self-test starts such servers.
-func (o *fuzzOptions) serveInjected(ctx context.Context, sys *catalog.Entry) error {
-	fault := faults.Faultless(sys.Protocol.Name)
-	if o.injected != "none" {
-		f := faults.Named(o.injected)
-		if f == nil || f.Protocol != sys.Protocol.Name {
-			return usage(fmt.Errorf("--injected %q: %s has no injected fault of this name", o.injected, sys.Protocol.Title))
-		}
-		fault = *f
-	}
-	ln, err := net.Listen("tcp", o.listen)
-	if err != nil {
-		return usage(fmt.Errorf("cannot listen: %w", err))
-	}
-	return fault.Serve(ctx, ln)
 }

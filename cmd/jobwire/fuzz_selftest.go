@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"path"
 	"runtime/debug"
 	"time"
@@ -133,7 +134,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"fuzz", sys.Protocol.Name, "--injected", f.Name, "--listen", "127.0.0.1:{port}"}
+	args := []string{"fuzz", "serve", sys.Protocol.Name, f.Name, "--listen", "127.0.0.1:{port}"}
 	cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
 	cfg.First, cfg.Count, cfg.Duration, cfg.Minimize = true, 0, faultFor, 30*time.Second
 	cfg.Timeout = time.Second
@@ -194,4 +195,34 @@ func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 	if o.verbose || !p.Passed {
 		fmt.Fprintf(w, "%s\n", p.wire)
 	}
+}
+
+// newFuzzServe returns the command with which the self-test starts its servers. Help does not list it: serve has faults
+// for users.
+func newFuzzServe() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:    "serve PROTOCOL FAULT [flags]",
+		Short:  "Run the server with an injected fault of the self-test",
+		Hidden: true,
+	}
+	onProtocolAnd(cmd, ofProtocol(injectedChoices), func(cmd *cobra.Command, sys *catalog.Entry, args []string) error {
+		if len(args) != 1 {
+			return usage(fmt.Errorf("expected the name of one injected fault, got %d", len(args)))
+		}
+		fault := faults.Named(args[0])
+		if none := faults.Faultless(sys.Protocol.Name); args[0] == none.Name {
+			fault = &none
+		}
+		if fault == nil || fault.Protocol != sys.Protocol.Name {
+			return usage(fmt.Errorf("%s has no injected fault %q", sys.Protocol.Title, args[0]))
+		}
+		ln, err := net.Listen("tcp", listen)
+		if err != nil {
+			return usage(fmt.Errorf("cannot listen: %w", err))
+		}
+		return fault.Serve(cmd.Context(), ln)
+	})
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`HOST:PORT` to listen on")
+	return cmd
 }

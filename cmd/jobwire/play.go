@@ -36,7 +36,6 @@ type playOptions struct {
 	quiet    bool
 	timeout  time.Duration
 	waive    []string
-	asCase   string
 	pcap     string
 	color    colorFlag
 }
@@ -48,36 +47,39 @@ func newPlay() *cobra.Command {
 		Short: "Play a transcript against a server, or as the server",
 		Args:  files("play needs at least one transcript file, or - for standard input"),
 		RunE:  o.execute,
-
-		ValidArgsFunction: filesNamed("wire"),
 	}
 	f := cmd.Flags()
-	protocolFlag(cmd, &o.protocol)
 	o.target.add(cmd)
 	f.StringVar(&o.listen, "listen", "", "play the server: listen on `HOST:PORT`")
+	o.addTranscript(cmd)
 	f.StringArrayVar(&o.actors, "actor", nil, "play only this `ACTOR`: a name (Client) or role in the transcript; repeatable")
-	f.BoolVar(&o.exact, "exact", false, "send and expect job handles exactly as recorded")
 	f.BoolVar(&o.annotate, "annotate", false, "show the bytes of every message")
 	f.BoolVar(&o.hex, "hex", false, "show the bytes of every message in hex, also for text protocols")
 	f.BoolVar(&o.full, "full", false, "show long payloads in full")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only transcripts that fail")
-	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "time limit for each reply, if the transcript sets none")
-	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that received messages may break; repeatable")
-	f.StringVar(&o.asCase, "case", "", "write the transcript to standard output as a test case for 'jobwire conform', with this `NAME`")
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of the messages to `FILE`; packet comments name their lines in the transcript")
 	o.color.add(cmd)
-	groupFlags(cmd, []flagGroup{
-		{"Server", "addr exec listen"},
-		{"Transcript", "protocol actor exact case timeout waive"},
-		{"Output", "annotate hex full quiet pcap color"},
-	})
+	groupFlags(cmd, playFlagGroups)
 	cmd.MarkFlagsMutuallyExclusive("listen", "addr", "exec")
-	cmd.MarkFlagsMutuallyExclusive("case", "listen")
-	cmd.MarkFlagsMutuallyExclusive("case", "pcap")
-	cmd.MarkFlagsMutuallyExclusive("case", "actor")
-	cmd.MarkFlagsMutuallyExclusive("case", "annotate", "hex")
 	cmd.MarkFlagsMutuallyExclusive("listen", "actor")
+	cmd.AddCommand(newPlayCase())
 	return cmd
+}
+
+// playFlagGroups are the groups in which the help lists the flags of play and play case.
+var playFlagGroups = []flagGroup{
+	{"Server", "addr exec listen"},
+	{"Transcript", "protocol actor exact timeout waive"},
+	{"Output", "annotate hex full quiet pcap color"},
+}
+
+// addTranscript adds the flags about the transcript and how to compare replies with it.
+func (o *playOptions) addTranscript(cmd *cobra.Command) {
+	f := cmd.Flags()
+	protocolFlag(cmd, &o.protocol)
+	f.BoolVar(&o.exact, "exact", false, "send and expect job handles exactly as recorded")
+	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "time limit for each reply, if the transcript sets none")
+	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that received messages may break; repeatable")
 }
 
 // protocolFlag adds --protocol, for commands whose argument is a file.
@@ -140,43 +142,44 @@ func parseScripts(p *codec.Protocol, name string, src []byte) ([]*transcript.Scr
 // vectorKeys are the keys that transcripts may have in addition to those of cases. The corpus uses them.
 var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
 
-func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
+// read checks the flags, and reads transcripts of one protocol and the rules to waive.
+func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Entry, scripts []*transcript.Script, waive []codec.RuleID, err error) {
 	if err := o.target.check(); err != nil {
-		return err
+		return nil, nil, nil, err
 	}
 	if o.timeout <= 0 {
-		return usage(errors.New("--timeout must be greater than zero"))
+		return nil, nil, nil, usage(errors.New("--timeout must be greater than zero"))
 	}
-	color := o.color.on(cmd.OutOrStdout())
-	var sys *catalog.Entry
-	var scripts []*transcript.Script
 	for _, name := range files {
 		speaks, more, err := readScripts(cmd, o.protocol, name)
 		if err != nil {
-			return err
+			return nil, nil, nil, err
 		}
 		if sys != nil && speaks != sys {
-			return usage(fmt.Errorf("%s is a transcript of %s, but the previous file is a transcript of %s: name only transcripts of one protocol", name, speaks.Protocol.Title, sys.Protocol.Title))
+			return nil, nil, nil, usage(fmt.Errorf("%s is a transcript of %s, but the previous file is a transcript of %s: name only transcripts of one protocol", name, speaks.Protocol.Title, sys.Protocol.Title))
 		}
 		sys, scripts = speaks, append(scripts, more...)
 	}
-	waive, err := ruleIDs(sys.Protocol, o.waive)
+	for _, s := range scripts {
+		if how := s.Value("segments"); how != "" {
+			if _, err := play.SegmentationNamed(how); err != nil {
+				return nil, nil, nil, usage(fmt.Errorf("%s: @segments: %w", s.File, err))
+			}
+		}
+	}
+	waive, err = ruleIDs(sys.Protocol, o.waive)
+	return sys, scripts, waive, err
+}
+
+func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
+	sys, scripts, waive, err := o.read(cmd, files)
 	if err != nil {
 		return err
 	}
 	if err := o.checkCast(scripts); err != nil {
 		return err
 	}
-	for _, s := range scripts {
-		if how := s.Value("segments"); how != "" {
-			if _, err := play.SegmentationNamed(how); err != nil {
-				return usage(fmt.Errorf("%s: @segments: %w", s.File, err))
-			}
-		}
-	}
-	if o.asCase != "" {
-		return o.makeCase(cmd, sys, scripts, waive)
-	}
+	color := o.color.on(cmd.OutOrStdout())
 	stage, err := o.stage(cmd, sys, scripts)
 	if err != nil {
 		return err

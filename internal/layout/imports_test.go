@@ -26,6 +26,7 @@ var layers = []layer{
 	{"codec", nil},
 	{"codec/internal/*", []string{"codec", "codec/transcript", "corpus"}},
 	{"codec/transcript", []string{"codec"}}, // serves any protocol
+	{"codec/vectors", []string{"codec", "codec/transcript", "corpus"}},
 	{"codec/gearmonkey", []string{"codec", "codec/resp"}},
 	{"codec/*", []string{"codec"}},
 
@@ -46,6 +47,7 @@ var layers = []layer{
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"judge", []string{"codec", "codec/*"}},
 	{"pcap", []string{"codec", "codec/*", "judge", "pcap/decrypt", "internal/*"}},
+	{"audit/internal/*", nil},
 	{"audit", []string{"codec", "codec/*", "judge", "play", "internal/*"}},
 	{"pcap/decrypt", nil},
 	{"pcap/internal/pcaptest", []string{"catalog", "codec", "codec/transcript", "pcap", "play"}},

@@ -1,4 +1,4 @@
-package main
+package vectors
 
 import (
 	"bytes"
@@ -8,12 +8,6 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-)
-
-// The names of the two files of vectors, without extension.
-const (
-	accepted = "accept"
-	refused  = "reject"
 )
 
 // maxVector is the maximum length of a message that becomes a vector, in bytes.
@@ -38,20 +32,20 @@ func (vs *vectorSet) know(kind string, s *transcript.Script) {
 	r := newReader(vs.protocol)
 	for i := range s.Steps {
 		st := &s.Steps[i]
-		r.read(said{"", st.From, st.Choices[0].Bytes}, func(m *readMessage) { vs.shapes[m.shape()] = true })
+		r.read(Sent{"", st.From, st.Choices[0].Bytes}, func(m *readMessage) { vs.shapes[m.shape()] = true })
 	}
 }
 
 // vectors returns a new vector for each message whose shape is not in the set, and adds the shape. It skips messages
 // that are longer than maxVector or that a new session does not decode in the same way.
-func (vs *vectorSet) vectors(all []said) []newVector {
+func (vs *vectorSet) vectors(all []Sent) []newVector {
 	var fresh []newVector
 	readers := map[string]*reader{}
 	for _, s := range all {
-		r := readers[s.conn]
+		r := readers[s.Conn]
 		if r == nil {
 			r = newReader(vs.protocol)
-			readers[s.conn] = r
+			readers[s.Conn] = r
 		}
 		r.read(s, func(m *readMessage) {
 			shape := m.shape()
@@ -87,14 +81,14 @@ func newReader(p *codec.Protocol) *reader {
 }
 
 // read decodes the next bytes of the connection, and calls found for each message.
-func (r *reader) read(s said, found func(*readMessage)) {
-	stream := &r.streams[s.from]
+func (r *reader) read(s Sent, found func(*readMessage)) {
+	stream := &r.streams[s.From]
 	var f codec.Frame
-	for p := range stream.Feed(s.raw, &f) {
+	for p := range stream.Feed(s.Raw, &f) {
 		if r.lost {
 			return
 		}
-		m := &readMessage{from: s.from, err: p.Err}
+		m := &readMessage{from: s.From, err: p.Err}
 		if r.lost = p.Err != nil && (p.Err.Fatal || stream.Skip() > 0); r.lost {
 			p.Raw = p.Raw[:min(len(p.Raw), p.Err.Offset+1)]
 		}
@@ -202,10 +196,10 @@ func (m *readMessage) rewritten(s codec.Session, f *codec.Frame) bool {
 
 // vector returns the vector of a message, with a name that is not in use.
 func (vs *vectorSet) vector(m *readMessage) newVector {
-	v := newVector{kind: accepted, what: "accepted, with a new shape"}
+	v := newVector{kind: Accepted, what: "accepted, with a new shape"}
 	base := ""
 	if m.err != nil {
-		v.kind = refused
+		v.kind = Rejected
 		_, base, _ = strings.Cut(string(m.err.Rule), ".")
 		base = strings.ReplaceAll(base, ".", "-")
 		v.what = fmt.Sprintf("rejected: %s at byte %d, %s", m.err.Rule, m.err.Offset, m.err.Field)
