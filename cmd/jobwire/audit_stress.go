@@ -7,14 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"jobwire/audit"
 	"jobwire/catalog"
-	"jobwire/conform"
 	"jobwire/internal/target"
 )
 
@@ -210,11 +208,8 @@ func faultProfiles(names []string) ([]*audit.Profile, error) {
 	return all, nil
 }
 
-// faultTime is the time limit per task for injected faults that may leave a task unanswered.
-const faultTime = 700 * time.Millisecond
-
-// auditSelfTest checks that the reference client and worker pass under all fault profiles, and that each
-// injected fault is detected.
+// auditSelfTest checks that the reference client and worker pass under all fault profiles, and that each injected fault is
+// detected.
 func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if sys.PeerMutants == nil {
 		var names []string
@@ -225,80 +220,19 @@ func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		return usage(fmt.Errorf("audit self-test supports %s only", strings.Join(names, ", ")))
 	}
-	out := cmd.OutOrStdout()
 	all, err := faultProfiles(nil)
 	if err != nil {
 		return err
 	}
-	sound, err := audit.Stress(cmd.Context(), stressOf(sys, all, drivers(sys)))
+	report, err := audit.SelfTest(cmd.Context(), stressOf(sys, all, drivers(sys)), sys.PeerMutants(), casesAtATime)
 	if err != nil {
 		return err
 	}
-	bad := 0
-	for i := range sound {
-		if x := &sound[i]; !x.Passed() {
-			bad++
-			fmt.Fprintf(out, "reference %s under %s: %s: %s\n", x.Role, x.Profile.Name, x.Verdict, x.Note)
-		}
+	if err := report.WriteText(cmd.OutOrStdout()); err != nil {
+		return err
 	}
-	mutants := sys.PeerMutants()
-	lines := make([]string, len(mutants))
-	named := 0
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, casesAtATime)
-	for i := range mutants {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			line, ok := proveOne(cmd.Context(), sys, &mutants[i], faultTime)
-			if !ok { // on a busy machine, the messages before the fault may take longer than faultTime
-				line, ok = proveOne(cmd.Context(), sys, &mutants[i], 0)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if lines[i] = line; ok {
-				named++
-			}
-		})
-	}
-	wg.Wait()
-	for _, l := range lines {
-		fmt.Fprintln(out, l)
-	}
-	fmt.Fprintf(out, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n", named, len(mutants), bad, len(sound))
-	if bad > 0 || named < len(mutants) {
+	if !report.Passed() {
 		return &exit{exitFailed, nil}
 	}
 	return nil
-}
-
-// proveOne runs a client or worker with one injected fault under the fault profile that shows the fault, and reports
-// whether it was detected. limit is the time limit per task if the fault may leave a task unanswered; 0 is the default.
-func proveOne(ctx context.Context, sys *catalog.Entry, m *conform.Mutant, limit time.Duration) (line string, named bool) {
-	condition := audit.ProfileNamed("plain")
-	if m.Condition != "" {
-		condition = audit.ProfileNamed(m.Condition)
-	}
-	opts := stressOf(sys, []*audit.Profile{condition}, map[string]audit.Driver{m.Role: m.Program})
-	if m.Verdict == string(audit.Hung) || m.Verdict == "" {
-		opts.Limit = limit
-	}
-	all, err := audit.Stress(ctx, opts)
-	if err != nil {
-		return err.Error(), false
-	}
-	x := &all[0]
-	found := m.Rule == ""
-	var rules []string
-	for _, b := range x.Breaches {
-		rules = append(rules, string(b.Rule.ID))
-		found = found || string(b.Rule.ID) == m.Rule
-	}
-	named = found && (m.Verdict == "" || m.Verdict == string(x.Verdict))
-	mark := "detected "
-	if !named {
-		mark = "MISSED   "
-	}
-	return fmt.Sprintf("%s%s: %s\n         %s: %s %s", mark, m.Name, m.About, condition.Name, x.Verdict, strings.Join(rules, " ")), named
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"time"
@@ -187,7 +186,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		return cfg, fmt.Errorf("--size: %w", err)
 	}
 	if o.payloadFile != "" {
-		if cfg.Content, err = readPayload(o.payloadFile); err != nil {
+		if cfg.Content, err = loadgen.ReadPayload(o.payloadFile); err != nil {
 			return cfg, fmt.Errorf("--payload-file: %w", err)
 		}
 		if !cmd.Flags().Changed("size") {
@@ -207,10 +206,10 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		cfg.Warmup = min(time.Second, cmp.Or(cfg.Duration, loadgen.DefaultDuration)/10)
 	}
 	if o.baseline != "" {
-		if o.tolerated, err = parseTolerance(o.tolerance); err != nil {
-			return cfg, err
+		if o.tolerated, err = loadgen.ParseTolerance(o.tolerance); err != nil {
+			return cfg, fmt.Errorf("--tolerance: %w", err)
 		}
-		if o.before, err = readReports(o.baseline); err != nil {
+		if o.before, err = loadgen.ReadFile(o.baseline); err != nil {
 			return cfg, fmt.Errorf("--baseline: %w", err)
 		}
 	}
@@ -220,7 +219,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		}
 	}
 	if o.startAt != "" {
-		if o.start, err = parseStart(o.startAt, time.Now()); err != nil {
+		if o.start, err = loadgen.ParseStart(o.startAt, time.Now()); err != nil {
 			return cfg, fmt.Errorf("--start-at: %w", err)
 		}
 	}
@@ -238,29 +237,6 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	return cfg, nil
 }
 
-// maxPayloadFile is the maximum size of the file of --payload-file, in bytes.
-const maxPayloadFile = 16 << 20
-
-// readPayload reads the file of --payload-file. It returns an error if the file is empty or longer than
-// maxPayloadFile.
-func readPayload(file string) ([]byte, error) {
-	in, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	b, err := io.ReadAll(io.LimitReader(in, maxPayloadFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(b) == 0:
-		return nil, fmt.Errorf("%s is empty", file)
-	case len(b) > maxPayloadFile:
-		return nil, fmt.Errorf("%s is longer than %d bytes", file, maxPayloadFile)
-	}
-	return b, nil
-}
-
 // runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
@@ -268,7 +244,7 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 		return nil, err
 	}
 	defer t.Stop()
-	if err := waitUntil(cmd.Context(), o.start); err != nil {
+	if err := loadgen.WaitUntil(cmd.Context(), o.start); err != nil {
 		return nil, &exit{exitFailed, errors.New("interrupted before the run started")}
 	}
 	return o.measure(cmd, t, cfg, log)

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -146,8 +143,8 @@ func newBenchCompare() *cobra.Command {
 				return usage(errors.New("--tolerance needs --html"))
 			}
 			var err error
-			if o.tolerated, err = parseTolerance(o.tolerance); err != nil {
-				return usage(err)
+			if o.tolerated, err = loadgen.ParseTolerance(o.tolerance); err != nil {
+				return usage(fmt.Errorf("--tolerance: %w", err))
 			}
 			if slices.Contains(catalog.Names(), args[0]) {
 				sys, err := entryNamed(args[0])
@@ -192,11 +189,11 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	}
 	var groups []loadgen.Group
 	for _, arg := range args {
-		runs, err := savedReports(arg)
+		runs, err := loadgen.ReadFiles(arg)
 		if err != nil {
 			return usage(err)
 		}
-		groups = append(groups, byTarget(arg, runs)...)
+		groups = append(groups, loadgen.GroupByTarget(arg, runs)...)
 	}
 	if len(groups) < 2 {
 		return usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))
@@ -207,71 +204,4 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	}
 	defer files.discard()
 	return o.report(cmd, groups, files)
-}
-
-// byTarget groups runs by their target. If all runs have the same target, the group is named after the argument.
-func byTarget(arg string, runs []*loadgen.Report) []loadgen.Group {
-	var groups []loadgen.Group
-	for _, r := range runs {
-		i := slices.IndexFunc(groups, func(g loadgen.Group) bool { return g.Name == r.Target })
-		if i < 0 {
-			i = len(groups)
-			groups = append(groups, loadgen.Group{Name: r.Target})
-		}
-		groups[i].Runs = append(groups[i].Runs, r)
-	}
-	if len(groups) == 1 {
-		groups[0].Name = arg
-	}
-	return groups
-}
-
-// savedReports reads the reports that an argument names: files or folders of .json files, separated by commas.
-func savedReports(arg string) ([]*loadgen.Report, error) {
-	var all []*loadgen.Report
-	for name := range strings.SplitSeq(arg, ",") {
-		files := []string{name}
-		if st, err := os.Stat(name); err == nil && st.IsDir() {
-			if files, err = filepath.Glob(filepath.Join(name, "*.json")); err != nil {
-				return nil, err
-			}
-		}
-		for _, file := range files {
-			runs, err := readReports(file)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, runs...)
-		}
-	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s: the folder contains no .json files", arg)
-	}
-	return all, nil
-}
-
-func readReports(file string) ([]*loadgen.Report, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	runs, err := loadgen.ReadReports(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return runs, nil
-}
-
-// parseTolerance parses a number or a percentage, such as "0.1" or "10%".
-func parseTolerance(text string) (float64, error) {
-	number, percent := strings.CutSuffix(text, "%")
-	v, err := strconv.ParseFloat(number, 64)
-	if percent {
-		v /= 100
-	}
-	if err != nil || v < 0 || v >= 10 {
-		return 0, fmt.Errorf("--tolerance %q: expected a number from 0 to 10, such as 0.1, or a percentage, such as 10%%", text)
-	}
-	return v, nil
 }

@@ -30,7 +30,7 @@ func newBenchReport() *cobra.Command {
 					return o.reportSearch(cmd, s)
 				}
 			}
-			runs, err := readReports(args[0])
+			runs, err := loadgen.ReadFile(args[0])
 			if err != nil {
 				return usage(err)
 			}

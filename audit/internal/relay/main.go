@@ -17,12 +17,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: relay LISTEN SERVER, two addresses HOST:PORT")
 		os.Exit(2)
 	}
-	if err := relay(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, "relay:", err)
-		os.Exit(1)
-	}
+	fmt.Fprintln(os.Stderr, "relay:", relay(os.Args[1], os.Args[2]))
+	os.Exit(1)
 }
 
+// relay forwards connections until it fails.
 func relay(listen, server string) error {
 	ln, err := net.Listen("tcp", listen)
 	if err != nil {
