@@ -144,7 +144,7 @@ func newRoot() *cobra.Command {
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkExclusive(c.Flags()) },
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newExport(), newRules(), newCorpus(), newVersion())
+	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newExport(), newRules(), newCorpus(), newVersion(), newMan())
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("jobwire {{.Version}}\n")
 	root.SetFlagErrorFunc(suggestFlag)
@@ -421,9 +421,14 @@ func groupFlags(cmd *cobra.Command, groups []flagGroup) {
 	}
 }
 
-// flagUsages returns the help of a command's flags, by group, wrapped to the width of
-// the terminal.
-func flagUsages(cmd *cobra.Command) string {
+// A flagList is a titled part of the flags of a command.
+type flagList struct {
+	title string
+	flags *pflag.FlagSet
+}
+
+// flagLists returns the flags of a command by group, in the order of the help.
+func flagLists(cmd *cobra.Command) []flagList {
 	group := func(f *pflag.Flag) (place, title string) {
 		if a := f.Annotations[groupAnnotation]; len(a) == 2 {
 			return a[0], a[1]
@@ -437,19 +442,25 @@ func flagUsages(cmd *cobra.Command) string {
 		b, _ := group(g)
 		return strings.Compare(a, b)
 	})
-	var b strings.Builder
-	for len(flags) > 0 {
-		_, title := group(flags[0])
-		set := pflag.NewFlagSet("", pflag.ContinueOnError)
-		set.SortFlags = false
-		for len(flags) > 0 {
-			if _, t := group(flags[0]); t != title {
-				break
-			}
-			set.AddFlag(withPlaceholder(flags[0]))
-			flags = flags[1:]
+	var lists []flagList
+	for _, f := range flags {
+		_, title := group(f)
+		if len(lists) == 0 || lists[len(lists)-1].title != title {
+			set := pflag.NewFlagSet("", pflag.ContinueOnError)
+			set.SortFlags = false
+			lists = append(lists, flagList{title, set})
 		}
-		fmt.Fprintf(&b, "%s:\n%s\n", title, set.FlagUsagesWrapped(columns(cmd.OutOrStdout())))
+		lists[len(lists)-1].flags.AddFlag(withPlaceholder(f))
+	}
+	return lists
+}
+
+// flagUsages returns the help of a command's flags, by group, wrapped to the width of
+// the terminal.
+func flagUsages(cmd *cobra.Command) string {
+	var b strings.Builder
+	for _, l := range flagLists(cmd) {
+		fmt.Fprintf(&b, "%s:\n%s\n", l.title, l.flags.FlagUsagesWrapped(columns(cmd.OutOrStdout())))
 	}
 	return strings.TrimRight(b.String(), "\n")
 }

@@ -53,6 +53,9 @@ var known = map[string]peer{
 	"editcap": {program: "editcap"},
 	"tcpdump": {program: "tcpdump"},
 
+	// A checker of man pages.
+	"mandoc": {program: "mandoc"},
+
 	// A TLS client that updates its keys.
 	"openssl": {program: "openssl"},
 

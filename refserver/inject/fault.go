@@ -138,7 +138,7 @@ func FaultSyntax() string {
 	var b strings.Builder
 	b.WriteString("  ACTION [from-peer|from-server] ARGUMENTS [when CONDITION] [nth=N]\n\nACTION and ARGUMENTS:\n")
 	for _, a := range actions {
-		fmt.Fprintf(&b, "  %-29s %s\n", a.name+" "+a.args, a.effect)
+		fmt.Fprintf(&b, "  %-29s  %s\n", a.name+" "+a.args, a.effect)
 	}
 	b.WriteString(`
 TYPES are message types of the protocol, separated by commas; * stands for any
