@@ -10,15 +10,15 @@ STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 # Third-party programs that the tests run: servers, clients, decoders, a browser.
 PEERS = gearman-job-server gearman-tools gearman-server libgearman-client-perl \
         gcc libc6-dev libgearman-dev php-cli php-gearman php-pda-pheanstalk beanstalkd ruby ruby-beaneater \
-        redis-server tshark tcpdump chromium faketime mandoc
+        redis-server tshark tcpdump chromium faketime mandoc skopeo
 SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race programs lint peers bench captures fuzz clean
+.PHONY: help build run test race programs lint peers bench captures fuzz dist image reproducible clean
 
 help: ## list the make targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 COMMIT  = $(shell git describe --always --abbrev=12 --exclude '*' --dirty=-modified 2>/dev/null)
 LDFLAGS = $(if $(COMMIT),-ldflags '-X jobwire/internal/version.commit=$(COMMIT)')
@@ -79,6 +79,24 @@ fuzz: ## run every native Go fuzz target (FUZZTIME=time each)
 		echo "== $$package $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "./$$package" || exit 1; \
 	done
+
+# PLATFORMS is a list such as linux/amd64,darwin/arm64, or empty for all.
+DIST = $(GO) run ./internal/dist -platforms '$(PLATFORMS)'
+
+dist: ## build the release archives in bin/dist (PLATFORMS=list)
+	$(DIST) -archives bin/dist
+
+image: ## build bin/jobwire-image.tar, an OCI archive (PLATFORMS=list)
+	@mkdir -p bin
+	$(DIST) -image bin/jobwire-image.tar
+
+# The second build is that of the commit, in another folder and with an empty cache.
+reproducible: ## build the archives of the commit twice, and compare them
+	@set -e; copy=$$(mktemp -d); trap 'chmod -R u+w "$$copy"; rm -rf "$$copy"' EXIT; \
+	git clone --quiet . "$$copy/a"; git clone --quiet . "$$copy/b"; \
+	$(MAKE) -C "$$copy/a" dist; \
+	GOCACHE="$$copy/cache" $(MAKE) -C "$$copy/b" dist; \
+	cmp "$$copy/a/bin/dist/SHA256SUMS" "$$copy/b/bin/dist/SHA256SUMS"; echo 'the archives are equal'
 
 clean: ## remove build outputs
 	rm -rf bin

@@ -77,8 +77,9 @@ type dependency struct {
 
 var dependencies = []dependency{
 	{"github.com/google/gopacket", []string{"pcap"}, false},
-	{"golang.org/x/crypto", []string{"pcap/decrypt"}, false},        // ChaCha20-Poly1305, and the format of handshakes
-	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false}, // compressed captures
+	{"golang.org/x/crypto/x509roots/fallback", []string{"internal/dist"}, false}, // root certificates of the container image
+	{"golang.org/x/crypto", []string{"pcap/decrypt"}, false},                     // ChaCha20-Poly1305, and the format of handshakes
+	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false},              // compressed captures
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // only in tests
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen", "pcap/jobs"}, false},

@@ -53,6 +53,9 @@ var known = map[string]peer{
 	"editcap": {program: "editcap"},
 	"tcpdump": {program: "tcpdump"},
 
+	// A program that reads container images.
+	"skopeo": {program: "skopeo"},
+
 	// A checker of man pages.
 	"mandoc": {program: "mandoc"},
 

@@ -9,10 +9,11 @@ import (
 	"sync"
 )
 
-// Number is the version of the source. A build of a commit between releases also has the commit.
-const Number = "0.9.0-dev"
+// Number is the version of the source, as in "0.9.0-dev". In a build of a release it is the number of the Git tag, as in
+// "0.9.0", which "make dist" sets (-ldflags -X).
+var Number = "0.9.0-dev"
 
-// commit is set by "make build" (-ldflags -X), because Go records the commit only if it can run git in the checkout.
+// commit is set by "make build" and "make dist" (-ldflags -X), because Go records the commit only if it can run git in the checkout.
 var commit string
 
 // Info identifies a build.
@@ -24,7 +25,7 @@ type Info struct {
 	Platform string `json:"platform"`           // operating system and architecture, as in "linux/amd64"
 }
 
-// Get returns the identity of the running program. The commit comes from "make build",
+// Get returns the identity of the running program. The commit comes from "make build" or "make dist",
 // or else from what "go build" records in a Git checkout.
 var Get = sync.OnceValue(func() Info {
 	info := Info{Version: Number, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}

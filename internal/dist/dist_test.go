@@ -1,0 +1,325 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"jobwire/internal/peers"
+)
+
+// standin returns a release of the program in testdata, copied to a new folder.
+func standin(t *testing.T) *release {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/standin")); err != nil {
+		t.Fatal(err)
+	}
+	return &release{dir, "1.2.0", "0123456789ab", time.Unix(1e9, 0).UTC()}
+}
+
+// archives builds archives and returns the content of each file in the folder.
+func archives(t *testing.T, platforms string) map[string][]byte {
+	t.Helper()
+	targets, err := parsePlatforms(platforms, archivePlatforms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := standin(t).writeArchives(dir, targets); err != nil {
+		t.Fatal(err)
+	}
+	return contents(t, dir)
+}
+
+func contents(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// untar returns the headers and contents of a tar archive, and checks that its entries do not depend on the machine.
+func untar(t *testing.T, data []byte, date time.Time) (map[string]*tar.Header, map[string][]byte) {
+	t.Helper()
+	headers, files := map[string]*tar.Header{}, map[string][]byte{}
+	for r := tar.NewReader(bytes.NewReader(data)); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return headers, files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !h.ModTime.Equal(date) || h.Uname != "" || h.Gname != "" {
+			t.Errorf("%s: time %v, user %q, group %q", h.Name, h.ModTime, h.Uname, h.Gname)
+		}
+		headers[h.Name] = h
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func unzipped(t *testing.T, data []byte) []byte {
+	t.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestArchives builds the archives twice, in different folders, and compares them.
+func TestArchives(t *testing.T) {
+	got := archives(t, "linux/amd64")
+	if again := archives(t, "linux/amd64"); !maps.EqualFunc(got, again, bytes.Equal) {
+		t.Error("the second build differs from the first")
+	}
+	const unix = "jobwire-1.2.0-linux-amd64"
+	want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(got[unix+".tar.gz"]), unix)
+	if string(got["SHA256SUMS"]) != want || len(got) != 2 {
+		t.Errorf("files %v, SHA256SUMS:\n%s\nwant:\n%s", slices.Sorted(maps.Keys(got)), got["SHA256SUMS"], want)
+	}
+
+	headers, files := untar(t, unzipped(t, got[unix+".tar.gz"]), time.Unix(1e9, 0))
+	for _, name := range []string{"jobwire", "LICENSE", "README.md", "CHANGELOG.md", "THIRD_PARTY_LICENSES", "sbom.cdx.json", "man/man1/jobwire.1",
+		"completions/jobwire.bash", "completions/_jobwire", "completions/jobwire.fish", "completions/jobwire.ps1"} {
+		h := headers[unix+"/"+name]
+		if h == nil {
+			t.Errorf("%s is missing", name)
+			continue
+		}
+		mode := int64(0o644)
+		if name == "jobwire" {
+			mode = 0o755
+		}
+		if h.Mode != mode || h.Uid != 0 || h.Gid != 0 {
+			t.Errorf("%s: mode %o, owner %d:%d", name, h.Mode, h.Uid, h.Gid)
+		}
+	}
+	if got := string(files[unix+"/man/man1/jobwire.1"]); got != "1000000000" {
+		t.Errorf("the date of the man page is %q", got)
+	}
+	var doc bom
+	if err := json.Unmarshal(files[unix+"/sbom.cdx.json"], &doc); err != nil {
+		t.Fatal(err)
+	}
+	if c := doc.Metadata.Component; c.Version != "1.2.0" || c.Hashes[0].Content != fmt.Sprintf("%x", sha256.Sum256(files[unix+"/jobwire"])) {
+		t.Errorf("the SBOM describes %+v", c)
+	}
+	if len(doc.Components) != 1 || doc.Components[0].Name != "std" {
+		t.Errorf("components %+v, want only std", doc.Components)
+	}
+}
+
+// TestZip checks the archives for Windows.
+func TestZip(t *testing.T) {
+	date := time.Unix(1e9, 0)
+	data, err := writeZip([]file{{"b/jobwire.exe", 0o755, []byte("program")}, {"b/LICENSE", 0o644, []byte("text")}}, date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		name string
+		mode fs.FileMode
+	}{{"b/LICENSE", 0o644}, {"b/jobwire.exe", 0o755}} {
+		if f := r.File[i]; f.Name != want.name || f.Mode() != want.mode || !f.Modified.Equal(date) {
+			t.Errorf("entry %d: %s, mode %v, time %v", i, f.Name, f.Mode(), f.Modified)
+		}
+	}
+}
+
+// TestVersion checks that the program states the version and commit of its release.
+func TestVersion(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "jobwire.exe")
+	if err := standin(t).build(platform{runtime.GOOS, runtime.GOARCH}, program); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(program, "--version").Output(); err != nil || string(out) != "1.2.0 0123456789ab\n" {
+		t.Errorf("--version printed %q, %v", out, err)
+	}
+}
+
+// TestComponents compares the SBOM of this test, which is a Go program with modules, with what these modules are.
+func TestComponents(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := standin(t).sbom(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc bom
+	if err := json.Unmarshal(out, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range doc.Components {
+		if c.Name == "golang.org/x/crypto/x509roots/fallback" {
+			if c.PURL != "pkg:golang/golang.org/x/crypto/x509roots/fallback@"+c.Version || len(c.Hashes) != 1 || len(c.Hashes[0].Content) != 64 {
+				t.Errorf("component %+v", c)
+			}
+			return
+		}
+	}
+	t.Errorf("the bundle of certificates is missing in %s", out)
+}
+
+// TestLicenses checks that the licenses of the modules in the real program are found, also those in folders of packages.
+func TestLicenses(t *testing.T) {
+	r := standin(t)
+	r.dir = "../.."
+	text, err := r.licenses(platform{"linux", "amd64"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nGo 1.", "\ngithub.com/spf13/cobra v", "\ngithub.com/klauspost/compress v", ", zstd/internal/xxhash/LICENSE.txt\n"} {
+		if !bytes.Contains(text, []byte(want)) {
+			t.Errorf("no %q", want)
+		}
+	}
+	if bytes.Contains(text, []byte("gopter")) {
+		t.Error("gopter is only in tests, not in the program")
+	}
+}
+
+func TestImage(t *testing.T) {
+	platforms, err := parsePlatforms("linux/amd64", imagePlatforms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := standin(t).image(platforms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := standin(t).image(platforms); err != nil || !bytes.Equal(data, again) {
+		t.Errorf("the second build differs from the first: %v", err)
+	}
+	date := time.Unix(1e9, 0)
+	_, files := untar(t, data, date)
+	blob := func(d descriptor) []byte {
+		t.Helper()
+		b := files["blobs/sha256/"+strings.TrimPrefix(d.Digest, "sha256:")]
+		if len(b) != d.Size || fmt.Sprintf("sha256:%x", sha256.Sum256(b)) != d.Digest {
+			t.Fatalf("blob %s has %d bytes, want %d", d.Digest, len(b), d.Size)
+		}
+		return b
+	}
+	decode := func(data []byte, v any) {
+		t.Helper()
+		if err := json.Unmarshal(data, v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var top, images index
+	decode(files["index.json"], &top)
+	decode(blob(top.Manifests[0]), &images)
+	if len(images.Manifests) != len(platforms) {
+		t.Fatalf("%d images, want %d", len(images.Manifests), len(platforms))
+	}
+	for i, d := range images.Manifests {
+		var m ociImage
+		var c imageConfig
+		decode(blob(d), &m)
+		decode(blob(m.Config), &c)
+		if *d.Platform != c.imagePlatform || c.Architecture != platforms[i].arch || c.OS != "linux" {
+			t.Errorf("platforms %+v and %+v, want %v", *d.Platform, c.imagePlatform, platforms[i])
+		}
+		if c.Config.User != "65534:65534" || !slices.Equal(c.Config.Entrypoint, []string{"/jobwire"}) {
+			t.Errorf("configuration %+v", c.Config)
+		}
+		layer := unzipped(t, blob(m.Layers[0]))
+		if got := fmt.Sprintf("sha256:%x", sha256.Sum256(layer)); got != c.RootFS.DiffIDs[0] {
+			t.Errorf("layer %s, want %s", got, c.RootFS.DiffIDs[0])
+		}
+		headers, content := untar(t, layer, date)
+		if h := headers["jobwire"]; h == nil || h.Mode != 0o755 {
+			t.Errorf("program %+v", h)
+		}
+		if h := headers["data/"]; h == nil || h.Uid != imageUser || h.Gid != imageUser {
+			t.Errorf("working directory %+v", h)
+		}
+		if h := headers["tmp/"]; h == nil || h.Mode != 0o1777 {
+			t.Errorf("/tmp %+v", h)
+		}
+		if !x509.NewCertPool().AppendCertsFromPEM(content["etc/ssl/certs/ca-certificates.crt"]) {
+			t.Error("no certificates")
+		}
+	}
+
+	t.Run("skopeo", func(t *testing.T) {
+		skopeo := peers.Need(t, "skopeo")
+		name := filepath.Join(t.TempDir(), "image.tar")
+		if err := os.WriteFile(name, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range platforms {
+			cmd := exec.Command(skopeo, "--override-os", p.os, "--override-arch", p.arch, "inspect", "--config", "oci-archive:"+name)
+			out, err := cmd.CombinedOutput()
+			if err != nil || !bytes.Contains(out, []byte(`"architecture": "`+p.arch+`"`)) {
+				t.Errorf("%s: %v\n%s", p, err, out)
+			}
+		}
+	})
+}
+
+func TestReleaseVersion(t *testing.T) {
+	for _, tt := range []struct{ source, tags, want, err string }{
+		{"0.9.0-dev", "v0.9.0", "0.9.0", ""},
+		{"0.9.0", "v0.9.0", "0.9.0", ""},
+		{"0.9.0-dev", "v0.9.0-rc1", "0.9.0-rc1", ""},
+		{"0.9.0-dev", "v0.9.1", "", "tag v0.9.1: expected v0.9.0"},
+		{"0.9.0-dev", "v0.9.0 v0.9.0-rc1", "", "several tags"},
+	} {
+		got, err := releaseVersion(tt.source, strings.Fields(tt.tags))
+		if got != tt.want || (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+			t.Errorf("%s at %s: got %q, %v", tt.source, tt.tags, got, err)
+		}
+	}
+}
+
+func TestPlatforms(t *testing.T) {
+	if _, err := parsePlatforms("linux/mips", archivePlatforms); err == nil {
+		t.Error("an unknown platform was accepted")
+	}
+	if all, err := parsePlatforms("", archivePlatforms); err != nil || len(all) != 8 || all[2] != (platform{"darwin", "amd64"}) {
+		t.Errorf("platforms %v, %v", all, err)
+	}
+}

@@ -1,0 +1,3 @@
+module jobwire
+
+go 1.26.0
