@@ -36,7 +36,7 @@ test: ## run the tests (skips tests whose third-party program is missing)
 # The tests of these packages run jobwire or its suites hundreds of times as its users do, with
 # the users' time limits. The race detector makes programs up to ten times slower, so these tests run
 # without it; the packages that the commands are made of are tested with it.
-PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/export jobwire/fuzz/sanitized
+PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/examples/ci jobwire/export jobwire/fuzz/sanitized
 
 # With the race detector, these packages test only some of their faulty servers, and correct clients and workers.
 VARIANTS = jobwire/fuzz jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman
@@ -49,11 +49,12 @@ race: ## run the tests with the race detector (needs a C compiler)
 programs: ## run the tests of the commands and with real servers, clients and workers
 	$(GO) test -timeout 30m $(PROGRAMS) $(VARIANTS)
 
-lint: ## run gofmt, go vet and staticcheck
+lint: ## run gofmt, go vet, staticcheck and actionlint
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
 	for os in darwin freebsd windows; do GOOS=$$os $(GO) vet ./... || exit 1; done
 	$(STATICCHECK) ./...
+	$(GO) tool -modfile=tools/go.mod actionlint .github/workflows/*.yml examples/ci/github.yml
 
 peers: ## install the third-party programs for the tests (Debian, npm)
 	$(APT) update

@@ -64,6 +64,7 @@ var layers = []layer{
 
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
 	{"examples", nil},
+	{"examples/ci", nil}, // tests only
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
 }
 

@@ -56,6 +56,10 @@ var known = map[string]peer{
 	// A program that reads container images.
 	"skopeo": {program: "skopeo"},
 
+	// Programs that run the examples for continuous integration.
+	"bash": {program: "bash"},
+	"make": {program: "make"},
+
 	// A checker of man pages.
 	"mandoc": {program: "mandoc"},
 

@@ -1,0 +1,208 @@
+// Package ci tests the examples for continuous integration, and the scripts of action.yml, which run jobwire in the same way.
+package ci
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"jobwire/internal/peers"
+)
+
+const root = "../.."
+
+// A step is part of a composite action for GitHub Actions.
+type step struct {
+	Name string
+	Run  string
+	Env  map[string]string
+}
+
+// A job is a folder in which the scripts of an example run, with bash, as on a CI machine.
+type job struct {
+	t    *testing.T
+	dir  string
+	path string
+	env  []string
+}
+
+// server starts the server that the examples test.
+const server = "jobwire serve gearman --listen 127.0.0.1:{port}"
+
+// newJob builds jobwire and puts a script before it in PATH, which runs only some of the test cases and fault profiles, so that the
+// tests are fast.
+func newJob(t *testing.T) *job {
+	t.Helper()
+	bin, dir := t.TempDir(), t.TempDir()
+	program := filepath.Join(bin, "real")
+	if out, err := exec.Command("go", "-C", root, "build", "-o", program, "./cmd/jobwire").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	script := `#!/bin/sh
+case "$1" in
+conform) set -- "$@" --run gearman.echo.client ;;
+audit) set -- "$@" bytewise ;;
+esac
+exec '` + program + `' "$@"
+`
+	if err := os.WriteFile(filepath.Join(bin, "jobwire"), []byte(script), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	return &job{t, dir, bin + ":" + os.Getenv("PATH"), nil}
+}
+
+// run runs a command in the folder of the job.
+func (j *job) run(name string, args ...string) {
+	j.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir = j.dir
+	cmd.Env = append(append(os.Environ(), j.env...), "PATH="+j.path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		j.t.Errorf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+// want checks that the reports exist and have a content.
+func (j *job) want(names ...string) {
+	j.t.Helper()
+	for _, name := range names {
+		if info, err := os.Stat(filepath.Join(j.dir, name)); err != nil || info.Size() == 0 {
+			j.t.Errorf("report %s: %v", name, err)
+		}
+	}
+}
+
+func readYAML(t *testing.T, name string, v any) {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err == nil {
+		err = yaml.Unmarshal(data, v)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+}
+
+var expression = regexp.MustCompile(`\$\{\{ *([a-z]+)\.([a-z_-]+) *\}\}`)
+
+// TestAction runs the scripts of action.yml.
+func TestAction(t *testing.T) {
+	bash := peers.Need(t, "bash")
+	var action struct {
+		Inputs map[string]struct{ Default string }
+		Runs   struct{ Steps []step }
+	}
+	readYAML(t, filepath.Join(root, "action.yml"), &action)
+	source, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs := map[string]string{"protocol": "gearman", "command": server, "profile": "embedded", "fuzz-duration": "1s", "bench-duration": "1s", "bench-slo": "p50<1m"}
+	j := newJob(t)
+	paths := filepath.Join(t.TempDir(), "path")
+	runner := t.TempDir()
+	for _, s := range action.Runs.Steps {
+		if s.Run == "" {
+			continue // the step uses another action
+		}
+		if expression.MatchString(s.Run) {
+			t.Errorf("step %s: an expression in a script can inject commands; use env", s.Name)
+		}
+		j.env = []string{"GITHUB_PATH=" + paths, "RUNNER_TEMP=" + runner}
+		for name, value := range s.Env {
+			j.env = append(j.env, name+"="+expression.ReplaceAllStringFunc(value, func(e string) string {
+				m := expression.FindStringSubmatch(e)
+				if m[1]+"."+m[2] == "github.action_path" {
+					return source
+				}
+				input, ok := action.Inputs[m[2]]
+				if m[1] != "inputs" || !ok {
+					t.Errorf("step %s: unknown value %s", s.Name, e)
+				}
+				if v, ok := inputs[m[2]]; ok {
+					return v
+				}
+				return input.Default
+			}))
+		}
+		// These are the options of "shell: bash".
+		j.run(bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", s.Run)
+	}
+	if added, err := os.ReadFile(paths); err != nil {
+		t.Error(err)
+	} else if _, err := exec.LookPath(filepath.Join(strings.TrimSpace(string(added)), "jobwire")); err != nil {
+		t.Errorf("the folder that is added to PATH has no jobwire: %v", err)
+	}
+	for _, name := range []string{"conform.xml", "conform.html", "audit.json", "fuzz.sarif", "fuzz.html", "bench.json", "bench.html"} {
+		j.want("jobwire-reports/" + name)
+	}
+}
+
+// TestWorkflow checks that the example for GitHub Actions uses inputs that action.yml has.
+func TestWorkflow(t *testing.T) {
+	var action struct {
+		Inputs map[string]struct{ Required bool }
+	}
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string
+				With map[string]string
+			}
+		}
+	}
+	readYAML(t, filepath.Join(root, "action.yml"), &action)
+	readYAML(t, "github.yml", &workflow)
+	for _, s := range workflow.Jobs["jobwire"].Steps {
+		if !strings.HasPrefix(s.Uses, "OWNER/jobwire@") {
+			continue
+		}
+		for name := range s.With {
+			if _, ok := action.Inputs[name]; !ok {
+				t.Errorf("action.yml has no input %s", name)
+			}
+		}
+		for name, input := range action.Inputs {
+			if _, ok := s.With[name]; input.Required && !ok {
+				t.Errorf("the input %s is missing", name)
+			}
+		}
+		return
+	}
+	t.Error("the workflow does not use action.yml")
+}
+
+// TestGitLab runs the script of the example for GitLab CI.
+func TestGitLab(t *testing.T) {
+	bash := peers.Need(t, "bash")
+	var config struct {
+		Jobwire struct {
+			Script []string
+		}
+	}
+	readYAML(t, "gitlab-ci.yml", &config)
+	if len(config.Jobwire.Script) == 0 {
+		t.Fatal("no script")
+	}
+	j := newJob(t)
+	j.env = []string{"PROTOCOL=gearman", "COMMAND=" + server, "FUZZ=1s", "BENCH=1s"}
+	j.run(bash, "-eo", "pipefail", "-c", "mkdir -p reports\n"+strings.Join(config.Jobwire.Script, "\n"))
+	j.want("reports/conform.xml", "reports/conform.html", "reports/fuzz.xml", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
+}
+
+// TestMakefile runs the targets of the example for make.
+func TestMakefile(t *testing.T) {
+	program := peers.Need(t, "make")
+	makefile, err := filepath.Abs("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := newJob(t)
+	j.run(program, "-f", makefile, "PROTOCOL=gearman", "COMMAND="+server, "FUZZ=1s", "BENCH=1s")
+	j.want("reports/conform.html", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
+}
