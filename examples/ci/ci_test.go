@@ -2,6 +2,7 @@
 package ci
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,15 +35,33 @@ type job struct {
 // server starts the server that the examples test.
 const server = "jobwire serve gearman --listen 127.0.0.1:{port}"
 
-// newJob builds jobwire and puts a script before it in PATH, which runs only some of the test cases and fault profiles, so that the
-// tests are fast.
+// program is jobwire, which TestMain builds once for all tests.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "jobwire-ci")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "jobwire")
+	if out, err := exec.Command("go", "-C", root, "build", "-o", program, "./cmd/jobwire").CombinedOutput(); err != nil {
+		fmt.Printf("go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// newJob puts a script before jobwire in PATH, which runs only one test case and one fault profile, so that the tests
+// are fast.
 func newJob(t *testing.T) *job {
 	t.Helper()
 	bin, dir := t.TempDir(), t.TempDir()
-	program := filepath.Join(bin, "real")
-	if out, err := exec.Command("go", "-C", root, "build", "-o", program, "./cmd/jobwire").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
 	script := `#!/bin/sh
 case "$1" in
 conform) set -- "$@" --run gearman.echo.client ;;
@@ -178,7 +197,7 @@ func TestWorkflow(t *testing.T) {
 }
 
 // TestGitLab runs the script of the example for GitLab CI.
-func TestGitLab(t *testing.T) {
+func TestGitlab(t *testing.T) {
 	bash := peers.Need(t, "bash")
 	var config struct {
 		Jobwire struct {
@@ -197,12 +216,12 @@ func TestGitLab(t *testing.T) {
 
 // TestMakefile runs the targets of the example for make.
 func TestMakefile(t *testing.T) {
-	program := peers.Need(t, "make")
+	gnuMake := peers.Need(t, "make")
 	makefile, err := filepath.Abs("Makefile")
 	if err != nil {
 		t.Fatal(err)
 	}
 	j := newJob(t)
-	j.run(program, "-f", makefile, "PROTOCOL=gearman", "COMMAND="+server, "FUZZ=1s", "BENCH=1s")
+	j.run(gnuMake, "-f", makefile, "PROTOCOL=gearman", "COMMAND="+server, "FUZZ=1s", "BENCH=1s")
 	j.want("reports/conform.html", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
 }
