@@ -111,6 +111,7 @@ var expression = regexp.MustCompile(`\$\{\{ *([a-z]+)\.([a-z_-]+) *\}\}`)
 
 // TestAction runs the scripts of action.yml.
 func TestAction(t *testing.T) {
+	t.Parallel()
 	bash := peers.Need(t, "bash")
 	var action struct {
 		Inputs map[string]struct{ Default string }
@@ -198,6 +199,7 @@ func TestWorkflow(t *testing.T) {
 
 // TestGitLab runs the script of the example for GitLab CI.
 func TestGitlab(t *testing.T) {
+	t.Parallel()
 	bash := peers.Need(t, "bash")
 	var config struct {
 		Jobwire struct {
@@ -216,6 +218,7 @@ func TestGitlab(t *testing.T) {
 
 // TestMakefile runs the targets of the example for make.
 func TestMakefile(t *testing.T) {
+	t.Parallel()
 	gnuMake := peers.Need(t, "make")
 	makefile, err := filepath.Abs("Makefile")
 	if err != nil {
