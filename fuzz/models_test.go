@@ -17,7 +17,6 @@ import (
 	"jobwire/codec/gearmonkey"
 	"jobwire/conform"
 	"jobwire/internal/mutant"
-	"jobwire/internal/racing"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	refbeanstalk "jobwire/refserver/beanstalk"
@@ -125,7 +124,7 @@ func TestModels(t *testing.T) {
 			t.Parallel()
 			in := newSource(t, tt.p, true)
 			inputs := *modelInputs
-			if racing.Enabled {
+			if testing.Short() {
 				inputs /= 8
 			}
 			for range inputs {
@@ -146,7 +145,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestModelsFindMutants tests that the models find the faults of the queue in mutants, over TCP.
+// TestModelsFindMutants tests that the models find the faults of the queue in mutants, over TCP. With -short, only one of 16
+// mutants is tested.
 func TestModelsFindMutants(t *testing.T) {
 	const most = 20_000 // inputs
 	for _, tt := range modeled {
@@ -161,8 +161,8 @@ func TestModelsFindMutants(t *testing.T) {
 			if !wanted[m.Name] {
 				continue
 			}
-			if delete(wanted, m.Name); racing.Enabled && len(wanted)%16 != 0 {
-				continue // the race detector is slow, so only one of 16 mutants is tested with it
+			if delete(wanted, m.Name); testing.Short() && len(wanted)%16 != 0 {
+				continue
 			}
 			t.Run(tt.p.Name+"/"+m.Name, func(t *testing.T) {
 				t.Parallel()

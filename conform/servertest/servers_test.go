@@ -26,11 +26,16 @@ import (
 // everySegmentation is all ways to divide messages into writes.
 var everySegmentation = []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced}
 
+// TestReferenceServers tests the reference servers. With -short, only the first instance of each case runs.
 func TestReferenceServers(t *testing.T) {
 	for _, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {
+			suite := load(t, e.Protocol)
+			if testing.Short() {
+				suite = suite.First()
+			}
 			r := conform.Runner{Start: embedded(e), StartProcess: process(e, "none"), Programs: e.Programs, Parallel: 8, Timeout: 5 * time.Second}
-			for _, res := range r.Run(t.Context(), load(t, e.Protocol), nil) {
+			for _, res := range r.Run(t.Context(), suite, nil) {
 				if res.Verdict != conform.Passed {
 					t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
 				}
@@ -40,11 +45,16 @@ func TestReferenceServers(t *testing.T) {
 }
 
 // TestSecondDangaServer tests a server that shares no code with the reference server. No real server of the Danga draft
-// exists. A case that fails here requires one of two interpretations of the specification.
+// exists. A case that fails here requires one of two interpretations of the specification. With -short, only the first
+// instance of each case runs.
 func TestSecondDangaServer(t *testing.T) {
 	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Segments: everySegmentation,
 		Start: func(ctx context.Context) (target.Target, error) { return target.Func(ctx, "naive", serveNaiveDanga) }}
-	for _, res := range r.Run(t.Context(), load(t, danga.Protocol).InProcess(), nil) {
+	suite := load(t, danga.Protocol).InProcess()
+	if testing.Short() {
+		suite = suite.First()
+	}
+	for _, res := range r.Run(t.Context(), suite, nil) {
 		if res.Verdict != conform.Passed && res.Verdict != conform.NonStrict {
 			t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
 		}

@@ -36,7 +36,7 @@ var layers = []layer{
 	{"refserver/*/mutants", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/{protocol}", "refserver/inject", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/internal/*", "internal/*"}},
 	{"refpeer/internal/line", []string{"codec", "codec/transcript"}}, // parses task lines
-	{"refpeer/internal/drivetest", []string{"audit", "codec", "internal/racing", "internal/target", "refserver"}},
+	{"refpeer/internal/drivetest", []string{"audit", "codec", "internal/target", "refserver"}},
 	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/line", "internal/mutant"}},
 	{"refpeer/*/mutants", []string{"codec", "codec/{protocol}", "refpeer/{protocol}", "refpeer/internal/*", "internal/mutant"}},
 	{"refpeer/*", []string{"codec", "codec/{protocol}", "codec/transcript", "refpeer/internal/*"}},

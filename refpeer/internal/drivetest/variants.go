@@ -9,7 +9,6 @@ import (
 
 	"jobwire/audit"
 	"jobwire/codec"
-	"jobwire/internal/racing"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 )
@@ -30,7 +29,8 @@ const (
 )
 
 // Variants tests that all variants pass under all fault profiles and violate no rule except their own. profiles is the
-// minimum number of fault profiles that must apply to the protocol. The variants run at the same time.
+// minimum number of fault profiles that must apply to the protocol. The variants run at the same time. With -short, only one of
+// six is tested.
 func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) Driver, variants []Variant[P]) {
 	var all []*audit.Profile
 	for i := range audit.Profiles {
@@ -50,8 +50,8 @@ func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) 
 	}
 	var done sync.WaitGroup
 	apart := 1
-	if racing.Enabled {
-		apart = 6 // without the race detector, all variants are tested
+	if testing.Short() {
+		apart = 6
 	}
 	for i := 0; i < len(variants); i += apart {
 		v := &variants[i]
