@@ -12,6 +12,8 @@ import (
 // comparable only if these are the same. Fields that are not known have zero values.
 type Environment struct {
 	Command    []string `json:"command"`          // command line of the load generator
+	Host       string   `json:"host"`             // host name; in a container: that of the container
+	BootID     string   `json:"boot_id"`          // ID of this start of the machine, by which containers of one machine are recognized
 	System     string   `json:"system"`           // operating system with its version, such as "linux 6.1.0"
 	CPU        string   `json:"cpu"`              // model name
 	Processors int      `json:"processors"`       // number of processors of the machine
@@ -20,9 +22,13 @@ type Environment struct {
 }
 
 // ReadEnvironment returns the environment of this process. command is its command line. On systems without /proc,
-// only Command, System and Processors are set.
+// only Command, Host, System and Processors are set.
 func ReadEnvironment(command []string) *Environment {
 	e := &Environment{Command: command, System: runtime.GOOS, Processors: runtime.NumCPU()}
+	e.Host, _ = os.Hostname() // stays "" if it is not known
+	if id, err := os.ReadFile("/proc/sys/kernel/random/boot_id"); err == nil {
+		e.BootID = strings.TrimSpace(string(id))
+	}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		e.System += " " + strings.TrimSpace(string(release))
 	}

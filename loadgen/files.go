@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -78,52 +79,75 @@ func ParseTolerance(text string) (float64, error) {
 	return v, nil
 }
 
-// Parts are the results and logs of processes that ran parts of one load.
+// Parts are the results of processes that ran shares of one load.
 type Parts struct {
-	reports []*Report
-	logs    []io.Reader
+	parts  []Part
+	logs   []*os.File
+	unread []string // files without a result of a share, each with the reason
 }
 
-// ReadParts reads results (.json) and opens logs (.hlog). An argument is a file, or a folder with such files.
+// ReadParts reads results of shares. Each argument is a file or a folder. The histogram log of FILE.json is FILE.hlog;
+// logs among the arguments are ignored. Files without the result of a share are left out, see [Merged.LeftOut].
+// ReadParts returns an error if a file or folder does not exist, or if there is no result.
 func ReadParts(args []string) (*Parts, error) {
 	p := &Parts{}
 	for _, arg := range args {
 		files := []string{arg}
-		if st, err := os.Stat(arg); err == nil && st.IsDir() {
-			results, _ := filepath.Glob(filepath.Join(arg, "*.json")) // fails only if the pattern is malformed
-			logs, _ := filepath.Glob(filepath.Join(arg, "*.hlog"))
-			files = append(results, logs...)
+		st, err := os.Stat(arg)
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+		if st.IsDir() {
+			files, _ = filepath.Glob(filepath.Join(arg, "*.json")) // fails only if the pattern is malformed
 		}
 		for _, name := range files {
-			if err := p.read(name); err != nil {
-				p.Close()
-				return nil, err
+			if strings.HasSuffix(name, ".hlog") {
+				continue
+			}
+			if why := p.read(name); why != "" {
+				p.unread = append(p.unread, why)
 			}
 		}
+	}
+	if len(p.parts) == 0 {
+		return nil, errors.New(strings.Join(append([]string{"expected the results of the shares of a load, got none"}, p.unread...), "\n"))
 	}
 	return p, nil
 }
 
-func (p *Parts) read(name string) error {
-	if strings.HasSuffix(name, ".hlog") {
-		f, err := os.Open(name)
-		if err == nil {
-			p.logs = append(p.logs, f)
-		}
-		return err
-	}
+// read reads a result and opens its log. It returns the reason if the file has no result of a share.
+func (p *Parts) read(name string) (why string) {
 	reports, err := ReadFile(name)
-	p.reports = append(p.reports, reports...)
-	return err
+	switch {
+	case err != nil:
+		return err.Error()
+	case len(reports) != 1 || reports[0].Share == nil:
+		return name + ": the result of a whole load, not of a share of one (bench run --shares)"
+	}
+	log, err := os.Open(strings.TrimSuffix(name, ".json") + ".hlog")
+	if err != nil {
+		return name + ": no histogram log: " + err.Error()
+	}
+	p.logs = append(p.logs, log)
+	p.parts = append(p.parts, Part{name, reports[0], log})
+	return ""
 }
 
 // Merge merges the parts as [Merge] does.
-func (p *Parts) Merge(out *Log) (*Report, error) { return Merge(p.reports, p.logs, out) }
+func (p *Parts) Merge(objectives []*Objective, out *Log) (*Report, error) {
+	r, err := Merge(p.parts, objectives, out)
+	if err != nil {
+		return nil, err
+	}
+	r.Merged.LeftOut = append(r.Merged.LeftOut, p.unread...)
+	return r, nil
+}
 
 // Close closes the logs.
 func (p *Parts) Close() {
 	for _, log := range p.logs {
-		log.(*os.File).Close()
+		log.Close()
 	}
 }
 

@@ -137,8 +137,8 @@ func newHead(title string, began time.Time, jobwire version.Info, env *Environme
 // Head returns the header of the page.
 func (d pageData) Head() page.Head {
 	h := newHead(d.Protocol+" "+d.Scenario, d.Started, d.Jobwire, d.Environment, d.plan(), d.loop())
-	if d.Share != "" {
-		h.Facts = append(h.Facts, "share "+d.Share)
+	if d.Share != nil {
+		h.Facts = append(h.Facts, d.Share.String())
 	}
 	h.Target, h.Tone = d.Target, d.Tone()
 	h.Verdict = verdictSymbols[d.Result()] + " " + string(d.Result()) + ": " + formatJobs(d.Rate) + " jobs/s"

@@ -95,7 +95,10 @@ func ReadReports(in io.Reader) ([]*Report, error) {
 		Report
 		Runs []*Report `json:"runs"`
 	}
-	if err := json.NewDecoder(in).Decode(&saved); err != nil {
+	switch err := json.NewDecoder(in).Decode(&saved); {
+	case err == io.EOF:
+		return nil, errors.New("the file is empty, so its run has not ended")
+	case err != nil:
 		return nil, fmt.Errorf("expected a result that 'bench run --output' has saved: %w", err)
 	}
 	if saved.Runs == nil {

@@ -17,17 +17,34 @@ import (
 	"jobwire/internal/version"
 )
 
-// Merge combines the reports of all shares of a run into one report. It adds up the counts, and computes the
-// percentiles from the histogram logs of the shares, merged by stage and interval. It also writes the merged
-// latencies to out, unless out is nil. It returns an error if a share is missing or given twice, the settings of the
-// shares differ, or the logs do not match the reports.
-func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
-	if err := checkShares(parts); err != nil {
+// Part is the saved result of one share of a load.
+type Part struct {
+	Name   string    // name of the result in messages, such as its file
+	Report *Report   // report of the share
+	Log    io.Reader // histogram log of the share
+}
+
+// Merge combines the results of the shares of one run into one report: of the newest run, if the parts are of several
+// runs. It adds up the counts, and computes the percentiles from the histogram logs, merged by stage and interval. It
+// checks the objectives of the shares and the given ones. It also writes the merged latencies to out, unless out is
+// nil. Report.Merged has the shares that are missing and the parts of other runs. Merge returns an error if there is
+// no part, a share is given twice, the settings of the shares differ, or a log does not match its report.
+func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
+	parts, logs, merged, err := newestRun(all)
+	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(parts, func(a, b *Report) int { return cmp.Compare(shareOf(a).I, shareOf(b).I) })
+	if objectives, err = carried(parts, objectives); err != nil {
+		return nil, err
+	}
 	m := *parts[0]
-	m.Share, m.Latency, m.Series, m.Spectrum, m.Heat, m.Objectives = "", nil, []IntervalEntry{}, nil, nil, nil
+	m.Share, m.Merged, m.Latency, m.Series, m.Spectrum, m.Heat, m.Objectives = nil, merged, nil, []IntervalEntry{}, nil, nil, nil
+	m.Stationary, m.Independence, m.Environment = nil, nil, nil
+	for _, p := range parts {
+		if p.Linear != nil && !p.Linear.Holds {
+			m.Linear = p.Linear
+		}
+	}
 	m.add(parts)
 	m.addProcessors(parts)
 	series := m.addSeries(parts)
@@ -43,54 +60,107 @@ func Merge(parts []*Report, logs []io.Reader, out *Log) (*Report, error) {
 			want += p.Latency[stage].Count
 		}
 		if got := m.Latency[stage].Count; got != want {
-			return nil, fmt.Errorf("stage %[2]s: the histogram logs have %[1]s latencies, but the results have %[3]s: the log of one part of the load is missing or named twice",
+			return nil, fmt.Errorf("stage %[2]s: the histogram logs have %[1]s latencies, but the results have %[3]s: a log is not that of its result",
 				prose.Grouped(got), stage, prose.Grouped(want))
 		}
 	}
 	m.Head = version.NewHead()
-	m.conclude()
+	notes := shareNotes(parts, m.notes())
+	for i, p := range parts {
+		merged.Parts[i].Notes = append([]string{}, notes[p]...)
+	}
+	m.Check(objectives)
 	return &m, nil
 }
 
-// shareOf returns the share of a report, or the zero value if it has none.
-func shareOf(r *Report) Share {
-	s, _ := ParseShare(r.Share)
-	return s
+// newestRun returns the reports and logs of the newest run, ordered by share, and what is to report about its shares.
+// Merged.Parts has no notes yet.
+func newestRun(all []Part) (parts []*Report, logs []io.Reader, m *Merged, err error) {
+	newest := -1
+	for i := range all {
+		r := all[i].Report
+		if r.Share == nil {
+			return nil, nil, nil, fmt.Errorf("%s: expected the result of one share of a load (bench run --shares), got the result of a whole load", all[i].Name)
+		}
+		if newest < 0 || r.Started.After(all[newest].Report.Started) {
+			newest = i
+		}
+	}
+	if newest < 0 {
+		return nil, nil, nil, errors.New("expected the results of the shares of a load, got none")
+	}
+	run := all[newest].Report.Share
+	m = &Merged{Run: run.Run, Shares: run.Shares, Missing: []int{}, LeftOut: []string{}}
+	byShare := make([]*Part, run.Shares)
+	for i := range all {
+		p := &all[i]
+		s := p.Report.Share
+		switch {
+		case s.Run != run.Run || s.Shares != run.Shares:
+			m.LeftOut = append(m.LeftOut, p.Name+": of another run ("+s.Run+")")
+		case s.Index < 0 || s.Index >= run.Shares:
+			return nil, nil, nil, fmt.Errorf("%s: share index %d: expected one from 0 to %d", p.Name, s.Index, run.Shares-1)
+		case byShare[s.Index] != nil:
+			return nil, nil, nil, fmt.Errorf("%s and %s are both the result of share %d", byShare[s.Index].Name, p.Name, s.Index)
+		default:
+			byShare[s.Index] = p
+		}
+	}
+	for i, p := range byShare {
+		if p == nil {
+			m.Missing = append(m.Missing, i)
+			continue
+		}
+		r := p.Report
+		if why := differs(r, all[newest].Report); why != "" {
+			return nil, nil, nil, fmt.Errorf("%s and %s are not of the same run: %s", p.Name, all[newest].Name, why)
+		}
+		parts, logs = append(parts, r), append(logs, p.Log)
+		part := MergedShare{Share: *r.Share, Started: r.Started, Seconds: r.Seconds, Jobs: r.Jobs, Rate: r.Rate, Interrupted: r.Interrupted}
+		if r.Environment != nil {
+			part.Host = r.Environment.Host
+		}
+		m.Parts = append(m.Parts, part)
+	}
+	return parts, logs, m, nil
 }
 
-// checkShares returns an error unless the parts are all shares of one run, each exactly once.
-func checkShares(parts []*Report) error {
-	if len(parts) == 0 {
-		return errors.New("expected the results of all parts of the load, got none")
+// differs describes a setting that differs between two shares of one run. It returns "" if none does.
+func differs(r, o *Report) string {
+	alike := *r
+	alike.Clients, alike.Workers, alike.Grabs = o.Clients, o.Workers, o.Grabs
+	if r.Share.Late > 0 || o.Share.Late > 0 {
+		alike.Requested = o.Requested // a late share has only the rest of the schedule
 	}
-	n := shareOf(parts[0]).N
-	seen := make([]bool, n+1)
+	if why := alike.settingDiff(o); why != "" {
+		return why
+	}
+	if r.Interval != o.Interval {
+		return fmt.Sprintf("interval is %v s in one and %v s in the other", r.Interval, o.Interval)
+	}
+	return ""
+}
+
+// carried returns the objectives of the shares, and then those of more that they do not have.
+func carried(parts []*Report, more []*Objective) (all []*Objective, err error) {
+	add := func(o *Objective) {
+		if !slices.ContainsFunc(all, func(a *Objective) bool { return a.Text == o.Text }) {
+			all = append(all, o)
+		}
+	}
 	for _, p := range parts {
-		s := shareOf(p)
-		switch {
-		case s.N == 0:
-			return errors.New("expected the result of one part of a load (bench run --share), got the result of a whole load")
-		case s.N != n:
-			return fmt.Errorf("parts %s and %s are not of the same run", p.Share, parts[0].Share)
-		case seen[s.I]:
-			return fmt.Errorf("part %s is named twice", p.Share)
-		}
-		seen[s.I] = true
-		alike := *p
-		alike.Clients, alike.Workers, alike.Grabs = parts[0].Clients, parts[0].Workers, parts[0].Grabs
-		if why := alike.settingDiff(parts[0]); why != "" {
-			return fmt.Errorf("parts %s and %s are not of the same run: %s", p.Share, parts[0].Share, why)
-		}
-		if p.Interval != parts[0].Interval {
-			return fmt.Errorf("part %s has an --interval of %v s, but part %s has an --interval of %v s", p.Share, p.Interval, parts[0].Share, parts[0].Interval)
+		for _, result := range p.Objectives {
+			o, err := ParseObjective(result.Objective)
+			if err != nil {
+				return nil, fmt.Errorf("objective of %s: %w", p.Share, err)
+			}
+			add(o)
 		}
 	}
-	for i := 1; i <= n; i++ {
-		if !seen[i] {
-			return fmt.Errorf("part %d/%d of the load is missing", i, n)
-		}
+	for _, o := range more {
+		add(o)
 	}
-	return nil
+	return all, nil
 }
 
 // add sets the sums of the counts and rates, and the start and end of the whole run.
@@ -111,7 +181,7 @@ func (m *Report) add(parts []*Report) {
 		m.Jobs += p.Jobs
 		m.AfterWindow += p.AfterWindow
 		m.Reconnects += p.Reconnects
-		m.RateRequested += p.RateRequested
+		m.RateRequested += p.RateRequested * p.Seconds // divided by the length of the run below
 		m.Backlog += p.Backlog
 		if m.KeptUp == nil || p.KeptUp != nil && !*p.KeptUp {
 			m.KeptUp = p.KeptUp
@@ -123,9 +193,8 @@ func (m *Report) add(parts []*Report) {
 			*t.count(&m.Account) += *t.count(&p.Account)
 		}
 		m.First = cmp.Or(m.First, p.First)
-		m.Interrupted = m.Interrupted || p.Interrupted
 		if p.Error != "" {
-			wrong = append(wrong, "share "+p.Share+": "+p.Error)
+			wrong = append(wrong, fmt.Sprintf("share %d: %s", p.Share.Index, p.Error))
 		}
 		if p.Started.Before(begin) {
 			begin = p.Started
@@ -137,7 +206,14 @@ func (m *Report) add(parts []*Report) {
 	m.Error = strings.Join(wrong, "\n")
 	m.Started, m.Seconds = begin, end.Sub(begin).Seconds()
 	m.Rate = float64(m.Jobs) / m.Seconds
-	m.Seed = parts[0].Seed // the seed of the first share is the seed of the whole run
+	m.RateRequested /= m.Seconds
+	m.Seed = parts[0].Seed - uint64(parts[0].Share.Index)<<32 // the seed of the whole run, see Share.Of
+	for _, p := range parts {
+		if p.Share.Late == 0 {
+			m.Requested = p.Requested // a late share has only the rest of the schedule
+			break
+		}
+	}
 	if s, err := ParseSchedule(m.Requested); err == nil {
 		s = s.times(float64(len(parts)))
 		for i := range s.Steps {
@@ -148,14 +224,14 @@ func (m *Report) add(parts []*Report) {
 }
 
 // addProcessors sets the CPU times. All shares measure the same target, so the CPU time of the target is the largest
-// of their values, not the sum. The CPU time of other programs stays unknown, because the shares may run on several
-// machines.
+// of their values, not the sum. The processors of a machine count once. The CPU time of other programs stays unknown,
+// because the shares may run on several machines.
 func (m *Report) addProcessors(parts []*Report) {
 	m.Processors, m.Cores, m.Pacing, m.Saturated, m.Saturation = 0, Cores{}, nil, false, ""
+	var saturation []string
 	generator, target, busy := 0.0, 0.0, 0.0
 	known := true
 	for _, p := range parts {
-		m.Processors += p.Processors
 		generator += float64(p.CPU.Generator) * float64(p.Jobs)
 		target = max(target, float64(p.CPU.Target)*float64(p.Jobs))
 		if p.Cores.Generator != nil {
@@ -172,9 +248,14 @@ func (m *Report) addProcessors(parts []*Report) {
 			}
 			m.Pacing.worse(p.Pacing)
 		}
-		if p.Saturated && !m.Saturated {
-			m.Saturated, m.Saturation = true, "share "+p.Share+": "+p.Saturation
+		if p.Saturated {
+			m.Saturated = true
+			saturation = append(saturation, fmt.Sprintf("share %d: %s", p.Share.Index, p.Saturation))
 		}
+	}
+	m.Saturation = strings.Join(saturation, "; ")
+	for _, machine := range machinesOf(parts) {
+		m.Processors += machine.processors
 	}
 	if known {
 		m.Cores.Generator = &busy

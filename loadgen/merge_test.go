@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-// saved returns the two outputs of a process that ran one share: its report, read back from JSON, and its histogram
-// log.
-func saved(t *testing.T, res *Result, share string, began time.Time) (*Report, *bytes.Buffer) {
+// saved returns what a process that ran one share has saved: its report, read back from JSON, and its histogram log.
+func saved(t *testing.T, res *Result, share Share, began time.Time, objectives ...string) Part {
 	t.Helper()
 	var log, b bytes.Buffer
 	l := NewLog(&log)
@@ -23,14 +23,29 @@ func saved(t *testing.T, res *Result, share string, began time.Time) (*Report, *
 		t.Fatal(err)
 	}
 	recorder := &Recorder{Target: "a server", Share: share, began: began, ended: began.Add(res.Took), used: processorTime{program: -1, machine: -1, idle: -1}}
-	if err := WriteJSON(&b, recorder.Report(res)); err != nil {
+	recorder.Environment = &Environment{Host: fmt.Sprintf("host-%d", share.Index), BootID: "one machine", Processors: 2}
+	report := recorder.Report(res)
+	report.Check(parseObjectives(t, objectives))
+	if err := WriteJSON(&b, report); err != nil {
 		t.Fatal(err)
 	}
 	all, err := ReadReports(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all[0], &log
+	return Part{Name: fmt.Sprintf("%d.json", share.Index), Report: all[0], Log: &log}
+}
+
+func parseObjectives(t *testing.T, texts []string) (all []*Objective) {
+	t.Helper()
+	for _, text := range texts {
+		o, err := ParseObjective(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, o)
+	}
+	return all
 }
 
 // resultOfShare returns the result of a share of a run with jobs jobs in three intervals. deal reports whether the
@@ -66,25 +81,23 @@ func resultOfShare(jobs, clients int, deal func(i int) bool) *Result {
 func TestMergeOfSharesIsTheWhole(t *testing.T) {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
 	const jobs = 30000
-	whole, _ := saved(t, resultOfShare(jobs, 16, func(int) bool { return true }), "", began)
-	var parts []*Report
-	var logs []io.Reader
+	whole := saved(t, resultOfShare(jobs, 16, func(int) bool { return true }), Share{}, began).Report
+	var parts []Part
 	for k, clients := range []int{5, 5, 6} {
-		part, log := saved(t, resultOfShare(jobs, clients, func(i int) bool { return i%3 == k }), fmt.Sprintf("%d/3", k+1), began.Add(time.Duration(k)*7*time.Millisecond))
-		parts, logs = append(parts, part), append(logs, log)
+		parts = append(parts, saved(t, resultOfShare(jobs, clients, func(i int) bool { return i%3 == k }), Share{Index: k, Shares: 3, Run: "now-3"}, began.Add(time.Duration(k)*7*time.Millisecond)))
 	}
 	parts[0], parts[2] = parts[2], parts[0] // the order of the shares does not matter
 	var out bytes.Buffer
 	l := NewLog(&out)
-	got, err := Merge(parts, logs, l)
+	got, err := Merge(parts, nil, l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got.Jobs != whole.Jobs || got.Submitted != whole.Submitted || got.Clients != 16 || got.Workers != 12 || got.Share != "" {
-		t.Errorf("%d jobs of %d, %d clients, %d workers, share %q", got.Jobs, whole.Jobs, got.Clients, got.Workers, got.Share)
+	if got.Jobs != whole.Jobs || got.Submitted != whole.Submitted || got.Clients != 16 || got.Workers != 12 || len(got.Merged.Missing) > 0 {
+		t.Errorf("%d jobs of %d, %d clients, %d workers, %+v", got.Jobs, whole.Jobs, got.Clients, got.Workers, got.Merged)
 	}
 	for _, stage := range Stages {
 		if got.Latency[stage] != whole.Latency[stage] {
@@ -108,36 +121,174 @@ func TestMergeOfSharesIsTheWhole(t *testing.T) {
 	}
 }
 
-func TestMergeRefusesWhatIsNotWhole(t *testing.T) {
-	began := time.Now()
-	share := func(s string) (*Report, *bytes.Buffer) {
-		return saved(t, resultOfShare(3000, 8, func(int) bool { return true }), s, began)
+// fourShares returns the results of four shares of a run.
+func fourShares(t *testing.T, began time.Time, objectives ...string) (all []Part) {
+	for i := range 4 {
+		res := resultOfShare(3000, 4, func(k int) bool { return k%4 == i })
+		all = append(all, saved(t, res, Share{Index: i, Shares: 4, Run: RunID(began, 4)}, began, objectives...))
 	}
+	return all
+}
+
+func TestMergeRefuses(t *testing.T) {
+	began := time.Now()
+	all := fourShares(t, began)
+	whole := saved(t, resultOfShare(3000, 4, func(int) bool { return true }), Share{}, began)
+	wrongLog, again := fourShares(t, began)[1], fourShares(t, began)[1]
+	wrongLog.Log = strings.NewReader("")
+	again.Name = "again.json"
 	for _, tt := range []struct {
-		shares []string
-		logs   int
-		why    string
+		parts []Part
+		why   string
 	}{
-		{nil, 0, "got none"},
-		{[]string{"1/2"}, 1, "part 2/2 of the load is missing"},
-		{[]string{"1/2", "1/2"}, 2, "part 1/2 is named twice"},
-		{[]string{"1/2", "2/3"}, 2, "not of the same run"},
-		{[]string{"1/1", ""}, 2, "the result of a whole load"},
-		{[]string{"1/2", "2/2"}, 1, "the log of one part of the load is missing"},
-		{[]string{"1/2", "2/2"}, 0, "the log of one part of the load is missing"},
+		{nil, "got none"},
+		{[]Part{whole}, "the result of a whole load"},
+		{[]Part{all[1], again}, "1.json and again.json are both the result of share 1"},
+		{[]Part{all[0], wrongLog}, "a log is not that of its result"},
 	} {
-		var parts []*Report
-		var logs []io.Reader
-		for i, s := range tt.shares {
-			p, log := share(s)
-			parts = append(parts, p)
-			if i < tt.logs {
-				logs = append(logs, log)
+		if _, err := Merge(tt.parts, nil, nil); err == nil || !strings.Contains(err.Error(), tt.why) {
+			t.Errorf("%v, want %q", err, tt.why)
+		}
+	}
+}
+
+// TestMergeWithoutAShare merges three shares of four: the report has the jobs of the three, and says in each format
+// which share is missing.
+func TestMergeWithoutAShare(t *testing.T) {
+	all := fourShares(t, time.Now())
+	want := all[0].Report.Jobs + all[1].Report.Jobs + all[3].Report.Jobs
+	m, err := Merge([]Part{all[3], all[0], all[1]}, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Jobs != want || m.Latency["total"].Count != want || m.Verdict != Invalid {
+		t.Errorf("%d jobs, %d latencies, verdict %s; want %d, invalid", m.Jobs, m.Latency["total"].Count, m.Verdict, want)
+	}
+	for _, write := range []func(io.Writer, *Report) error{WriteText, WriteHTML} {
+		var b strings.Builder
+		if err := write(&b, m); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"missing: share 2", "share 3 (host-3): 750 jobs", "the results of share 2 of 4 are missing"} {
+			if !strings.Contains(b.String(), text) {
+				t.Errorf("the report lacks %q:\n%.1500s", text, b.String())
 			}
 		}
-		if _, err := Merge(parts, logs, nil); err == nil || !strings.Contains(err.Error(), tt.why) {
-			t.Errorf("%v with %d logs: %v, want %q", tt.shares, tt.logs, err, tt.why)
+	}
+	var b strings.Builder
+	if err := WriteJSON(&b, m); err != nil || !strings.Contains(b.String(), "\"missing\": [\n      2\n    ]") {
+		t.Errorf("%v, %.300s", err, b.String())
+	}
+}
+
+// TestMergeOfTheNewestRun merges files of two runs: the older run had more shares.
+func TestMergeOfTheNewestRun(t *testing.T) {
+	began := time.Now()
+	newer := began.Add(time.Hour)
+	older := fourShares(t, began)
+	parts := []Part{older[3], older[2]}
+	for i := range 2 {
+		parts = append(parts, saved(t, resultOfShare(3000, 4, func(k int) bool { return k%2 == i }), Share{Index: i, Shares: 2, Run: RunID(newer, 2)}, newer))
+	}
+	m, err := Merge(parts, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Jobs != 3000 || !m.Passed() || m.Merged.Run != RunID(newer, 2) || len(m.Merged.LeftOut) != 2 || !strings.HasPrefix(m.Merged.LeftOut[0], "3.json: of another run") {
+		t.Errorf("%d jobs, %s %v, %+v", m.Jobs, m.Verdict, m.Reasons, m.Merged)
+	}
+}
+
+// TestMergeChecksObjectives tests that the objectives of the shares are checked for the whole load: the rate of each
+// share is below the objective, but their sum is not.
+func TestMergeChecksObjectives(t *testing.T) {
+	all := fourShares(t, time.Now(), "rate>900", "p50<1us")
+	for _, p := range all {
+		if p.Report.Verdict != Passed || p.Report.Objectives[0].Result != Skipped {
+			t.Errorf("share %d: %s, %+v", p.Report.Share.Index, p.Report.Verdict, p.Report.Objectives)
 		}
+	}
+	m, err := Merge(all, parseObjectives(t, []string{"p50<1us", "max<1h"}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var results []string
+	for _, o := range m.Objectives {
+		results = append(results, o.Objective+" "+string(o.Result))
+	}
+	if got := strings.Join(results, ", "); got != "rate>900 passed, p50<1us failed, max<1h passed" || m.Verdict != Failed {
+		t.Errorf("%s; verdict %s", got, m.Verdict)
+	}
+}
+
+// TestMergeKeepsNotes tests that the warnings of the shares are in the merged report, and that the load generators of
+// one machine are not other programs to each other.
+func TestMergeKeepsNotes(t *testing.T) {
+	all := fourShares(t, time.Now())
+	busy := func(v float64) *float64 { return &v }
+	for i, p := range all {
+		p.Report.Processors, p.Report.Window = 2, 2
+		p.Report.Cores.Generator, p.Report.Cores.Foreign = busy(0.2), busy(0.6) // only the other three shares
+		if i == 3 {
+			p.Report.Environment.BootID = "another machine"
+			p.Report.Cores.Foreign = busy(1)
+			p.Report.Share.Late = 13
+		} else {
+			p.Report.Cores.Foreign = busy(0.4)
+		}
+	}
+	m, err := Merge(all, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Processors != 4 {
+		t.Errorf("%d processors, want those of two machines with two each", m.Processors)
+	}
+	want := []string{
+		"share 3 (host-3): other programs used 1.00 of this machine's 2 processors, so the target may be faster",
+		"share 3 (host-3): this share started 13.0 s after the start time of the run",
+	}
+	if got := m.notes(); !slices.Equal(got, want) {
+		t.Errorf("notes %q, want %q", got, want)
+	}
+}
+
+// TestMergeWithClocksApart merges the shares of two machines of which one clock is 1.5 s ahead of the other: no job is
+// counted twice or lost, and each interval has the jobs of its time.
+func TestMergeWithClocksApart(t *testing.T) {
+	began := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	var parts []Part
+	for i := range 2 {
+		offset := time.Duration(i) * 1500 * time.Millisecond
+		parts = append(parts, saved(t, resultOfShare(6000, 4, func(k int) bool { return k%2 == i }), Share{Index: i, Shares: 2, Run: "r"}, began.Add(offset)))
+	}
+	m, err := Merge(parts, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inSeries := int64(0)
+	for _, e := range m.Series {
+		inSeries += e.Jobs
+	}
+	if m.Jobs != 6000 || inSeries != 6000 || m.Latency["total"].Count != 6000 || m.Seconds != 4.5 {
+		t.Errorf("%d jobs, %d in the intervals, %d latencies, %v s", m.Jobs, inSeries, m.Latency["total"].Count, m.Seconds)
+	}
+}
+
+func TestLateRunEndsWithTheOthers(t *testing.T) {
+	rate, err := ParseSchedule("1000/10s,2000-4000/10s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Config{Duration: 20 * time.Second, Rate: rate}.Late(15 * time.Second)
+	if err != nil || c.Duration != 5*time.Second || c.Rate.String() != "3000-4000/5s" {
+		t.Errorf("%v, %v, %v", c.Duration, c.Rate, err)
+	}
+	if c, err = (Config{Rate: rate}).Late(30 * time.Second); err != nil || c.Rate.String() != "4000" {
+		t.Errorf("%v, %v", c.Rate, err)
+	}
+	if c, err = (Config{Duration: 20 * time.Second}).Late(20 * time.Second); err == nil {
+		t.Errorf("it runs for %v", c.Duration)
 	}
 }
 
@@ -149,12 +300,8 @@ func TestSharesAddUp(t *testing.T) {
 	whole := Config{Clients: 16, Workers: 7, Count: 1000003, Rate: rate, Kill: 6, Seed: 9, Prefix: "jobwire"}
 	sum, seeds, names := Config{}, map[uint64]bool{}, map[string]bool{}
 	peak := 0.0
-	for i := 1; i <= 3; i++ {
-		s, err := ParseShare(fmt.Sprintf("%d/3", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := s.Of(whole)
+	for i := range 3 {
+		c, err := Share{Index: i, Shares: 3}.Of(whole)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,12 +318,9 @@ func TestSharesAddUp(t *testing.T) {
 	if len(seeds) != 3 || len(names) != 3 {
 		t.Errorf("seeds %v, names %v", seeds, names)
 	}
-	if _, err := (Share{1, 17}).Of(whole); err == nil {
-		t.Error("17 processes share 16 clients")
-	}
-	for _, text := range []string{"", "1", "0/3", "4/3", "a/b", "1/2/3", "-1/2"} {
-		if s, err := ParseShare(text); err == nil {
-			t.Errorf("%q is taken, as %v", text, s)
+	for _, s := range []Share{{Index: 0, Shares: 17}, {Index: 3, Shares: 3}, {Index: -1, Shares: 3}} {
+		if _, err := s.Of(whole); err == nil {
+			t.Errorf("there is a %s", s)
 		}
 	}
 }

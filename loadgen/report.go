@@ -18,16 +18,17 @@ type Report struct {
 	Reasons     []string     `json:"verdict_reasons"` // reasons for the verdict; empty if the run passed
 	Protocol    string       `json:"protocol"`
 	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`          // name of the server: its address or its command line
-	Share       string       `json:"share,omitempty"` // "2/3" if this run is the second of three parts of a load, see [Share]; "" for a whole load
-	Started     time.Time    `json:"started"`         // start of the measured part, in UTC
-	Clients     int          `json:"clients"`         // number of client connections
-	Workers     int          `json:"workers"`         // number of worker connections; 0 if the scenario has no workers
-	Functions   int          `json:"functions"`       // number of functions or tubes
-	Zipf        float64      `json:"zipf,omitempty"`  // exponent of the distribution of jobs over functions; 0: uniform
-	Window      int          `json:"window"`          // number of jobs that each client keeps in flight; 0 in an open loop
-	Grabs       int          `json:"grabs"`           // maximum number of job requests that each worker has outstanding
-	Payload     string       `json:"payload"`         // payload sizes in bytes, in the format of ParseSizes
+	Target      string       `json:"target"`           // name of the server: its address or its command line
+	Share       *Share       `json:"share,omitempty"`  // the part of the load that this process generated; nil for a whole load
+	Merged      *Merged      `json:"merged,omitempty"` // the shares of which [Merge] made this report; nil for the report of one process
+	Started     time.Time    `json:"started"`          // start of the measured part, in UTC
+	Clients     int          `json:"clients"`          // number of client connections
+	Workers     int          `json:"workers"`          // number of worker connections; 0 if the scenario has no workers
+	Functions   int          `json:"functions"`        // number of functions or tubes
+	Zipf        float64      `json:"zipf,omitempty"`   // exponent of the distribution of jobs over functions; 0: uniform
+	Window      int          `json:"window"`           // number of jobs that each client keeps in flight; 0 in an open loop
+	Grabs       int          `json:"grabs"`            // maximum number of job requests that each worker has outstanding
+	Payload     string       `json:"payload"`          // payload sizes in bytes, in the format of ParseSizes
 	Seed        uint64       `json:"seed"`
 	Requested   string       `json:"schedule,omitempty"` // schedule of an open loop, in the format of ParseSchedule; "" in a closed loop
 
@@ -105,7 +106,7 @@ func (e *IntervalEntry) Rate() float64 { return float64(e.Jobs) / e.Seconds }
 // the target and the machine. Set its exported fields, call Attach before the run, and Report after it.
 type Recorder struct {
 	Target      string       // name of the server in the report
-	Share       string       // part of the load, as Share.String returns it; "" for a whole load
+	Share       Share        // part of the load that this process generates; the zero value for a whole load
 	Environment *Environment // machine of the load generator; nil: not known
 	Processor   Processor    // reads the CPU time of the target
 	Log         *Log         // receives the latencies of every measured interval; may be nil
@@ -195,7 +196,10 @@ func (t *Recorder) Report(res *Result) *Report {
 	cfg := &res.Config
 	r := planOf(cfg)
 	r.Environment = t.Environment
-	r.Target, r.Share, r.Started = t.Target, t.Share, t.began.UTC().Round(time.Millisecond)
+	if t.Share.Shares > 0 {
+		r.Share = &t.Share
+	}
+	r.Target, r.Started = t.Target, t.began.UTC().Round(time.Millisecond)
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
 	r.Account, r.AfterWindow, r.Backlog, r.Reconnects = res.Account, res.AfterWindow, res.backlog, res.Reconnects
 	r.Linear = res.Linear

@@ -77,6 +77,27 @@ func (s *Schedule) mean(from, to time.Duration) float64 {
 	return math.Round(jobs/(to-from).Seconds()*1e3) / 1e3
 }
 
+// after returns the rest of the schedule after a time since its start.
+func (s *Schedule) after(t time.Duration) *Schedule {
+	rest := &Schedule{Poisson: s.Poisson}
+	for _, st := range s.Steps {
+		if st.For > 0 && t >= st.For {
+			t -= st.For
+			continue
+		}
+		st.From = st.rateAt(t)
+		if st.For > 0 {
+			st.For -= t
+		}
+		rest.Steps, t = append(rest.Steps, st), 0
+	}
+	if rest.Steps == nil { // the last step continues with its final rate
+		last := s.Steps[len(s.Steps)-1].To
+		rest.Steps = []Step{{From: last, To: last}}
+	}
+	return rest
+}
+
 // rateAt returns the rate in jobs per second at a time since the start of the step.
 func (st Step) rateAt(t time.Duration) float64 {
 	if st.For == 0 {

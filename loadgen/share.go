@@ -1,43 +1,43 @@
 package loadgen
 
 import (
+	"errors"
 	"fmt"
-	"strconv"
-	"strings"
+	"time"
 )
 
-// Share is the part of a load that one process generates when several processes generate it together: part I of N,
-// from 1 to N. The zero value is the whole load.
-type Share struct{ I, N int } // I counts from 1
-
-// ParseShare parses a share such as "2/3", the second of three.
-func ParseShare(text string) (Share, error) {
-	i, n, ok := strings.Cut(text, "/")
-	s := Share{}
-	var err1, err2 error
-	s.I, err1 = strconv.Atoi(i)
-	s.N, err2 = strconv.Atoi(n)
-	if !ok || err1 != nil || err2 != nil || s.I < 1 || s.I > s.N {
-		return Share{}, fmt.Errorf("%q: expected I/N, as 2/3 for the second of three", text)
-	}
-	return s, nil
+// Share is the part of a load that one process generates when several processes generate it together. The zero value
+// is the whole load.
+type Share struct {
+	Index  int     `json:"index"`        // number of the share, from 0 to Shares-1
+	Shares int     `json:"shares"`       // number of shares of the load
+	Run    string  `json:"run"`          // ID of the run, see RunID
+	Late   float64 `json:"late_seconds"` // time from the start time of the run to the start of this share, in seconds; 0 if it was ready in time
 }
 
-// String returns the share in the format of ParseShare, or "" for the whole load.
+// RunID returns the ID of a run: its start time and its number of shares.
+func RunID(start time.Time, shares int) string {
+	return fmt.Sprintf("%s-%d", start.UTC().Format("20060102T150405.999999999Z"), shares)
+}
+
+// String returns the share as "share 0 of 4", or "" for the whole load. Shares are numbered from 0.
 func (s Share) String() string {
-	if s.N == 0 {
+	if s.Shares == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d/%d", s.I, s.N)
+	return fmt.Sprintf("share %d of %d", s.Index, s.Shares)
 }
 
 // Of returns the configuration of the share's part of a run: it divides the clients, workers, jobs, rates, kills and
 // reconnections by the number of shares. Each share has its own functions, because only the process that submitted a
-// job can check its result, and its own seed. It returns an error if the share would have no clients, workers or
-// jobs.
+// job can check its result, and its own seed. It returns an error if there is no share with this index, or if the
+// share would have no clients, workers or jobs.
 func (s Share) Of(c Config) (Config, error) {
-	if s.N == 0 {
+	if s.Shares == 0 {
 		return c, nil
+	}
+	if s.Index < 0 || s.Index >= s.Shares {
+		return c, fmt.Errorf("share index %d: expected an index from 0 to %d", s.Index, s.Shares-1)
 	}
 	whole := c
 	for _, p := range []struct {
@@ -45,26 +45,41 @@ func (s Share) Of(c Config) (Config, error) {
 		v    *int
 	}{{"clients", &c.Clients}, {"workers", &c.Workers}} {
 		if *p.v = int(s.part(int64(*p.v))); *p.v == 0 {
-			return c, fmt.Errorf("a load in %d parts needs at least %d %s, one for each part", s.N, s.N, p.name)
+			return c, fmt.Errorf("a load in %d shares needs at least %d %s, one for each share", s.Shares, s.Shares, p.name)
 		}
 	}
 	if c.Count > 0 {
 		if c.Count = s.part(c.Count); c.Count == 0 {
-			return c, fmt.Errorf("a load in %d parts needs at least %d jobs (--count), one for each part", s.N, s.N)
+			return c, fmt.Errorf("a load in %d shares needs at least %d jobs (--count), one for each share", s.Shares, s.Shares)
 		}
 	}
 	if c.Rate != nil {
-		c.Rate = whole.Rate.times(1 / float64(s.N))
+		c.Rate = whole.Rate.times(1 / float64(s.Shares))
 	}
-	c.Kill /= float64(s.N)
-	c.Reconnect /= float64(s.N)
-	c.Seed += uint64(s.I-1) << 32
-	c.Prefix += fmt.Sprintf("-%dof%d", s.I, s.N)
+	c.Kill /= float64(s.Shares)
+	c.Reconnect /= float64(s.Shares)
+	c.Seed += uint64(s.Index) << 32
+	c.Prefix += fmt.Sprintf("-%dof%d", s.Index, s.Shares)
 	return c, nil
 }
 
 // part returns the share's part of a number. The parts of all shares add up to the number.
 func (s Share) part(all int64) int64 {
-	i, n := int64(s.I), int64(s.N)
-	return all*i/n - all*(i-1)/n
+	i, n := int64(s.Index), int64(s.Shares)
+	return all*(i+1)/n - all*i/n
+}
+
+// Late returns the configuration of a run that starts late. It ends at the same time as the other shares of the run,
+// unless it has a Count and no Duration. It returns an error if the measured part is over by then.
+func (c Config) Late(late time.Duration) (Config, error) {
+	if c.Duration > 0 {
+		if late >= c.Duration {
+			return c, errors.New("no time of the run is left")
+		}
+		c.Duration -= late
+	}
+	if c.Rate != nil {
+		c.Rate = c.Rate.after(late)
+	}
+	return c, nil
 }

@@ -88,10 +88,15 @@ func column(name string) int {
 	return -1
 }
 
-// Check checks the objectives and sets the results and the verdict of the report.
+// Check checks the objectives and sets the results and the verdict of the report. If the report is that of one share
+// of a load, the objectives are only recorded, because they are about the whole load: [Merge] checks them.
 func (r *Report) Check(objectives []*Objective) {
 	r.Objectives = nil
 	for _, o := range objectives {
+		if r.Share != nil {
+			r.Objectives = append(r.Objectives, SLOResult{Objective: o.Text, Result: Skipped, Why: "'bench merge' checks it for all shares"})
+			continue
+		}
 		r.Objectives = append(r.Objectives, o.check(r))
 	}
 	r.conclude()

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// latestStart is the longest time from now to the start of a run.
+// latestStart is the longest time between now and the start of a run.
 const latestStart = 24 * time.Hour
 
-// ParseStart parses a time of today (15:04:05) or a time in RFC 3339 format. The time must be after now, by at most
-// latestStart.
+// ParseStart parses a time of today (15:04:05) or a time in RFC 3339 format. The time must be at most latestStart
+// before or after now.
 func ParseStart(text string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -21,7 +21,7 @@ func ParseStart(text string, now time.Time) (time.Time, error) {
 		at = time.Date(now.Year(), now.Month(), now.Day(), clock.Hour(), clock.Minute(), clock.Second(), 0, now.Location())
 	}
 	switch ahead := at.Sub(now); {
-	case ahead <= 0:
+	case ahead < -latestStart:
 		return at, fmt.Errorf("%s: expected a time in the future, got one %v ago", text, -ahead.Round(time.Second))
 	case ahead > latestStart:
 		return at, fmt.Errorf("%s: expected a time within the next %v", text, latestStart)

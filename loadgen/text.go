@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -102,10 +101,13 @@ func (r *Report) loop() string {
 // textConfig writes the configuration of the run.
 func (r *Report) textConfig(b *strings.Builder) {
 	fmt.Fprintf(b, "%s %s on %s\n  %s\n  %s", r.Protocol, r.Scenario, r.Target, r.plan(), r.loop())
-	if r.Share != "" {
-		fmt.Fprintf(b, "; share %s", r.Share)
+	if r.Share != nil {
+		fmt.Fprintf(b, "; %s", r.Share)
 	}
 	fmt.Fprintf(b, "; jobwire %s\n", cmp.Or(r.Jobwire.Version, "of unknown version"))
+	if r.Merged != nil {
+		r.Merged.text(b)
+	}
 }
 
 // columns are the percentiles, the maximum and the mean, in the order of reports.
@@ -246,11 +248,17 @@ func (r *Report) notes() (all []string) {
 	if r.KeptUp != nil && !*r.KeptUp && r.Result() == Failed {
 		all = append(all, "too few workers, or workers that ask for too few jobs at a time, can also limit the rate; to exclude this cause, run bench again with higher --workers or --grabs")
 	}
-	if r.Saturated && r.Result() != Invalid {
+	if r.Saturated && r.Merged == nil && r.Result() != Invalid { // the notes of the shares are in Merged
 		all = append(all, "the target may be faster: "+r.Saturation)
 	}
 	if r.MachineShared() && !r.Saturated {
-		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster", *r.Cores.Foreign, plural(runtime.NumCPU(), "processor")))
+		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster", *r.Cores.Foreign, plural(r.machineProcessors(), "processor")))
+	}
+	if r.Share != nil && r.Share.Late > 0 {
+		all = append(all, fmt.Sprintf("this share started %.1f s after the start time of the run", r.Share.Late))
+	}
+	if r.Merged != nil {
+		all = append(all, r.Merged.notes()...)
 	}
 	if sc := scenarioOf(r.Protocol, r.Scenario); sc != nil && !sc.Backlog && r.Requested == "" && r.Window == 1 {
 		more := "--window 128"

@@ -3,6 +3,7 @@ package loadgen
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,19 +35,20 @@ func (r *Report) conclude() { r.Verdict, r.Reasons = r.verdict() }
 // verdict returns the verdict and its reasons. A run fails if a job was lost, duplicated or corrupted. Otherwise, an
 // open-loop run is invalid if the load generator was the bottleneck and the requested rate or an objective was not
 // met, or if the load generator submitted jobs too late. A run that missed no target is invalid if it does not show
-// whether an objective was met.
+// whether an objective was met, or if a share of its load is missing.
 func (r *Report) verdict() (Verdict, []string) {
+	incomplete := r.Merged.incomplete()
 	if broken := r.broken(); len(broken) > 0 {
-		return Failed, append(broken, r.unmet()...)
+		return Failed, slices.Concat(broken, r.unmet(), incomplete)
 	}
 	unmet, unknown := r.unmet(), r.undecided()
 	switch {
 	case r.Requested != "" && r.Saturated && (len(unmet)+len(unknown) > 0 || r.generatorLate()):
-		return Invalid, []string{r.Saturation}
+		return Invalid, append([]string{r.Saturation}, incomplete...)
 	case len(unmet) > 0:
-		return Failed, unmet
-	case len(unknown) > 0:
-		return Invalid, unknown
+		return Failed, append(unmet, incomplete...)
+	case len(unknown)+len(incomplete) > 0:
+		return Invalid, append(unknown, incomplete...)
 	}
 	return Passed, []string{}
 }
@@ -161,7 +163,7 @@ func (r *Report) saturation(cfg *Config, threads int) string {
 	full := used+target+foreign >= fullyBusy*machine || r.Cores.Idle != nil && *r.Cores.Idle < (1-fullyBusy)*machine
 	switch {
 	case used >= fullyBusy*float64(r.Processors):
-		return fmt.Sprintf("the load generator used %.2f of its %s; give it more processors, or split the load over several machines (--share)", used, plural(r.Processors, "processor"))
+		return fmt.Sprintf("the load generator used %.2f of its %s; give it more processors, or split the load over several machines (--shares)", used, plural(r.Processors, "processor"))
 	case cfg.Rate == nil && full && used > max(target, foreign):
 		return fmt.Sprintf("the load generator used %.2f and the target %.2f of this machine's %s; run the target on another machine", used, target, plural(runtime.NumCPU(), "processor"))
 	case cfg.Rate == nil || !full:
@@ -184,9 +186,9 @@ func (r *Report) openSaturation(cfg *Config) string {
 	switch {
 	case r.generatorLate() && r.MachineShared():
 		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s, and other programs used %.2f of this machine's %s; stop them, or use another machine",
-			r.Pacing.Mean, r.Pacing.P99, *r.Cores.Foreign, plural(runtime.NumCPU(), "processor"))
+			r.Pacing.Mean, r.Pacing.P99, *r.Cores.Foreign, plural(r.machineProcessors(), "processor"))
 	case r.generatorLate():
-		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s; lower --rate, or split the load over several machines (--share)", r.Pacing.Mean, r.Pacing.P99)
+		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s; lower --rate, or split the load over several machines (--shares)", r.Pacing.Mean, r.Pacing.P99)
 	case !sc.NoWorkers() && most*minRateShare < r.RateRequested:
 		return fmt.Sprintf("%s with %s each and %v of work per job finish at most %s jobs/s; raise --workers or --grabs",
 			plural(cfg.Workers, "worker"), plural(max(1, cfg.Grabs), "request"), cfg.Work, formatJobs(most))
@@ -212,5 +214,13 @@ const maxForeignCPU = 0.25
 
 // MachineShared reports whether other programs used more than a quarter of the machine's processors.
 func (r *Report) MachineShared() bool {
-	return r.Cores.Foreign != nil && *r.Cores.Foreign > maxForeignCPU*float64(runtime.NumCPU())
+	return r.Cores.Foreign != nil && *r.Cores.Foreign > maxForeignCPU*float64(r.machineProcessors())
+}
+
+// machineProcessors returns the number of processors of the machine of the load generator.
+func (r *Report) machineProcessors() int {
+	if r.Environment != nil && r.Environment.Processors > 0 {
+		return r.Environment.Processors
+	}
+	return runtime.NumCPU()
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,6 @@ type benchOptions struct {
 	rounds        int
 	baseline      string
 	tolerance     string
-	share         string
 	startAt       string
 	kills         int
 	killAfter     time.Duration
@@ -55,7 +55,7 @@ type benchOptions struct {
 	objective []*loadgen.Objective // parsed values of --slo
 	before    []*loadgen.Report    // reports in the files of --baseline
 	tolerated float64              // parsed --tolerance: 0.1 is 10 %
-	part      loadgen.Share        // parsed --share
+	part      loadgen.Share        // --share-index and --shares, and the run
 	start     time.Time            // parsed --start-at; zero: start at once
 }
 
@@ -100,7 +100,8 @@ func newBenchRun() *cobra.Command {
 	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "end the run after the interval in which a job was lost or processed wrongly")
 	f.StringVar(&o.baseline, "baseline", "", "saved result `FILE`; the run fails if a figure is worse than in this result")
 	f.StringVar(&o.tolerance, "tolerance", "10%", "`RATIO` by which a figure may be worse than in --baseline")
-	f.StringVar(&o.share, "share", "", "run part `I/N` of the load: the load is split over N processes")
+	f.IntVar(&o.part.Shares, "shares", 0, "number of processes over which the load is split (needs --share-index, --start-at and --output)")
+	f.IntVar(&o.part.Index, "share-index", 0, "number of this process, from 0 to --shares minus 1")
 	f.StringVar(&o.startAt, "start-at", "", "`TIME` at which the load begins, such as 15:04:05 or 2006-01-02T15:04:05Z")
 	o.addOutputs(cmd)
 	o.addQuiet(cmd)
@@ -213,21 +214,27 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 			return cfg, fmt.Errorf("--baseline: %w", err)
 		}
 	}
-	if o.share != "" {
-		if o.part, err = loadgen.ParseShare(o.share); err != nil {
-			return cfg, fmt.Errorf("--share: %w", err)
-		}
-	}
+	now := time.Now()
 	if o.startAt != "" {
-		if o.start, err = loadgen.ParseStart(o.startAt, time.Now()); err != nil {
+		if o.start, err = loadgen.ParseStart(o.startAt, now); err != nil {
 			return cfg, fmt.Errorf("--start-at: %w", err)
+		}
+		if past := now.Sub(o.start).Round(time.Second); o.part.Shares == 0 && past > 0 {
+			return cfg, fmt.Errorf("--start-at %s: expected a time in the future, got one %v ago", o.startAt, past)
 		}
 	}
 	if cfg, err = o.part.Of(cfg); err != nil {
-		return cfg, fmt.Errorf("--share: %w", err)
+		return cfg, fmt.Errorf("--shares: %w", err)
 	}
 	if cfg, err = cfg.Complete(); err != nil {
 		return cfg, err
+	}
+	if o.part.Shares > 0 {
+		o.part.Run = loadgen.RunID(o.start, o.part.Shares)
+		o.hlog = strings.TrimSuffix(o.out, ".json") + ".hlog"
+		if _, err := cfg.Late(o.late(now)); err != nil {
+			return cfg, fmt.Errorf("--start-at %s was %v ago: %w", o.startAt, o.late(now).Round(time.Second), err)
+		}
 	}
 	if o.before != nil {
 		if err := loadgen.CheckBaseline(cfg, o.before); err != nil {
@@ -244,11 +251,29 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 		return nil, err
 	}
 	defer t.Stop()
+	if !o.start.IsZero() {
+		ctx, cancel := context.WithTimeout(cmd.Context(), reachTimeout)
+		defer cancel()
+		if err := target.Alive(ctx, t); err != nil {
+			return nil, err
+		}
+		late := o.late(time.Now())
+		if cfg, err = cfg.Late(late); err != nil {
+			return nil, &exit{exitFailed, fmt.Errorf("--start-at %s was %v ago: %w", o.startAt, late.Round(time.Second), err)}
+		}
+		o.part.Late = late.Seconds()
+	}
 	if err := loadgen.WaitUntil(cmd.Context(), o.start); err != nil {
 		return nil, &exit{exitFailed, errors.New("interrupted before the run started")}
 	}
 	return o.measure(cmd, t, cfg, log)
 }
+
+// reachTimeout is the time in which the target must accept a connection before a run that waits for its start time.
+const reachTimeout = 5 * time.Second
+
+// late returns the time since --start-at, or 0 if it is in the future.
+func (o *benchOptions) late(now time.Time) time.Duration { return max(0, now.Sub(o.start)) }
 
 // errStopOnFailure is the cause for which --stop-on-failure cancels a run.
 var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processed wrongly")
@@ -256,7 +281,7 @@ var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processe
 // measure runs the load against a running target. The report is nil if the run did not start.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part.String(), Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
+	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part, Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	if o.stopOnFailure {
@@ -288,11 +313,13 @@ func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.
 }
 
 // benchStatus returns the error with the exit status of a run whose report has been printed. err is the error of the
-// run.
+// run. One share of a load succeeds if its measurement is complete: merge gives the verdict on the whole load.
 func benchStatus(err error, report *loadgen.Report) error {
 	switch {
 	case errors.Is(err, target.ErrUnreachable):
 		return &exit{exitUnreachable, nil}
+	case report.Share != nil && err == nil:
+		return nil
 	}
 	return verdictStatus(report.Result())
 }

@@ -29,8 +29,8 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 		return usage(errors.New("--scenario crash kills and starts the server: use --exec instead of --addr"))
 	case o.format != "text" && o.format != "json":
 		return usage(fmt.Errorf("--format %s: expected text or json with --scenario crash", o.format))
-	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "" || o.part.N > 0 || len(o.objective) > 0:
-		return usage(errors.New("--scenario crash cannot be used with --slo, --baseline, --share, --hlog, --hgrm or --html"))
+	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "" || o.part.Shares > 0 || len(o.objective) > 0:
+		return usage(errors.New("--scenario crash cannot be used with --slo, --baseline, --shares, --hlog, --hgrm or --html"))
 	}
 	dir, err := os.MkdirTemp("", "jobwire-crash-")
 	if err != nil {

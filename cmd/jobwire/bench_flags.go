@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +62,7 @@ var benchFlagGroups = []flagGroup{
 	{"Crash test", "kills kill-after allow-loss"},
 	{"Length", "count duration warmup settle"},
 	{"Criteria", "slo stop-on-failure linear baseline tolerance"},
-	{"Several machines", "share start-at"},
+	{"Several machines", "shares share-index start-at"},
 	{"Output", "format output html hlog hgrm interval quiet"},
 }
 
@@ -89,6 +91,7 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{"functions", o.cfg.Functions >= 1, "at least 1"},
 		{"window", o.cfg.Window >= 1, "at least 1"},
 		{"rounds", o.rounds >= 1, "at least 1"},
+		{"shares", o.part.Shares >= 1, "at least 1"},
 		{"pid", o.pid >= 1, "a process ID"},
 		{"batch", o.cfg.Batch >= 1, "at least 1"},
 		{"kills", o.kills >= 1, "at least 1"},
@@ -135,6 +138,8 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 		{sc.Name == "status", []string{"size", "payload-file"}, "has no effect with " + with + ", whose requests have no payload"},
 		{sc.Name != "" && !sc.Kills, []string{"kill"}, "has no effect with " + with + ", which kills no workers; use --scenario chaos"},
 		{sc.Kills && o.cfg.Work == 0, []string{"work"}, "0s cannot be used with " + with + ": bench kills workers while they process jobs, so a job must take some time"},
+		{o.part.Shares > 0, []string{"baseline"}, "cannot be used with --shares: compare the results of 'bench merge'"},
+		{o.part.Shares > 0, []string{"hlog"}, "cannot be used with --shares: the histogram log is beside the file of --output"},
 		{o.baseline == "" && o.kind != compareBench, []string{"tolerance"}, "needs --baseline"},
 	} {
 		for _, name := range v.names {
@@ -145,6 +150,12 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 	}
 	if !sc.Kills {
 		o.cfg.Kill = 0
+	}
+	switch index := o.kind == runBench && f.Changed("share-index"); {
+	case o.part.Shares > 0 && (!index || o.startAt == "" || !strings.HasSuffix(o.out, ".json")):
+		return errors.New("--shares needs --share-index, --start-at and --output FILE.json")
+	case o.part.Shares == 0 && index:
+		return errors.New("--share-index needs --shares")
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ func newBenchMerge() *cobra.Command {
 	o := &benchOptions{}
 	cmd := &cobra.Command{
 		Use:   "merge FILE|DIR... [flags]",
-		Short: "Merge the results of processes that ran parts of one load",
-		Args:  files("expected the .json and .hlog files of all parts of the load, or a folder with these files"),
+		Short: "Merge the results of processes that ran shares of one load",
+		Args:  files("expected the results of the shares of a load (.json), or a folder with these files"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return o.merge(cmd, args) },
 	}
 	o.addObjectives(cmd)
@@ -35,11 +35,10 @@ func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
 		return usage(err)
 	}
 	defer files.discard()
-	report, err := parts.Merge(files.log)
+	report, err := parts.Merge(o.objective, files.log)
 	if err != nil {
 		return usage(err)
 	}
-	report.Check(o.objective)
 	if err := errors.Join(benchFormats[o.format](cmd.OutOrStdout(), report), files.write(report)); err != nil {
 		return err
 	}

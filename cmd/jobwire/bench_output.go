@@ -26,7 +26,7 @@ func (o *benchOptions) addHTML(cmd *cobra.Command) {
 }
 
 func (o *benchOptions) addFormat(cmd *cobra.Command) {
-	formatFlag(cmd, &o.format, "text", "json", "csv", "bench", "prometheus")
+	formatFlag(cmd, &o.format, "text", "json", "csv", "bench", "prometheus", "html")
 }
 
 // parseObjectives parses the objectives of --slo.
@@ -48,6 +48,7 @@ var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 	"csv":        loadgen.WriteCSV,
 	"bench":      loadgen.WriteGoBench,
 	"prometheus": loadgen.WritePrometheus,
+	"html":       loadgen.WriteHTML,
 }
 
 // benchFiles are the files that a run writes in addition to the report on standard output.
@@ -55,6 +56,7 @@ type benchFiles struct {
 	out, hlog, html *os.File // nil: not requested
 	log             *loadgen.Log
 	hgrm            string
+	written         bool
 }
 
 // open creates the files. It is called before a run, so that an invalid name is reported at once.
@@ -78,11 +80,14 @@ func (o *benchOptions) open() (f *benchFiles, err error) {
 	return f, nil
 }
 
+// write writes the files. The histogram log is complete before the result, so that a result that can be read has its
+// log.
 func (f *benchFiles) write(r *loadgen.Report) error {
-	errs := []error{f.save(func(w io.Writer) error { return loadgen.WriteJSON(w, r) }, func(w io.Writer) error { return loadgen.WriteHTML(w, r) })}
+	var errs []error
 	if f.hlog != nil {
 		errs = append(errs, f.log.Close(), f.hlog.Close())
 	}
+	errs = append(errs, f.save(func(w io.Writer) error { return loadgen.WriteJSON(w, r) }, func(w io.Writer) error { return loadgen.WriteHTML(w, r) }))
 	if f.hgrm != "" {
 		for stage, q := range r.Latency {
 			if q.Count > 0 {
@@ -95,6 +100,7 @@ func (f *benchFiles) write(r *loadgen.Report) error {
 
 // save writes the files of --output and --html.
 func (f *benchFiles) save(asJSON, asHTML func(io.Writer) error) error {
+	f.written = true
 	var errs []error
 	if f.out != nil {
 		errs = append(errs, asJSON(f.out), f.out.Close())
@@ -105,11 +111,19 @@ func (f *benchFiles) save(asJSON, asHTML func(io.Writer) error) error {
 	return errors.Join(errs...)
 }
 
-// discard closes the files that are still open.
+// discard closes and removes the files if they have not been written, so that a run that did not start leaves none.
 func (f *benchFiles) discard() {
+	if f.written {
+		return
+	}
 	for _, file := range []*os.File{f.out, f.hlog, f.html} {
-		if file != nil {
-			file.Close()
+		if file == nil {
+			continue
+		}
+		st, err := file.Stat()
+		file.Close()
+		if err == nil && st.Mode().IsRegular() {
+			os.Remove(file.Name())
 		}
 	}
 }

@@ -74,9 +74,9 @@ func TestBenchSharesAreOneRun(t *testing.T) {
 		all.Go(func() {
 			name := filepath.Join(dir, fmt.Sprint(i))
 			args := append([]string{"bench"}, plan...)
-			args = append(args, "--share", fmt.Sprintf("%d/%d", i+1, shares), "--start-at", at, "--output", name+".json", "--hlog", name+".hlog")
+			args = append(args, "--share-index", fmt.Sprint(i), "--shares", fmt.Sprint(shares), "--start-at", at, "--output", name+".json")
 			if out, err := exec.CommandContext(t.Context(), self, args...).CombinedOutput(); err != nil {
-				errs[i] = fmt.Errorf("share %d: %w\n%s", i+1, err, out)
+				errs[i] = fmt.Errorf("share %d: %w\n%s", i, err, out)
 			}
 		})
 	}
