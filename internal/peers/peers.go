@@ -63,6 +63,9 @@ var known = map[string]peer{
 	// A checker of man pages.
 	"mandoc": {program: "mandoc"},
 
+	// A program that makes network namespaces.
+	"ip": {program: "ip"},
+
 	// A TLS client that updates its keys.
 	"openssl": {program: "openssl"},
 
