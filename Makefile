@@ -15,10 +15,10 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race programs lint peers bench captures fuzz dist image reproducible clean
+.PHONY: help build run test race programs lint peers bench captures cluster-test fuzz dist image reproducible clean
 
 help: ## list the make targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 COMMIT  = $(shell git describe --always --abbrev=12 --exclude '*' --dirty=-modified 2>/dev/null)
 LDFLAGS = $(if $(COMMIT),-ldflags '-X jobwire/internal/version.commit=$(COMMIT)')
@@ -71,6 +71,12 @@ captures: build ## write large captures (1 GB in bin) and compare decode with ts
 	$(GO) run ./pcap/internal/bigcapture -protocol gearmonkey bin/gearmonkey.pcap
 	$(GO) run ./pcap/internal/capturespeed bin/jobwire bin/lossy.pcap bin/beanstalk.pcap bin/gearmonkey.pcap
 	$(GO) run ./pcap/internal/capturespeed $(if $(shell command -v tshark),-tshark) bin/jobwire bin/big.pcap
+
+# JOBS is the number of jobs of the largest run.
+CLUSTER ?= bin/cluster
+cluster-test: ## run the steps of deploy/README.md on a Kubernetes cluster in the folder CLUSTER (root; 5 GB)
+	deploy/cluster-test/build.sh $(CLUSTER)
+	deploy/cluster-test/run.sh $(CLUSTER)
 
 # A test checks that the list of targets is complete. Minimizing an interesting input may take
 # a second at most, because Go tries no other input meanwhile.

@@ -46,6 +46,7 @@ func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
 		}
 	}
 	m.add(parts)
+	merged.Machines = len(machinesOf(parts))
 	m.addProcessors(parts)
 	series := m.addSeries(parts)
 	if err := m.addLogs(logs, series, out); err != nil {

@@ -12,11 +12,12 @@ import (
 
 // Merged describes the shares of which [Merge] made a report.
 type Merged struct {
-	Run     string        `json:"run"`      // ID of the run, see RunID
-	Shares  int           `json:"shares"`   // number of shares of the load
-	Missing []int         `json:"missing"`  // indices of the shares without a result
-	Parts   []MergedShare `json:"parts"`    // the shares with a result, by index
-	LeftOut []string      `json:"left_out"` // files that are not in the report, each with the reason
+	Run      string        `json:"run"`      // ID of the run, see RunID
+	Shares   int           `json:"shares"`   // number of shares of the load
+	Machines int           `json:"machines"` // number of machines on which the shares ran
+	Missing  []int         `json:"missing"`  // indices of the shares without a result
+	Parts    []MergedShare `json:"parts"`    // the shares with a result, by index
+	LeftOut  []string      `json:"left_out"` // files that are not in the report, each with the reason
 }
 
 // MergedShare is one share of a merged report.
@@ -45,9 +46,9 @@ func (s *MergedShare) Text() string {
 	return fmt.Sprintf("%s: %s in %.2f s, %s jobs/s", s.name(), plural(int(s.Jobs), "job"), s.Seconds, formatJobs(s.Rate))
 }
 
-// Summary names the run, and the shares that are missing.
+// Summary names the run, the number of machines, and the shares that are missing.
 func (m *Merged) Summary() string {
-	text := fmt.Sprintf("%d of %s of run %s", len(m.Parts), plural(m.Shares, "share"), m.Run)
+	text := fmt.Sprintf("%d of %s of run %s, on %s", len(m.Parts), plural(m.Shares, "share"), m.Run, plural(m.Machines, "machine"))
 	if len(m.Missing) > 0 {
 		text += "; missing: " + m.missing()
 	}
