@@ -114,6 +114,7 @@ finish() {
 	kubectl wait --for=jsonpath='{.status.conditions}' --timeout=60m job/jobwire-bench > /dev/null
 	kubectl get pods -l app=jobwire-bench -o custom-columns='POD:.metadata.name,NODE:.spec.nodeName,PHASE:.status.phase,EXIT:.status.containerStatuses[0].state.terminated.exitCode'
 	kubectl patch job jobwire-merge -p '{"spec":{"suspend":false}}' > /dev/null
+	kubectl wait --for=jsonpath='{.status.conditions[1:]}' --timeout=2m job/jobwire-merge > /dev/null
 	until status=$(kubectl get job jobwire-merge -o jsonpath='{range .status.conditions[?(@.status=="True")]}{.type} {.reason}{"\n"}{end}' | grep -E '^(Complete|Failed)'); do sleep 0.5; done
 	report=$(kubectl logs job/jobwire-merge)
 	kubectl logs job/jobwire-merge -c html > "$R/$name.html"
@@ -151,6 +152,18 @@ case_deleted() {
 	finish
 	expect "share 2"
 	expect "invalid"
+}
+
+case_killed() { # as a container is killed that needs more memory than its limit
+	settings $target --duration=20s
+	apply 30
+	until_start 8
+	node=$(kubectl get "$(pod 1)" -o jsonpath='{.spec.nodeName}')
+	in_node "${node#node}" pkill -KILL -f -- '--share-index=1 '
+	finish
+	expect "missing: share 1"
+	expect "1.json: the file is empty"
+	expect "verdict invalid"
 }
 
 case_late() {
@@ -192,7 +205,7 @@ CGO_ENABLED=0 go build -C "$here/../.." -trimpath -o "$K/jobwire" ./cmd/jobwire
 s=$SECONDS
 start_cluster
 echo "the cluster started in $((SECONDS - s)) s"
-for name in ${*:-whole deleted late wrong_target objective}; do
+for name in ${*:-whole deleted killed late wrong_target objective}; do
 	echo "== $name"
 	s=$SECONDS
 	"case_$name"
