@@ -169,7 +169,7 @@ func TestMergeWithoutAShare(t *testing.T) {
 		if err := write(&b, m); err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range []string{"missing: share 2", "share 3 (host-3): 750 jobs", "the results of share 2 of 4 are missing"} {
+		for _, text := range []string{"3 of 4 shares", "share 3 (host-3): 750 jobs", "the results of share 2 of 4 are missing"} {
 			if !strings.Contains(b.String(), text) {
 				t.Errorf("the report lacks %q:\n%.1500s", text, b.String())
 			}

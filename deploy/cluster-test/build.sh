@@ -23,7 +23,7 @@ for m in api apiextensions-apiserver apimachinery apiserver cli-runtime client-g
 	component-base component-helpers controller-manager cri-api cri-client csi-translation-lib dynamic-resource-allocation endpointslice \
 	externaljwt kms kube-aggregator kube-controller-manager kube-proxy kube-scheduler kubectl kubelet metrics mount-utils \
 	pod-security-admission sample-apiserver sample-cli-plugin sample-controller; do
-	[ $m = ] || echo "replace k8s.io/$m => k8s.io/$m v0${version#1}" >> go.mod
+	echo "replace k8s.io/$m => k8s.io/$m v0${version#1}" >> go.mod
 done
 programs="kube-apiserver kube-controller-manager kube-scheduler kubelet"
 {
