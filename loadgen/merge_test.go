@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobwire/internal/schemacheck"
 )
 
 // saved returns what a process that ran one share has saved: its report, read back from JSON, and its histogram log.
@@ -23,7 +25,7 @@ func saved(t *testing.T, res *Result, share Share, began time.Time, objectives .
 		t.Fatal(err)
 	}
 	recorder := &Recorder{Target: "a server", Share: share, began: began, ended: began.Add(res.Took), used: processorTime{program: -1, machine: -1, idle: -1}}
-	recorder.Environment = &Environment{Host: fmt.Sprintf("host-%d", share.Index), BootID: "one machine", Processors: 2}
+	recorder.Environment = &Environment{Command: []string{"jobwire"}, Host: fmt.Sprintf("host-%d", share.Index), BootID: "one machine", Processors: 2}
 	report := recorder.Report(res)
 	report.Check(parseObjectives(t, objectives))
 	if err := WriteJSON(&b, report); err != nil {
@@ -179,6 +181,12 @@ func TestMergeWithoutAShare(t *testing.T) {
 	if err := WriteJSON(&b, m); err != nil || !strings.Contains(b.String(), "\"missing\": [\n      2\n    ]") {
 		t.Errorf("%v, %.300s", err, b.String())
 	}
+	schemacheck.Check(t, "../docs/schema/bench.json", []byte(b.String()))
+	b.Reset()
+	if err := WriteJSON(&b, all[0].Report); err != nil {
+		t.Fatal(err)
+	}
+	schemacheck.Check(t, "../docs/schema/bench.json", []byte(b.String()))
 }
 
 // TestMergeOfTheNewestRun merges files of two runs: the older run had more shares.
