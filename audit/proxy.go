@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/transport"
 )
 
 // Proxy forwards bytes unchanged, after an [Auditor] has read them.
@@ -79,7 +80,7 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 func (p *Proxy) serve(ctx context.Context, near net.Conn) {
 	far, err := p.Dial(ctx)
 	if err != nil || !p.admit(near, far) {
-		reset(near)
+		transport.Reset(near)
 		if far != nil {
 			far.Close()
 		}
@@ -136,16 +137,12 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 		case errors.Is(err, io.EOF):
 			p.Auditor.ends(c, from, false, true)
 			p.tap(c, from, nil, Closes)
-			if hc, ok := dst.(interface{ CloseWrite() error }); ok {
-				hc.CloseWrite()
-			} else {
-				dst.Close()
-			}
+			transport.CloseWrite(dst)
 		case errors.Is(err, syscall.ECONNRESET):
 			p.Auditor.ends(c, from, true, failed == nil)
 			p.tap(c, from, nil, Resets)
-			reset(dst)
-			reset(src)
+			transport.Reset(dst)
+			transport.Reset(src)
 		default: // the proxy ended the connection
 			p.Auditor.ends(c, from, false, false)
 		}
@@ -160,14 +157,6 @@ func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what EventKind) {
 	p.tapMu.Lock()
 	defer p.tapMu.Unlock()
 	p.Tap(c.id, from, b, what)
-}
-
-// reset resets a connection.
-func reset(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		t.SetLinger(0)
-	}
-	c.Close()
 }
 
 func (p *Proxy) admit(near, far net.Conn) bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/transport"
 )
 
 // faultyConn is one connection of a driver under a fault profile.
@@ -81,7 +82,7 @@ func (r *run) serve(near, far net.Conn) {
 		w.flush()
 		r.auditor.ends(w.conn, codec.Server, false, false)
 		r.tap(w.conn, codec.Server, nil, Closes)
-		near.(*net.TCPConn).CloseWrite() // the driver can still read what was sent before
+		transport.CloseWrite(near) // the driver can still read what was sent before
 		if ended != nil {
 			far.Close()
 		}
@@ -89,7 +90,7 @@ func (r *run) serve(near, far net.Conn) {
 	broken := w.pump(near, codec.Stream{Session: r.protoFaults.nonStrictSession(), From: codec.Peer}, w.forwardRequest)
 	r.auditor.ends(w.conn, codec.Peer, false, broken == nil && !r.hung.Load())
 	r.tap(w.conn, codec.Peer, nil, Closes)
-	far.(*net.TCPConn).CloseWrite()
+	transport.CloseWrite(far)
 	back.Wait()
 	if w.timer != nil {
 		w.timer.Stop()

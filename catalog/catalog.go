@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -32,6 +33,10 @@ type Entry struct {
 	// returns creates the server's state machine, after the flags have been parsed.
 	Server  func(Flags) func() refserver.Machine
 	Lenient []codec.RuleID // rules that the reference server does not enforce, unless it is strict
+
+	// Login logs in on a new connection, before its first message. The user name may be empty. It reads no bytes after
+	// the reply of the server. nil: the protocol has no login.
+	Login func(nc net.Conn, user, password string) error
 
 	Checker func(*judge.Monitor) judge.Checker // checks the rules about several messages
 	Stress  audit.Scenario                     // what clients and workers do under fault profiles

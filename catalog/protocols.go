@@ -60,6 +60,7 @@ func init() {
 		Server: func(Flags) func() refserver.Machine {
 			return func() refserver.Machine { return monkeyserver.New(monkeyserver.Options{}) }
 		},
+		Login:    monkeypeer.Login,
 		Programs: map[string]mutant.Program{"Client": monkeypeer.Drive, "Worker": monkeypeer.Drive},
 		Inject:   &monkeymutants.System,
 		Mutants:  func() []mutant.Mutant { return append(monkeymutants.All(), monkeypeermutants.All()...) },

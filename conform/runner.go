@@ -496,6 +496,8 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		return verdict(NonStrict, fmt.Sprintf("the specification asks for %s; the case also accepts what the server did: %s (line %d)", p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line), p)
 	case f == nil:
 		return verdict(Passed, "", nil)
+	case f.Reason == play.Unsupported:
+		return verdict(Skipped, note, p)
 	case f.Reason == play.Unreachable && !c.OwnServer:
 		return verdict(Unreachable, f.Err.Error(), p)
 	}

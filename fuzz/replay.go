@@ -50,7 +50,7 @@ func (l *replayer) ready() error {
 		}
 	}
 	if l.x == nil {
-		to, err := resolve(l.t.Addr())
+		to, err := transportOf(l.t)
 		if err != nil {
 			return err
 		}

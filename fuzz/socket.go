@@ -3,27 +3,31 @@
 package fuzz
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
 	"strconv"
 	"syscall"
 	"time"
+
+	connect "jobwire/internal/transport"
 )
 
-// socket is a TCP connection that uses system calls directly, because inputs open thousands of connections per second.
+// socket is a connection over TCP or a Unix socket that uses system calls directly, because inputs open thousands of connections per second.
 type socket struct {
 	fd      int
 	f       *os.File      // file of the same descriptor, for waiting
 	timeout time.Duration // timeout of writes
 }
 
-// endpoint identifies a server that accepts TCP connections. It returns a new address value for each call, because system
+// endpoint identifies a server. It returns a new address value for each call, because system
 // calls write to the value.
 type endpoint func() (family int, addr syscall.Sockaddr)
 
 func resolve(addr string) (endpoint, error) {
+	if path, ok := connect.Path(addr); ok {
+		return func() (int, syscall.Sockaddr) { return syscall.AF_UNIX, &syscall.SockaddrUnix{Name: path} }, nil
+	}
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -115,13 +119,6 @@ func (s *socket) peek(b []byte) (int, error) {
 			return n, nil
 		}
 	}
-}
-
-func timeout(err error) error {
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return errTimeout
-	}
-	return err
 }
 
 func (s *socket) halfClose() { syscall.Shutdown(s.fd, syscall.SHUT_WR) }

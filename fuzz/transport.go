@@ -2,6 +2,7 @@ package fuzz
 
 import (
 	"errors"
+	"os"
 	"time"
 )
 
@@ -26,3 +27,11 @@ type link interface {
 }
 
 var errTimeout = errors.New("timeout: no data")
+
+// timeout returns errTimeout for the error of a deadline, and other errors unchanged.
+func timeout(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return errTimeout
+	}
+	return err
+}

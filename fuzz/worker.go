@@ -109,7 +109,7 @@ func (w *worker) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	to, err := resolve(w.t.Addr())
+	to, err := transportOf(w.t)
 	if err != nil {
 		return err
 	}

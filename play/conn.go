@@ -11,6 +11,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/transport"
 )
 
 // maxUnread limits the received bytes that no step has consumed yet. If the other side sends more, the connection is
@@ -93,7 +94,7 @@ func (l *conn) read() {
 // stopReading leaves further bytes in the receive buffer of the socket, and makes this buffer small.
 func (l *conn) stopReading() {
 	l.stopped = true
-	if c, ok := l.net.(*net.TCPConn); ok {
+	if c := transport.TCP(l.net); c != nil {
 		c.SetReadBuffer(4 << 10)
 	}
 	l.net.SetReadDeadline(time.Now())

@@ -18,6 +18,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/sock"
+	"jobwire/internal/transport"
 )
 
 // DefaultTimeout is how long an expectation without its own deadline waits.
@@ -302,17 +303,17 @@ func (p *performer) act(l *conn, st *transcript.Step, index int, deadline time.T
 	case transcript.Closes:
 		l.close()
 	case transcript.HalfCloses:
-		if hc, ok := l.net.(interface{ CloseWrite() error }); ok {
-			err = hc.CloseWrite()
-		} else {
-			err = fmt.Errorf("cannot half-close a connection of type %T", l.net)
-		}
+		err = transport.CloseWrite(l.net)
 	case transcript.Resets:
-		if tc, ok := l.net.(*net.TCPConn); ok {
-			tc.SetLinger(0)
+		if transport.TCP(l.net) == nil {
+			return unsupported("reset a connection", "a Unix socket has no resets")
 		}
+		transport.Reset(l.net)
 		l.close()
 	case transcript.Urgent:
+		if _, ok := l.net.(*net.TCPConn); !ok {
+			return unsupported("send urgent data", "only TCP without TLS has urgent data")
+		}
 		ev.Frame = codec.Frame{From: p.side, Raw: c.Bytes}
 		l.net.SetWriteDeadline(deadline)
 		err = sock.WriteUrgent(l.net, c.Bytes)
@@ -329,6 +330,11 @@ func (p *performer) act(l *conn, st *transcript.Step, index int, deadline time.T
 		return f
 	}
 	return nil
+}
+
+// unsupported returns the failure of a step that the transport of the connection does not have.
+func unsupported(what, why string) *Failure {
+	return &Failure{Reason: Unsupported, Text: fmt.Sprintf("cannot %s: %s", what, why)}
 }
 
 // release writes the messages that connections have coalesced. A connection keeps its messages if the next step sends

@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/transport"
 )
 
 // Proxy runs a script in which a program plays one of the actors. It relays each connection to ln over a connection of
@@ -183,11 +184,7 @@ func (r *relay) pump(e *tap, from codec.Side, src, dst net.Conn) {
 			}
 		}
 		if err != nil {
-			if hc, ok := dst.(interface{ CloseWrite() error }); ok {
-				hc.CloseWrite()
-			} else {
-				dst.Close()
-			}
+			transport.CloseWrite(dst)
 			return
 		}
 	}

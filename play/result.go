@@ -104,6 +104,7 @@ const (
 	Ended                     // the connection ended
 	CannotSend                // the step could not be sent
 	Unreachable               // the actor could not connect
+	Unsupported               // the transport of the connection does not have what the step does
 	TooLate                   // another message was received, but after the time in which this proves a fault ("until")
 )
 

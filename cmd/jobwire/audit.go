@@ -18,12 +18,13 @@ import (
 	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/refserver"
 )
 
 type auditOptions struct {
 	target   targetFlags
-	listen   string
+	listen   listenFlags
 	program  string
 	duration time.Duration
 	format   string
@@ -51,7 +52,7 @@ func newAudit() *cobra.Command {
 	f := cmd.Flags()
 	o.target.add(cmd)
 	f.StringVar(&o.program, "program", "", "start the client or worker with `COMMAND`, which may contain {addr}, {host} and {port}")
-	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` on which the proxy listens (port 0: choose a free port)")
+	o.listen.add(cmd, "listen", "`ADDRESS` on which the proxy listens: HOST:PORT or unix:PATH (port 0: choose a free port)")
 	f.DurationVar(&o.duration, "duration", 0, "length of the audit, such as 1m (0: no limit)")
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of the traffic to `FILE`, with a packet comment for each violation")
 	o.addReport(cmd, "`DIR` for transcripts of the traffic")
@@ -63,7 +64,8 @@ func newAudit() *cobra.Command {
 // auditFlagGroups are the groups in which the help lists the flags of audit and audit stress.
 var auditFlagGroups = []flagGroup{
 	{"Server", "addr exec"},
-	{"Client or worker", "program listen duration timeout"},
+	connectionGroup,
+	{"Client or worker", "program listen listen-cert listen-key listen-client-ca duration timeout"},
 	{"Report", "format transcripts pcap waive hex color"},
 }
 
@@ -78,11 +80,11 @@ func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
 }
 
 // check checks the flags that audit and audit stress have in common, and returns the waived rules and whether to use color.
-func (o *auditOptions) check(cmd *cobra.Command, p *codec.Protocol) (waive []codec.RuleID, color bool, err error) {
-	if err := o.target.check(); err != nil {
+func (o *auditOptions) check(cmd *cobra.Command, sys *catalog.Entry) (waive []codec.RuleID, color bool, err error) {
+	if err := o.target.check(sys); err != nil {
 		return nil, false, err
 	}
-	if waive, err = ruleIDs(p, o.waive); err != nil {
+	if waive, err = ruleIDs(sys.Protocol, o.waive); err != nil {
 		return nil, false, err
 	}
 	return waive, o.color.on(cmd.OutOrStdout()), nil
@@ -90,7 +92,7 @@ func (o *auditOptions) check(cmd *cobra.Command, p *codec.Protocol) (waive []cod
 
 func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	p := sys.Protocol
-	waive, color, err := o.check(cmd, p)
+	waive, color, err := o.check(cmd, sys)
 	if err != nil {
 		return err
 	}
@@ -108,9 +110,9 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return err
 	}
 	defer srv.Stop()
-	ln, err := net.Listen("tcp", o.address(p))
+	ln, err := o.listen.listen(o.address(p))
 	if err != nil {
-		return usage(fmt.Errorf("listen: %w", err))
+		return err
 	}
 	if o.duration > 0 {
 		defer time.AfterFunc(o.duration, cancel).Stop()
@@ -130,18 +132,18 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			rec.Note(f)
 		}
 	}
-	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: o.target != targetFlags{}, Found: found})
+	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: !o.target.builtin(), Found: found})
 	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, srv) }}
 	if rec != nil {
 		proxy.Tap = rec.Add
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, forwarding to %s; press Ctrl-C to stop\n", p.Title, ln.Addr(), srv)
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, forwarding to %s; press Ctrl-C to stop\n", p.Title, transport.Name(ln), srv)
 	var run sync.WaitGroup
 	var ended error
 	if words != nil {
 		run.Go(func() {
 			defer cancel()
-			ended = runProgram(ctx, words, ln.Addr().String(), cmd.ErrOrStderr())
+			ended = runProgram(ctx, words, transport.Name(ln), cmd.ErrOrStderr())
 			if ctx.Err() == nil {
 				proxy.Drain(settleTime)
 			}
@@ -177,12 +179,9 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return err
 }
 
-// address returns the address on which the proxy listens.
+// address returns the address on which the proxy listens without --listen.
 func (o *auditOptions) address(p *codec.Protocol) string {
-	switch {
-	case o.listen != "":
-		return o.listen
-	case o.program != "":
+	if o.program != "" {
 		return "127.0.0.1:0"
 	}
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
@@ -191,7 +190,7 @@ func (o *auditOptions) address(p *codec.Protocol) string {
 // server returns the server to which the proxy forwards: that of --addr or --exec, or the built-in server, which accepts
 // only violations of waived rules.
 func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []codec.RuleID) (target.Target, error) {
-	if o.target == (targetFlags{}) {
+	if o.target.builtin() {
 		return target.Func(ctx, "the built-in "+sys.Protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
 			return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
 		})

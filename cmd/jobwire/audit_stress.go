@@ -83,7 +83,7 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	if err != nil {
 		return err
 	}
-	waive, color, err := o.check(cmd, sys.Protocol)
+	waive, color, err := o.check(cmd, sys)
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	opts := stressOf(sys, profiles, tested)
 	opts.Limit, opts.Codec.Waive = o.timeout, waive
 	opts.Start = func(ctx context.Context) (target.Target, error) { return o.target.start(ctx, sys) }
-	if o.target != (targetFlags{}) { // report an unreachable server once, not for each run
+	if !o.target.builtin() { // report an unreachable server once, not for each run
 		srv, err := o.server(cmd.Context(), sys, nil)
 		if err != nil {
 			return err
@@ -174,13 +174,7 @@ func (o *stressOptions) repeats(sys *catalog.Entry, x *audit.Outcome) string {
 			words = append(words, "--program", program)
 		}
 	}
-	switch {
-	case o.target.addr != "":
-		words = append(words, "--addr", o.target.addr)
-	case o.target.exec != "":
-		words = append(words, "--exec", o.target.exec)
-	}
-	return target.Join(words)
+	return target.Join(append(words, o.target.words()...))
 }
 
 func stressOf(sys *catalog.Entry, profiles []*audit.Profile, tested map[string]audit.Driver) audit.StressOptions {

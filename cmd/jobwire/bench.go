@@ -180,7 +180,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	if p := (loadgen.Processor{Pid: o.pid}); o.pid != 0 && !p.Found() {
 		return cfg, fmt.Errorf("--pid %d: no such process in /proc", o.pid)
 	}
-	if err := o.target.check(); err != nil {
+	if err := o.target.check(sys); err != nil {
 		return cfg, err
 	}
 	if cfg.Size, err = loadgen.ParseSizes(o.size); err != nil {

@@ -57,6 +57,7 @@ func (o *benchOptions) addQuiet(cmd *cobra.Command) {
 // benchFlagGroups are the groups in which the help of the commands that run a load lists their flags.
 var benchFlagGroups = []flagGroup{
 	{"Server", "addr exec pid server rounds"},
+	connectionGroup,
 	{"Load", "scenario clients window batch think ramp reconnect workers grabs work kill functions zipf prefix size payload-file seed"},
 	{"Scheduled rate", "rate max-in-flight"},
 	{"Crash test", "kills kill-after allow-loss"},

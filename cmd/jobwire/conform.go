@@ -74,6 +74,7 @@ func newConform() *cobra.Command {
 // conformFlagGroups are the groups in which the help lists the flags of conform and its subcommands.
 var conformFlagGroups = []flagGroup{
 	{"Target", "addr exec profile program waive"},
+	connectionGroup,
 	{"Cases", "run skip level role cases"},
 	{"Run", "segments fresh parallel timeout"},
 	{"Report", "format html pcap verbose color"},
@@ -272,9 +273,9 @@ type subject struct {
 // --addr or --exec, for which a profile only lists known failures.
 func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 	if len(o.profiles) == 0 {
-		return []subject{{target: o.target}}, o.target.check()
+		return []subject{{target: o.target}}, o.target.check(sys)
 	}
-	explicit := o.target != targetFlags{}
+	explicit := !o.target.builtin()
 	if explicit && len(o.profiles) > 1 {
 		return nil, errors.New("--addr and --exec name one server, so only one --profile is allowed with them")
 	}
@@ -292,7 +293,7 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 		if !explicit {
 			s.target.exec = p.Exec
 		}
-		if err := s.target.check(); err != nil {
+		if err := s.target.check(sys); err != nil {
 			return nil, err
 		}
 		all = append(all, s)
@@ -304,7 +305,7 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
 	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys)}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
-	if subj.target == (targetFlags{}) {
+	if subj.target.builtin() {
 		runner.StartProcess = func(ctx context.Context) (target.Target, error) { return startServe(ctx, o.nameOf(subj, sys), sys) }
 	}
 	if runner.Profile = subj.profile; subj.profile != nil {

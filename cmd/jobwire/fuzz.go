@@ -21,6 +21,7 @@ import (
 	"jobwire/conform"
 	"jobwire/fuzz"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 )
 
 type fuzzOptions struct {
@@ -76,6 +77,7 @@ func newFuzz() *cobra.Command {
 // fuzzFlagGroups are the groups in which the help lists the flags of fuzz and its subcommands.
 var fuzzFlagGroups = []flagGroup{
 	{"Server", "addr exec profile allow-remote fast-clock"},
+	connectionGroup,
 	{"Faults", "run"},
 	{"Run", "duration count parallel timeout stop-on-failure"},
 	{"Messages", "seed seed-file state"},
@@ -126,7 +128,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	begun := time.Now()
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
-	if err := o.check(); err != nil {
+	if err := o.check(sys); err != nil {
 		return usage(err)
 	}
 	if o.count > 0 && !cmd.Flags().Changed("duration") {
@@ -177,7 +179,7 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 	if len(files) != 1 {
 		return usage(fmt.Errorf("expected one log, got %d files", len(files)))
 	}
-	if err := o.check(); err != nil {
+	if err := o.check(sys); err != nil {
 		return usage(err)
 	}
 	cfg, err := o.config(cmd, sys)
@@ -212,7 +214,7 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 }
 
 // check returns an error if a flag is invalid.
-func (o *fuzzOptions) check() error {
+func (o *fuzzOptions) check(sys *catalog.Entry) error {
 	switch {
 	case o.parallel < 1:
 		return fmt.Errorf("--parallel %d: expected a number above 0", o.parallel)
@@ -228,13 +230,17 @@ func (o *fuzzOptions) check() error {
 		return errors.New("--fast-clock requires --exec, because it starts servers with another clock")
 	case o.minimize <= 0:
 		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimize)
-	case o.target.addr != "" && !o.remote && !isLoopback(o.target.addr):
+	case o.target.addr != "" && !o.remote && !isLocal(o.target.addr):
 		return fmt.Errorf("--addr %s is not a loopback address: fuzzing can crash the server and lose jobs; add --allow-remote to allow it", o.target.addr)
 	}
-	return o.target.check()
+	return o.target.check(sys)
 }
 
-func isLoopback(addr string) bool {
+// isLocal reports whether addr is a loopback address or a Unix socket.
+func isLocal(addr string) bool {
+	if _, ok := transport.Path(addr); ok {
+		return true
+	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return true // target.check reports the error
@@ -258,7 +264,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		if err != nil {
 			return nil, fmt.Errorf("--profile: %w", err)
 		}
-		if o.target == (targetFlags{}) {
+		if o.target.builtin() {
 			o.target.exec = profile.Exec
 		}
 		known = fuzz.Known(profile.Fuzz)
@@ -274,7 +280,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			return startSelf(ctx, o.target.name(sys), embedded...)
 		},
 	}
-	if o.target != (targetFlags{}) {
+	if !o.target.builtin() {
 		cfg.Reference = func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, "the built-in reference server", embedded...)
 		}
@@ -282,14 +288,14 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	switch {
 	case o.target.addr != "":
 		cfg.Fixed = true
-		cfg.Start = func(context.Context) (target.Target, error) { return target.Address(o.target.addr) }
+		cfg.Start = func(context.Context) (target.Target, error) { return o.target.connect(target.Address(o.target.addr)) }
 	case o.target.exec != "":
 		words, err := target.Split(o.target.exec)
 		if err != nil {
 			return nil, err
 		}
 		cfg.Start = func(ctx context.Context) (target.Target, error) {
-			return target.Command{Args: words, Env: fuzz.ServerEnv(), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+			return o.target.connect(target.Command{Args: words, Env: fuzz.ServerEnv(), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx))
 		}
 		if o.clock > 1 {
 			env, err := fastClock(o.clock)
@@ -298,7 +304,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			}
 			cfg.FastClock = o.clock
 			cfg.StartFast = func(ctx context.Context) (target.Target, error) {
-				t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+				t, err := o.target.connect(target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx))
 				if err == nil && !target.Loads(t, "libfaketime") {
 					target.Kill(t)
 					err = usage(errors.New("--fast-clock: expected a program that reads the clock with the C library, got one in Go, or one that is statically linked"))

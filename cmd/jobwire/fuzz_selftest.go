@@ -70,7 +70,7 @@ func newFuzzSelfTest() *cobra.Command {
 // runSelfTest fuzzes servers with injected faults, each of which must be found, and a server without a fault, for which
 // there must be no finding. With --run it fuzzes only the selected servers with faults.
 func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
-	if err := o.check(); err != nil {
+	if err := o.check(sys); err != nil {
 		return usage(err)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))

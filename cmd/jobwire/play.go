@@ -20,6 +20,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/internal/watch"
 	"jobwire/play"
 )
@@ -27,7 +28,7 @@ import (
 type playOptions struct {
 	protocol string
 	target   targetFlags
-	listen   string
+	listen   listenFlags
 	actors   []string
 	exact    bool
 	annotate bool
@@ -50,7 +51,7 @@ func newPlay() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.target.add(cmd)
-	f.StringVar(&o.listen, "listen", "", "play the server: listen on `HOST:PORT`")
+	o.listen.add(cmd, "listen", "play the server: listen on `ADDRESS`: HOST:PORT or unix:PATH")
 	o.addTranscript(cmd)
 	f.StringArrayVar(&o.actors, "actor", nil, "play only this `ACTOR`: a name (Client) or role in the transcript; repeatable")
 	f.BoolVar(&o.annotate, "annotate", false, "show the bytes of every message")
@@ -68,7 +69,8 @@ func newPlay() *cobra.Command {
 
 // playFlagGroups are the groups in which the help lists the flags of play and play case.
 var playFlagGroups = []flagGroup{
-	{"Server", "addr exec listen"},
+	{"Server", "addr exec listen listen-cert listen-key listen-client-ca"},
+	connectionGroup,
 	{"Transcript", "protocol actor exact timeout waive"},
 	{"Output", "annotate hex full quiet pcap color"},
 }
@@ -144,9 +146,6 @@ var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
 
 // read checks the flags, and reads transcripts of one protocol and the rules to waive.
 func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Entry, scripts []*transcript.Script, waive []codec.RuleID, err error) {
-	if err := o.target.check(); err != nil {
-		return nil, nil, nil, err
-	}
 	if o.timeout <= 0 {
 		return nil, nil, nil, usage(errors.New("--timeout must be greater than zero"))
 	}
@@ -159,6 +158,9 @@ func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Ent
 			return nil, nil, nil, usage(fmt.Errorf("%s is a transcript of %s, but the previous file is a transcript of %s: name only transcripts of one protocol", name, speaks.Protocol.Title, sys.Protocol.Title))
 		}
 		sys, scripts = speaks, append(scripts, more...)
+	}
+	if err := o.target.check(sys); err != nil {
+		return nil, nil, nil, err
 	}
 	for _, s := range scripts {
 		if how := s.Value("segments"); how != "" {
@@ -279,12 +281,12 @@ type stage struct {
 }
 
 func (o *playOptions) stage(cmd *cobra.Command, sys *catalog.Entry, scripts []*transcript.Script) (*stage, error) {
-	if o.listen != "" {
-		ln, err := net.Listen("tcp", o.listen)
+	if o.listen.addr != "" {
+		ln, err := o.listen.listen("")
 		if err != nil {
-			return nil, usage(fmt.Errorf("cannot listen: %w", err))
+			return nil, err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: playing the %s on %s\n", sys.Protocol.ServerName, ln.Addr())
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: playing the %s on %s\n", sys.Protocol.ServerName, transport.Name(ln))
 		return &stage{
 			perform: func(ctx context.Context, s *transcript.Script, opts play.Options) *play.Result {
 				return play.Server(ctx, s, ln, opts)
@@ -317,7 +319,7 @@ func (st *stage) died() error {
 // server process (@watch).
 func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts []*transcript.Script) (target.Target, error) {
 	watched := slices.ContainsFunc(scripts, func(s *transcript.Script) bool { return s.Value("watch") != "" })
-	if watched && o.target == (targetFlags{}) {
+	if watched && o.target.builtin() {
 		return startServe(ctx, o.target.name(sys), sys)
 	}
 	return o.target.start(ctx, sys)

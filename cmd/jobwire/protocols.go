@@ -83,25 +83,57 @@ func ruleIDs(p *codec.Protocol, names []string) ([]codec.RuleID, error) {
 	return ids, nil
 }
 
-// targetFlags has the values of --addr and --exec, which select the server to test. Without them it is the built-in server.
-type targetFlags struct{ addr, exec string }
-
-func (t *targetFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&t.addr, "addr", "", "use the running server at the address `HOST:PORT`")
-	cmd.Flags().StringVar(&t.exec, "exec", "", "start the server with `COMMAND`, in which {port} stands for a free port")
-	cmd.MarkFlagsMutuallyExclusive("addr", "exec")
+// targetFlags has the values of --addr and --exec, which select the server to test, and of the flags about the connections
+// to it. Without --addr and --exec it is the built-in server.
+type targetFlags struct {
+	addr, exec string
+	conn       *connectFlags // nil in commands without these flags
 }
 
-// check returns an error if the flags are invalid.
-func (t *targetFlags) check() error {
+func (t *targetFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&t.addr, "addr", "", "use the running server at `ADDRESS`: HOST:PORT, [IPV6]:PORT or unix:PATH")
+	cmd.Flags().StringVar(&t.exec, "exec", "", "start the server with `COMMAND`, in which {port} stands for a free port, or {socket} for the path of a Unix socket")
+	cmd.MarkFlagsMutuallyExclusive("addr", "exec")
+	t.conn = new(connectFlags)
+	t.conn.add(cmd)
+}
+
+// builtin reports whether the target is the built-in server.
+func (t *targetFlags) builtin() bool { return t.addr == "" && t.exec == "" }
+
+// check returns an error if the flags are invalid. It must be called before the target is started.
+func (t *targetFlags) check(s *catalog.Entry) error {
+	var err error
 	switch {
 	case t.addr != "":
-		_, err := target.Address(t.addr)
-		return usage(err)
+		_, err = target.Address(t.addr)
 	case t.exec != "":
-		return usage(target.Check(t.exec))
+		err = target.Check(t.exec)
 	}
-	return nil
+	if err == nil {
+		err = t.conn.check(s, t.builtin())
+	}
+	return usage(err)
+}
+
+// connect makes the connections to a target of --addr or --exec as the flags say.
+func (t *targetFlags) connect(tgt target.Target, err error) (target.Target, error) {
+	if err == nil && t.conn != nil {
+		target.Use(tgt, t.conn.dialer)
+	}
+	return tgt, err
+}
+
+// words returns the flags, except those about a login in the environment, as words of a command line.
+func (t *targetFlags) words() []string {
+	var words []string
+	switch {
+	case t.addr != "":
+		words = []string{"--addr", t.addr}
+	case t.exec != "":
+		words = []string{"--exec", t.exec}
+	}
+	return append(words, t.conn.words()...)
 }
 
 // name returns the name of the target in reports.
@@ -113,9 +145,9 @@ func (t *targetFlags) name(s *catalog.Entry) string {
 func (t *targetFlags) start(ctx context.Context, s *catalog.Entry) (target.Target, error) {
 	switch {
 	case t.addr != "":
-		return target.Address(t.addr)
+		return t.connect(target.Address(t.addr))
 	case t.exec != "":
-		return target.Exec(ctx, t.exec)
+		return t.connect(target.Exec(ctx, t.exec))
 	}
 	return target.Func(ctx, t.name(s), func(ctx context.Context, ln net.Listener) error {
 		srv := refserver.New(s.New(), refserver.Options{Protocol: s.Protocol, Codec: codec.Options{Waive: s.Lenient}})

@@ -14,12 +14,14 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/prose"
+	"jobwire/internal/transport"
 	"jobwire/refserver"
 	"jobwire/refserver/inject"
 )
 
 type serveOptions struct {
-	listen  string
+	listen  listenFlags
+	login   string
 	strict  bool
 	trace   bool
 	bytes   bool
@@ -43,7 +45,8 @@ func newServe() *cobra.Command {
 	}
 	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
-	f.StringVar(&o.listen, "listen", "", "`HOST:PORT` to listen on; port 0: a free port (default 127.0.0.1 and the usual port of the protocol)")
+	o.listen.add(cmd, "tls", "`ADDRESS` to listen on: HOST:PORT or unix:PATH; port 0: a free port (default 127.0.0.1 and the usual port of the protocol)")
+	f.StringVar(&o.login, "login-file", "", "require a login: `FILE` with the password, or with the user name and the password on two lines")
 	f.BoolVar(&o.strict, "strict", false, "check every rule, and close a connection when its peer first breaks one")
 	f.BoolVar(&o.trace, "trace", false, "print every message")
 	f.BoolVar(&o.bytes, "annotate", false, "print every message with its bytes and their meaning")
@@ -63,7 +66,7 @@ func newServe() *cobra.Command {
 		})
 	}
 	groupFlags(cmd, []flagGroup{
-		{"Server", "listen strict waive max-data fault"},
+		{"Server", "listen tls-cert tls-key tls-client-ca login-file strict waive max-data fault"},
 		{"Output", "trace annotate hex audit color"},
 	})
 	return cmd
@@ -97,16 +100,23 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		out = o.Writer // if standard output is not read, the spool may still write to it after this command has ended
 	}
 	w := &watcher{trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
-	addr := o.listen
-	if addr == "" {
-		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
-	}
-	ln, err := net.Listen("tcp", addr)
-	if err != nil {
-		return usage(fmt.Errorf("cannot listen: %w; --listen selects another address", err))
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; press Ctrl-C to stop\n", p.Title, ln.Addr())
 	machine := o.machines[p.Name]()
+	if o.login != "" {
+		m, ok := machine.(interface{ RequireLogin(user, password string) })
+		if !ok {
+			return usage(fmt.Errorf("--login-file: %s has no login", p.Title))
+		}
+		who, err := transport.ReadCredentials(o.login)
+		if err != nil {
+			return usage(fmt.Errorf("--login-file: %w", err))
+		}
+		m.RequireLogin(who.User, who.Password)
+	}
+	ln, err := o.listen.listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; press Ctrl-C to stop\n", p.Title, transport.Name(ln))
 	if d, ok := machine.(interface{ Drain() }); ok {
 		defer onDrainSignal(d.Drain)()
 	}

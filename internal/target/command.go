@@ -6,6 +6,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"jobwire/internal/transport"
 )
 
 // ErrCommand is matched by the errors of invalid command lines. They are errors of the user, not of the target.
@@ -85,13 +87,23 @@ func badCommand(line, why string) error {
 	return fmt.Errorf("%w %q: %s", ErrCommand, line, why)
 }
 
-// Expand replaces {port}, {host} and {addr} in the words of a command.
+// Expand replaces {addr} in the words of a command, {host} and {port} by the parts of a TCP address, and {socket} by the path
+// of a Unix socket.
 func Expand(args []string, addr string) ([]string, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return nil, err
+	values := []string{"{addr}", addr}
+	if path, ok := transport.Path(addr); ok {
+		if contains(args, "{host}", "{port}") {
+			return nil, badCommand(Join(args), "the address is that of a Unix socket, which has no host and port: use {addr} or {socket}")
+		}
+		values = append(values, "{socket}", path)
+	} else {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, "{host}", host, "{port}", port)
 	}
-	r := strings.NewReplacer("{port}", port, "{host}", host, "{addr}", addr)
+	r := strings.NewReplacer(values...)
 	out := make([]string, len(args))
 	for i, a := range args {
 		out[i] = r.Replace(a)
@@ -99,11 +111,13 @@ func Expand(args []string, addr string) ([]string, error) {
 	return out, nil
 }
 
-// namesPort reports whether the arguments contain the port on which to listen.
-func namesPort(args []string) bool {
+// contains reports whether an argument contains one of the placeholders.
+func contains(args []string, placeholders ...string) bool {
 	for _, a := range args {
-		if strings.Contains(a, "{port}") || strings.Contains(a, "{addr}") {
-			return true
+		for _, p := range placeholders {
+			if strings.Contains(a, p) {
+				return true
+			}
 		}
 	}
 	return false
@@ -136,8 +150,12 @@ func checkArgs(args []string) error {
 	if len(args) == 0 {
 		return badCommand("", "the command is empty")
 	}
-	if !namesPort(args) {
-		return badCommand(Join(args), "add {port} or {addr} at the place where the program expects the port or address to listen on")
+	port, socket := contains(args, "{port}", "{host}"), contains(args, "{socket}")
+	switch {
+	case port && socket:
+		return badCommand(Join(args), "{socket} is used together with {port} or {host}: the server listens either on a Unix socket or on a port")
+	case !socket && !contains(args, "{port}", "{addr}"):
+		return badCommand(Join(args), "add {port} or {addr} at the place where the program expects the port or address to listen on, or {socket} for the path of a Unix socket")
 	}
 	return nil
 }

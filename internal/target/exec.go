@@ -12,11 +12,11 @@ const (
 	portAttempts = 5
 )
 
-// Command is a server program that listens on the port in its arguments. It must stay in the foreground: a program that
+// Command is a server program that listens on the port or Unix socket in its arguments. It must stay in the foreground: a program that
 // becomes a daemon counts as exited.
 type Command struct {
 	Name  string        // the name in reports; empty: the command line
-	Args  []string      // program and arguments; {port}, {host} and {addr} are replaced
+	Args  []string      // program and arguments; {port}, {host} and {addr}, or {socket}, are replaced
 	Env   []string      // added to the environment of this process
 	Ready time.Duration // how long it may take until it accepts a connection; 0: 10 s
 	Grace time.Duration // from SIGTERM to SIGKILL; 0: 3 s

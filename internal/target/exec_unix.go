@@ -10,10 +10,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"jobwire/internal/transport"
 )
 
 // GroupCommand returns a command for a program that connects to addr. The program leads a process group, which is
@@ -37,7 +40,7 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 	for attempt := 1; ; attempt++ {
 		addr, claimed, err := c.port(last)
 		if err != nil {
-			return nil, &Error{Target: c.Name, Reason: "could not start: no free port", Err: err}
+			return nil, &Error{Target: c.Name, Reason: "could not start: no free address", Err: err}
 		}
 		l, err := c.launch(ctx, addr, claimed)
 		if err != nil {
@@ -57,8 +60,11 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 	}
 }
 
-// port claims an address with a free port. It prefers the last address.
+// port claims the address of a Unix socket or one with a free port. It prefers the last address.
 func (c *Command) port(last string) (addr string, claimed io.Closer, err error) {
+	if contains(c.Args, "{socket}") {
+		return newSocket(last)
+	}
 	if last != "" {
 		if claimed, err = claimAddr(last); err == nil {
 			return last, claimed, nil
@@ -73,6 +79,26 @@ func (c *Command) port(last string) (addr string, claimed io.Closer, err error) 
 	}
 	return "", nil, fmt.Errorf("could not find a free port: %d random ports were in use: %w", attempts, err)
 }
+
+// newSocket makes a folder for a Unix socket. Its closer removes the folder.
+func newSocket(last string) (addr string, dir io.Closer, err error) {
+	if path, ok := transport.Path(last); ok {
+		folder := filepath.Dir(path)
+		if err := os.Mkdir(folder, 0o700); err == nil {
+			return last, socketDir(folder), nil
+		}
+	}
+	folder, err := os.MkdirTemp("", "jobwire-")
+	if err != nil {
+		return "", nil, err
+	}
+	return transport.Unix(filepath.Join(folder, "socket")), socketDir(folder), nil
+}
+
+// socketDir is a folder that Close removes.
+type socketDir string
+
+func (d socketDir) Close() error { return os.RemoveAll(string(d)) }
 
 func claimAddr(addr string) (io.Closer, error) {
 	_, port, err := net.SplitHostPort(addr)
@@ -183,11 +209,12 @@ func (c *Command) ready(ctx context.Context, l *life) error {
 	retry := time.NewTicker(5 * time.Millisecond)
 	defer retry.Stop()
 	var d net.Dialer
+	network, address := transport.Split(l.addr)
 	for {
-		conn, err := d.DialContext(wait, "tcp", l.addr)
+		conn, err := d.DialContext(wait, network, address)
 		if err == nil {
 			// Dialing a free port in the range of outgoing connections can connect a socket to itself, without a server.
-			self := conn.LocalAddr().String() == conn.RemoteAddr().String()
+			self := network == "tcp" && conn.LocalAddr().String() == conn.RemoteAddr().String()
 			conn.Close()
 			if !self {
 				return nil
@@ -244,7 +271,12 @@ func (c *Command) notStarted(l *life, err error) error {
 	return e
 }
 
+// isFree reports whether a program could listen on addr. The folder of a Unix socket belongs to one server, so no other
+// program listens there.
 func isFree(addr string) bool {
+	if _, ok := transport.Path(addr); ok {
+		return true
+	}
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
 		return false

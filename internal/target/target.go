@@ -13,12 +13,14 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"jobwire/internal/transport"
 )
 
 // Target is a server under test. Its methods may be called at any time, from any goroutine.
 type Target interface {
 	String() string        // the name in reports
-	Addr() string          // host:port; a restart may change it
+	Addr() string          // as of package transport; a restart may change it
 	Done() <-chan struct{} // closed when the server has exited, until a restart; nil if this cannot be observed
 	Err() error            // reason why the server exited, an [*Error]; nil while the server runs, and after Stop
 	Output() string        // the end of its output, at most 64 KiB
@@ -72,11 +74,31 @@ func (e *Error) Is(err error) bool {
 	return err == ErrUnreachable || err == ErrDied && e.Died
 }
 
+// Use makes [Dial] connect to a target of this package with d. It must be called before the first Dial.
+func Use(t Target, d *transport.Dialer) {
+	switch t := t.(type) {
+	case *address:
+		t.dialer = d
+	case *supervised:
+		t.dialer = d
+	}
+}
+
+// Dialer returns the dialer of [Use], or nil.
+func Dialer(t Target) *transport.Dialer {
+	switch t := t.(type) {
+	case *address:
+		return t.dialer
+	case *supervised:
+		return t.dialer
+	}
+	return nil
+}
+
 // Dial connects to the target. The error is an [*Error], which distinguishes a server that has crashed from one that does
 // not accept connections.
 func Dial(ctx context.Context, t Target) (net.Conn, error) {
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", t.Addr())
+	c, err := Dialer(t).Dial(ctx, t.Addr())
 	if err == nil {
 		return c, nil
 	}
@@ -119,26 +141,29 @@ func Alive(ctx context.Context, t Target) error {
 	return nil
 }
 
-// Address returns a server that already runs at host:port. It does not connect: an unreachable server is noticed by the
-// first [Dial].
+// Address returns a server that already runs at an address of package transport. It does not connect: an unreachable server
+// is noticed by the first [Dial].
 func Address(addr string) (Target, error) {
-	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
-		return nil, fmt.Errorf("invalid address %q: expected HOST:PORT", addr)
+	if err := transport.Check(addr); err != nil {
+		return nil, err
 	}
-	return address(addr), nil
+	return &address{addr: addr}, nil
 }
 
-type address string
+type address struct {
+	addr   string
+	dialer *transport.Dialer
+}
 
-func (a address) String() string      { return string(a) }
-func (a address) Addr() string        { return string(a) }
-func (address) Done() <-chan struct{} { return nil }
-func (address) Err() error            { return nil }
-func (address) Output() string        { return "" }
-func (address) Stop() error           { return nil }
+func (a *address) String() string      { return a.addr }
+func (a *address) Addr() string        { return a.addr }
+func (*address) Done() <-chan struct{} { return nil }
+func (*address) Err() error            { return nil }
+func (*address) Output() string        { return "" }
+func (*address) Stop() error           { return nil }
 
-func (a address) Restart() error {
-	return &Error{Target: string(a), Reason: "jobwire cannot restart a server that it did not start", Err: errors.ErrUnsupported}
+func (a *address) Restart() error {
+	return &Error{Target: a.addr, Reason: "jobwire cannot restart a server that it did not start", Err: errors.ErrUnsupported}
 }
 
 // life is one server process, or one run of a server function.
@@ -156,9 +181,10 @@ type life struct {
 // supervised is a target that begin starts. A server runs until it exits by itself, it is canceled, or the initial context
 // ends.
 type supervised struct {
-	name  string
-	grace time.Duration // how long the server may take to end after it was stopped
-	begin func(last string) (*life, error)
+	name   string
+	grace  time.Duration // how long the server may take to end after it was stopped
+	begin  func(last string) (*life, error)
+	dialer *transport.Dialer
 
 	mu      sync.Mutex // locked while starting and stopping
 	current *life      // not nil after supervise has succeeded

@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearmonkey"
+	"jobwire/internal/transport"
 )
 
 // firstBuffer is the initial size in bytes of a receive buffer, which grows as needed.
@@ -43,10 +44,10 @@ type watch struct {
 	fired chan struct{} // closed after the deadline of the connection was set to abort it
 }
 
-// Dial connects to the server at addr, which is host:port.
+// Dial connects to the server at addr, which is host:port or unix:path.
 func Dial(ctx context.Context, addr string, o codec.Options) (*Conn, error) {
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", addr)
+	var d transport.Dialer
+	nc, err := d.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func ping(c *call) {
 	}
 }
 
-// hello selects a protocol version. There is only the default user, without a password.
+// hello selects a protocol version.
 func hello(c *call) {
 	resp3 := c.peer.resp3
 	if len(c.words) > 1 {
@@ -55,8 +55,7 @@ func hello(c *call) {
 		more := len(c.words) - 1 - i
 		switch option := strings.ToUpper(c.words[i]); {
 		case option == "AUTH" && more >= 2:
-			if c.words[i+1] != "default" {
-				c.fail("WRONGPASS invalid username-password pair or user is disabled.")
+			if !c.logIn(c.words[i+1], c.words[i+2]) {
 				return
 			}
 			i += 2
@@ -71,6 +70,10 @@ func hello(c *call) {
 			c.fail("ERR Syntax error in HELLO option '" + c.words[i] + "'")
 			return
 		}
+	}
+	if c.m.mustLogIn(c.peer) {
+		c.fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return
 	}
 	c.peer.name, c.peer.resp3 = name, resp3
 
@@ -99,19 +102,42 @@ func hello(c *call) {
 	c.head('*', 0)
 }
 
-// auth handles AUTH: there is only the default user, without a password.
+const (
+	defaultUser = "default"
+	noAuth      = "NOAUTH Authentication required."
+)
+
+// auth handles AUTH. Without [Machine.RequireLogin] there is only the default user, without a password.
 func auth(c *call) {
+	user, password := defaultUser, c.words[len(c.words)-1]
 	switch {
 	case len(c.words) > 3:
 		c.fail("ERR syntax error")
-	case len(c.words) == 2:
+		return
+	case len(c.words) == 3:
+		user = c.words[1]
+	case c.m.password == "":
 		c.fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
-	case c.words[1] != "default":
-		c.fail("WRONGPASS invalid username-password pair or user is disabled.")
-	default:
+		return
+	}
+	if c.logIn(user, password) {
 		c.ok()
 	}
 }
+
+// logIn checks a user name and a password, and sends an error if they are wrong.
+func (c *call) logIn(user, password string) bool {
+	m := c.m
+	if m.password == "" && user == defaultUser || m.password != "" && user == m.user && password == m.password {
+		c.peer.loggedIn = true
+		return true
+	}
+	c.fail("WRONGPASS invalid username-password pair or user is disabled.")
+	return false
+}
+
+// mustLogIn reports whether a connection must log in before it sends other commands.
+func (m *Machine) mustLogIn(p *peer) bool { return m.password != "" && !p.loggedIn }
 
 func selectDB(c *call) {
 	n, err := strconv.Atoi(c.words[1])
@@ -136,7 +162,7 @@ func reset(c *call) {
 	p := c.peer
 	p.endTransaction(c)
 	c.m.leaveAll(p)
-	p.db, p.resp3, p.name, p.replyMode = 0, false, "", replyOn
+	p.db, p.resp3, p.name, p.replyMode, p.loggedIn = 0, false, "", replyOn, false
 	c.ask("SELECT", "0")
 	c.out = append(c.out, "+RESET\r\n"...)
 }

@@ -22,6 +22,7 @@ const (
 	noScript   flags = 1 << iota // scripts may not call it
 	subscribed                   // RESP2 connections that subscribe may send it
 	atOnce                       // not queued by MULTI
+	anyone                       // connections that have not logged in may send it
 	far                          // the command may add elements to keys of other databases, or to keys that its arguments do not name
 	clock                        // miniredis needs the current time
 )
@@ -50,11 +51,11 @@ var commands = map[string]*command{}
 func init() {
 	table := []command{
 		{"ping", -1, subscribed, ping},
-		{"hello", -1, noScript, hello},
-		{"auth", -2, noScript, auth},
+		{"hello", -1, noScript | anyone, hello},
+		{"auth", -2, noScript | anyone, auth},
 		{"select", 2, 0, selectDB},
-		{"reset", 1, noScript | subscribed | atOnce, reset},
-		{"quit", -1, noScript | subscribed | atOnce, quit},
+		{"reset", 1, noScript | subscribed | atOnce | anyone, reset},
+		{"quit", -1, noScript | subscribed | atOnce | anyone, quit},
 		{"client", -2, noScript, subcommands(clientCommands)},
 		{"command", -1, 0, describe},
 		{"info", -1, 0, info},
@@ -204,6 +205,8 @@ func (c *call) find() string {
 		return unknown(c.words)
 	case c.script && c.command.flags&noScript != 0:
 		return "ERR This Redis command is not allowed from script"
+	case !c.script && c.fits(c.command.arity) && c.command.flags&anyone == 0 && c.m.mustLogIn(c.peer):
+		return noAuth
 	case c.fits(c.command.arity):
 		return ""
 	case c.script:

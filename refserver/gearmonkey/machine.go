@@ -7,6 +7,7 @@
 package gearmonkey
 
 import (
+	"cmp"
 	"container/list"
 	"time"
 
@@ -21,11 +22,20 @@ import (
 // Options are the settings of the server. There are none yet.
 type Options struct{}
 
+// RequireLogin makes the server reject the commands of a connection until it has logged in with AUTH or HELLO. An empty
+// user name is that of the default user. It must be called before the server starts.
+func (m *Machine) RequireLogin(user, password string) {
+	m.user, m.password = cmp.Or(user, defaultUser), password
+}
+
 // Machine is the whole state of the server. It implements [refserver.Machine] and has no goroutines, so it need
 // not be closed.
 type Machine struct {
 	redis *miniredis.Miniredis
 	start time.Time // start time of the server
+
+	user, password string // that connections must log in with; password is "": none
+
 	epoch time.Time // the current time in miniredis
 
 	sides    []*side // free sides

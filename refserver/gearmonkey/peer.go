@@ -21,6 +21,7 @@ type peer struct {
 	wait      *wait        // the command that waits, or nil
 	replyMode replyMode
 	leaving   bool // set after QUIT
+	loggedIn  bool // only used if the server requires a login
 
 	channels, patterns subscriptions
 }

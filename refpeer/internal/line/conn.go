@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/transport"
 )
 
 // Errors that distinguish the causes of failures.
@@ -48,10 +49,10 @@ type Conn struct {
 	frame     codec.Frame
 }
 
-// Dial connects to the server at addr, which is host:port.
+// Dial connects to the server at addr, which is host:port or unix:path.
 func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Quirks) (*Conn, error) {
-	var d net.Dialer
-	nc, err := d.DialContext(ctx, "tcp", addr)
+	var d transport.Dialer
+	nc, err := d.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +69,10 @@ func (c *Conn) Abort() {
 
 // Close closes the connection after the server has read the sent bytes.
 func (c *Conn) Close() {
-	if t, ok := c.nc.(*net.TCPConn); ok {
-		// If a socket is closed that has unread bytes, the kernel discards sent bytes that the server has not read.
-		t.CloseWrite()
-		t.SetReadDeadline(time.Now().Add(leaveTime))
-		io.Copy(io.Discard, t)
+	// If a socket is closed that has unread bytes, the kernel discards sent bytes that the server has not read.
+	if transport.CloseWrite(c.nc) == nil {
+		c.nc.SetReadDeadline(time.Now().Add(leaveTime))
+		io.Copy(io.Discard, c.nc)
 	}
 	c.nc.Close()
 }

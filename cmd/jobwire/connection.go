@@ -1,0 +1,176 @@
+package main
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/catalog"
+	"jobwire/internal/transport"
+)
+
+// Environment variables with the login, and the one of browsers and curl with the name of a key log.
+const (
+	userVariable     = "JOBWIRE_USER"
+	passwordVariable = "JOBWIRE_PASSWORD"
+	keyLogVariable   = "SSLKEYLOGFILE"
+)
+
+// connectFlags has the values of the flags about connections to a server.
+type connectFlags struct {
+	tls        bool
+	files      transport.Files
+	serverName string
+	insecure   bool
+	keyLog     string
+	loginFile  string
+
+	dialer *transport.Dialer // set by check
+}
+
+// connectionGroup is the group in which the help lists the flags.
+var connectionGroup = flagGroup{"Connection", "tls tls-ca tls-cert tls-key tls-server-name tls-insecure tls-keylog login-file"}
+
+func (c *connectFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.BoolVar(&c.tls, "tls", false, "connect to the server with TLS; the other --tls flags imply it")
+	f.StringVar(&c.files.CA, "tls-ca", "", "`FILE` with the certificates of the authorities to trust, in PEM format (default: those of the system)")
+	f.StringVar(&c.files.Cert, "tls-cert", "", "`FILE` with the client certificate, in PEM format")
+	f.StringVar(&c.files.Key, "tls-key", "", "`FILE` with the key of the client certificate, in PEM format")
+	f.StringVar(&c.serverName, "tls-server-name", "", "`NAME` in the certificate of the server (default: the host of the address)")
+	f.BoolVar(&c.insecure, "tls-insecure", false, "do not check the certificate of the server")
+	f.StringVar(&c.keyLog, "tls-keylog", "", "`FILE` to which to append the keys of TLS connections, for decode --tls-keys (default: $"+keyLogVariable+")")
+	f.StringVar(&c.loginFile, "login-file", "", "`FILE` with the password, or with the user name and the password on two lines (default: $"+userVariable+" and $"+passwordVariable+")")
+}
+
+// words returns the flags that were set as words of a command line.
+func (c *connectFlags) words() []string {
+	if c == nil {
+		return nil
+	}
+	var words []string
+	if c.tls {
+		words = append(words, "--tls")
+	}
+	if c.insecure {
+		words = append(words, "--tls-insecure")
+	}
+	for _, f := range [][2]string{{"--tls-ca", c.files.CA}, {"--tls-cert", c.files.Cert}, {"--tls-key", c.files.Key},
+		{"--tls-server-name", c.serverName}, {"--tls-keylog", c.keyLog}, {"--login-file", c.loginFile}} {
+		if f[1] != "" {
+			words = append(words, f[0], f[1])
+		}
+	}
+	return words
+}
+
+// check reads the files of the flags and sets the dialer. builtin is set if the target is the built-in server, to which
+// connections always use TCP without TLS and without a login.
+func (c *connectFlags) check(s *catalog.Entry, builtin bool) error {
+	if c == nil || c.dialer != nil {
+		return nil
+	}
+	if builtin {
+		if words := c.words(); len(words) > 0 {
+			return fmt.Errorf("%s needs --addr or --exec: connections to the built-in server use no TLS and no login", words[0])
+		}
+		return nil
+	}
+	d := new(transport.Dialer)
+	if c.tls || c.insecure || c.serverName != "" || c.keyLog != "" || c.files != (transport.Files{}) {
+		config, err := c.files.Client()
+		if err != nil {
+			return err
+		}
+		config.ServerName, config.InsecureSkipVerify = c.serverName, c.insecure
+		if err := logKeys(config, c.keyLog); err != nil {
+			return err
+		}
+		d.TLS = config
+	}
+	who := transport.Credentials{User: os.Getenv(userVariable), Password: os.Getenv(passwordVariable)}
+	switch {
+	case c.loginFile != "" && s.Login == nil:
+		return fmt.Errorf("--login-file: %s has no login", s.Protocol.Title)
+	case c.loginFile != "":
+		var err error
+		if who, err = transport.ReadCredentials(c.loginFile); err != nil {
+			return fmt.Errorf("--login-file: %w", err)
+		}
+	}
+	if who.Password != "" && s.Login != nil {
+		d.Login = func(nc net.Conn) error { return login(s, nc, who) }
+	}
+	c.dialer = d
+	return nil
+}
+
+// login logs in. The error never contains the password.
+func login(s *catalog.Entry, nc net.Conn, who transport.Credentials) error {
+	err := s.Login(nc, who.User, who.Password)
+	if err == nil {
+		return nil
+	}
+	text := strings.ReplaceAll(err.Error(), who.Password, "***")
+	return fmt.Errorf("cannot log in: %s: check $%s and $%s, or --login-file", text, userVariable, passwordVariable)
+}
+
+// logKeys makes connections append their keys to a file: the named one, or that of $SSLKEYLOGFILE.
+func logKeys(config *tls.Config, name string) error {
+	if name == "" {
+		name = os.Getenv(keyLogVariable)
+	}
+	if name == "" {
+		return nil
+	}
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("--tls-keylog: %w", err)
+	}
+	config.KeyLogWriter = f // open until the process ends: connections may end in any order
+	return nil
+}
+
+// listenFlags has the values of the flags about connections from clients and workers.
+type listenFlags struct {
+	addr   string
+	files  transport.Files
+	prefix string
+}
+
+// add adds --listen, and flags with the names PREFIX-cert, PREFIX-key and PREFIX-client-ca.
+func (l *listenFlags) add(cmd *cobra.Command, prefix, usage string) {
+	f := cmd.Flags()
+	l.prefix = prefix
+	f.StringVar(&l.addr, "listen", "", usage)
+	f.StringVar(&l.files.Cert, prefix+"-cert", "", "accept only TLS connections, with the certificate in `FILE`, in PEM format")
+	f.StringVar(&l.files.Key, prefix+"-key", "", "`FILE` with the key of the certificate, in PEM format")
+	f.StringVar(&l.files.CA, prefix+"-client-ca", "", "require client certificates that an authority in `FILE` signed, in PEM format")
+}
+
+// listen listens on the address of --listen, or on addr without it. Errors are errors of usage.
+func (l *listenFlags) listen(addr string) (net.Listener, error) {
+	if l.addr != "" {
+		addr = l.addr
+	}
+	var config *tls.Config
+	if l.files != (transport.Files{}) {
+		var err error
+		if config, err = l.files.Server(); err == nil && len(config.Certificates) == 0 {
+			err = errors.New("TLS connections need a certificate")
+		}
+		if err != nil {
+			return nil, usage(fmt.Errorf("--%s-cert, --%s-key: %w", l.prefix, l.prefix, err))
+		}
+	}
+	ln, err := transport.Listen(addr, config)
+	if err != nil {
+		return nil, usage(fmt.Errorf("cannot listen: %w; --listen selects another address", err))
+	}
+	return ln, nil
+}

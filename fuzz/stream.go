@@ -1,0 +1,118 @@
+package fuzz
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"jobwire/internal/target"
+	connect "jobwire/internal/transport"
+)
+
+// transportOf returns the transport to a target.
+func transportOf(t target.Target) (transport, error) {
+	if target.Dialer(t).Plain() {
+		return resolve(t.Addr())
+	}
+	return streams{t}, nil
+}
+
+// streams opens connections with TLS or a login.
+type streams struct{ t target.Target }
+
+func (s streams) dial(timeout time.Duration) (link, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	nc, err := target.Dial(ctx, s.t)
+	if err != nil {
+		return nil, err
+	}
+	c := &stream{nc: nc, timeout: timeout, in: make(chan []byte), done: make(chan struct{})}
+	go c.receive()
+	return c, nil
+}
+
+// stream is a connection with TLS or a login. A goroutine reads, because a TLS connection does not show whether bytes have
+// arrived.
+type stream struct {
+	nc      net.Conn
+	timeout time.Duration // timeout of writes
+	in      chan []byte   // received bytes; closed at the end of the connection
+	rest    []byte        // received bytes that read did not return yet
+	err     error         // why the connection ended; valid when in is closed
+	done    chan struct{} // closed by close
+}
+
+// streamPiece is the maximum number of bytes per read.
+const streamPiece = 32 << 10
+
+func (s *stream) receive() {
+	defer close(s.in)
+	for {
+		b := make([]byte, streamPiece)
+		n, err := s.nc.Read(b)
+		if n > 0 {
+			select {
+			case s.in <- b[:n]:
+			case <-s.done:
+				return
+			}
+		}
+		if err != nil {
+			s.err = err
+			return
+		}
+	}
+}
+
+func (s *stream) write(b []byte) error {
+	s.nc.SetWriteDeadline(time.Now().Add(s.timeout))
+	_, err := s.nc.Write(b)
+	return timeout(err)
+}
+
+func (s *stream) read(b []byte, within time.Duration) (int, error) {
+	if n, err := s.peek(b); err != errTimeout {
+		return n, err
+	}
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case piece, ok := <-s.in:
+		return s.take(b, piece, ok)
+	case <-late.C:
+		return 0, errTimeout
+	}
+}
+
+func (s *stream) peek(b []byte) (int, error) {
+	if len(s.rest) > 0 {
+		return s.take(b, s.rest, true)
+	}
+	select {
+	case piece, ok := <-s.in:
+		return s.take(b, piece, ok)
+	default:
+		return 0, errTimeout
+	}
+}
+
+// take copies received bytes to b and keeps those that do not fit.
+func (s *stream) take(b, piece []byte, ok bool) (int, error) {
+	if !ok {
+		return 0, s.err
+	}
+	n := copy(b, piece)
+	s.rest = piece[n:]
+	return n, nil
+}
+
+func (s *stream) halfClose() { connect.CloseWrite(s.nc) }
+
+func (s *stream) close(reset bool) {
+	close(s.done)
+	if reset {
+		connect.Reset(s.nc)
+	}
+	s.nc.Close()
+}
