@@ -377,6 +377,9 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 			if t.Done() == nil {
 				return verdict(Skipped, "the case needs a newly started server, and conform cannot start the server of --addr; use --exec", nil)
 			}
+			if c.Descriptors > 0 && !target.Dialer(t).Plain() {
+				return verdict(Skipped, "the case opens connections that the server cannot accept, so their TLS handshake or login cannot end", nil)
+			}
 			if observer, err = c.observe(t); err != nil {
 				return verdict(Skipped, err.Error(), nil)
 			}
