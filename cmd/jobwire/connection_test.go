@@ -321,7 +321,7 @@ func TestPasswordIsSecret(t *testing.T) {
 		t.Setenv(userVariable, "ann")
 		t.Setenv(passwordVariable, password)
 		for _, args := range [][]string{
-			{"conform", "gearmonkey", "--run", "*.push.*", "--segments", "plain", "-v", "--html", file("conform.html"), "--pcap", file("conform.pcapng"), "--format", "json"},
+			{"conform", "gearmonkey", "--run", "case:*pushed", "--segments", "plain", "-v", "--html", file("conform.html"), "--pcap", file("conform.pcapng"), "--format", "json"},
 			{"play", script, "--annotate", "--full", "--pcap", file("play.pcapng")},
 			{"bench", "run", "gearmonkey", "--count", "100", "--out", file("bench.json"), "--html", file("bench.html")},
 			{"fuzz", "gearmonkey", "--count", "20", "--parallel", "1", "-v", "--logs", file("logs"), "--findings", file("findings"), "--state", file("state")},
@@ -439,13 +439,16 @@ func TestConnectionPeers(t *testing.T) {
 		flags                                []string
 	}{
 		{"beanstalkd", "beanstalk", "beanstalkd", "beanstalk.put.*", "beanstalkd -l unix:{socket}", nil},
-		{"redis-server", "gearmonkey", "redis", "gearmonkey.push.*", "redis-server --port 0 --tls-port {port} --bind 127.0.0.1 --tls-auth-clients no --save '' --dir " + dir + " --tls-cert-file " + own.Cert +
+		{"redis-server", "gearmonkey", "redis-server", "case:*pushed", "redis-server --port 0 --tls-port {port} --bind 127.0.0.1 --tls-auth-clients no --save '' --dir " + dir + " --tls-cert-file " + own.Cert +
 			" --tls-key-file " + own.Key + " --tls-ca-cert-file " + own.Cert + " --aclfile " + users, []string{"--tls-ca", own.Cert, "--login-file", login}},
-		{"gearmand", "gearman", "gearmand", "gearman.echo.*", "/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none --ssl --ssl-ca-file " + own.Cert + " --ssl-certificate " + own.Cert + " --ssl-key " + own.Key,
-			[]string{"--tls-ca", own.Cert, "--tls-cert", own.Cert, "--tls-key", own.Key}},
+		// The proxy of audit accepts TLS connections for a server without TLS.
+		{"gearmand", "gearman", "gearmand", "gearman.echo.*", "jobwire audit gearman --listen 127.0.0.1:{port} --listen-cert " + own.Cert + " --listen-key " + own.Key + " --addr ", []string{"--tls-ca", own.Cert}},
 	} {
 		t.Run(tt.peer, func(t *testing.T) {
 			peers.Need(t, tt.peer)
+			if strings.HasSuffix(tt.exec, "--addr ") {
+				tt.exec += peers.Start(t, tt.peer).Addr()
+			}
 			args := append([]string{"conform", tt.protocol, "--profile", tt.profile, "--segments", "plain", "--run", tt.cases, "--exec", tt.exec}, tt.flags...)
 			out, complaints := jobwireRun(t, exitOK, args...)
 			if strings.Contains(out+complaints, testPassword) {
