@@ -181,12 +181,12 @@ func TestConnectionCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		script := filepath.Join(t.TempDir(), "talk.wire")
-		talk := map[string]string{
+		script := filepath.Join(t.TempDir(), "conversation.wire")
+		conversation := map[string]string{
 			"gearman":    "Client -> Job Server: ECHO_REQ hello\nJob Server -> Client: ECHO_RES hello\n",
 			"gearmonkey": "@protocol gearmonkey\n\nClient -> Server: INCR_UID $function\nServer -> Client: ID *\n",
 		}
-		if err := os.WriteFile(script, []byte(talk[name]), 0o666); err != nil {
+		if err := os.WriteFile(script, []byte(conversation[name]), 0o666); err != nil {
 			t.Fatal(err)
 		}
 		for _, to := range endpoints(t, e) {
@@ -312,7 +312,7 @@ func TestPasswordIsSecret(t *testing.T) {
 	ln := listenOn(t, "127.0.0.1:0", nil)
 	serveOn(t, e, ln, testPassword)
 	dir := t.TempDir()
-	script := filepath.Join(dir, "talk.wire")
+	script := filepath.Join(dir, "conversation.wire")
 	if err := os.WriteFile(script, []byte("@protocol gearmonkey\n\nClient -> Server: INCR_UID $function\nServer -> Client: simple WRONG\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestKeyLog(t *testing.T) {
 	}
 	own := certificateFiles(t)
 	dir := t.TempDir()
-	script := filepath.Join(dir, "talk.wire")
+	script := filepath.Join(dir, "conversation.wire")
 	if err := os.WriteFile(script, []byte("Client -> Job Server: ECHO_REQ hello\nJob Server -> Client: ECHO_RES hello\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
