@@ -30,23 +30,25 @@ run: ## test the built-in Gearman server, then play an example transcript
 	$(GO) run ./cmd/jobwire conform gearman
 	$(GO) run ./cmd/jobwire play --annotate corpus/gearman/example.wire
 
-test: ## run the tests (skips tests whose third-party program is missing)
-	$(GO) test ./...
+# Most tests wait for other programs most of the time, so four packages are tested at a time.
+test: ## run the short form of the tests (skips tests whose third-party program is missing)
+	$(GO) test -short -p 4 ./...
 
 # The tests of these packages run jobwire or its suites hundreds of times as its users do, with
 # the users' time limits. The race detector makes programs up to ten times slower, so these tests run
 # without it; the packages that the commands are made of are tested with it.
 PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/examples/ci jobwire/export jobwire/fuzz/sanitized
 
-# With the race detector, these packages test only some of their faulty servers, and correct clients and workers.
-VARIANTS = jobwire/fuzz jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman
+# In their short form, the tests of these packages use fewer faulty servers, correct clients and workers, or inputs.
+VARIANTS = jobwire/fuzz jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman \
+           jobwire/refserver jobwire/refserver/beanstalk jobwire/refserver/gearmonkey
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.
-race: ## run the tests with the race detector (needs a C compiler)
-	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
+race: ## run the short form of the tests with the race detector (needs a C compiler)
+	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
 
-programs: ## run the tests of the commands and with real servers, clients and workers
+programs: ## run the long form of the tests, also with real servers, clients and workers
 	$(GO) test -timeout 30m $(PROGRAMS) $(VARIANTS)
 
 lint: ## run gofmt, go vet, staticcheck and actionlint

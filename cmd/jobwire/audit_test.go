@@ -114,6 +114,7 @@ var outOfTurn = map[string][]string{
 // TestAuditOfCases audits the cases with the reference server: the audit must report no violation of the server, and
 // only those violations of the peers that the case intends.
 func TestAuditOfCases(t *testing.T) {
+	skipIfShort(t)
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
@@ -184,6 +185,7 @@ func TestAuditOfMutants(t *testing.T) {
 
 // TestAuditOfRealServers audits the cases with real servers: the audit must report only violations that are known.
 func TestAuditOfRealServers(t *testing.T) {
+	skipIfShort(t)
 	for _, tt := range []struct {
 		protocol, server string
 		shared           bool   // cases share one server, because it takes long to start

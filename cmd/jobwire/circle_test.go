@@ -13,9 +13,7 @@ import (
 // TestCaptureConvertsToEveryFormatAndBack converts a capture to a transcript, a case, a vector of the corpus, a seed of the fuzzer, a finding, and to
 // a case again. Each step is a command.
 func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it waits for a fuzzer")
-	}
+	skipIfShort(t)
 	t.Parallel()
 	jobwire, dir := jobwireItself(t), t.TempDir()
 	step := func(want int, args ...string) string {

@@ -131,6 +131,7 @@ func endpoints(t *testing.T, e *catalog.Entry) []endpoint {
 // TestConnectionVerdicts runs cases over each transport: the verdicts must be those of TCP, except that cases with resets are
 // skipped on Unix sockets.
 func TestConnectionVerdicts(t *testing.T) {
+	skipIfShort(t)
 	for _, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {
 			suite, err := conform.Load(e.Protocol)

@@ -277,6 +277,7 @@ func checkFindingCase(t *testing.T, id string, suite *conform.Suite, profile *co
 // as the server of the affected library: up to five times if the finding says that the result
 // depends on chance.
 func TestFindingsReplay(t *testing.T) {
+	skipIfShort(t)
 	page, _, all := readFindings(t)
 	count := 0
 	for _, f := range all {

@@ -23,3 +23,11 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": statusOf("jobwire")},
 	})
 }
+
+// skipIfShort skips a test that takes more than 20 s if -short is set.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("takes more than 20 s: run without -short")
+	}
+}

@@ -73,6 +73,7 @@ func pagesWithCommands(t *testing.T) []string {
 // page. It runs all commands of a page in one folder, in order. Numbers may differ; a line "..." matches any number
 // of lines, and "..." within a line matches any text.
 func TestPagesShowRealOutput(t *testing.T) {
+	skipIfShort(t)
 	for _, name := range pagesWithCommands(t) {
 		page, err := os.ReadFile(name)
 		if err != nil {

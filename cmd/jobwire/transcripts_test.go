@@ -67,6 +67,7 @@ const sampled = 7
 
 // TestTranscriptsOfCases plays cases of conform, captures the traffic, and plays the transcripts of the captures.
 func TestTranscriptsOfCases(t *testing.T) {
+	skipIfShort(t)
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
