@@ -24,7 +24,7 @@ func newPlayCase() *cobra.Command {
 	o := &playOptions{}
 	cmd := &cobra.Command{
 		Use:   "case NAME FILE [flags]",
-		Short: "Convert a recorded transcript to a test case for 'jobwire conform'",
+		Short: "Convert a recorded transcript to a case of 'jobwire conform'",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return fmt.Errorf("expected the name of the case and one transcript, got %d arguments", len(args))

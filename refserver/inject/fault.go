@@ -56,7 +56,7 @@ func init() {
 			m.Drop()
 			return nil
 		}},
-		{"delay", "TYPES DURATION", "process or send the message later than other messages", parseDelay, doDelay},
+		{"delay", "TYPES DURATION", "process or send the message later", parseDelay, doDelay},
 		{"duplicate", "TYPES", "process or send the message twice", nil, func(f *fault, m *Message, _ map[string]any) error {
 			if m.Copies++; f.side == codec.Peer {
 				m.Pass()
@@ -70,7 +70,7 @@ func init() {
 		}},
 		{"alter", "TYPES FIELD=VALUE", "change the value of a field", parseAlter, doAlter},
 		{"remove", "TYPES [KEY]", "remove the argument KEY and the one after it", parseRemove, doRemove},
-		{"retype", "TYPES NEWTYPE", "change the message type; keep fields of the same name", parseRetype, func(f *fault, m *Message, _ map[string]any) error {
+		{"retype", "TYPES NEWTYPE", "change the type; keep fields of the same name", parseRetype, func(f *fault, m *Message, _ map[string]any) error {
 			m.Retype(f.to)
 			return nil
 		}},
@@ -79,7 +79,7 @@ func init() {
 			m.Become(f.to, args...)
 			return err
 		}},
-		{"reread", "TYPES TEXT", "process TEXT instead of the message, if it differs", parseText, func(f *fault, m *Message, env map[string]any) error {
+		{"reread", "TYPES TEXT", "process TEXT, if it differs from the message", parseText, func(f *fault, m *Message, env map[string]any) error {
 			text, err := f.value.eval(env)
 			if err == nil && text != string(m.Frame.Raw) {
 				m.Drop()
@@ -100,15 +100,15 @@ func init() {
 		{"answer", "TYPES REPLY [ARG...]", "do not process the request; send REPLY", parseMessage, doAnswer},
 		{"follow", "TYPES OTHER [ARG...]", "send OTHER after the message", parseMessage, doFollow},
 		{"send", "TYPES OTHER [ARG...]", "send OTHER before the message", parseMessage, doSend},
-		{"give", "TYPES REQUEST [ARG...]", "first process REQUEST, as if the peer had sent it", parseMessage, doInject},
+		{"give", "TYPES REQUEST [ARG...]", "first process REQUEST, as if the peer sent it", parseMessage, doInject},
 		{"ask", "TYPES REQUEST [ARG...]", "like give, but the reply to REQUEST is not sent", parseMessage, doAsk},
 		{"pass", "TYPES", "process the message now, before the next fault", nil, func(_ *fault, m *Message, _ map[string]any) error {
 			m.Pass()
 			return nil
 		}},
 		{"note", "TYPES NAME=VALUE", "remember a value as notes.NAME", parseNote, doNote},
-		{"misread", "PATTERN TEXT", "replace received bytes that match PATTERN by TEXT", parseMisread, nil},
-		{"close", "TYPES", "close the connection instead of processing or sending", nil, func(f *fault, m *Message, _ map[string]any) error {
+		{"misread", "PATTERN TEXT", "replace received bytes that match PATTERN", parseMisread, nil},
+		{"close", "TYPES", "close the connection; the message is dropped", nil, func(f *fault, m *Message, _ map[string]any) error {
 			m.Drop()
 			m.Peer.Close()
 			return nil
@@ -120,7 +120,7 @@ func init() {
 			}
 			return nil
 		}},
-		{"mute", "TYPES", "ignore the message and all later bytes of the connection", nil, func(_ *fault, m *Message, _ map[string]any) error {
+		{"mute", "TYPES", "ignore the message and all bytes after it", nil, func(_ *fault, m *Message, _ map[string]any) error {
 			m.Drop()
 			m.Peer.Ignored = true
 			return nil
