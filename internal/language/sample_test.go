@@ -33,6 +33,9 @@ func TestSample(t *testing.T) {
 	all := passages(t)
 	for _, kind := range []string{kindUser, kindComment} {
 		for _, p := range paragraphs(all[kind]) {
+			if p.file == "Makefile" && !strings.Contains(p.text, "#") {
+				continue // not a comment
+			}
 			group := sampleGroup(p.file)
 			if group == "messages" && kind == kindComment {
 				group = "comments"
