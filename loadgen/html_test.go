@@ -49,7 +49,7 @@ func objectives(t *testing.T, texts ...string) (all []*Objective) {
 
 // sampleSearch has a trial with each result, and one with too few samples.
 func sampleSearch(t *testing.T) *SearchReport {
-	s := &SearchReport{Head: version.Head{Jobwire: version.Info{Version: "1.2.3"}}, Protocol: "gearman", Scenario: "cycle", Target: "a <b>server</b>", SLO: []string{"p99<5ms", "rate>10"}, Seconds: 5,
+	s := &SearchReport{Head: version.Head{SchemaVersion: version.Schema, ToolVersion: "1.2.3", Jobwire: version.Info{Version: "1.2.3"}}, Protocol: "gearman", Scenario: "cycle", Target: "a <b>server</b>", SLO: []string{"p99<5ms", "rate>10"}, Seconds: 5,
 		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), LimitRange: &LimitRange{Passed: 1000, Failed: 2000}}
 	for _, tt := range []struct {
 		rate  float64
