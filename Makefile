@@ -37,7 +37,8 @@ test: ## run the short form of the tests (skips tests whose third-party program 
 # The tests of these packages run jobwire or its suites hundreds of times as its users do, with
 # the users' time limits. The race detector makes programs up to ten times slower, so these tests run
 # without it; the packages that the commands are made of are tested with it.
-PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/examples/ci jobwire/export jobwire/fuzz/sanitized
+# The tests of internal/language read text and have no concurrency.
+PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/examples/ci jobwire/export jobwire/fuzz/sanitized jobwire/internal/language
 
 # In their short form, the tests of these packages use fewer faulty servers, correct clients and workers, or inputs.
 VARIANTS = jobwire/fuzz jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman \
