@@ -60,7 +60,7 @@ type step struct {
 	client bool
 	order  codec.RuleID // rule about the order of the commands
 
-	value codec.RuleID // ID of the rule that requires the last argument to be want; "" if there is no such rule
+	value codec.RuleID // ID of the rule that requires the last argument to be want; "" if no rule does
 	want  string
 }
 

@@ -88,7 +88,7 @@ type Parts struct {
 
 // ReadParts reads results of shares. Each argument is a file or a folder. The histogram log of FILE.json is FILE.hlog;
 // logs among the arguments are ignored. Files without the result of a share are left out, see [Merged.LeftOut].
-// ReadParts returns an error if a file or folder does not exist, or if there is no result.
+// ReadParts returns an error if a file or folder does not exist, or if no file has a result.
 func ReadParts(args []string) (*Parts, error) {
 	p := &Parts{}
 	for _, arg := range args {

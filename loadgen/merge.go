@@ -61,7 +61,7 @@ func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
 			want += p.Latency[stage].Count
 		}
 		if got := m.Latency[stage].Count; got != want {
-			return nil, fmt.Errorf("stage %[2]s: the histogram logs have %[1]s latencies, but the results have %[3]s: a log is not that of its result",
+			return nil, fmt.Errorf("stage %[2]s: the histogram logs have %[1]s latencies, but the results have %[3]s: a log does not belong to its result",
 				prose.Grouped(got), stage, prose.Grouped(want))
 		}
 	}

@@ -146,7 +146,7 @@ func TestMergeRefuses(t *testing.T) {
 		{nil, "got none"},
 		{[]Part{whole}, "the result of a whole load"},
 		{[]Part{all[1], again}, "1.json and again.json are both the result of share 1"},
-		{[]Part{all[0], wrongLog}, "a log is not that of its result"},
+		{[]Part{all[0], wrongLog}, "a log does not belong to its result"},
 	} {
 		if _, err := Merge(tt.parts, nil, nil); err == nil || !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("%v, want %q", err, tt.why)

@@ -30,7 +30,7 @@ func (s Share) String() string {
 
 // Of returns the configuration of the share's part of a run: it divides the clients, workers, jobs, rates, kills and
 // reconnections by the number of shares. Each share has its own functions, because only the process that submitted a
-// job can check its result, and its own seed. It returns an error if there is no share with this index, or if the
+// job can check its result, and its own seed. It returns an error if Index is not from 0 to Shares-1, or if the
 // share would have no clients, workers or jobs.
 func (s Share) Of(c Config) (Config, error) {
 	if s.Shares == 0 {

@@ -93,30 +93,30 @@ func (c *connectFlags) check(s *catalog.Entry, builtin bool) error {
 		}
 		d.TLS = config
 	}
-	who := transport.Credentials{User: os.Getenv(userVariable), Password: os.Getenv(passwordVariable)}
+	credentials := transport.Credentials{User: os.Getenv(userVariable), Password: os.Getenv(passwordVariable)}
 	switch {
 	case c.loginFile != "" && s.Login == nil:
 		return fmt.Errorf("--login-file: %s has no login", s.Protocol.Title)
 	case c.loginFile != "":
 		var err error
-		if who, err = transport.ReadCredentials(c.loginFile); err != nil {
+		if credentials, err = transport.ReadCredentials(c.loginFile); err != nil {
 			return fmt.Errorf("--login-file: %w", err)
 		}
 	}
-	if who.Password != "" && s.Login != nil {
-		d.Login = func(nc net.Conn) error { return login(s, nc, who) }
+	if credentials.Password != "" && s.Login != nil {
+		d.Login = func(nc net.Conn) error { return login(s, nc, credentials) }
 	}
 	c.dialer = d
 	return nil
 }
 
 // login logs in. The error never contains the password.
-func login(s *catalog.Entry, nc net.Conn, who transport.Credentials) error {
-	err := s.Login(nc, who.User, who.Password)
+func login(s *catalog.Entry, nc net.Conn, c transport.Credentials) error {
+	err := s.Login(nc, c.User, c.Password)
 	if err == nil {
 		return nil
 	}
-	text := strings.ReplaceAll(err.Error(), who.Password, "***")
+	text := strings.ReplaceAll(err.Error(), c.Password, "***")
 	return fmt.Errorf("cannot log in: %s: check $%s and $%s, or --login-file", text, userVariable, passwordVariable)
 }
 

@@ -18,7 +18,7 @@ func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write a man page for each command",
-		Hidden: true, // for those who package jobwire
+		Hidden: true, // "make dist" runs it
 		Args:   cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			date, err := sourceDate()
@@ -64,7 +64,7 @@ func writeManPages(cmd *cobra.Command, dir, date string) error {
 func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
 
 // manPage returns the man page of a command in the macros of man(7). It has the texts of --help. The package doc of
-// cobra is not used: it takes these texts for Markdown, and joins the rows of their lists.
+// cobra is not used: it treats these texts as Markdown, and joins the rows of their lists.
 func manPage(cmd *cobra.Command, date string) string {
 	cmd.InitDefaultHelpFlag()
 	var b strings.Builder

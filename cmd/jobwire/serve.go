@@ -106,11 +106,11 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		if !ok {
 			return usage(fmt.Errorf("--login-file: %s has no login", p.Title))
 		}
-		who, err := transport.ReadCredentials(o.login)
+		credentials, err := transport.ReadCredentials(o.login)
 		if err != nil {
 			return usage(fmt.Errorf("--login-file: %w", err))
 		}
-		m.RequireLogin(who.User, who.Password)
+		m.RequireLogin(credentials.User, credentials.Password)
 	}
 	ln, err := o.listen.listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort)))
 	if err != nil {

@@ -157,7 +157,7 @@ var (
 var (
 	types   = table()
 	byByte  [256][]*codec.Type        // commands, by the first byte of their word
-	sizedAt = make([]int, len(types)) // by index of the type: index of the field that contains the size of the body, or -1 if there is no body
+	sizedAt = make([]int, len(types)) // by index of the type: index of the field that contains the size of the body, or -1 if messages of the type have no body
 )
 
 func init() {

@@ -32,7 +32,7 @@ func targetProblems(makefile string) (problems []string) {
 	}
 	for _, name := range phony {
 		if !slices.Contains(targets, name) {
-			problems = append(problems, name+": in .PHONY, but there is no such target")
+			problems = append(problems, name+": in .PHONY, but not defined")
 		}
 	}
 	return problems
@@ -59,7 +59,7 @@ func TestTargetsAreRejected(t *testing.T) {
 		".PHONY: a\na:\n\tdo\n":                          "a: no description for make help",
 		".PHONY: b-c\nb-c: ## do it\n":                   "",
 		".PHONY: a\na: ## do it\nb: ## do it\n":          "b: not in .PHONY",
-		".PHONY: a b\na: ## do it\n":                     "b: in .PHONY, but there is no such target",
+		".PHONY: a b\na: ## do it\n":                     "b: in .PHONY, but not defined",
 	} {
 		if got := strings.Join(targetProblems(makefile), "; "); got != want {
 			t.Errorf("%q: got %q, want %q", makefile, got, want)

@@ -188,7 +188,7 @@ func (a *arranger) next() *act {
 }
 
 // toward returns the act that must be performed first so that an act of the kind can be performed.
-// If there is no such act, it returns the argument instead.
+// If no act has these properties, it returns the argument.
 func (a *arranger) toward(k kind, instead *act, ready []*act) *act {
 	var best, start *act
 	for _, c := range a.under {
