@@ -22,6 +22,11 @@ type Options struct {
 	// Found is called for each violation when it is found. It must not keep the finding. It must return quickly, because
 	// all traffic waits for it.
 	Found func(*Finding)
+
+	// Message is called for each message of both sides, in the order in which they are forwarded. conn is the number of the
+	// connection, and role the role of its client or worker as far as its messages show it. If bad is not nil, the message is
+	// illegal, and f has the fields that could be decoded. Message must not keep f, and must return quickly.
+	Message func(conn int, role string, f *codec.Frame, bad *codec.Error)
 }
 
 // Limits of what an auditor keeps.
@@ -209,6 +214,9 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		}
 	}
 	a.now = c
+	if a.opts.Message != nil {
+		a.opts.Message(c.id, a.roleName(c), &a.frame, bad)
+	}
 	if bad != nil {
 		a.report(a.finding(c, from), bad)
 	}

@@ -158,28 +158,32 @@ func (f *Finding) AppendText(dst []byte, p *codec.Protocol, o TextOptions) []byt
 	return pr.AppendBroken(dst, f.actor(), &f.Frame, f.Frame.Raw, f.Err)
 }
 
+// AppendText appends the rule, and its first violations with the bytes of their messages.
+func (b *BrokenRule) AppendText(dst []byte, p *codec.Protocol, o TextOptions) []byte {
+	who := "a client or worker"
+	if b.By == codec.Server {
+		who = "the server (" + p.ServerName + ")"
+	}
+	times := ""
+	if b.Count > 1 {
+		times = fmt.Sprintf(", %d times", b.Count)
+	}
+	dst = fmt.Appendf(dst, "rule %s (%s) violated by %s%s\n  %s\n", b.Rule.ID, b.Rule.Level, who, times, b.Rule.Text)
+	for k := range b.First {
+		f := &b.First[k]
+		dst = fmt.Appendf(dst, "\n  at %.3f s: %s\n", f.At.Seconds(), f.Err.Detail)
+		for line := range bytes.Lines(f.AppendText(nil, p, o)) {
+			dst = append(append(dst, "    "...), line...)
+		}
+	}
+	return dst
+}
+
 // WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	var out []byte
 	for i := range r.BrokenRules {
-		b := &r.BrokenRules[i]
-		who := "a client or worker"
-		if b.By == codec.Server {
-			who = "the server (" + r.Protocol.ServerName + ")"
-		}
-		times := ""
-		if b.Count > 1 {
-			times = fmt.Sprintf(", %d times", b.Count)
-		}
-		out = fmt.Appendf(out, "rule %s (%s) violated by %s%s\n  %s\n", b.Rule.ID, b.Rule.Level, who, times, b.Rule.Text)
-		for k := range b.First {
-			f := &b.First[k]
-			out = fmt.Appendf(out, "\n  at %.3f s: %s\n", f.At.Seconds(), f.Err.Detail)
-			for line := range bytes.Lines(f.AppendText(nil, r.Protocol, o)) {
-				out = append(append(out, "    "...), line...)
-			}
-		}
-		out = append(out, '\n')
+		out = append(r.BrokenRules[i].AppendText(out, r.Protocol, o), '\n')
 	}
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
 		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), violations(r.Violations(), len(r.BrokenRules)), version.Number)

@@ -106,13 +106,6 @@ func embedded(ctx context.Context) (target.Target, error) {
 	return serving(gearman.Protocol, protocols[0].machine)(ctx)
 }
 
-// text returns a result as the text report shows it.
-func text(res conform.Result) string {
-	var b strings.Builder
-	(&conform.Text{W: &b}).Case(res)
-	return b.String()
-}
-
 // TestEveryTypeHasACase checks that the cases together send or expect every message type in every direction that it has.
 func TestEveryTypeHasACase(t *testing.T) {
 	type way struct {

@@ -139,7 +139,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	results := make([]map[string]Result, len(reports)) // for each report: results by the name of the case
 	for i, r := range reports {
 		results[i] = map[string]Result{}
-		cases := fold(r.Results)
+		cases := Fold(r.Results)
 		t := targetView{Report: r, Cases: len(cases), Stopped: printable(r.Stopped()), Causes: causeViews(r), Tallies: tallies(cases)}
 		t.Passed, t.Decided = PassRate(cases)
 		if len(cases) < len(r.Results) {

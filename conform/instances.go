@@ -70,9 +70,9 @@ func named(m *Mutant, c *Case) bool {
 	return slices.Contains(m.KilledBy, c.Family) || slices.Contains(m.KilledBy, c.ID)
 }
 
-// fold returns one result for each case: the result of the first instance with the worst verdict,
-// and the values of the instances for each verdict.
-func fold(results []Result) []Result {
+// Fold returns one result for each case: the result of the first instance with the worst verdict,
+// and the values of the instances for each verdict. The results of the instances of a case must be adjacent.
+func Fold(results []Result) []Result {
 	var all []Result
 	for i := 0; i < len(results); {
 		n := 1

@@ -113,7 +113,7 @@ func TestPrograms(t *testing.T) {
 				Programs: map[string]conform.Program{"Client": c.program}}
 			res := r.Run(t.Context(), s, nil)[0]
 			if res.Verdict != c.verdict || !strings.Contains(res.Note, c.note) {
-				t.Errorf("%s: %q; want %s, %q\n%s", res.Verdict, res.Note, c.verdict, c.note, text(res))
+				t.Errorf("%s: %q; want %s, %q\n%s", res.Verdict, res.Note, c.verdict, c.note, res.Text())
 			}
 		})
 	}

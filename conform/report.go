@@ -190,6 +190,13 @@ func (t *Text) write(r Result) {
 	}
 }
 
+// Text returns the result as the text report shows it with the option Verbose, or "" if the case did not run.
+func (r Result) Text() string {
+	var b strings.Builder
+	(&Text{W: &b, Verbose: true}).write(r)
+	return b.String()
+}
+
 // excusedCrash reports whether the target crashed during the case, as the profile expects.
 func (r *Result) excusedCrash() bool {
 	return r.Crash != nil && (r.Verdict == Known || r.Verdict == Flaky)
@@ -253,7 +260,7 @@ func (t *Text) Summary(r *Report) {
 		}
 	}
 	t.causes(r)
-	cases := countCases(len(fold(r.Results)), len(r.Results))
+	cases := countCases(len(Fold(r.Results)), len(r.Results))
 	subject := fmt.Sprintf("\n%s tested against %s:", r.Target, r.Protocol.Title)
 	result := fmt.Sprintf("%s: %s in %.1f s", cases, strings.Join(plain, ", "), r.Took.Seconds())
 	between := " "

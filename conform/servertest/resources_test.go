@@ -224,7 +224,7 @@ func TestResourceFaults(t *testing.T) {
 					r := conform.Runner{Start: process(e, f.name), Parallel: 8, Timeout: time.Second, Segments: []play.Segmentation{play.Plain}}
 					for _, res := range r.Run(t.Context(), &part, nil) {
 						if res.Verdict != conform.Failed && res.Verdict != conform.Hung {
-							t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+							t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
 						}
 						mu.Lock()
 						proved[res.Case.Family] = true

@@ -9,7 +9,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,7 +36,7 @@ func TestReferenceServers(t *testing.T) {
 			r := conform.Runner{Start: embedded(e), StartProcess: process(e, "none"), Programs: e.Programs, Parallel: 8, Timeout: 5 * time.Second}
 			for _, res := range r.Run(t.Context(), suite, nil) {
 				if res.Verdict != conform.Passed {
-					t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+					t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
 				}
 			}
 		})
@@ -56,7 +55,7 @@ func TestSecondDangaServer(t *testing.T) {
 	}
 	for _, res := range r.Run(t.Context(), suite, nil) {
 		if res.Verdict != conform.Passed && res.Verdict != conform.NonStrict {
-			t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+			t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
 		}
 	}
 }
@@ -79,7 +78,7 @@ func TestRealServers(t *testing.T) {
 				r := conform.Runner{Programs: e.Programs, Parallel: 8, Timeout: 2 * time.Second, Profile: profile, Start: executed(profile)}
 				for _, res := range r.Run(t.Context(), s, nil) {
 					if res.Verdict.FailsRun() {
-						t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, text(res))
+						t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
 					}
 				}
 			})
@@ -114,11 +113,4 @@ func embedded(e *catalog.Entry) func(context.Context) (target.Target, error) {
 // executed returns a function that starts the real server of the profile.
 func executed(profile *conform.Profile) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) { return target.Exec(ctx, profile.Exec) }
-}
-
-// text returns the result as a report shows it.
-func text(res conform.Result) string {
-	var b strings.Builder
-	(&conform.Text{W: &b}).Case(res)
-	return b.String()
 }

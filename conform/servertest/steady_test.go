@@ -123,7 +123,7 @@ func (v verdicts) different() []string {
 			results := v[id][verdict]
 			fmt.Fprintf(&b, "\n%s in %d runs", verdict, len(results))
 			if results[0].Play != nil {
-				fmt.Fprintf(&b, ", first:\n%s", text(results[0]))
+				fmt.Fprintf(&b, ", first:\n%s", results[0].Text())
 			}
 		}
 		all = append(all, b.String())

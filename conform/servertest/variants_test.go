@@ -97,7 +97,7 @@ func testVariant(ctx context.Context, e *catalog.Entry, suite *conform.Suite, v 
 			switch {
 			case res.Verdict == conform.Passed || res.Verdict == conform.NonStrict:
 			case res.Verdict.FailsRun() && !(v.customary && res.Verdict == conform.Failed && res.Case.Level == codec.DeFacto):
-				t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, text(res))
+				t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, res.Text())
 			default:
 				t.Logf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note)
 			}
