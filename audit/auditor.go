@@ -23,10 +23,10 @@ type Options struct {
 	// all traffic waits for it.
 	Found func(*Finding)
 
-	// Message is called for each message of both sides, in the order in which they are forwarded. conn is the number of the
-	// connection, and role the role of its client or worker as far as its messages show it. If bad is not nil, the message is
+	// Message, if it is not nil, is called for each message of both sides, before it is forwarded. actor is the client or
+	// worker of the connection, such as "Worker 2", as far as its messages show the role. If bad is not nil, the message is
 	// illegal, and f has the fields that could be decoded. Message must not keep f, and must return quickly.
-	Message func(conn int, role string, f *codec.Frame, bad *codec.Error)
+	Message func(actor string, f *codec.Frame, bad *codec.Error)
 }
 
 // Limits of what an auditor keeps.
@@ -121,7 +121,7 @@ func (a *Auditor) recent() []Recent {
 	for _, c := range a.all {
 		for i := range c.recent {
 			if r := &c.recent[i]; r.known {
-				all = append(all, Recent{r.at, fmt.Sprintf("%s %d", a.roleName(c), c.id), r.frame.Clone()})
+				all = append(all, Recent{r.at, a.actor(c), r.frame.Clone()})
 			}
 		}
 	}
@@ -136,6 +136,9 @@ func (a *Auditor) roleName(c *conn) string {
 	}
 	return a.opts.Protocol.Roles[0]
 }
+
+// actor returns the name of a client or worker.
+func (a *Auditor) actor(c *conn) string { return fmt.Sprintf("%s %d", a.roleName(c), c.id) }
 
 // New returns an auditor.
 func New(o Options) *Auditor {
@@ -215,7 +218,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	}
 	a.now = c
 	if a.opts.Message != nil {
-		a.opts.Message(c.id, a.roleName(c), &a.frame, bad)
+		a.opts.Message(a.actor(c), &a.frame, bad)
 	}
 	if bad != nil {
 		a.report(a.finding(c, from), bad)

@@ -63,6 +63,7 @@ var layers = []layer{
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
+	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "play", "refserver", "internal/*"}},
 	{"examples", nil},
 	{"examples/ci", nil}, // tests only
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
@@ -228,6 +229,9 @@ func TestImportsAreRejected(t *testing.T) {
 		{"conform", "jobwire/catalog", false, "the layer conform"},
 		{"catalog", "jobwire/refserver/gearman/mutants", false, ""},
 		{"catalog", "jobwire/internal/target", false, "the layer catalog"},
+		{"jobtest", "jobwire/catalog", false, ""},
+		{"jobtest", "jobwire/refserver/gearman", false, "the layer jobtest"},
+		{"catalog", "jobwire/jobtest", false, "the layer catalog"},
 		{"cmd/jobwire", "jobwire/refserver/gearman", false, ""},
 		{"cmd/jobwire", "jobwire/pcap", false, ""},
 		{"play", "jobwire/cmd/jobwire", true, "nothing imports a command"},

@@ -1,0 +1,85 @@
+package jobtest_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/beanstalkd/go-beanstalk"
+
+	"jobwire/jobtest"
+)
+
+// enqueue is the function that the page tests: it puts a job into a queue, and tries it twice.
+func enqueue(addr, file string) error {
+	c, err := beanstalk.Dial("tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err = c.Put([]byte(file), 0, 0, time.Minute); err != nil {
+		_, err = c.Put([]byte(file), 0, 0, time.Minute)
+	}
+	return err
+}
+
+// serve is the server that the page tests.
+var serve = reference("beanstalk", "")
+
+func TestEnqueue(t *testing.T) {
+	srv := jobtest.NewServer(t, "beanstalk", jobtest.Options{})
+	if err := enqueue(srv.Addr(), "photo.jpg"); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(srv.Transcript(), "-> Server: put 0 0 60 photo.jpg\n") {
+		t.Errorf("the server received no job:\n%s", srv.Transcript())
+	}
+}
+
+func TestEnqueueTriesAgain(t *testing.T) {
+	srv := jobtest.NewServer(t, "beanstalk", jobtest.Options{
+		Faults: []string{"answer put DRAINING nth=1"}, // refuse the first job of each connection
+	})
+	if err := enqueue(srv.Addr(), "photo.jpg"); err != nil {
+		t.Fatal(err)
+	}
+	puts := 0
+	for _, m := range srv.Received() {
+		if m.Type != nil && m.Type.Name == "put" {
+			puts++
+		}
+	}
+	if puts != 2 {
+		t.Errorf("expected 2 put commands, got %d", puts)
+	}
+}
+
+func TestConformance(t *testing.T) {
+	jobtest.Conform(t, "beanstalk", jobtest.ConformOptions{
+		Serve: serve,                       // func(context.Context, net.Listener) error
+		Run:   []string{"beanstalk.use.*"}, // only these cases
+	})
+}
+
+// TestPageShowsTheseTests checks that the Go code of the page is in this file, so that it compiles and passes.
+func TestPageShowsTheseTests(t *testing.T) {
+	page, err := os.ReadFile("../docs/tasks/test-in-go.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.ReadFile("page_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
+	if len(blocks) == 0 {
+		t.Fatal("the page has no Go code")
+	}
+	for _, b := range blocks {
+		if !strings.Contains(string(here), b[1]) {
+			t.Errorf("page_test.go does not contain this code of the page:\n%s", b[1])
+		}
+	}
+}
