@@ -135,12 +135,18 @@ func example(p *codec.Protocol, t *codec.Type) (string, error) {
 
 // ways describes which roles send a message to which role.
 func ways(p *codec.Protocol, t *codec.Type) string {
+	roles := func(set codec.Role) string {
+		if set == 1<<len(p.Roles)-1 && len(p.Roles) > 1 {
+			return "any role"
+		}
+		return strings.ReplaceAll(p.RoleNames(set), "/", " or ")
+	}
 	var all []string
 	if t.Req != 0 {
-		all = append(all, strings.ReplaceAll(p.RoleNames(t.Req), "/", ", ")+" to "+p.ServerName)
+		all = append(all, roles(t.Req)+" to "+p.ServerName)
 	}
 	if t.Res != 0 {
-		all = append(all, p.ServerName+" to "+strings.ReplaceAll(p.RoleNames(t.Res), "/", ", "))
+		all = append(all, p.ServerName+" to "+roles(t.Res))
 	}
 	return strings.Join(all, "; ")
 }

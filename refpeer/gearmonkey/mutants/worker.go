@@ -245,7 +245,7 @@ var working = []fault{
 		KilledBy: `accept.odd-function work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id
 			work.announced work.wakes update.progress`,
 		Edit: swap("HMSET_DONE", "LPUSH_LOCK")},
-	{Name: "lock-of-done", About: "The worker pushes \"done\" to the lock.",
+	{Name: "lock-of-done", About: "The worker pushes \"done\" instead of \"OK\" to the list of the lock.",
 		KilledBy: "work.success work.scheduled work.error work.own-id work.wakes update.progress", Edit: sendInstead("LPUSH_LOCK", "LPUSH_LOCK {FN} {ID} done")},
 	{Name: "lock-kept-for-ever", About: "The worker sets no expiry for the lock.",
 		KilledBy: ends, Edit: drop("EXPIRE_LOCK")},
