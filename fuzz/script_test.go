@@ -126,7 +126,8 @@ Client -> Server: peek $id
 	}
 }
 
-// TestFaultThatNeedsThePreamble tests a fault that needs the first messages of a connection on a shared server.
+// TestFaultThatNeedsThePreamble tests that a finding is reproduced when its fault appears only after the messages that fuzz
+// sends first on each connection to a server that many inputs share.
 func TestFaultThatNeedsThePreamble(t *testing.T) {
 	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a

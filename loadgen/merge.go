@@ -225,7 +225,8 @@ func (m *Report) add(parts []*Report) {
 }
 
 // addProcessors sets the CPU times. All shares measure the same target, so the CPU time of the target is the largest
-// of their values, not the sum. The processors of a machine count once. The CPU time of other programs stays unknown,
+// of their values, not the sum. Processors becomes the number of processors of all
+// machines; a machine on which several shares ran is counted once. The CPU time of other programs stays unknown,
 // because the shares may run on several machines.
 func (m *Report) addProcessors(parts []*Report) {
 	m.Processors, m.Cores, m.Pacing, m.Saturated, m.Saturation = 0, Cores{}, nil, false, ""

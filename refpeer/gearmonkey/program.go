@@ -31,7 +31,7 @@ type Step struct {
 // Sequence contains steps that are performed in order. It ends at the first step that fails.
 type Sequence []Step
 
-// Program contains everything that clients and workers do.
+// Program contains the commands that clients and workers send to Redis, as one sequence for each of their operations.
 type Program struct {
 	Run Sequence // Client.run
 	Get Sequence // Client.get
