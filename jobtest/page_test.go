@@ -12,7 +12,7 @@ import (
 	"jobwire/jobtest"
 )
 
-// enqueue is the function that the page tests: it puts a job into a queue, and tries it twice.
+// enqueue is the function that the page tests. It puts a job into a queue, and tries once more if the server refuses the job.
 func enqueue(addr, file string) error {
 	c, err := beanstalk.Dial("tcp", addr)
 	if err != nil {

@@ -385,7 +385,7 @@ func (c *ClientConn) lastMessage() string {
 			text += ", assigned to " + c.run.nameOf(conn)
 		}
 		if s.ended {
-			return text + " and finished, but the submission was not answered\n"
+			return text + "; its result arrived, but no reply to its submission\n"
 		}
 		return text + "; no result arrived\n"
 	}

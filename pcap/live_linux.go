@@ -47,7 +47,7 @@ type Live struct {
 	ring    []byte
 	block   int  // index of the current block
 	left    int  // packets of the current block that Next has not returned
-	packet  int  // offset of the next of them in the ring
+	packet  int  // offset of the next packet in the ring
 	used    bool // the current block is to be returned to the kernel
 	idle    func()
 	count   int

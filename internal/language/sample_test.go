@@ -103,6 +103,10 @@ func surroundings(file string, lines []string, n int) []string {
 		if !strings.HasPrefix(lines[n], "//") {
 			last(regexp.MustCompile(`^(func|type|var|const) `))
 		}
+		// The field above, or the like.
+		if n > 0 && strings.HasPrefix(lines[n], "\t") && (len(around) == 0 || lines[n-1] != around[0]) {
+			around = append(around, lines[n-1])
+		}
 		// The code beside a comment, or the first line of code after it.
 		for i := n; i < len(lines); i++ {
 			if code := strings.TrimSpace(lines[i]); code != "" && !strings.HasPrefix(code, "//") {
@@ -155,6 +159,8 @@ func paragraphs(lines []passage) []passage {
 			code, open = !code, false
 		case group != "messages" && (code || strings.HasPrefix(p.text, "    ") && !open) || example.MatchString(p.text) || strings.TrimSpace(p.text) == "" || strings.HasPrefix(p.text, "| ---"):
 			open = false
+		case before != nil && strings.HasPrefix(before.text, "> ") && strings.HasPrefix(p.text, "> "):
+			before.text += " " + strings.TrimPrefix(p.text, "> ")
 		case before != nil && (group == "help" && !strings.HasPrefix(p.text, " ") && !strings.HasPrefix(p.text, "- ") || strings.HasPrefix(p.text, "        ")):
 			before.text += " " + p.text
 		case before != nil && group != "help" && !blockStart.MatchString(p.text) && !(group == "messages" && entry.MatchString(p.text)):
