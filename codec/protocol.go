@@ -112,8 +112,8 @@ type Session interface {
 
 // Forwarder is a [Session] that can forward a message without encoding it again.
 type Forwarder interface {
-	// Forward appends f, a legal message that the other side sent, as a message sent by the given side. If the message
-	// has to be encoded with Append, Forward appends nothing and returns false.
+	// Forward appends the bytes with which the side from passes on the content of f, a legal message that it received.
+	// If the message has to be encoded with Append, Forward appends nothing and returns false.
 	Forward(dst []byte, from Side, f *Frame) ([]byte, bool)
 }
 

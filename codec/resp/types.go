@@ -57,8 +57,8 @@ var arguments = map[string]codec.Field{
 type grammar struct {
 	types    []*codec.Type
 	forms    []*form            // by the index of their type; nil if the type has no form
-	commands map[string][]*form // requests of specific types, by their command in capitals
-	command  []*form            // the form of all other requests
+	commands map[string][]*form // requests that have a message type of their own, by the name of the command in capitals
+	command  []*form            // all other requests
 	replies  []*form            // the general replies
 	pushes   []*form            // the forms of specific types first
 	events   []*form            // replies that assign a job or report its end

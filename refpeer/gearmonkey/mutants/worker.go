@@ -99,7 +99,7 @@ func pops(do string) func(*program) {
 	}
 }
 
-// jobLookupFaults are faults of a worker's loop.
+// jobLookupFaults are faults in how a worker looks for jobs: in its queues, and among the scheduled jobs.
 var jobLookupFaults = []fault{
 	{Name: "normal-before-high", About: "The worker reads the normal queue before the high queue.",
 		KilledBy: finishes, Edit: pops("command BRPOP queue:{FN}:normal queue:{FN}:high queue:{FN}:low 1")},
