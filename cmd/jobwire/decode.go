@@ -86,7 +86,7 @@ func (o *decodeOptions) command(name, short string, run func(*cobra.Command, *pc
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.device, "interface", "", "capture on the interface `NAME`, or on any (Linux)")
+	f.StringVar(&o.device, "interface", "", "capture on the network interface `NAME`; 'any' captures on all interfaces (only on Linux)")
 	f.StringVar(&o.tlsKeys, "tls-keys", "", "TLS key log `FILE` (SSLKEYLOGFILE) with which to decrypt connections, in addition to keys in the capture")
 	f.StringVar(&o.protocol, "protocol", "", "`PROTOCOL` of all connections (default: detected for each connection)")
 	f.UintSliceVar(&o.ports, "port", nil, "only connections to this server `PORT`; repeatable")

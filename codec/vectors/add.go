@@ -46,7 +46,7 @@ func ParseGoFuzz(src []byte) (all []Sent, ok bool, err error) {
 // Added describes a vector that Add has added.
 type Added struct {
 	File, Name string
-	About      string // "accepted, with a new shape", or the rule that the message breaks
+	About      string // "accepted; other fields than in all vectors", or the rule that the message breaks
 }
 
 // Add appends a vector to the files of a protocol in dir, the corpus of a working copy, for each message whose shape the

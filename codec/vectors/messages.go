@@ -196,7 +196,7 @@ func (m *readMessage) rewritten(s codec.Session, f *codec.Frame) bool {
 
 // vector returns the vector of a message, with a name that is not in use.
 func (vs *vectorSet) vector(m *readMessage) newVector {
-	v := newVector{kind: Accepted, what: "accepted, with a new shape"}
+	v := newVector{kind: Accepted, what: "accepted; other fields than in all vectors"}
 	base := ""
 	if m.err != nil {
 		v.kind = Rejected

@@ -56,7 +56,7 @@ var known = map[string]peer{
 	// A program that reads container images.
 	"skopeo": {program: "skopeo"},
 
-	// Programs that run the examples for continuous integration.
+	// Programs that run the scripts in examples/ci.
 	"bash": {program: "bash"},
 	"make": {program: "make"},
 

@@ -1,4 +1,5 @@
-// Package inject injects faults into reference servers. An [Edit] changes the messages that the machine of a server receives and sends.
+// Package inject injects faults into reference servers. An [Edit] changes the messages that the state machine
+// of a server (called the machine in this package) receives and sends.
 // A [MutantSpec] describes a faulty server: its fault, and the conformance cases that it fails.
 package inject
 

@@ -31,11 +31,11 @@ type Server struct {
 	Opened        int             // number of connections, including closed ones
 	Jobs          []*Job          // in the order of their submission
 	ReceivedCount int             // number of messages from all peers, including illegal ones
-	Cause         string          // type of the message that the machine is handling, Time or Leave; "" if none
+	Cause         string          // type of the message that the server's state machine is handling, Time or Leave; "" if none
 	Notes         map[string]bool // for edits
 	Noted         map[string]any  // stored by faults
 	Errors        func(error)     // called if a fault has an expression that cannot be evaluated; may be nil
-	Request       *Message        // the message that the machine is handling, or nil
+	Request       *Message        // the message that the server's state machine is handling, or nil
 
 	protocol  *Protocol
 	nonStrict codec.Session
