@@ -47,7 +47,7 @@ const (
 	Unregister // ends the registration for a queue, or for all queues if it names none
 	Use        // names the queue of the jobs submitted from now on
 	Sleep      // announces that the worker waits until the server wakes it
-	Configure  // sets an option of the connection, of a queue or of the server
+	Configure  // changes a setting of the connection, of a queue or of the server, or gives the server a script
 	Echo       // asks for the same bytes
 	Notify     // makes the server publish an event
 	Leave      // ends the connection: the server closes it

@@ -24,7 +24,7 @@ type Program struct {
 
 	Enter  Sequence // at the start of a worker
 	Ask    Sequence // to request a job
-	Sleep  Sequence // after a noop that is not taken for a wake-up
+	Sleep  Sequence // after a noop that means that there is no job
 	Report Sequence // the reports about a job before its end
 	End    Sequence // the end of a job
 	Leave  Sequence // before a worker closes the connection
