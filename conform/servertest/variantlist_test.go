@@ -36,13 +36,13 @@ var sampleReply = map[string][]string{
 var variants = map[string][]variant{
 	"gearman": {
 		// "The server will then assign a job handle": it may be any text of at most 63 bytes.
-		{MutantSpec: mutantSpec{Name: "handle-short", About: "Handles are a number.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
-		{MutantSpec: mutantSpec{Name: "handle-long", About: "Handles have 63 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%063d", n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-short", About: "Job handles are decimal numbers.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-long", About: "Job handles have 63 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%063d", n) })}},
 		{MutantSpec: mutantSpec{Name: "handle-characters", About: "Handles have unusual characters.",
 			Edit: renamed(func(n int) string { return fmt.Sprintf("\"'$%%*#\\(){}.:\x01\x7f\xc3\xa9\xff/%d", n) })}},
 		{MutantSpec: mutantSpec{Name: "handle-space", About: "Handles have spaces and line ends.",
 			Edit: both(renamed(func(n int) string { return fmt.Sprintf("job %d\r\n", n) }))}, lacks: []string{"extra-admin", "show-jobs", "cancel-job"}},
-		{MutantSpec: mutantSpec{Name: "handle-uuid", About: "Handles are in no order.",
+		{MutantSpec: mutantSpec{Name: "handle-uuid", About: "Job handles are hexadecimal and not in ascending order.",
 			Edit: renamed(func(n int) string {
 				return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, uint64(n)*0x9e3779b97f4a7c15))
 			})}},
@@ -61,7 +61,7 @@ var variants = map[string][]variant{
 		{MutantSpec: mutantSpec{Name: "lines-lf", About: "Lines of replies end with LF.", Edit: textReplies(func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") })}},
 		{MutantSpec: mutantSpec{Name: "lines-crlf", About: "Lines of replies end with CR LF.",
 			Edit: textReplies(func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n") })}},
-		{MutantSpec: mutantSpec{Name: "version-plain", About: "The reply to version is the version.", New: gearmanWith(gearmanserver.Options{}),
+		{MutantSpec: mutantSpec{Name: "version-plain", About: "The reply to version is the version number alone.", New: gearmanWith(gearmanserver.Options{}),
 			Edit: inject.Rewrite("version-reply", 0, nil, inject.To("1.1.20"))}},
 		{MutantSpec: mutantSpec{Name: "version-words", About: "The reply to version is a sentence.",
 			Edit: inject.Rewrite("version-reply", 0, nil, inject.To("My Job Server version 12.0.3-beta4 (build 77)"))}},
@@ -90,7 +90,7 @@ var variants = map[string][]variant{
 					}
 				}
 			})}},
-		{MutantSpec: mutantSpec{Name: "functions-kept", About: "status lists functions without workers and jobs.", Edit: func(s *inject.Server) {
+		{MutantSpec: mutantSpec{Name: "functions-kept", About: "The status command lists functions that have no workers and no jobs.", Edit: func(s *inject.Server) {
 			var known []string
 			s.Out("status-reply", func(m *message) {
 				for _, name := range known {
@@ -105,17 +105,17 @@ var variants = map[string][]variant{
 				}
 			})
 		}}},
-		{MutantSpec: mutantSpec{Name: "shutdown-silent", About: "shutdown has no reply.", Edit: inject.Drop("OK", inject.CauseIs("shutdown"))}},
+		{MutantSpec: mutantSpec{Name: "shutdown-silent", About: "The server does not reply to shutdown.", Edit: inject.Drop("OK", inject.CauseIs("shutdown"))}},
 
 		// Jobs.
 		{MutantSpec: mutantSpec{Name: "seconds", About: "The unit of CAN_DO_TIMEOUT is the second.", New: gearmanWith(gearmanserver.Options{TimeoutUnit: time.Second})}},
-		{MutantSpec: mutantSpec{Name: "five-retries", About: "A job fails when it has lost five workers.", New: gearmanWith(gearmanserver.Options{Retries: 5})}},
+		{MutantSpec: mutantSpec{Name: "five-retries", About: "A job fails when five of its workers have disconnected.", New: gearmanWith(gearmanserver.Options{Retries: 5})}},
 		{MutantSpec: mutantSpec{Name: "progress-of-100", About: "A job without progress has the progress 0 of 100.", Edit: inject.Out("STATUS_RES", nil, func(m *message) {
 			if m.Args[3] == "0" && m.Args[4] == "0" {
 				m.Args[4] = "100"
 			}
 		})}},
-		{MutantSpec: mutantSpec{Name: "wakes-again", About: "Every job for which a sleeping worker is able wakes it, also after another job has.", Edit: wakesAgain}},
+		{MutantSpec: mutantSpec{Name: "wakes-again", About: "Every job that a sleeping worker can run wakes the worker, even if another job has already woken it.", Edit: wakesAgain}},
 		{MutantSpec: mutantSpec{Name: "last-function-first", About: "A worker with several functions first gets the jobs of the function that it registered last.", Edit: lastFunctionFirst}},
 		{MutantSpec: mutantSpec{Name: "jobs-outlive-clients", About: "Foreground jobs of a client that disconnects are not dropped.",
 			Edit: inject.On(inject.Closed, func(m *message) bool {
@@ -126,16 +126,16 @@ var variants = map[string][]variant{
 		{MutantSpec: mutantSpec{Name: "results-unknown-ignored", About: "The server does not reply to reports about jobs that the worker does not have.",
 			Edit: inject.Drop("ERROR", func(m *message) bool { return strings.HasPrefix(m.Cause, "WORK_") })}, customary: true},
 		{MutantSpec: mutantSpec{Name: "not-merged", About: "Jobs with the same unique ID are independent.", Edit: notMerged}, customary: true, lacks: []string{"status-unique", "GET_STATUS_UNIQUE"}},
-		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30, MaxLine: 1 << 20}}},
-		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have 16 MiB, and lines 1 KiB.", Codec: codec.Options{MaxData: 16 << 20, MaxLine: 1 << 10}}, customary: true},
+		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", Codec: codec.Options{MaxData: 1 << 30, MaxLine: 1 << 20}}},
+		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB, and lines up to 1 KiB.", Codec: codec.Options{MaxData: 16 << 20, MaxLine: 1 << 10}}, customary: true},
 	},
 
 	"danga": {
 		// "[ ascii job handle, valid only for current job server ]".
-		{MutantSpec: mutantSpec{Name: "handle-short", About: "Handles are a number.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
-		{MutantSpec: mutantSpec{Name: "handle-long", About: "Handles have 1000 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%01000d", n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-short", About: "Job handles are decimal numbers.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
+		{MutantSpec: mutantSpec{Name: "handle-long", About: "Job handles have 1000 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%01000d", n) })}},
 		{MutantSpec: mutantSpec{Name: "handle-characters", About: "Handles have unusual characters.", Edit: renamed(func(n int) string { return fmt.Sprintf(" \t\r\n\"'$*#\\\x01\x7f/%d ", n) })}},
-		{MutantSpec: mutantSpec{Name: "handle-in-no-order", About: "Handles are in no order.",
+		{MutantSpec: mutantSpec{Name: "handle-in-no-order", About: "Job handles are not in ascending order.",
 			Edit: renamed(func(n int) string {
 				return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(nil, uint32(n)*2654435761))
 			})}},
@@ -147,51 +147,51 @@ var variants = map[string][]variant{
 				}
 			})}},
 		// No packet type means "no, sorry".
-		{MutantSpec: mutantSpec{Name: "no-job-silence", About: "The server does not reply to a worker that asks while there is no job.",
+		{MutantSpec: mutantSpec{Name: "no-job-silence", About: "If there is no job, the server does not reply to a worker that requests one.",
 			Edit: inject.Drop("noop", inject.CauseIs("job_assign_req"))}},
-		{MutantSpec: mutantSpec{Name: "no-job-yet", About: "The server replies to a worker that asks as soon as there is a job.", Edit: repliesLater}},
-		{MutantSpec: mutantSpec{Name: "no-progress-no-ratio", About: "A job without progress is 0 of 0 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 0, 1<<32-1)}},
-		{MutantSpec: mutantSpec{Name: "no-progress-percent", About: "A job without progress is 0 of 100 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 100, 1<<32-1)}},
-		{MutantSpec: mutantSpec{Name: "time-unknown-zero", About: "An unknown time remaining is 0.", Edit: progressOf(0, 1, 1<<32-1, 0, 1, 0)}},
+		{MutantSpec: mutantSpec{Name: "no-job-yet", About: "If there is no job, the server replies to a worker that requests one as soon as a job arrives.", Edit: repliesLater}},
+		{MutantSpec: mutantSpec{Name: "no-progress-no-ratio", About: "The server reports a job without progress as 0 of 0 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 0, 1<<32-1)}},
+		{MutantSpec: mutantSpec{Name: "no-progress-percent", About: "The server reports a job without progress as 0 of 100 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 100, 1<<32-1)}},
+		{MutantSpec: mutantSpec{Name: "time-unknown-zero", About: "The server reports an unknown time remaining as 0.", Edit: progressOf(0, 1, 1<<32-1, 0, 1, 0)}},
 		{MutantSpec: mutantSpec{Name: "illegal-ignored", About: "The server ignores illegal packets.", Edit: inject.Ignore(inject.Illegal, nil)}},
-		{MutantSpec: mutantSpec{Name: "results-for-a-minute", About: "The server keeps results for a minute, and 20 of them.", New: func() refserver.Machine {
+		{MutantSpec: mutantSpec{Name: "results-for-a-minute", About: "The server keeps at most 20 results, each for a minute.", New: func() refserver.Machine {
 			return dangaserver.New(dangaserver.Options{KeepTime: time.Minute, KeepCount: 20})
 		}}},
 		{MutantSpec: mutantSpec{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
 			Edit: inject.On(inject.HalfClosed, nil, func(m *message) { m.Peer.Close() })}},
-		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
-		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have 16 MiB.", Codec: codec.Options{MaxData: 16 << 20}}},
+		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
+		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB.", Codec: codec.Options{MaxData: 16 << 20}}},
 	},
 
 	"beanstalk": {
 		// "<id> is the integer id of the new job": any integer.
 		{MutantSpec: mutantSpec{Name: "ids-with-gaps", About: "Job IDs have gaps.", Edit: renamed(func(n int) string { return strconv.Itoa(1000 + 7*n) })}},
 		{MutantSpec: mutantSpec{Name: "ids-large", About: "Job IDs are near 2^64 and become smaller.", Edit: renamed(func(n int) string { return strconv.FormatUint(1<<64-2-uint64(n)*3, 10) })}},
-		{MutantSpec: mutantSpec{Name: "ids-random", About: "Job IDs are in no order.", Edit: renamed(func(n int) string { return strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15, 10) })}},
+		{MutantSpec: mutantSpec{Name: "ids-random", About: "Job IDs are not in ascending order.", Edit: renamed(func(n int) string { return strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15, 10) })}},
 
 		// "It is a YAML file": any notation that YAML has for a dictionary, or a list, of scalars.
 		{MutantSpec: mutantSpec{Name: "yaml-double", About: "Scalars are in double quotes.", Edit: yaml(func(d *document) { d.key, d.value = doubleQuoted, doubleQuoted })}},
 		{MutantSpec: mutantSpec{Name: "yaml-single", About: "Scalars are in single quotes.", Edit: yaml(func(d *document) { d.key, d.value = single, single })}},
 		{MutantSpec: mutantSpec{Name: "yaml-escaped", About: "Scalars are in double quotes, with escape sequences and comments.", Edit: yaml(func(d *document) { d.key, d.value, d.comment = escaped, escaped, "   # comment" })}},
 		{MutantSpec: mutantSpec{Name: "yaml-values", About: "Only values are quoted, in different ways.", Edit: yaml(func(d *document) { d.value = mixed() })}},
-		{MutantSpec: mutantSpec{Name: "yaml-reversed", About: "The keys are in the reverse order.", Edit: yaml(func(d *document) { slices.Reverse(d.entries) })}},
-		{MutantSpec: mutantSpec{Name: "yaml-extra", About: "There are additional keys.", Edit: yaml(func(d *document) {
+		{MutantSpec: mutantSpec{Name: "yaml-reversed", About: "The entries of YAML documents are in the reverse order.", Edit: yaml(func(d *document) { slices.Reverse(d.entries) })}},
+		{MutantSpec: mutantSpec{Name: "yaml-extra", About: "Statistics have additional keys.", Edit: yaml(func(d *document) {
 			if d.keyed {
 				d.entries = slices.Concat([][]string{{"a", "~"}, {"empty", ""}, {"os.name", "Linux"}}, d.entries, [][]string{{"job", "a: b # c"}, {"stats", "0.5"}, {"current-jobs", "-1"}, {"flag", "true"}, {"größe in MB", "1e3"}, {"\"a: b\"", "null"}})
 			}
 		})}},
-		{MutantSpec: mutantSpec{Name: "yaml-spaces", About: "Entries are indented, with spaces around values.", Edit: yaml(func(d *document) { d.indent, d.space, d.after = "  ", "    ", "  " })}},
-		{MutantSpec: mutantSpec{Name: "yaml-comments", About: "There are comments and empty lines.", Edit: yaml(func(d *document) {
+		{MutantSpec: mutantSpec{Name: "yaml-spaces", About: "YAML entries are indented, with spaces around values.", Edit: yaml(func(d *document) { d.indent, d.space, d.after = "  ", "    ", "  " })}},
+		{MutantSpec: mutantSpec{Name: "yaml-comments", About: "YAML documents contain comments and empty lines.", Edit: yaml(func(d *document) {
 			d.start, d.comment, d.line = "# statistics\n---  # of the server\n\n", " # a comment: yes", "# next\n\n"
 		})}},
-		{MutantSpec: mutantSpec{Name: "yaml-crlf", About: "Lines end with CR LF.", Edit: yaml(func(d *document) { d.lf = "\r\n" })}},
-		{MutantSpec: mutantSpec{Name: "yaml-no-start", About: "There is no document start, and the last line has no end.", Edit: yaml(func(d *document) { d.start, d.cut = "", true })}},
-		{MutantSpec: mutantSpec{Name: "yaml-end", About: "The document has an end.", Edit: yaml(func(d *document) { d.end = "...\n" })}},
-		{MutantSpec: mutantSpec{Name: "yaml-flow", About: "Entries are in brackets.", Edit: yaml(func(d *document) { d.flow = true })}},
-		{MutantSpec: mutantSpec{Name: "yaml-json", About: "The document is JSON.", Edit: yaml(func(d *document) { d.start, d.flow, d.key, d.value = "", true, doubleQuoted, doubleQuoted })}},
+		{MutantSpec: mutantSpec{Name: "yaml-crlf", About: "Lines of YAML documents end with CR LF.", Edit: yaml(func(d *document) { d.lf = "\r\n" })}},
+		{MutantSpec: mutantSpec{Name: "yaml-no-start", About: "YAML documents have no start marker, and their last line has no line end.", Edit: yaml(func(d *document) { d.start, d.cut = "", true })}},
+		{MutantSpec: mutantSpec{Name: "yaml-end", About: "YAML documents have an end marker.", Edit: yaml(func(d *document) { d.end = "...\n" })}},
+		{MutantSpec: mutantSpec{Name: "yaml-flow", About: "YAML entries are in brackets, in flow style.", Edit: yaml(func(d *document) { d.flow = true })}},
+		{MutantSpec: mutantSpec{Name: "yaml-json", About: "YAML documents are also valid JSON.", Edit: yaml(func(d *document) { d.start, d.flow, d.key, d.value = "", true, doubleQuoted, doubleQuoted })}},
 
 		{MutantSpec: mutantSpec{Name: "tubes-reversed", About: "Lists of tubes are in the reverse order.", Edit: inject.Out("list-reply", nil, func(m *message) { slices.Reverse(m.Args) })}},
-		{MutantSpec: mutantSpec{Name: "rounded-up", About: "Seconds are rounded up.", Edit: both(statistic("time-left", plusOne), statistic("pause-time-left", plusOne))}},
+		{MutantSpec: mutantSpec{Name: "rounded-up", About: "The times left in statistics are rounded up to whole seconds.", Edit: both(statistic("time-left", plusOne), statistic("pause-time-left", plusOne))}},
 		{MutantSpec: mutantSpec{Name: "time-left-of-ready", About: "time-left of a job that is neither reserved nor delayed is a number without meaning.", Edit: inject.Out("stats-reply", inject.CauseIs("stats-job"), func(m *message) {
 			if i := slices.Index(m.Args, "state"); m.Args[i+1] == "ready" || m.Args[i+1] == "buried" {
 				m.Args[slices.Index(m.Args, "time-left")+1] = "4294967295"
@@ -200,7 +200,7 @@ var variants = map[string][]variant{
 		{MutantSpec: mutantSpec{Name: "identity", About: "The version, the ID and the host name have other forms.", Edit: both(
 			statistic("version", to("1.13-rc1+git.2f")), statistic("hostname", to(`"büro-pc.example.org"`)),
 			statistic("pid", to("1")), statistic("binlog-max-size", to("10485760")), statistic("rusage-utime", to("12345.999999")))}},
-		{MutantSpec: mutantSpec{Name: "without-extras", About: "There are only the keys of the specification.", Edit: inject.Out("stats-reply", nil, func(m *message) {
+		{MutantSpec: mutantSpec{Name: "without-extras", About: "Statistics have only the keys of the specification.", Edit: inject.Out("stats-reply", nil, func(m *message) {
 			for _, key := range []string{"cmd-reserve-with-timeout", "cmd-touch", "draining", "os", "platform", "delay"} {
 				if i := slices.Index(m.Args, key); i >= 0 {
 					if n := slices.Index(m.Args, "cmd-reserve"); key == "cmd-reserve-with-timeout" { // the variant counts a reserve-with-timeout as a reserve
@@ -212,11 +212,11 @@ var variants = map[string][]variant{
 		})}},
 		{MutantSpec: mutantSpec{Name: "size-limit-excluded", About: "max-job-size is the smallest size that is too large, and a line may have 64 KiB.", Codec: codec.Options{MaxLine: 64 << 10},
 			Edit: statistic("max-job-size", to("65536"))}},
-		{MutantSpec: mutantSpec{Name: "smaller-lines", About: "A line may have 224 bytes.", Codec: codec.Options{MaxLine: 224}}},
+		{MutantSpec: mutantSpec{Name: "smaller-lines", About: "A line may have up to 224 bytes.", Codec: codec.Options{MaxLine: 224}}},
 		{MutantSpec: mutantSpec{Name: "deadline-first", About: "reserve in the safety margin replies DEADLINE_SOON even if a job is ready.", Edit: deadlineFirst}},
 		{MutantSpec: mutantSpec{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Edit: inject.Answer("reserve-job", nil, "UNKNOWN_COMMAND")}},
 		// "<tube> is a name at most 200 bytes", which the specification says of use, watch and stats-tube.
-		{MutantSpec: mutantSpec{Name: "names-without-limit", About: "Names have no limit where the specification gives none.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
+		{MutantSpec: mutantSpec{Name: "names-without-limit", About: "Tube names have no length limit in the commands for which the specification gives none.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
 			switch text := m.Text(); {
 			case pauseOfLongName.MatchString(text):
 				m.Answer("NOT_FOUND")
@@ -241,19 +241,19 @@ var variants = map[string][]variant{
 	},
 
 	"gearmonkey": {
-		{MutantSpec: mutantSpec{Name: "errors-in-other-words", About: "Errors have other texts.", Edit: bulkReplies("*", func(s string) string {
+		{MutantSpec: mutantSpec{Name: "errors-in-other-words", About: "Error replies have other texts.", Edit: bulkReplies("*", func(s string) string {
 			if code, rest, ok := strings.Cut(s, " "); ok && s[0] == '-' && !strings.Contains(rest, "Protocol error") {
 				return code + " something went wrong: (1)\r\n"
 			}
 			return s
 		})}},
-		{MutantSpec: mutantSpec{Name: "protocol-errors", About: "Errors of the protocol have other texts.", Edit: bulkReplies("*", func(s string) string {
+		{MutantSpec: mutantSpec{Name: "protocol-errors", About: "Error replies to invalid framing have other texts.", Edit: bulkReplies("*", func(s string) string {
 			if strings.Contains(s, "Protocol error") {
 				return "-ERR cannot read this\r\n"
 			}
 			return s
 		})}},
-		{MutantSpec: mutantSpec{Name: "protocol-errors-close", About: "The server closes the connection on an error of the protocol without a reply.",
+		{MutantSpec: mutantSpec{Name: "protocol-errors-close", About: "After invalid framing, the server closes the connection without an error reply.",
 			Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, func(m *message) {
 				m.Drop()
 				m.Peer.Close()
@@ -265,8 +265,8 @@ var variants = map[string][]variant{
 			}
 			return s
 		})}},
-		{MutantSpec: mutantSpec{Name: "inline-to-1-mib", About: "Inline commands may have 1 MiB.", Codec: codec.Options{MaxLine: 1 << 20}}},
-		{MutantSpec: mutantSpec{Name: "requests-to-1-gib", About: "Requests may have 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
+		{MutantSpec: mutantSpec{Name: "inline-to-1-mib", About: "Inline commands may have up to 1 MiB.", Codec: codec.Options{MaxLine: 1 << 20}}},
+		{MutantSpec: mutantSpec{Name: "requests-to-1-gib", About: "Requests may have up to 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
 	},
 }
 

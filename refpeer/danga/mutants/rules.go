@@ -45,7 +45,7 @@ var working = []fault{
 		Edit: edit.Data("job_assign_req", func([]byte) []byte { return []byte("f1") })},
 	{Name: "progress-without-time", About: "The worker sends progress without the time remaining.", Rule: "danga.args.missing",
 		Edit: edit.Data("job_status_announce", func(b []byte) []byte { return b[:8] })},
-	{Name: "progress-of-64-bits", About: "The worker sends progress as integers of 64 bits.", Rule: "danga.args.surplus",
+	{Name: "progress-of-64-bits", About: "The worker sends progress as integers of 64 bits instead of 32 bits.", Rule: "danga.args.surplus",
 		Edit: edit.Data("job_status_announce", func(b []byte) []byte {
 			var wide []byte
 			for ; len(b) > 0; b = b[4:] {
@@ -55,7 +55,7 @@ var working = []fault{
 		})},
 	{Name: "no-code-no-result", About: "The worker sends an empty result without a result code.", Rule: "danga.args.missing",
 		Edit: edit.Data("job_complete_announce", func([]byte) []byte { return nil })},
-	{Name: "noop-to-keep-alive", About: "The worker sends noop.", Rule: "danga.packet.type-direction",
+	{Name: "noop-to-keep-alive", About: "The worker sends noop, which only the server may send.", Rule: "danga.packet.type-direction",
 		Edit: edit.Before("job_assign_req", "noop")},
 	{Name: "type-of-a-later-draft", About: "The worker requests a job with a packet type that does not exist.", Rule: "danga.packet.type-known",
 		Edit: edit.Raw("job_assign_req", func(b []byte) []byte {
@@ -104,7 +104,7 @@ var asking = []fault{
 		Edit: edit.Data("job_status_req", func([]byte) []byte { return nil })},
 	{Name: "result-of-nothing", About: "The application sends job_complete_req with an empty handle.", Rule: "danga.handle.not-empty",
 		Edit: edit.Data("job_complete_req", func([]byte) []byte { return nil })},
-	{Name: "answers-for-the-server", About: "The application sends the reply to its own request.", Rule: "danga.packet.type-direction",
+	{Name: "answers-for-the-server", About: "The application sends the reply to its own request, which only the server may send.", Rule: "danga.packet.type-direction",
 		Edit: edit.Raw("job_status_req", func(b []byte) []byte {
 			b[4] = 0x0a
 			return b

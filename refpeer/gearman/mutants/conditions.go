@@ -109,7 +109,7 @@ var conditions = []fault{
 
 // conditionsOfWorkers are the same for a worker.
 var conditionsOfWorkers = []fault{
-	{Name: "second-job-dropped", About: "The worker ignores JOB_ASSIGN if it has not sent GRAB_JOB since the last one.", Condition: "unrequested-jobs",
+	{Name: "second-job-dropped", About: "The worker ignores JOB_ASSIGN if it has not sent GRAB_JOB since the last JOB_ASSIGN.", Condition: "unrequested-jobs",
 		Edit: func(p *program) {
 			asked := false
 			p.Ask[0].If = func(*task) bool { asked = true; return true }

@@ -67,11 +67,11 @@ var working = []fault{
 		})},
 	{Name: "handle-forgotten", About: "The worker sends a result with an empty handle.", Rule: "gearman.handle.not-empty",
 		Edit: edit.Data("WORK_COMPLETE", func(b []byte) []byte { return b[bytes.IndexByte(b, 0):] })},
-	{Name: "progress-in-per-cent", About: "The worker sends progress as 50% of 100%.", Rule: "gearman.number.decimal",
+	{Name: "progress-in-per-cent", About: "The worker sends the numbers of its progress with percent signs, as 50% of 100%.", Rule: "gearman.number.decimal",
 		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} 50% 100%")},
 	{Name: "progress-as-a-fraction", About: "The worker sends progress as 0.5 of 1.", Rule: "gearman.number.decimal",
 		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} 0.5 1")},
-	{Name: "progress-below-zero", About: "The worker sends progress as -1 of 1.", Rule: "gearman.number.decimal",
+	{Name: "progress-below-zero", About: "The worker sends a negative numerator, as progress of -1 of 1.", Rule: "gearman.number.decimal",
 		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} -1 1")},
 	{Name: "limit-with-a-unit", About: "The worker sends the timeout in CAN_DO_TIMEOUT with the unit s.", Rule: "gearman.number.decimal",
 		Edit: edit.SendInstead("CAN_DO_TIMEOUT", "CAN_DO_TIMEOUT {FN} 60s")},
@@ -92,7 +92,7 @@ var working = []fault{
 			b[7] = 77
 			return b
 		})},
-	{Name: "answers-for-the-server", About: "The worker sends NO_JOB after it has received NO_JOB.", Rule: "gearman.packet.type-direction",
+	{Name: "answers-for-the-server", About: "The worker sends NO_JOB, which only the server may send, after it has received NO_JOB.", Rule: "gearman.packet.type-direction",
 		Edit: edit.Before("PRE_SLEEP", "NO_JOB")},
 	{Name: "question-with-a-function", About: "The worker sends GRAB_JOB with a function as an argument.", Rule: "gearman.args.surplus",
 		Edit: edit.Data("GRAB_JOB_UNIQ", func([]byte) []byte { return []byte("f1") })},
@@ -109,7 +109,7 @@ func longer(b []byte) []byte {
 
 // cutShort are messages that a worker sends incompletely.
 var cutShort = []fault{
-	{Name: "half-a-header", About: "The worker sends half of the header of GRAB_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
+	{Name: "half-a-header", About: "The worker sends only half of the header of GRAB_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
 		Edit: edit.Raw("GRAB_JOB_UNIQ", cut(header/2))},
 	{Name: "failure-without-handle", About: "The worker sends only the header of WORK_FAIL.", Rule: "gearman.message.complete", Verdict: "wrong result",
 		Edit: edit.Raw("WORK_FAIL", cut(header))},
@@ -119,7 +119,7 @@ var cutShort = []fault{
 
 // cutShortByClient are messages that a client sends incompletely.
 var cutShortByClient = []fault{
-	{Name: "half-a-submission", About: "The client sends half of SUBMIT_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
+	{Name: "half-a-submission", About: "The client sends only half of a SUBMIT_JOB packet.", Rule: "gearman.message.complete", Verdict: "hung",
 		Edit: edit.Raw("SUBMIT_JOB", func(b []byte) []byte { return b[:len(b)/2] })},
 	{Name: "submission-too-short", About: "The client announces one byte more than it sends in SUBMIT_JOB.", Rule: "gearman.message.complete", Verdict: "hung",
 		Edit: edit.Raw("SUBMIT_JOB", longer)},

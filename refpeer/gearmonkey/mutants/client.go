@@ -101,13 +101,13 @@ var creating = []fault{
 				return nil
 			})
 		})},
-	{Name: "id-of-53-bits", About: "The client keeps IDs as floating-point numbers.",
+	{Name: "id-of-53-bits", About: "The client keeps IDs as floating-point numbers, which changes large IDs.",
 		KilledBy: "run.great-id", Edit: then("INCR_UID", func(t *task) {
 			if n, _ := codec.ParseNumber(t.ID); n > 1<<53 {
 				t.ID = append(t.ID[:len(t.ID)-3], "000"...)
 			}
 		})},
-	{Name: "high-job-told-otherwise", About: "The client returns a wrong ID for jobs of high priority.",
+	{Name: "high-job-told-otherwise", About: "The client returns a wrong ID to its caller for jobs of high priority.",
 		KilledBy: "run.high run.two-functions blocking.high", Edit: then("LPUSH_QUEUE", func(t *task) {
 			if string(t.Priority) == "high" {
 				t.ID = append(t.ID, '0')
@@ -134,6 +134,6 @@ var creating = []fault{
 		})},
 	{Name: "waits-for-high-jobs", About: "The client waits for jobs of high priority without the option blocking.",
 		KilledBy: "run.high run.two-functions", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking || string(t.Priority) == "high" })},
-	{Name: "rolls-for-low-jobs", About: "The client makes a roll call for jobs of low priority without the option rollcall.",
+	{Name: "rolls-for-low-jobs", About: "The client checks the worker count before jobs of low priority although the option rollcall is not set.",
 		KilledBy: "run.low", Edit: when("GET_COUNT", func(t *task) bool { return t.RollCall || string(t.Priority) == "low" })},
 }

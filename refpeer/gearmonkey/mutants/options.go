@@ -12,7 +12,7 @@ import (
 var waiting = []fault{
 	{Name: "does-not-wait", About: "The client does not wait although the option blocking is set.",
 		KilledBy: blocks, Edit: drop("BRPOP_LOCK")},
-	{Name: "looks-at-the-lock-once", About: "The client pops the lock once without waiting.",
+	{Name: "looks-at-the-lock-once", About: "The client pops the lock once without waiting, instead of waiting for it.",
 		KilledBy: blocks, Edit: sendInstead("BRPOP_LOCK", "command RPOP lock:{FN}:{ID}")},
 	{Name: "high-jobs-not-waited-for", About: "The client does not wait for jobs of high priority.",
 		KilledBy: "blocking.high", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking && string(t.Priority) != "high" })},
@@ -81,7 +81,7 @@ var waiting = []fault{
 					return nil
 				}))
 		})},
-	{Name: "for-ever-is-a-second", About: "The client sends a timeout of 1 instead of 0.",
+	{Name: "for-ever-is-a-second", About: "The client sends a timeout of 1 second instead of 0, which means no limit.",
 		KilledBy: "blocking.for-ever", Edit: first("BRPOP_LOCK", func(t *task) error {
 			if string(t.Timeout) == "0" {
 				t.Timeout = []byte("1")
@@ -113,28 +113,28 @@ func validCount(text string) bool {
 
 // calling are faults of the roll call.
 var calling = []fault{
-	{Name: "roll-not-called", About: "The client ignores the option rollcall.",
+	{Name: "roll-not-called", About: "The client does not check the worker count although the option rollcall is set.",
 		KilledBy: checksWorkers, Edit: drop("GET_COUNT")},
-	{Name: "roll-called-too-late", About: "The client makes the roll call after it has requested the job ID.",
+	{Name: "roll-called-too-late", About: "The client checks the worker count only after it has requested the job ID.",
 		KilledBy: checksWorkers, Edit: swap("GET_COUNT", "INCR_UID")},
-	{Name: "no-count-is-enough", About: "The client accepts a worker count that does not exist.",
+	{Name: "no-count-is-enough", About: "The client creates a job although the server has no worker count.",
 		KilledBy: "rollcall.nobody-ever rollcall.own-function rollcall.blocking-nobody rollcall.once",
 		Edit:     count(func(text string, there bool) bool { return !there || validCount(text) })},
-	{Name: "zero-is-enough", About: "The client accepts a worker count of 0.",
+	{Name: "zero-is-enough", About: "The client creates a job although the worker count is 0.",
 		KilledBy: "rollcall.zero", Edit: count(func(text string, _ bool) bool { return text == "0" || validCount(text) })},
-	{Name: "below-zero-is-enough", About: "The client accepts a negative worker count.",
+	{Name: "below-zero-is-enough", About: "The client creates a job although the worker count is negative.",
 		KilledBy: "rollcall.negative", Edit: count(func(text string, _ bool) bool { return validCount(strings.TrimPrefix(text, "-")) })},
-	{Name: "text-is-enough", About: "The client accepts a worker count without digits.",
+	{Name: "text-is-enough", About: "The client creates a job although the worker count has no digits.",
 		KilledBy: "rollcall.text", Edit: count(func(text string, _ bool) bool {
 			return validCount(text) || text != "" && strings.Trim(text, "0123456789") == text && text[0] != '-'
 		})},
-	{Name: "digits-are-enough", About: "The client ignores text after the digits of a worker count.",
+	{Name: "digits-are-enough", About: "The client creates a job although text follows the digits of the worker count.",
 		KilledBy: "rollcall.digits-and-text", Edit: count(func(text string, _ bool) bool {
 			return validCount(text[:len(text)-len(strings.TrimLeft(text, "0123456789"))])
 		})},
-	{Name: "one-is-enough", About: "The client rejects worker counts above 1.",
+	{Name: "one-is-enough", About: "The client creates no job if the worker count is above 1.",
 		KilledBy: "rollcall.several", Edit: count(func(text string, _ bool) bool { return text == "1" })},
-	{Name: "roll-call-remembered", About: "After one roll call, the client makes a roll call for every job.",
+	{Name: "roll-call-remembered", About: "After one call with the option rollcall, the client checks the worker count in every call.",
 		KilledBy: "rollcall.once", Edit: stateful(func(called *bool) func(*program) {
 			return when("GET_COUNT", func(t *task) bool { *called = *called || t.RollCall; return *called })
 		})},

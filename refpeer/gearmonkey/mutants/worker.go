@@ -23,12 +23,12 @@ var coming = []fault{
 				return nil
 			}}}
 		}},
-	{Name: "script-of-its-own", About: "The worker's script takes the job with the latest scheduled time.",
+	{Name: "script-of-its-own", About: "The worker's script returns the job with the latest scheduled time instead of the earliest.",
 		KilledBy: "loop.scheduled-first", Edit: first("SCRIPT_LOAD", func(t *task) error {
 			t.Script = []byte(`local i = redis.call('ZREVRANGEBYSCORE', KEYS[1], ARGV[1], 0, 'LIMIT', 0, 1); if (#i > 0) then redis.call('ZREM', KEYS[1], i[1]); return { KEYS[1], i[1] }; end`)
 			return nil
 		})},
-	{Name: "script-takes-nothing", About: "The worker's script does not remove the job from its queue, and the worker runs it only once.",
+	{Name: "script-takes-nothing", About: "The worker's script does not remove the job from its queue, and the worker calls the script only once.",
 		KilledBy: `accept.script-runs loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.again loop.becomes-due loop.script-forgotten work.scheduled
 			work.behind-an-error work.own-id update.each-job`,
 		Edit: both(
@@ -51,7 +51,7 @@ var coming = []fault{
 				first("SCRIPT_LOAD", func(*task) error { *asked = false; return nil }),
 				when("INCR_COUNT", func(*task) bool { return once(asked) }))
 		})},
-	{Name: "registers-once-in-its-life", About: "The worker does not register again after it has left.",
+	{Name: "registers-once-in-its-life", About: "The worker does not register again when it starts again after it has stopped.",
 		KilledBy: "exit.comes-back", Edit: stateful(func(been *bool) func(*program) {
 			return both(
 				when("INCR_COUNT", func(*task) bool { return !*been }),
@@ -101,7 +101,7 @@ func pops(do string) func(*program) {
 
 // jobLookupFaults are faults in how a worker looks for jobs: in its queues, and among the scheduled jobs.
 var jobLookupFaults = []fault{
-	{Name: "normal-before-high", About: "The worker reads the normal queue before the high queue.",
+	{Name: "normal-before-high", About: "The worker reads the queue of normal priority before the queue of high priority.",
 		KilledBy: finishes, Edit: pops("command BRPOP queue:{FN}:normal queue:{FN}:high queue:{FN}:low 1")},
 	{Name: "low-forgotten", About: "The worker does not read the low queue.",
 		KilledBy: finishes, Edit: pops("command BRPOP queue:{FN}:high queue:{FN}:normal 1")},
@@ -209,14 +209,14 @@ var working = []fault{
 				return was(t, m)
 			}
 		})},
-	{Name: "status-before-output", About: "The worker stores the status and the output with two commands.",
+	{Name: "status-before-output", About: "The worker stores the status and the output with two commands instead of one.",
 		KilledBy: `work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id update.progress`,
 		Edit: both(
 			before("HMSET_DONE", "command HSET job:{FN}:{ID} output {OUTPUT}"),
 			sendInstead("HMSET_DONE", "command HMSET job:{FN}:{ID} status {STATUS}"))},
 	{Name: "input-removed", About: "The worker removes the input of a finished job.",
 		KilledBy: "work.no-output work.keeps-input", Edit: after("HMSET_DONE", "command HDEL job:{FN}:{ID} input")},
-	{Name: "done-under-the-first-id", About: "The worker stores the end of each job under the ID of the first job.",
+	{Name: "done-under-the-first-id", About: "The worker stores the status and the output of each job under the ID of the first job.",
 		KilledBy: `exit.comes-back loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.behind-an-error work.own-id
 			work.no-data update.each-job`,
 		Edit: stateful(func(id *string) func(*program) {

@@ -17,11 +17,11 @@ import (
 var stream = []mutantSpec{
 	{Name: "lf-ends-a-line", About: "The server accepts LF alone as the end of a line.",
 		KilledBy: "line.lf-alone line.lf-inside line.lf-ends", Codec: codec.Options{Waive: []codec.RuleID{protocol.RuleLineCRLF}}},
-	{Name: "line-of-221", About: "The server rejects lines of more than 221 bytes.",
+	{Name: "line-of-221", About: "The server rejects lines of more than 221 bytes instead of more than 224 bytes.",
 		KilledBy: "line.of-a-command", Codec: codec.Options{MaxLine: 221}},
-	{Name: "line-of-222", About: "The server rejects lines of more than 222 bytes.",
+	{Name: "line-of-222", About: "The server rejects lines of more than 222 bytes instead of more than 224 bytes.",
 		KilledBy: "line.of-a-command", Codec: codec.Options{MaxLine: 222}},
-	{Name: "line-of-223", About: "The server rejects lines of more than 223 bytes.",
+	{Name: "line-of-223", About: "The server rejects lines of more than 223 bytes instead of more than 224 bytes.",
 		KilledBy: "line.of-a-command[delay=1000000000] line.of-a-command[delay=4294967295]", Codec: codec.Options{MaxLine: 223}},
 	{Name: "body-of-65534", About: "The server rejects bodies of more than 65534 bytes.",
 		KilledBy: "size.default body.cut[n=65527] body.length[n=65535]", Codec: codec.Options{MaxData: 65534}},
@@ -36,7 +36,7 @@ var stream = []mutantSpec{
 				return n, err
 			})
 		})},
-	{Name: "piece-without-end-lost", About: "The server discards a segment that contains no end of line.",
+	{Name: "piece-without-end-lost", About: "The server discards a segment that contains no line end.",
 		KilledBy: "peek.unfinished-put line.in-pieces body.in-pieces line.cut-at-the-limit", Edit: inject.Filter(func(p []byte) []byte {
 			if bytes.IndexByte(p, '\n') < 0 && len(p) < 512 {
 				return nil

@@ -21,7 +21,7 @@ var administration = []mutantSpec{
 			}
 			return true
 		})},
-	{Name: "finished-jobs-counted", About: "The reply to \"status\" still counts jobs that are finished.",
+	{Name: "finished-jobs-counted", About: "The reply to \"status\" still counts finished jobs.",
 		KilledBy: "admin.status-finished admin.status-abandoned", Edit: listLines("status-reply", func(m *message, args []string) bool {
 			args[1] = inject.Decimal(len(m.FindAll(func(j *job) bool { return j.Queue == args[0] })))
 			return true
