@@ -71,7 +71,7 @@ var working = []fault{
 		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} 50% 100%")},
 	{Name: "progress-as-a-fraction", About: "The worker sends progress as 0.5 of 1.", Rule: "gearman.number.decimal",
 		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} 0.5 1")},
-	{Name: "progress-below-zero", About: "The worker sends a negative numerator, as progress of -1 of 1.", Rule: "gearman.number.decimal",
+	{Name: "progress-below-zero", About: "The worker sends progress with a negative numerator, -1 of 1.", Rule: "gearman.number.decimal",
 		Edit: edit.SendInstead("WORK_STATUS", "WORK_STATUS {HANDLE} -1 1")},
 	{Name: "limit-with-a-unit", About: "The worker sends the timeout in CAN_DO_TIMEOUT with the unit s.", Rule: "gearman.number.decimal",
 		Edit: edit.SendInstead("CAN_DO_TIMEOUT", "CAN_DO_TIMEOUT {FN} 60s")},
