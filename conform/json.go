@@ -34,6 +34,7 @@ type reportJSON struct {
 	Protocol string         `json:"protocol"`
 	Target   string         `json:"target"`
 	Server   string         `json:"server,omitempty"`
+	Version  string         `json:"server_version,omitempty"`
 	Error    string         `json:"error,omitempty"` // reason why the target could not be reached
 	Summary  map[string]int `json:"summary"`         // "cases", "ran", and a count for each verdict
 	Causes   []causeJSON    `json:"causes"`
@@ -59,6 +60,7 @@ type caseJSON struct {
 	About    string         `json:"about"`
 	Rules    []codec.RuleID `json:"rules"`
 	Level    codec.Level    `json:"level"`
+	Program  string         `json:"program,omitempty"` // role of the client or worker that the case tests
 	Verdict  Verdict        `json:"verdict"`
 	Duration float64        `json:"duration_seconds"`
 	Note     string         `json:"note,omitempty"`
@@ -66,6 +68,7 @@ type caseJSON struct {
 	Segments string         `json:"segments,omitempty"`       // how messages were divided into writes when the case did not pass
 	Broken   codec.RuleID   `json:"broken,omitempty"`         // rule of the message format that a reply broke
 	Quote    string         `json:"quote,omitempty"`          // words of the specification that the target does not follow
+	Finding  string         `json:"finding,omitempty"`        // finding that explains the failure, from the profile
 	Accepted *acceptedJSON  `json:"accepted,omitempty"`       // only for a non-strict pass
 	Crash    *crashJSON     `json:"crash,omitempty"`
 	File     string         `json:"file"`
@@ -121,6 +124,7 @@ func (r *Report) json() reportJSON {
 		Protocol: r.Protocol.Name,
 		Target:   r.Target,
 		Server:   r.Server,
+		Version:  r.Version,
 		Error:    r.Unreachable(),
 		Summary:  map[string]int{"cases": len(r.Results), "ran": r.Ran()},
 		Causes:   []causeJSON{},
@@ -135,11 +139,11 @@ func (r *Report) json() reportJSON {
 	for _, res := range r.Results {
 		c := res.Case
 		j := caseJSON{
-			ID: c.ID, Case: c.Family, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level,
+			ID: c.ID, Case: c.Family, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level, Program: c.Program,
 			Verdict: res.Verdict, Duration: res.Took.Seconds(), Note: res.Note,
 			File: c.Script.File, Line: c.Script.Line,
 		}
-		j.Assumes, j.Quote = res.interpretation(), res.Quote
+		j.Assumes, j.Quote, j.Finding = res.interpretation(), res.Quote, res.Finding
 		if res.Verdict != Passed {
 			j.Command = res.Command
 		}

@@ -2,34 +2,40 @@ package conform
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/parser"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/target"
 )
 
 // Profile describes an implementation: how to start it, which features it lacks, and which cases it fails. It is a YAML
 // file:
 //
-//	name: gearmand 1.1.20
+//	name: gearmand
 //	exec: /usr/sbin/gearmand -L 127.0.0.1 -p {port}
+//	version: /usr/sbin/gearmand --version  # command that prints the version of the server
 //	lacks: [SUBMIT_JOB_SCHED]   # message types, and capabilities that cases name in @needs
 //	waive: []                   # rules that its messages may break
 //	known:                      # these must fail: a pass breaks the run
 //	  - cases: gearman.sched.*
 //	    why: it does not run jobs by schedule
 //	    quote: run job at given time     # words of the specification; may be left out
+//	    finding: gearmand-sched          # a finding about it: a name, or a URL; may be left out
 //	  - cases: gearman.packet.type-large
 //	    crash: true             # without this line, a crash breaks the run although the case is listed
 //	    why: it reads beyond its table of types
@@ -39,13 +45,14 @@ import (
 //	fuzz:                       # settings that prevent fuzz from reporting known failures
 //	  avoid: [gearman.packet.type-known]
 type Profile struct {
-	Name  string         `yaml:"name"`
-	Exec  string         `yaml:"exec"`
-	Lacks []string       `yaml:"lacks"`
-	Waive []codec.RuleID `yaml:"waive"`
-	Known []Exception    `yaml:"known"`
-	Flaky []Exception    `yaml:"flaky"`
-	Fuzz  Fuzzing        `yaml:"fuzz"`
+	Name    string         `yaml:"name"`
+	Exec    string         `yaml:"exec"`
+	Version string         `yaml:"version"`
+	Lacks   []string       `yaml:"lacks"`
+	Waive   []codec.RuleID `yaml:"waive"`
+	Known   []Exception    `yaml:"known"`
+	Flaky   []Exception    `yaml:"flaky"`
+	Fuzz    Fuzzing        `yaml:"fuzz"`
 }
 
 // Fuzzing are settings that prevent the fuzzer from reporting known failures of an implementation.
@@ -60,10 +67,11 @@ type Fuzzing struct {
 
 // Exception lists cases that an implementation fails, by a glob pattern of their IDs, with the reason.
 type Exception struct {
-	Cases string `yaml:"cases"`
-	Crash bool   `yaml:"crash"` // the case may also crash or hang the server
-	Why   string `yaml:"why"`
-	Quote string `yaml:"quote"` // words of the specification that the implementation does not follow, or ""
+	Cases   string `yaml:"cases"`
+	Crash   bool   `yaml:"crash"` // the case may also crash or hang the server
+	Why     string `yaml:"why"`
+	Quote   string `yaml:"quote"`   // words of the specification that the implementation does not follow, or ""
+	Finding string `yaml:"finding"` // name or URL of a finding that explains the failure, or ""
 }
 
 //go:embed profiles
@@ -166,6 +174,36 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	return p, nil
 }
 
+// versionTimeout is the time limit of a command that prints the version of a server.
+const versionTimeout = 10 * time.Second
+
+var versionNumber = regexp.MustCompile(`[0-9]+(\.[0-9]+)+(-[0-9A-Za-z.-]+)?`)
+
+// ServerVersion runs the command of Version, and returns the first version number in its output, such as 1.2.3 or
+// 1.2.3-rc1. It returns "" if the profile has no command. The error says why the version is not known: the command did
+// not run or did not end within 10 s, or it printed no version number.
+func (p *Profile) ServerVersion(ctx context.Context) (string, error) {
+	if p.Version == "" {
+		return "", nil
+	}
+	words, err := target.Split(p.Version)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if found := versionNumber.Find(out); found != nil {
+		return string(found), nil
+	}
+	if err == nil {
+		err = errors.New("expected a version number such as 1.2.3 in the output")
+	}
+	return "", fmt.Errorf("%s: %w", p.Version, err)
+}
+
 func (e Exception) matches(c *Case) bool {
 	ok, _ := c.matches(e.Cases)
 	return ok
@@ -228,7 +266,7 @@ func (p *Profile) apply(r Result) Result {
 			case !e.Crash && (r.Verdict == Crashed || r.Verdict == Hung):
 				listed = true
 			default:
-				r.Verdict, r.Note, r.Quote = list.verdict, e.Why+": "+r.Note, e.Quote
+				r.Verdict, r.Note, r.Quote, r.Finding = list.verdict, e.Why+": "+r.Note, e.Quote, e.Finding
 				return r
 			}
 		}

@@ -18,6 +18,7 @@ type Report struct {
 	Protocol    *codec.Protocol
 	Target      string // name of the target in reports
 	Server      string // command line or address of the server
+	Version     string // version of the server, or "" if it is not known
 	Results     []Result
 	Began       time.Time
 	Took        time.Duration

@@ -52,6 +52,7 @@ type Result struct {
 	Verdict  Verdict
 	Note     string // reason why the case was skipped or did not pass
 	Quote    string // words of the specification that the target does not follow, if the profile contains them
+	Finding  string // name or URL of a finding that explains the failure, if the profile contains it
 	Took     time.Duration
 	Segments play.Segmentation // how messages were divided into writes in the run that determined the verdict
 	Play     *play.Result      // messages of that run; nil if the case passed or did not run

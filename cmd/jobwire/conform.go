@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,7 +120,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err != nil {
 		return usage(err)
 	}
-	subjects, err := o.subjects(sys)
+	subjects, err := o.subjects(cmd, sys)
 	if err != nil {
 		return usage(err)
 	}
@@ -267,13 +268,14 @@ type subject struct {
 	name    string // name of the profile, as in --profile; "" without a profile
 	target  targetFlags
 	profile *conform.Profile
+	version string // of the server, or "" if it is not known
 }
 
 // subjects returns the servers to test: one for each profile, or the server of
 // --addr or --exec, for which a profile only lists known failures.
-func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
+func (o *conformOptions) subjects(cmd *cobra.Command, sys *catalog.Entry) ([]subject, error) {
 	if len(o.profiles) == 0 {
-		return []subject{{target: o.target}}, o.target.check(sys)
+		return []subject{{target: o.target, version: builtinVersion(o.target)}}, o.target.check(sys)
 	}
 	explicit := !o.target.builtin()
 	if explicit && len(o.profiles) > 1 {
@@ -292,7 +294,11 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 		s := subject{name: name, target: o.target, profile: p}
 		if !explicit {
 			s.target.exec = p.Exec
+			if s.version, err = p.ServerVersion(cmd.Context()); err != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: the version of %s is not known: %v\n", p.Name, err)
+			}
 		}
+		s.version = cmp.Or(s.version, builtinVersion(s.target))
 		if err := s.target.check(sys); err != nil {
 			return nil, err
 		}
@@ -301,9 +307,17 @@ func (o *conformOptions) subjects(sys *catalog.Entry) ([]subject, error) {
 	return all, nil
 }
 
+// builtinVersion returns the version of the built-in server, or "" if the target is another server.
+func builtinVersion(t targetFlags) string {
+	if t.builtin() {
+		return version.Number
+	}
+	return ""
+}
+
 // runSuite runs the suite against one subject, and prints the results as text if --format is text.
 func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
-	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys)}
+	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys), Version: subj.version}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
 	if subj.target.builtin() {
 		runner.StartProcess = func(ctx context.Context) (target.Target, error) { return startServe(ctx, o.nameOf(subj, sys), sys) }
@@ -363,6 +377,9 @@ func (o *conformOptions) nameOf(subj subject, sys *catalog.Entry) string {
 	name := subj.target.name(sys)
 	if subj.profile != nil {
 		name = subj.profile.Name
+		if !subj.target.builtin() && subj.version != "" {
+			name += " " + subj.version
+		}
 	}
 	if len(o.programs) > 0 {
 		name = strings.Join(o.programs, " and ") + ", with " + name

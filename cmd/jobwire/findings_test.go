@@ -253,6 +253,19 @@ func TestFindingsCases(t *testing.T) {
 	}
 }
 
+// TestProfilesNameFindings checks that each failure in a profile names a finding about the server.
+func TestProfilesNameFindings(t *testing.T) {
+	_, _, all := readFindings(t)
+	for _, server := range findingServers {
+		_, profile := profileOf(t, server.profile)
+		for _, e := range slices.Concat(profile.Known, profile.Flaky) {
+			if !slices.ContainsFunc(all, func(f finding) bool { return f.id == e.Finding && f.section == server.section }) {
+				t.Errorf("%s, %s: the section %q has no finding %q", server.profile, e.Cases, server.section, e.Finding)
+			}
+		}
+	}
+}
+
 // checkFindingCase checks that a case, or an instance of one, exists, and whether the profile lists it as failing.
 func checkFindingCase(t *testing.T, id string, suite *conform.Suite, profile *conform.Profile, name string, fails bool) {
 	family, _, _ := strings.Cut(name, "[")
