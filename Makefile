@@ -15,7 +15,7 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race programs lint peers bench captures cluster-test fuzz dist image reproducible clean
+.PHONY: help build run test race programs lint peers matrix bench captures cluster-test fuzz dist image reproducible clean
 
 help: ## list the make targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,22 @@ peers: ## install the third-party programs for the tests (Debian, npm)
 	$(APT) update
 	$(APT) install -y --no-install-recommends $(PEERS) $(if $(shell command -v npm),,nodejs npm)
 	npm ci --prefix examples/node --ignore-scripts --no-audit --no-fund
+
+# A server whose program is missing is left out.
+matrix: build ## test all installed servers, and write docs/matrix.html
+	@mkdir -p bin/matrix; results=; \
+	for protocol in gearman beanstalk gearmonkey danga; do \
+		profiles=conform/profiles/$$protocol; \
+		for file in $$(ls $$profiles/*.yaml | grep -vx "$$profiles/embedded.yaml") $$profiles/embedded.yaml; do \
+			profile=$$(basename $$file .yaml); result=bin/matrix/$$protocol-$$profile.json; \
+			program=$$(sed -n 's/^exec: \([^ ]*\).*/\1/p' $$file); \
+			if [ -n "$$program" ] && ! command -v "$$program" >/dev/null; then echo "$$profile: $$program is not installed"; continue; fi; \
+			results="$$results $$result"; \
+			echo "jobwire conform $$protocol --profile $$profile"; \
+			bin/jobwire conform $$protocol --profile $$profile --format json > $$result || [ $$? = 1 ] || exit 1; \
+		done; \
+	done; \
+	bin/jobwire conform matrix $$results --findings-url findings.md -o docs/matrix.html
 
 bench: ## run the benchmarks (BENCH=pattern BENCHTIME=time)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...

@@ -68,7 +68,7 @@ func newConform() *cobra.Command {
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "list passed and skipped cases too")
 	o.color.add(cmd)
 	groupFlags(cmd, conformFlagGroups)
-	cmd.AddCommand(newConformCases(), newConformSelfTest())
+	cmd.AddCommand(newConformCases(), newConformMatrix(), newConformSelfTest())
 	return cmd
 }
 

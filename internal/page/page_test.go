@@ -33,6 +33,7 @@ func all(t *testing.T) map[string]string {
 		"compare": func(w io.Writer) error {
 			return loadgen.Compare([]loadgen.Group{{Name: "a", Runs: []*loadgen.Report{run()}}, {Name: "b", Runs: []*loadgen.Report{run()}}}).WriteHTML(w, 0.1)
 		},
+		"matrix": (&conform.Matrix{}).WriteHTML,
 		"capture": func(w io.Writer) error {
 			p := pcapreport.New()
 			return p.WriteHTML(w, "a.pcap", pcap.NewDecoder(pcap.Options{}, p.Add))
@@ -79,7 +80,7 @@ func TestPagesHaveTheSameHeadAndStyle(t *testing.T) {
 		if strings.Contains(page, "ZgotmplZ") {
 			t.Errorf("%s: the template refuses a value", name)
 		}
-		if name != "compare" && !strings.Contains(page, `<p class="verdict `) {
+		if name != "compare" && name != "matrix" && !strings.Contains(page, `<p class="verdict `) {
 			t.Errorf("%s: the header has no verdict", name)
 		}
 		level := "0"

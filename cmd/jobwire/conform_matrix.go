@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"jobwire/conform"
+)
+
+// newConformMatrix returns the command that writes a page about saved results.
+func newConformMatrix() *cobra.Command {
+	m := &conform.Matrix{}
+	var out string
+	cmd := &cobra.Command{
+		Use:   "matrix [NAME=]RESULT... [flags]",
+		Short: "Write a page that compares saved results by requirement",
+		Args:  files("expected saved results: files that 'jobwire conform PROTOCOL --format json' has written"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, arg := range args {
+				if err := addResult(m, arg); err != nil {
+					return usage(err)
+				}
+			}
+			if out == "" {
+				return m.WriteHTML(cmd.OutOrStdout())
+			}
+			return create(out, m.WriteHTML)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVarP(&out, "output", "o", "", "`FILE` for the page (default: standard output)")
+	f.StringVar(&m.FindingsURL, "findings-url", "", "`URL` of a page with the findings that profiles name, to which the page links")
+	return cmd
+}
+
+// addResult adds the results in a file. arg is the name of the file, or NAME=FILE.
+func addResult(m *conform.Matrix, arg string) error {
+	name, file := "", arg
+	if before, after, ok := strings.Cut(arg, "="); ok {
+		name, file = before, after
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := m.Add(f, name); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}

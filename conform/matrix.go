@@ -1,0 +1,434 @@
+package conform
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/internal/page"
+	"jobwire/internal/version"
+)
+
+//go:embed matrix.html
+var matrixSource string
+
+//go:embed matrix.css
+var matrixStyle string
+
+var matrixTemplate = template.Must(page.New(nil).Parse(matrixSource))
+
+// Matrix is a page about several servers and protocols: which server meets which requirement.
+type Matrix struct {
+	FindingsURL string // address of the page with the findings that profiles name, which has an anchor for each; "": no links
+
+	protocols []*matrixProtocol
+	began     time.Time // of the first run
+}
+
+// outcome is what the cases show about a requirement and a server.
+type outcome struct {
+	Name    string
+	Symbol  string
+	Tone    string // CSS class: good, fair, bad or none
+	Meaning string
+}
+
+// outcomes are all outcomes. The outcome of a requirement is the last one of those of its cases.
+var outcomes = []*outcome{
+	notTested, notApplicable, undecided, met, tolerated, differs, unreliable, unmet, crashes,
+}
+
+var (
+	notTested     = &outcome{"not tested", "·", "none", "The run has no result for the requirement."}
+	notApplicable = &outcome{"not applicable", "–", "none", "The server does not have a feature that the cases need."}
+	undecided     = &outcome{"undecided", "?", "none", "The cases came to no result, or failed because of another requirement."}
+	met           = &outcome{"passed", "✓", "good", "The server meets the requirement in all cases."}
+	tolerated     = &outcome{"non-strict", "≈", "fair", "The server sent a reply that jobwire accepts, but the specification asks for another reply."}
+	differs       = &outcome{"different", "△", "fair", "The server does something else where the specification is silent. The case tests jobwire's interpretation."}
+	unreliable    = &outcome{"flaky", "~", "bad", "The server fails a case in some runs."}
+	unmet         = &outcome{"failed", "✗", "bad", "The server does not meet the requirement in at least one case."}
+	crashes       = &outcome{"crashed", "†", "bad", "The process of the server ended or answered no more requests."}
+)
+
+// outcomeOf returns what a case with this verdict shows.
+func (c *caseJSON) outcomeOf(p *codec.Protocol) *outcome {
+	switch c.Verdict {
+	case Passed, Unexpected:
+		return met
+	case NonStrict:
+		return tolerated
+	case Different:
+		return differs
+	case Skipped:
+		return notApplicable
+	case Inconclusive:
+		return undecided
+	case NotRun, Unreachable:
+		return notTested
+	}
+	rule := p.Rule(c.Broken)
+	switch {
+	case c.Crash != nil || c.Verdict == Crashed || c.Verdict == Hung:
+		return crashes
+	case c.Level == codec.Interpretation || rule != nil && rule.Level == codec.Interpretation:
+		return differs
+	case c.Verdict == Flaky:
+		return unreliable
+	}
+	return unmet
+}
+
+// expected reports whether the profile expects that the case does not pass.
+func (c *caseJSON) expected() bool { return c.Verdict == Known || c.Verdict == Flaky }
+
+type (
+	matrixProtocol struct {
+		*codec.Protocol
+		Servers  []*matrixServer
+		Sections []*matrixSection
+		Untested []codec.Rule
+		Levels   []codec.Level
+	}
+	matrixServer struct {
+		Name, Version string
+		Began         time.Time
+		Jobwire       version.Info
+		Stopped       string          // why some cases did not run, or ""
+		Tallies       [][]matrixTally // of all requirements, and of those of each level
+		cases         []matrixCase
+	}
+	// matrixTally counts the requirements with an outcome.
+	matrixTally struct {
+		*outcome
+		N        int
+		Expected int // of these, those that the server fails as its profile expects
+	}
+	// matrixCase is the result of a case with all its instances.
+	matrixCase struct {
+		*caseJSON      // of the first instance with the worst outcome
+		Outcome        *outcome
+		Bad, Instances int
+	}
+	matrixSection struct {
+		Name string
+		Rows []matrixRow
+	}
+	matrixRow struct {
+		*codec.Rule
+		Cells   []matrixCell
+		Differs bool // a server does not pass
+		Details []matrixDetail
+	}
+	matrixCell struct {
+		Server   *matrixServer
+		Outcome  *outcome
+		Bad, N   int // number of cases with this outcome, if it is worse than passed, and of all cases that count
+		Findings []link
+		expected bool
+	}
+	matrixDetail struct {
+		Server *matrixServer
+		Cases  []matrixCase
+		Other  []string // cases that did not pass because of another requirement
+	}
+	link struct {
+		Name string
+		URL  string // "" if it is not known
+	}
+)
+
+// Title returns the name of the server and its version.
+func (s *matrixServer) Title() string { return strings.TrimSpace(s.Name + " " + s.Version) }
+
+// Add adds the results in a file that WriteJSON has written. name is the name of the server on the page; if it is "",
+// the page shows the name and version in the file. It is an error if the file has another format or schema version, if
+// it names a protocol or rule that this jobwire does not have, or if the page has a server of this name and protocol.
+func (m *Matrix) Add(r io.Reader, name string) error {
+	var file struct {
+		reportJSON
+		Reports []*reportJSON `json:"reports"`
+	}
+	if err := json.NewDecoder(r).Decode(&file); err != nil {
+		return fmt.Errorf("expected a result of 'jobwire conform --format json': %w", err)
+	}
+	if file.SchemaVersion != version.Schema {
+		return fmt.Errorf("expected a result of 'jobwire conform --format json' with schema version %d, got version %d", version.Schema, file.SchemaVersion)
+	}
+	all := file.Reports
+	if all == nil {
+		all = []*reportJSON{&file.reportJSON}
+	}
+	if name != "" && len(all) != 1 {
+		return fmt.Errorf("the name %s is for one server, but the file has results of %d", name, len(all))
+	}
+	for _, r := range all {
+		if err := m.add(r, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *Matrix) add(r *reportJSON, name string) error {
+	if r.Target == "" || r.Cases == nil {
+		return errors.New("the file has no results of cases: expected a result of 'jobwire conform PROTOCOL --format json'")
+	}
+	i := slices.IndexFunc(codec.Protocols(), func(p *codec.Protocol) bool { return p.Name == r.Protocol })
+	if i < 0 {
+		return fmt.Errorf("unknown protocol %q", r.Protocol)
+	}
+	p := codec.Protocols()[i]
+	s := &matrixServer{Name: printable(name), Jobwire: r.Jobwire, Stopped: printable(r.Error)}
+	if name == "" {
+		s.Name, s.Version = printable(strings.TrimSuffix(r.Target, " "+r.Version)), printable(r.Version)
+	}
+	if r.Interrupted {
+		s.Stopped = "the run was interrupted"
+	}
+	var err error
+	if s.Began, err = time.Parse(time.RFC3339, r.Start); err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	for _, c := range r.Cases {
+		for _, id := range c.Rules {
+			if p.Rule(id) == nil {
+				return fmt.Errorf("unknown rule %s: jobwire %s wrote the file, and this is jobwire %s", id, r.ToolVersion, version.Number)
+			}
+		}
+		if len(c.Rules) == 0 || rank(c.Verdict) < 0 {
+			return fmt.Errorf("case %q: expected rules and a verdict, got %q and %q", c.ID, c.Rules, c.Verdict)
+		}
+	}
+	s.cases = matrixCases(p, r.Cases)
+	k := slices.IndexFunc(m.protocols, func(v *matrixProtocol) bool { return v.Protocol == p })
+	if k < 0 {
+		k = len(m.protocols)
+		m.protocols = append(m.protocols, &matrixProtocol{Protocol: p})
+	}
+	v := m.protocols[k]
+	if slices.ContainsFunc(v.Servers, func(other *matrixServer) bool { return other.Title() == s.Title() }) {
+		return fmt.Errorf("another file also has results of %s for %s: name them with NAME=FILE", s.Title(), p.Title)
+	}
+	v.Servers = append(v.Servers, s)
+	if m.began.IsZero() || s.Began.Before(m.began) {
+		m.began = s.Began
+	}
+	return nil
+}
+
+// matrixCases joins the instances of each case. In a result of a server, it leaves out the cases that test a client or a
+// worker.
+func matrixCases(p *codec.Protocol, results []caseJSON) []matrixCase {
+	ofServer := slices.ContainsFunc(results, func(c caseJSON) bool { return c.Program == "" })
+	var all []matrixCase
+	for i := range results {
+		c := &results[i]
+		if ofServer && c.Program != "" {
+			continue
+		}
+		if n := len(all); n == 0 || all[n-1].Case != c.Case {
+			all = append(all, matrixCase{caseJSON: c, Outcome: notTested})
+		}
+		last := &all[len(all)-1]
+		last.Instances++
+		o := c.outcomeOf(p)
+		if o.worseThan(met) {
+			last.Bad++
+		}
+		if o.worseThan(last.Outcome) {
+			last.caseJSON, last.Outcome = c, o
+		}
+	}
+	return all
+}
+
+// shownOutcomes are all outcomes in the order in which the page lists them: those with a result first.
+var shownOutcomes = func() []*outcome {
+	first := slices.Index(outcomes, met)
+	return slices.Concat(outcomes[first:], outcomes[:first])
+}()
+
+// Class returns the CSS class that shows the symbol.
+func (o *outcome) Class() string { return fmt.Sprintf("o%d", slices.Index(outcomes, o)) }
+
+func (o *outcome) worseThan(other *outcome) bool {
+	return slices.Index(outcomes, o) > slices.Index(outcomes, other)
+}
+
+// responsible returns the rule that the server broke if the case did not pass: the rule of the message format, or
+// the first rule of the case, which is what the case is about.
+func (c *matrixCase) responsible() codec.RuleID {
+	if slices.Contains(c.Rules, c.Broken) {
+		return c.Broken
+	}
+	return c.Rules[0]
+}
+
+// Reason returns why the case did not pass, without the output of a program that crashed.
+func (c *matrixCase) Reason() string {
+	reason, more, _ := strings.Cut(printable(c.Note), "\n")
+	if end := strings.LastIndex(reason, ";"); more != "" && end > 0 { // as in "...; output:"
+		reason = reason[:end]
+	}
+	return reason
+}
+
+// cell returns what the results of a server show about a rule. A case that passed shows that the server meets each
+// rule of the case. A case that did not pass counts for one rule, and shows nothing about the others.
+func (m *Matrix) cell(s *matrixServer, rule codec.RuleID) (matrixCell, matrixDetail) {
+	cell, detail := matrixCell{Server: s, Outcome: notTested, expected: true}, matrixDetail{Server: s}
+	for _, c := range s.cases {
+		if !slices.Contains(c.Rules, rule) {
+			continue
+		}
+		bad := c.Outcome.worseThan(met)
+		if bad && c.responsible() != rule {
+			if c.Outcome.worseThan(tolerated) {
+				detail.Other = append(detail.Other, c.Case)
+			}
+			if undecided.worseThan(cell.Outcome) {
+				cell.Outcome = undecided
+			}
+			continue
+		}
+		if c.Outcome.worseThan(undecided) {
+			cell.N++
+		}
+		if c.Outcome.worseThan(cell.Outcome) {
+			cell.Outcome, cell.Bad = c.Outcome, 0
+		}
+		if c.Outcome != met && c.Outcome != notTested {
+			detail.Cases = append(detail.Cases, c)
+		}
+		if !bad {
+			continue
+		}
+		if c.Outcome == cell.Outcome {
+			cell.Bad++
+		}
+		cell.expected = cell.expected && (c.expected() || !c.Outcome.worseThan(differs))
+		if l := m.link(c.Finding); l.Name != "" && !slices.Contains(cell.Findings, l) {
+			cell.Findings = append(cell.Findings, l)
+		}
+	}
+	if cell.Outcome == met { // other cases show it, so those that cannot run are of no interest
+		detail.Cases = nil
+	}
+	return cell, detail
+}
+
+// link returns a link to a finding, which is a name or a URL.
+func (m *Matrix) link(finding string) link {
+	switch {
+	case strings.Contains(finding, "://"):
+		return link{"finding", finding}
+	case finding == "" || m.FindingsURL == "":
+		return link{finding, ""}
+	}
+	return link{finding, m.FindingsURL + "#" + finding}
+}
+
+// WriteHTML writes one self-contained HTML page, which depends only on the results and the version of jobwire.
+func (m *Matrix) WriteHTML(w io.Writer) error {
+	for _, p := range m.protocols {
+		p.fill(m)
+	}
+	return matrixTemplate.Execute(w, m)
+}
+
+// fill computes the rows and the numbers of a protocol.
+func (p *matrixProtocol) fill(m *Matrix) {
+	p.Sections, p.Untested = nil, nil
+	byLevel := map[codec.Level][][]matrixCell{} // one list for each rule of the level; "" has all rules
+	for i := range p.Rules {
+		row := matrixRow{Rule: &p.Rules[i]}
+		tested := false
+		for _, s := range p.Servers {
+			cell, detail := m.cell(s, row.ID)
+			row.Cells = append(row.Cells, cell)
+			tested = tested || cell.Outcome != notTested
+			row.Differs = row.Differs || cell.Outcome != met
+			if len(detail.Cases)+len(detail.Other) > 0 {
+				row.Details = append(row.Details, detail)
+			}
+		}
+		if !tested {
+			p.Untested = append(p.Untested, *row.Rule)
+			continue
+		}
+		for _, level := range []codec.Level{"", row.Level} {
+			byLevel[level] = append(byLevel[level], row.Cells)
+		}
+		k := slices.IndexFunc(p.Sections, func(s *matrixSection) bool { return s.Name == row.Section })
+		if k < 0 {
+			k = len(p.Sections)
+			p.Sections = append(p.Sections, &matrixSection{Name: row.Section})
+		}
+		p.Sections[k].Rows = append(p.Sections[k].Rows, row)
+	}
+	p.Levels = slices.DeleteFunc(slices.Clone(codec.Levels), func(l codec.Level) bool { return byLevel[l] == nil })
+	for k, s := range p.Servers {
+		s.Tallies = [][]matrixTally{tallyServer(byLevel[""], k)}
+		for _, level := range p.Levels {
+			s.Tallies = append(s.Tallies, tallyServer(byLevel[level], k))
+		}
+	}
+}
+
+// tallyServer counts the rules by the outcome of server number k.
+func tallyServer(rules [][]matrixCell, k int) (all []matrixTally) {
+	for _, o := range shownOutcomes {
+		t := matrixTally{outcome: o}
+		for _, cells := range rules {
+			if c := cells[k]; c.Outcome == o {
+				t.N++
+				if c.expected && o.worseThan(differs) {
+					t.Expected++
+				}
+			}
+		}
+		if t.N > 0 {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// Protocols returns the protocols in the order in which they were added.
+func (m *Matrix) Protocols() []*matrixProtocol { return m.protocols }
+
+// Legend returns all outcomes.
+func (m *Matrix) Legend() []*outcome { return shownOutcomes }
+
+// Head returns the header of the page.
+func (m *Matrix) Head() page.Head {
+	servers := 0
+	for _, p := range m.protocols {
+		servers += len(p.Servers)
+	}
+	style := pageStyle + matrixStyle
+	for _, o := range outcomes { // the page has thousands of cells, so their symbols are not in its text
+		style += fmt.Sprintf(".%s::before { content: %q; content: %[2]q / \"\"; }\n", o.Class(), o.Symbol+" ")
+	}
+	return page.Head{
+		Title:   "Requirements by server and version",
+		Began:   m.began,
+		Facts:   []string{fmt.Sprintf("%d servers, %d protocols", servers, len(m.protocols))},
+		Jobwire: version.Get(),
+		Style:   template.CSS(style),
+	}
+}
+
+// Levels returns the levels of the rules on the page.
+func (m *Matrix) Levels() []codec.Level {
+	return slices.DeleteFunc(slices.Clone(codec.Levels), func(l codec.Level) bool {
+		return !slices.ContainsFunc(m.protocols, func(p *matrixProtocol) bool { return slices.Contains(p.Levels, l) })
+	})
+}
