@@ -264,10 +264,11 @@ addEventListener("load", function () {
 </script>
 `
 
-func TestHTMLInABrowser(t *testing.T) {
+// inBrowser loads probe in a browser, with page at /page, and decodes into seen what the probe writes as JSON into its element
+// "seen".
+func inBrowser(t *testing.T, probe, page string, seen any) {
+	t.Helper()
 	browser := peers.Need(t, "chromium")
-	s, reports := sampleReports(t)
-	page := htmlOf(t, s, reports)
 	mux := http.NewServeMux()
 	for path, text := range map[string]string{"/": probe, "/page": page} {
 		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, text) })
@@ -295,15 +296,20 @@ func TestHTMLInABrowser(t *testing.T) {
 	if m == nil {
 		t.Fatalf("the browser saw nothing: %v\n%s\n%s", err, dom, said.String())
 	}
+	if err := json.Unmarshal([]byte(html.UnescapeString(string(m[1]))), seen); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHTMLInABrowser(t *testing.T) {
+	s, reports := sampleReports(t)
 	var seen map[string]struct {
 		Width, Folded, Unfolded, All, None int
 		Opened, Tools, Again, Unfolds      bool
 		Conversation, Count                string
 		Found, Died                        []string
 	}
-	if err := json.Unmarshal([]byte(html.UnescapeString(string(m[1]))), &seen); err != nil {
-		t.Fatal(err)
-	}
+	inBrowser(t, probe, htmlOf(t, s, reports), &seen)
 	for id, width := range map[string]int{"narrow": 360, "wide": 1400, "bare": 360} {
 		v := seen[id]
 		if v.Width > width || v.Width < width-30 {

@@ -85,10 +85,14 @@ func (c *caseJSON) outcomeOf(p *codec.Protocol) *outcome {
 	return unmet
 }
 
-// expected reports whether the profile expects that the case does not pass.
-func (c *caseJSON) expected() bool { return c.Verdict == Known || c.Verdict == Flaky }
-
 type (
+	// matrixPage is the data of the template.
+	matrixPage struct {
+		Head      page.Head
+		Legend    []*outcome
+		Levels    []codec.Level
+		Protocols []*matrixProtocol
+	}
 	matrixProtocol struct {
 		*codec.Protocol
 		Servers  []*matrixServer
@@ -112,9 +116,12 @@ type (
 	}
 	// matrixCase is the result of a case with all its instances.
 	matrixCase struct {
-		*caseJSON      // of the first instance with the worst outcome
-		Outcome        *outcome
-		Bad, Instances int
+		*caseJSON  // of the first instance with the worst outcome
+		Outcome    *outcome
+		N          int // number of instances with this outcome
+		Instances  int
+		findings   []string
+		unexpected bool // an instance did not pass, and the profile does not expect it
 	}
 	matrixSection struct {
 		Name string
@@ -131,7 +138,8 @@ type (
 		Outcome  *outcome
 		Bad, N   int // number of cases with this outcome, if it is worse than passed, and of all cases that count
 		Findings []link
-		expected bool
+
+		unexpected bool // a case did not pass, and the profile does not expect it
 	}
 	matrixDetail struct {
 		Server *matrixServer
@@ -239,11 +247,17 @@ func matrixCases(p *codec.Protocol, results []caseJSON) []matrixCase {
 		last := &all[len(all)-1]
 		last.Instances++
 		o := c.outcomeOf(p)
-		if o.worseThan(met) {
-			last.Bad++
-		}
 		if o.worseThan(last.Outcome) {
-			last.caseJSON, last.Outcome = c, o
+			last.caseJSON, last.Outcome, last.N = c, o, 0
+		}
+		if o == last.Outcome {
+			last.N++
+		}
+		if o.worseThan(differs) && c.Verdict != Known && c.Verdict != Flaky {
+			last.unexpected = true
+		}
+		if c.Finding != "" && !slices.Contains(last.findings, c.Finding) {
+			last.findings = append(last.findings, c.Finding)
 		}
 	}
 	return all
@@ -283,7 +297,7 @@ func (c *matrixCase) Reason() string {
 // cell returns what the results of a server show about a rule. A case that passed shows that the server meets each
 // rule of the case. A case that did not pass counts for one rule, and shows nothing about the others.
 func (m *Matrix) cell(s *matrixServer, rule codec.RuleID) (matrixCell, matrixDetail) {
-	cell, detail := matrixCell{Server: s, Outcome: notTested, expected: true}, matrixDetail{Server: s}
+	cell, detail := matrixCell{Server: s, Outcome: notTested}, matrixDetail{Server: s}
 	for _, c := range s.cases {
 		if !slices.Contains(c.Rules, rule) {
 			continue
@@ -313,9 +327,11 @@ func (m *Matrix) cell(s *matrixServer, rule codec.RuleID) (matrixCell, matrixDet
 		if c.Outcome == cell.Outcome {
 			cell.Bad++
 		}
-		cell.expected = cell.expected && (c.expected() || !c.Outcome.worseThan(differs))
-		if l := m.link(c.Finding); l.Name != "" && !slices.Contains(cell.Findings, l) {
-			cell.Findings = append(cell.Findings, l)
+		cell.unexpected = cell.unexpected || c.unexpected
+		for _, f := range c.findings {
+			if l := m.link(f); !slices.Contains(cell.Findings, l) {
+				cell.Findings = append(cell.Findings, l)
+			}
 		}
 	}
 	if cell.Outcome == met { // other cases show it, so those that cannot run are of no interest
@@ -329,7 +345,7 @@ func (m *Matrix) link(finding string) link {
 	switch {
 	case strings.Contains(finding, "://"):
 		return link{"finding", finding}
-	case finding == "" || m.FindingsURL == "":
+	case m.FindingsURL == "":
 		return link{finding, ""}
 	}
 	return link{finding, m.FindingsURL + "#" + finding}
@@ -337,10 +353,28 @@ func (m *Matrix) link(finding string) link {
 
 // WriteHTML writes one self-contained HTML page, which depends only on the results and the version of jobwire.
 func (m *Matrix) WriteHTML(w io.Writer) error {
-	for _, p := range m.protocols {
-		p.fill(m)
+	p := matrixPage{Legend: shownOutcomes, Protocols: m.protocols}
+	servers, levels := 0, map[codec.Level]bool{}
+	for _, v := range m.protocols {
+		v.fill(m)
+		servers += len(v.Servers)
+		for _, l := range v.Levels {
+			levels[l] = true
+		}
 	}
-	return matrixTemplate.Execute(w, m)
+	p.Levels = slices.DeleteFunc(slices.Clone(codec.Levels), func(l codec.Level) bool { return !levels[l] })
+	style := pageStyle + matrixStyle
+	for _, o := range outcomes { // the page has thousands of cells, so their symbols are not in its text
+		style += fmt.Sprintf(".%s::before { content: %q; content: %[2]q / \"\"; }\n", o.Class(), o.Symbol+" ")
+	}
+	p.Head = page.Head{
+		Title:   "Requirements by server and version",
+		Began:   m.began,
+		Facts:   []string{fmt.Sprintf("%d servers, %d protocols", servers, len(m.protocols))},
+		Jobwire: version.Get(),
+		Style:   template.CSS(style),
+	}
+	return matrixTemplate.Execute(w, p)
 }
 
 // fill computes the rows and the numbers of a protocol.
@@ -389,7 +423,7 @@ func tallyServer(rules [][]matrixCell, k int) (all []matrixTally) {
 		for _, cells := range rules {
 			if c := cells[k]; c.Outcome == o {
 				t.N++
-				if c.expected && o.worseThan(differs) {
+				if o.worseThan(differs) && !c.unexpected {
 					t.Expected++
 				}
 			}
@@ -399,36 +433,4 @@ func tallyServer(rules [][]matrixCell, k int) (all []matrixTally) {
 		}
 	}
 	return all
-}
-
-// Protocols returns the protocols in the order in which they were added.
-func (m *Matrix) Protocols() []*matrixProtocol { return m.protocols }
-
-// Legend returns all outcomes.
-func (m *Matrix) Legend() []*outcome { return shownOutcomes }
-
-// Head returns the header of the page.
-func (m *Matrix) Head() page.Head {
-	servers := 0
-	for _, p := range m.protocols {
-		servers += len(p.Servers)
-	}
-	style := pageStyle + matrixStyle
-	for _, o := range outcomes { // the page has thousands of cells, so their symbols are not in its text
-		style += fmt.Sprintf(".%s::before { content: %q; content: %[2]q / \"\"; }\n", o.Class(), o.Symbol+" ")
-	}
-	return page.Head{
-		Title:   "Requirements by server and version",
-		Began:   m.began,
-		Facts:   []string{fmt.Sprintf("%d servers, %d protocols", servers, len(m.protocols))},
-		Jobwire: version.Get(),
-		Style:   template.CSS(style),
-	}
-}
-
-// Levels returns the levels of the rules on the page.
-func (m *Matrix) Levels() []codec.Level {
-	return slices.DeleteFunc(slices.Clone(codec.Levels), func(l codec.Level) bool {
-		return !slices.ContainsFunc(m.protocols, func(p *matrixProtocol) bool { return slices.Contains(p.Levels, l) })
-	})
 }

@@ -106,7 +106,9 @@ func TestMatrix(t *testing.T) {
 		{"second", savedResult(t, "./server", "",
 			saved("echo", conform.NonStrict, echoRule, createdRule),
 			saved("created", conform.Skipped, createdRule).with(func(c *savedCase) { c.Note = "the server does not have it" }),
-			saved("fails[n=1]", conform.Failed, timeoutRule, echoRule),
+			saved("fails[n=1]", conform.Failed, timeoutRule, echoRule).with(known),
+			saved("fails[n=2]", conform.Failed, timeoutRule, echoRule),
+			saved("fails[n=3]", conform.NonStrict, timeoutRule, echoRule),
 			saved("client", conform.Failed, epochRule).with(func(c *savedCase) { c.Program = "Client" }),
 		)},
 	} {
@@ -119,8 +121,9 @@ func TestMatrix(t *testing.T) {
 		echoRule: "server 1.0: passed second: non-strict server 1.0 Not counted here, because it is about another requirement: gearman.fails " +
 			"second non-strict gearman.echo Not counted here, because it is about another requirement: gearman.fails",
 		createdRule: "server 1.0: passed second: undecided second not applicable gearman.created the server does not have it",
-		timeoutRule: "server 1.0: failed 1 of 2 cases server-timeout second: failed " +
-			gearman.Protocol.Rule(timeoutRule).Reading + " server 1.0 failed gearman.fails 1 of 2 instances the server <waits>: expected WORK_FAIL, got nothing within 4s second failed gearman.fails",
+		timeoutRule: "server 1.0: failed 1 of 2 cases server-timeout second: failed server-timeout " +
+			gearman.Protocol.Rule(timeoutRule).Reading + " server 1.0 failed gearman.fails 1 of 2 instances the server <waits>: expected WORK_FAIL, got nothing within 4s " +
+			"second failed gearman.fails 2 of 3 instances the server <waits>: expected WORK_FAIL, got nothing within 4s",
 		epochRule: "server 1.0: different server-timeout second: not tested " + gearman.Protocol.Rule(epochRule).Reading + " server 1.0 different gearman.wakes the server <waits>: expected WORK_FAIL, got nothing within 4s",
 		formatRule: "server 1.0: crashed finding second: not tested server 1.0 crashed gearman.magic " +
 			"it crashes: the target crashed (exit status 1)",
@@ -156,6 +159,70 @@ func TestMatrix(t *testing.T) {
 		if at, ok := strings.CutPrefix(e.attr["href"], "#"); ok && !ids[at] {
 			t.Errorf("the page has no element with the id %s", at)
 		}
+	}
+}
+
+// matrixProbe is a page that loads the matrix in a narrow frame, and records what the frame shows.
+const matrixProbe = `<!doctype html>
+<iframe src="/page" style="width: 390px; height: 800px; border: 0"></iframe>
+<pre id="seen"></pre>
+<script>
+addEventListener("load", function () {
+  var win = document.querySelector("iframe").contentWindow, doc = win.document;
+  var shown = function () {
+    return Array.from(doc.querySelectorAll(".rule")).filter(function (e) { return e.checkVisibility(); }).map(function (e) { return e.id; });
+  };
+  var search = doc.querySelector("input[type=search]"), seen = {All: shown(), Width: doc.documentElement.scrollWidth};
+  var differs = doc.querySelector("[name=differs]");
+  differs.click();
+  seen.Differs = shown();
+  differs.click();
+  doc.querySelector("[value=SHOULD]").click();
+  seen.Level = shown();
+  seen.Count = doc.querySelector("output").textContent;
+  doc.querySelector("[value=SHOULD]").click();
+  search.value = "FAILS server-timeout";
+  search.dispatchEvent(new win.Event("input", {bubbles: true}));
+  seen.Found = shown();
+  win.addEventListener("hashchange", function () {
+    seen.Opened = doc.getElementById("gearman.worker.wake-each").checkVisibility();
+    document.getElementById("seen").textContent = JSON.stringify(seen);
+  });
+  win.location.hash = "#gearman.worker.wake-each";
+});
+</script>
+`
+
+func TestMatrixInABrowser(t *testing.T) {
+	const wakeRule = "gearman.worker.wake-each" // SHOULD
+	m := &conform.Matrix{FindingsURL: "findings.md"}
+	long := strings.Repeat("server-with-a-long-name-", 4)
+	for _, name := range []string{"one", long} {
+		err := addResult(t, m, name, savedResult(t, "server", "", saved("wakes", conform.Passed, wakeRule), saved("echo", conform.Passed, echoRule),
+			saved("fails", conform.Known, timeoutRule).with(func(c *savedCase) { c.Finding = "server-timeout" })))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, _ := matrixOf(t, m)
+	var seen struct {
+		All, Differs, Level, Found []string
+		Width                      int
+		Count                      string
+		Opened                     bool
+	}
+	inBrowser(t, matrixProbe, page, &seen)
+	if len(seen.All) != 3 || seen.Width > 390 {
+		t.Errorf("the page shows %q and is %d pixels wide in a frame of 390", seen.All, seen.Width)
+	}
+	if fmt.Sprint(seen.Differs) != "["+timeoutRule+"]" || fmt.Sprint(seen.Found) != "["+timeoutRule+"]" {
+		t.Errorf("the filter shows %q, the search %q", seen.Differs, seen.Found)
+	}
+	if fmt.Sprint(seen.Level) != "["+wakeRule+"]" || seen.Count != "1 of 3 requirements" {
+		t.Errorf("the filter of levels shows %q, %q", seen.Level, seen.Count)
+	}
+	if !seen.Opened {
+		t.Error("a link to a requirement that is filtered out does not show it")
 	}
 }
 
