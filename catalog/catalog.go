@@ -35,7 +35,8 @@ type Entry struct {
 	Lenient []codec.RuleID // rules that the reference server does not enforce, unless it is strict
 
 	// Login logs in on a new connection, before its first message. The user name may be empty. It reads no bytes after
-	// the reply of the server. nil: the protocol has no login.
+	// the reply of the server. Without a password it returns an error only if the server replies that it requires a
+	// login; the connection must not be used after that. nil: the protocol has no login.
 	Login func(nc net.Conn, user, password string) error
 
 	Checker func(*judge.Monitor) judge.Checker // checks the rules about several messages

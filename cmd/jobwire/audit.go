@@ -105,6 +105,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(auditGC))
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
+	o.target.conn.warnings = cmd.ErrOrStderr()
 	srv, err := o.server(ctx, sys, waive)
 	if err != nil {
 		return err

@@ -104,6 +104,7 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 			}
 			tested[role] = audit.Driver(program)
 		}
+		o.target.conn.warnings = cmd.ErrOrStderr()
 	}
 	if len(tested) == 0 {
 		return usage(fmt.Errorf("no reference client or worker for %s: name a driver with --program", p.Title))

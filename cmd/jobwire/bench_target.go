@@ -30,7 +30,7 @@ var half = sync.OnceValue(func() int {
 // open loop the load generator can use all of them, because it must keep its schedule.
 func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bool) (target.Target, error) {
 	if tf.addr != "" {
-		return tf.connect(target.Address(tf.addr))
+		return tf.start(ctx, sys)
 	}
 	n := 0
 	if !open {
@@ -41,7 +41,7 @@ func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bo
 	defer stop()
 	t, err := func() (target.Target, error) {
 		if tf.exec != "" {
-			return tf.connect(target.Exec(life, tf.exec))
+			return tf.start(life, sys)
 		}
 		self, err := os.Executable()
 		if err != nil {

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/internal/target"
 	"jobwire/internal/transport"
 )
 
@@ -31,6 +36,12 @@ type connectFlags struct {
 	loginFile  string
 
 	dialer *transport.Dialer // set by check
+
+	// warnings is set by commands whose clients may send a login themselves. A missing login is then not an error, but a
+	// warning, which is written here.
+	warnings     io.Writer
+	loginChecked atomic.Bool // checkLogin has returned nil
+	loginMissing atomic.Bool // checkLogin has written a warning
 }
 
 // connectionGroup is the group in which the help lists the flags.
@@ -107,6 +118,36 @@ func (c *connectFlags) check(s *catalog.Entry, builtin bool) error {
 		d.Login = func(nc net.Conn) error { return login(s, nc, credentials) }
 	}
 	c.dialer = d
+	return nil
+}
+
+// checkLoginTime is the time in which the server must reply to checkLogin.
+const checkLoginTime = 5 * time.Second
+
+// checkLogin returns an error if the server requires a login and the flags and the environment give none, or if no
+// connection opens. It connects to the first server only: programs that are started again have the same command line.
+func (c *connectFlags) checkLogin(ctx context.Context, s *catalog.Entry, t target.Target) error {
+	if s.Login == nil || c.dialer == nil || c.dialer.Login != nil || c.loginChecked.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkLoginTime)
+	defer cancel()
+	nc, err := target.Dial(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	nc.SetDeadline(time.Now().Add(checkLoginTime))
+	if err := s.Login(nc, "", ""); err != nil {
+		err = &target.Error{Target: t.String(), Reason: "the server requires a login", Err: fmt.Errorf(
+			"%w: set $%s and, if the server has users, $%s, or add --login-file", err, passwordVariable, userVariable)}
+		if c.warnings == nil {
+			return err
+		}
+		c.loginMissing.Store(true)
+		fmt.Fprintf(c.warnings, "jobwire: %v\n", err)
+	}
+	c.loginChecked.Store(true)
 	return nil
 }
 

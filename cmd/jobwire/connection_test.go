@@ -273,6 +273,51 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
+// TestLoginMissing connects to a server that requires a login, without one. A client of audit or a transcript of play may log
+// in itself, so these commands print a warning instead of an error.
+func TestLoginMissing(t *testing.T) {
+	e, err := catalog.Named("gearmonkey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln := listenOn(t, "127.0.0.1:0", nil)
+	serveOn(t, e, ln, testPassword)
+	addr := transport.Name(ln)
+	dir := t.TempDir()
+	without, with := filepath.Join(dir, "without.wire"), filepath.Join(dir, "with.wire")
+	for name, login := range map[string]string{without: "", with: "Client -> Server: command AUTH ann " + testPassword + "\nServer -> Client: simple OK\n"} {
+		text := "@protocol gearmonkey\n\n" + login + "Client -> Server: INCR_UID $function\nServer -> Client: ID *\n"
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(passwordVariable, "")
+	for _, tt := range []struct {
+		args   []string
+		status int
+	}{
+		{[]string{"conform", "gearmonkey"}, exitUnreachable},
+		{[]string{"bench", "run", "gearmonkey"}, exitUnreachable},
+		{[]string{"fuzz", "gearmonkey"}, exitUnreachable},
+		{[]string{"audit", "stress", "gearmonkey"}, exitUnreachable},
+		{[]string{"audit", "gearmonkey", "--listen", "127.0.0.1:0", "--duration", "10ms"}, exitOK},
+		{[]string{"play", without}, exitUnreachable},
+		{[]string{"play", with}, exitOK},
+	} {
+		var out, complaints bytes.Buffer
+		status := run(t.Context(), append(tt.args, "--addr", addr), nil, &out, &complaints)
+		lines := 0
+		for line := range strings.Lines(complaints.String()) {
+			if strings.HasPrefix(line, "jobwire: ") && strings.Contains(line, addr+": the server requires a login") && strings.Contains(line, "NOAUTH") && strings.Contains(line, "set $"+passwordVariable) {
+				lines++
+			}
+		}
+		if status != tt.status || lines != 1 || strings.Contains(out.String(), "failed") {
+			t.Errorf("%q: expected exit status %d and one line about the login, got %d: %s%s", tt.args, tt.status, status, out.String(), complaints.String())
+		}
+	}
+}
+
 // TestConnectionUsage checks the errors of flags that do not fit together.
 func TestConnectionUsage(t *testing.T) {
 	own := certificateFiles(t)

@@ -288,15 +288,17 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	switch {
 	case o.target.addr != "":
 		cfg.Fixed = true
-		cfg.Start = func(context.Context) (target.Target, error) { return o.target.connect(target.Address(o.target.addr)) }
+		cfg.Start = func(ctx context.Context) (target.Target, error) { return o.target.start(ctx, sys) }
 	case o.target.exec != "":
 		words, err := target.Split(o.target.exec)
 		if err != nil {
 			return nil, err
 		}
-		cfg.Start = func(ctx context.Context) (target.Target, error) {
-			return o.target.connect(target.Command{Args: words, Env: fuzz.ServerEnv(), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx))
+		start := func(ctx context.Context, env []string) (target.Target, error) {
+			t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+			return o.target.connect(ctx, sys, t, err)
 		}
+		cfg.Start = func(ctx context.Context) (target.Target, error) { return start(ctx, nil) }
 		if o.clock > 1 {
 			env, err := fastClock(o.clock)
 			if err != nil {
@@ -304,7 +306,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			}
 			cfg.FastClock = o.clock
 			cfg.StartFast = func(ctx context.Context) (target.Target, error) {
-				t, err := o.target.connect(target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx))
+				t, err := start(ctx, env)
 				if err == nil && !target.Loads(t, "libfaketime") {
 					target.Kill(t)
 					err = usage(errors.New("--fast-clock: expected a program that reads the clock with the C library, got one in Go, or one that is statically linked"))

@@ -182,6 +182,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	color := o.color.on(cmd.OutOrStdout())
+	o.target.conn.warnings = cmd.ErrOrStderr()
 	stage, err := o.stage(cmd, sys, scripts)
 	if err != nil {
 		return err
@@ -234,6 +235,10 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
 			got = exitUnreachable
 		}
+		if o.target.conn.loginMissing.Load() && replies(r) <= 1 { // the transcript does not log in
+			status = exitUnreachable
+			break
+		}
 		if isFinding(s) && r.Messages() > 0 {
 			got = exitFailed // the server still has the fault, which may have crashed it
 		}
@@ -251,6 +256,17 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		return &exit{status, nil}
 	}
 	return nil
+}
+
+// replies returns the number of messages that servers have sent.
+func replies(r *play.Result) int {
+	n := 0
+	for i := range r.Events {
+		if e := &r.Events[i]; e.From == codec.Server && e.Verb <= transcript.Raw {
+			n++
+		}
+	}
+	return n
 }
 
 // isFinding reports whether fuzz has saved the transcript.

@@ -116,12 +116,18 @@ func (t *targetFlags) check(s *catalog.Entry) error {
 	return usage(err)
 }
 
-// connect makes the connections to a target of --addr or --exec as the flags say.
-func (t *targetFlags) connect(tgt target.Target, err error) (target.Target, error) {
-	if err == nil && t.conn != nil {
-		target.Use(tgt, t.conn.dialer)
+// connect makes the connections to a target of --addr or --exec as the flags say, and checks that they give the login that
+// the server requires. It stops the target if they do not.
+func (t *targetFlags) connect(ctx context.Context, s *catalog.Entry, tgt target.Target, err error) (target.Target, error) {
+	if err != nil || t.conn == nil {
+		return tgt, err
 	}
-	return tgt, err
+	target.Use(tgt, t.conn.dialer)
+	if err := t.conn.checkLogin(ctx, s, tgt); err != nil {
+		tgt.Stop()
+		return nil, err
+	}
+	return tgt, nil
 }
 
 // words returns the flags, except those about a login in the environment, as words of a command line.
@@ -145,9 +151,11 @@ func (t *targetFlags) name(s *catalog.Entry) string {
 func (t *targetFlags) start(ctx context.Context, s *catalog.Entry) (target.Target, error) {
 	switch {
 	case t.addr != "":
-		return t.connect(target.Address(t.addr))
+		tgt, err := target.Address(t.addr)
+		return t.connect(ctx, s, tgt, err)
 	case t.exec != "":
-		return t.connect(target.Exec(ctx, t.exec))
+		tgt, err := target.Exec(ctx, t.exec)
+		return t.connect(ctx, s, tgt, err)
 	}
 	return target.Func(ctx, t.name(s), func(ctx context.Context, ln net.Listener) error {
 		srv := refserver.New(s.New(), refserver.Options{Protocol: s.Protocol, Codec: codec.Options{Waive: s.Lenient}})
