@@ -136,7 +136,7 @@ func (c *connectFlags) checkLogin(ctx context.Context, s *catalog.Entry, t targe
 	if err != nil {
 		return err
 	}
-	defer nc.Close()
+	defer transport.Leave(nc)
 	nc.SetDeadline(time.Now().Add(checkLoginTime))
 	if err := s.Login(nc, "", ""); err != nil {
 		err = &target.Error{Target: t.String(), Reason: "the server requires a login", Err: fmt.Errorf(

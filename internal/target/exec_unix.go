@@ -215,10 +215,11 @@ func (c *Command) ready(ctx context.Context, l *life) error {
 		if err == nil {
 			// Dialing a free port in the range of outgoing connections can connect a socket to itself, without a server.
 			self := network == "tcp" && conn.LocalAddr().String() == conn.RemoteAddr().String()
-			conn.Close()
 			if !self {
+				transport.Leave(conn) // otherwise statistics could still count it when the first test case begins
 				return nil
 			}
+			conn.Close()
 		}
 		select {
 		case <-l.done:

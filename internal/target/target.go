@@ -137,7 +137,7 @@ func Alive(ctx context.Context, t Target) error {
 	if err != nil {
 		return err
 	}
-	c.Close()
+	transport.Leave(c)
 	return nil
 }
 

@@ -248,6 +248,19 @@ func Reset(c net.Conn) {
 	c.Close()
 }
 
+// leaveTime is how long Leave waits for the server.
+const leaveTime = time.Second
+
+// Leave closes a connection on which nothing is expected any more, after the server has closed it too, or after 1 s. Until a server
+// has read the end of a connection, it counts the connection in its statistics.
+func Leave(c net.Conn) {
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(leaveTime))
+	if half, ok := c.(interface{ CloseWrite() error }); ok && half.CloseWrite() == nil {
+		io.Copy(io.Discard, c)
+	}
+}
+
 // CloseWrite ends the direction from this side. On a connection that cannot end one direction alone, it closes both.
 func CloseWrite(c net.Conn) error {
 	if hc, ok := c.(interface{ CloseWrite() error }); ok {
