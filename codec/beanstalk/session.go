@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -164,7 +165,7 @@ func (s *session) read(f *codec.Frame, msgTypes []*codec.Type, end, next int) (i
 		return next, nil
 	}
 	size, _ := codec.ParseNumber(f.Value(f.Head + k))
-	stop := next + int(size)
+	stop := next + bodySize(size)
 	n := stop + len(crlf)
 	if limit := d.limit(); size > uint64(limit) {
 		return n, &codec.Error{Rule: d.size, Offset: f.Spans[f.Head+k].Off, Field: t.Fields[k].Name,
@@ -254,8 +255,12 @@ func announced(t *codec.Type, line []byte) int {
 	if args <= k || bad >= 0 || n > t.Fields[k].Hi {
 		return 0
 	}
-	return int(n) + len(crlf)
+	return bodySize(n) + len(crlf)
 }
+
+// bodySize returns the size of a body as an int. An int of 32 bits cannot hold all sizes; sizes near its limit, all of which
+// are over the limit of a body, become smaller.
+func bodySize(n uint64) int { return int(min(n, math.MaxInt-1<<16)) }
 
 // replies returns the types that may answer the oldest request, or none if no request waits.
 func (s *session) replies() []*codec.Type {

@@ -283,9 +283,10 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 		case at > first && n == 0:
 			return 0, false, sc.fatal(rule, first, name, "expected a number without leading zeros, got a number with leading zeros")
 		}
-		if n = n*10 + d; n > most {
+		if n > (most-d)/10 { // n*10 + d > most, without an overflow
 			return 0, false, sc.fatal(rule, start, name, "expected at most %d, got more", most)
 		}
+		n = n*10 + d
 	}
 	if at == len(b) {
 		return 0, false, codec.ErrShort

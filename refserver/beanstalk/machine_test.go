@@ -109,9 +109,9 @@ func TestStates(t *testing.T) {
 func TestOrder(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p := dial()
-		for i, priority := range []int{5, 4294967295, 0, 5, 1, 5} {
-			if id := p.put(priority, 0, 100, "x"); id != fmt.Sprint(i+1) {
-				t.Fatalf("job %d is %s", i+1, id)
+		for i, priority := range []string{"5", "4294967295", "0", "5", "1", "5"} {
+			if reply := p.ask("put", priority, "0", "100", "x"); reply != fmt.Sprint("INSERTED ", i+1) {
+				t.Fatalf("job %d: %s", i+1, reply)
 			}
 		}
 		p.want("reserve-job 1", "RESERVED 1 x")

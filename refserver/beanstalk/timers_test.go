@@ -28,7 +28,7 @@ func TestDelay(t *testing.T) {
 		p.put(5, 3, 100, "late")
 		p.put(5, 2, 100, "soon")
 		p.put(1, 2, 100, "urgent")
-		p.put(0, 4294967295, 100, "never")
+		p.want("put 0 4294967295 100 never", "INSERTED 4")
 		p.want("peek-ready", "NOT_FOUND")
 		p.want("peek-delayed", "FOUND 2 soon")
 		time.Sleep(1500 * time.Millisecond)

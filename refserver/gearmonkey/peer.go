@@ -124,12 +124,16 @@ func words(dst []string, raw []byte) []string {
 	return dst
 }
 
+// maxSize limits a number to which size adds a digit, so that an int of 32 bits can hold the result. The codec rejects
+// longer strings and arrays.
+const maxSize = 1 << 27
+
 // size reads the number between a type byte and the end of its line, and returns the length of that line, or 0
 // if there is no number.
 func size[S []byte | string](s S) (n, used int) {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
-		case '0' <= c && c <= '9' && n <= 1<<32:
+		case '0' <= c && c <= '9' && n <= maxSize:
 			n = 10*n + int(c-'0')
 		case c == '\r' && i > 1:
 			return n, i + len("\r\n")
