@@ -118,12 +118,13 @@ image: ## build bin/jobwire-image.tar, an OCI archive (PLATFORMS=list)
 	$(DIST) -image bin/jobwire-image.tar
 
 # The second build is that of the commit, in another folder and with an empty cache.
-reproducible: ## build the archives of the commit twice, and compare them
+reproducible: ## build the archives and the image of the commit twice, and compare them
 	@set -e; copy=$$(mktemp -d); trap 'chmod -R u+w "$$copy"; rm -rf "$$copy"' EXIT; \
 	git clone --quiet . "$$copy/a"; git clone --quiet . "$$copy/b"; \
-	$(MAKE) -C "$$copy/a" dist; \
-	GOCACHE="$$copy/cache" $(MAKE) -C "$$copy/b" dist; \
-	cmp "$$copy/a/bin/dist/SHA256SUMS" "$$copy/b/bin/dist/SHA256SUMS"; echo 'the archives are equal'
+	$(MAKE) -C "$$copy/a" dist image; \
+	GOCACHE="$$copy/cache" $(MAKE) -C "$$copy/b" dist image; \
+	for file in dist/SHA256SUMS jobwire-image.tar; do cmp "$$copy/a/bin/$$file" "$$copy/b/bin/$$file"; done; \
+	echo 'the archives and the images are equal'
 
 clean: ## remove build outputs
 	rm -rf bin
