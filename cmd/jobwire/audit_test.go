@@ -29,8 +29,8 @@ type violation struct {
 }
 
 // audited plays a case against a server, captures the traffic, and returns the violations of the server and the peers, as
-// the function violations does.
-func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(context.Context) (target.Target, error)) (plain, all []violation) {
+// the function violations does. limit is how long the case waits for a message.
+func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, limit time.Duration, start func(context.Context) (target.Target, error)) (plain, all []violation) {
 	t.Helper()
 	srv, err := start(t.Context())
 	if err != nil {
@@ -43,7 +43,7 @@ func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start func(conte
 		var d net.Dialer
 		return d.DialContext(ctx, "tcp", tp.Addr().String())
 	}
-	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: time.Second, Codec: codec.Options{Waive: sys.Lenient}})
+	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: limit, Codec: codec.Options{Waive: sys.Lenient}})
 	return violations(t, sys, c.ID, tp.capture(t))
 }
 
@@ -115,6 +115,7 @@ var outOfTurn = map[string][]string{
 // only those violations of the peers that the case intends.
 func TestAuditOfCases(t *testing.T) {
 	skipIfShort(t)
+	t.Parallel()
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +124,7 @@ func TestAuditOfCases(t *testing.T) {
 				if slow(c) {
 					return
 				}
-				plain, all := audited(t, sys, c, func(ctx context.Context) (target.Target, error) { return new(targetFlags).start(ctx, sys) })
+				plain, all := audited(t, sys, c, time.Second, func(ctx context.Context) (target.Target, error) { return new(targetFlags).start(ctx, sys) })
 				for _, a := range all {
 					switch {
 					case a.by == codec.Server:
@@ -167,10 +168,10 @@ func TestAuditOfMutants(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		for try := range 3 { // faults that depend on timing may not show on a busy machine
+		for try, limit := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second} { // faults that depend on timing may not show on a busy machine
 			var found []violation
 			for _, instance := range suites[g.protocol][g.of] {
-				_, of := audited(t, sys, instance, mutants[g.protocol+" "+g.mutant].Start)
+				_, of := audited(t, sys, instance, limit, mutants[g.protocol+" "+g.mutant].Start)
 				found = append(found, of...)
 			}
 			if slices.ContainsFunc(found, func(a violation) bool { return a.by == codec.Server && string(a.rule) == g.rule }) {
@@ -186,6 +187,7 @@ func TestAuditOfMutants(t *testing.T) {
 // TestAuditOfRealServers audits the cases with real servers: the audit must report only violations that are known.
 func TestAuditOfRealServers(t *testing.T) {
 	skipIfShort(t)
+	t.Parallel()
 	for _, tt := range []struct {
 		protocol, server string
 		shared           bool   // cases share one server, because it takes long to start
@@ -197,6 +199,7 @@ func TestAuditOfRealServers(t *testing.T) {
 		{"gearmonkey", "redis-server", false, ""},
 	} {
 		t.Run(tt.server, func(t *testing.T) {
+			t.Parallel()
 			peers.Need(t, tt.server)
 			sys, err := entryNamed(tt.protocol)
 			if err != nil {
@@ -224,7 +227,7 @@ func TestAuditOfRealServers(t *testing.T) {
 				if slow(c) || tt.shared && c.OwnServer {
 					return
 				}
-				plain, all := audited(t, sys, c, start)
+				plain, all := audited(t, sys, c, time.Second, start)
 				for _, a := range all {
 					if a.by == codec.Server && !slices.Contains(plain, a) && !slices.Contains(strings.Fields(tt.known), string(a.rule)) {
 						t.Errorf("%s: %s", c.ID, a.text)
@@ -238,6 +241,7 @@ func TestAuditOfRealServers(t *testing.T) {
 // TestAuditOfLoad kills workers under load: the audit must report no violation of the load generator or of the real
 // server.
 func TestAuditOfLoad(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ protocol, server string }{{"gearman", "gearmand"}, {"beanstalk", "beanstalkd"}, {"gearmonkey", "redis-server"}} {
 		t.Run(tt.server, func(t *testing.T) {
 			t.Parallel()
@@ -282,6 +286,7 @@ func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs 
 // TestAuditOfPrograms audits the cases that test clients and workers: the audit must report no violation of the
 // reference client and worker, and the violation of each faulty one.
 func TestAuditOfPrograms(t *testing.T) {
+	t.Parallel()
 	sys, err := entryNamed("gearmonkey")
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 
 // TestConformJSONMatchesSchema checks the JSON of real runs against the published schema.
 func TestConformJSONMatchesSchema(t *testing.T) {
+	t.Parallel()
 	suite := func(flags ...string) []string { return append([]string{"gearman", "--segments", "plain"}, flags...) }
 	for name, run := range map[string]struct {
 		status int
@@ -52,7 +53,7 @@ func TestConformJSONMatchesSchema(t *testing.T) {
 // TestInterruptedConform interrupts runs: each format of the report must say that the run was interrupted and how many
 // cases did not run, and the exit status must be 1.
 func TestInterruptedConform(t *testing.T) {
-	page := t.TempDir() + "/page.html"
+	t.Parallel()
 	for format, want := range map[string]string{
 		"text":  `the run was interrupted after \d+ of \d+ cases: [1-9]\d* did not run\n`,
 		"json":  `(?s)"interrupted": true,.*"not run": [1-9]`,
@@ -60,6 +61,8 @@ func TestInterruptedConform(t *testing.T) {
 		"tap":   `Bail out! the run was interrupted after \d+ of \d+ cases: [1-9]\d* did not run\n`,
 	} {
 		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			page := t.TempDir() + "/page.html"
 			sent := make(chan struct{}) // closed at the 30th message
 			var n atomic.Int32
 			server, err := target.Func(t.Context(), "server", func(ctx context.Context, ln net.Listener) error {

@@ -132,8 +132,10 @@ func endpoints(t *testing.T, e *catalog.Entry) []endpoint {
 // skipped on Unix sockets.
 func TestConnectionVerdicts(t *testing.T) {
 	skipIfShort(t)
+	t.Parallel()
 	for _, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {
+			t.Parallel()
 			suite, err := conform.Load(e.Protocol)
 			if err != nil {
 				t.Fatal(err)
@@ -177,6 +179,7 @@ func TestConnectionVerdicts(t *testing.T) {
 
 // TestConnectionCommands runs the other commands that connect to a server over each transport.
 func TestConnectionCommands(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"gearman", "gearmonkey"} {
 		e, err := catalog.Named(name)
 		if err != nil {
@@ -201,6 +204,7 @@ func TestConnectionCommands(t *testing.T) {
 				"audit": {"audit", name, "--listen", "127.0.0.1:0", "--duration", "10ms"},
 			} {
 				t.Run(strings.Join([]string{name, to.name, command}, "/"), func(t *testing.T) {
+					t.Parallel()
 					var out, complaints bytes.Buffer
 					if status := run(t.Context(), append(args, to.flags...), nil, &out, &complaints); status != exitOK && status != exitInvalid {
 						t.Errorf("exit status %d: %s%s", status, out.String(), complaints.String())
@@ -320,6 +324,7 @@ func TestLoginMissing(t *testing.T) {
 
 // TestConnectionUsage checks the errors of flags that do not fit together.
 func TestConnectionUsage(t *testing.T) {
+	t.Parallel()
 	own := certificateFiles(t)
 	for args, want := range map[string]string{
 		"conform gearman --tls":                                                        "--tls needs --addr or --exec",

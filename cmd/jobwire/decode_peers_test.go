@@ -280,6 +280,7 @@ func bulkOf(words ...string) string {
 // TestDecodesWhatTsharkDecodesIncorrectly decodes captures that tshark 4.0 decodes incorrectly and jobwire decodes correctly: a header that
 // is split across segments, a NUL in a workload, the handle of a GET_STATUS, and Beanstalk.
 func TestDecodesWhatTsharkDecodesIncorrectly(t *testing.T) {
+	t.Parallel()
 	tshark := peers.Need(t, "tshark")
 	if v := program(t, "", tshark, "--version"); !strings.Contains(v, "TShark (Wireshark) 4.0.") {
 		t.Skipf("tshark is not the one that is described: %.40s", v)
@@ -303,6 +304,7 @@ func TestDecodesWhatTsharkDecodesIncorrectly(t *testing.T) {
 		{"Beanstalk", 11300, [][2]string{{"use x\r\n", "USING x\r\n"}}, "beanstalk", "_ws.col.Protocol", "", []string{`"protocol":"beanstalk"`, `"type":"use"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			var b bytes.Buffer
 			w, err := pcap.NewWriter(&b, c.port)
 			if err != nil {

@@ -271,6 +271,7 @@ var tlsConfigs = map[string]*tls.Config{
 // TLS, also if packets are duplicated or in another order. If packets are missing, or keys are missing or wrong, decode must
 // list no message that was not sent.
 func TestDecodeTLS(t *testing.T) {
+	t.Parallel()
 	for protocol := range tlsConversations {
 		want, _ := decodeAll(t, packetsOf(t, open(t, plainCapture(t, protocol))), "")
 		if len(want) < 8 {
@@ -283,6 +284,7 @@ func TestDecodeTLS(t *testing.T) {
 		}
 		for name, config := range tlsConfigs {
 			t.Run(protocol+" "+name, func(t *testing.T) {
+				t.Parallel()
 				packets, keys := overTLS(t, want, config)
 				equal := func(what string, packets []pcap.Packet) {
 					t.Helper()
@@ -337,6 +339,7 @@ func TestDecodeTLS(t *testing.T) {
 
 // TestDecodeTLSUnsupported decodes connections that decode cannot decrypt: the summary has the reason.
 func TestDecodeTLSUnsupported(t *testing.T) {
+	t.Parallel()
 	messages := []sent{{1, codec.Peer, "use a\r\n"}, {1, codec.Server, "USING a\r\n"}}
 	for want, config := range map[string]*tls.Config{
 		"the cipher suite TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA is not supported": {MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA}},
@@ -351,6 +354,7 @@ func TestDecodeTLSUnsupported(t *testing.T) {
 
 // TestDecodeTLSLateKeys decodes a connection whose keys are logged after its handshake was captured.
 func TestDecodeTLSLateKeys(t *testing.T) {
+	t.Parallel()
 	want := []sent{{40000, codec.Peer, "use a\r\n"}, {40000, codec.Server, "USING a\r\n"}}
 	packets, keys := overTLS(t, want, &tls.Config{})
 	for _, cut := range []int{len(keys) / 2, len(keys) - 10} { // within a line
@@ -383,6 +387,7 @@ func TestDecodeTLSLateKeys(t *testing.T) {
 
 // TestDecodeTLSKeyUpdate captures a client that updates its keys, and makes the server do the same.
 func TestDecodeTLSKeyUpdate(t *testing.T) {
+	t.Parallel()
 	openssl := peers.Need(t, "openssl")
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -484,6 +489,7 @@ func messageLines(out string) []string {
 
 // TestDecodeTLSKeys passes keys by the flag and in the capture, to the outputs of the command.
 func TestDecodeTLSKeys(t *testing.T) {
+	t.Parallel()
 	plain := plainCapture(t, "gearman")
 	messages, _ := decodeAll(t, packetsOf(t, open(t, plain)), "")
 	packets, keys := overTLS(t, messages, &tls.Config{})
@@ -543,6 +549,7 @@ func TestDecodeTLSKeys(t *testing.T) {
 // TestDecodeTLSRedis captures commands to a real Redis server with each cipher of TLS 1.3 and 1.2, and compares the
 // decrypted data with that of tshark. editcap embeds the keys.
 func TestDecodeTLSRedis(t *testing.T) {
+	t.Parallel()
 	tshark, editcap := peers.Need(t, "tshark"), peers.Need(t, "editcap")
 	dir := t.TempDir()
 	cert := certificate(t)

@@ -10,6 +10,7 @@ import (
 
 // TestManPagesAreValid checks the pages with the linter of mandoc.
 func TestManPagesAreValid(t *testing.T) {
+	t.Parallel()
 	mandoc := peers.Need(t, "mandoc")
 	dir := t.TempDir()
 	root := newRoot()

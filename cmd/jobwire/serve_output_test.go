@@ -98,6 +98,7 @@ func TestSpoolError(t *testing.T) {
 // TestServeUnread runs servers whose standard output is a pipe that is not read. They must still serve clients, stop when
 // they are interrupted, and exit with 1 if --audit found violations.
 func TestServeUnread(t *testing.T) {
+	t.Parallel()
 	const clients, requests = 4, 2000
 	echo := "\x00REQ\x00\x00\x00\x10\x00\x00\x04\x00" + strings.Repeat("x", 1024)
 	broken := "\x00REQ\x00\x00\x00\x07\x00\x00\x00\x01x" // a SUBMIT_JOB without its arguments

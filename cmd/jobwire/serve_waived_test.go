@@ -32,6 +32,7 @@ var busyWorker = map[string]struct{ job, ask string }{
 // changed, to servers that waive one rule of their protocol, for each rule, and to a server that waives all rules. No
 // message may crash the server or stop it from replying, whether or not its sender has a job.
 func TestServeWaived(t *testing.T) {
+	t.Parallel()
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()

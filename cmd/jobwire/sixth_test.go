@@ -17,6 +17,7 @@ func jobwireWithTiny() {
 // TestSixthProtocol runs every command with the protocol tiny, in testdata/sixth.txtar: a protocol needs only one catalog
 // entry.
 func TestSixthProtocol(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Files: []string{"testdata/sixth.txtar"},
 		Cmds:  map[string]func(*testscript.TestScript, bool, []string){"status": statusOf("jobwire-tiny")},

@@ -119,7 +119,10 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 		if err != nil {
 			return nil, err
 		}
-		m := eachLine.FindStringSubmatch(text)
+		var m []string
+		if strings.HasPrefix(strings.TrimSpace(text), "each ") { // the expression is slow on long lines
+			m = eachLine.FindStringSubmatch(text)
+		}
 		if m == nil {
 			out = append(out, sourceLine{number: l.number, text: text})
 			continue
