@@ -202,6 +202,7 @@ func TestHeatMapCountsEveryJob(t *testing.T) {
 
 // TestPageDrawsItsFiguresInABrowser tests in a browser that the scripts of the pages draw all figures.
 func TestPageDrawsItsFiguresInABrowser(t *testing.T) {
+	t.Parallel()
 	browser := peers.Need(t, "chromium")
 	var none bytes.Buffer
 	if err := WriteHTML(&none, &Report{}); err != nil {

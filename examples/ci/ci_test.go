@@ -2,6 +2,7 @@
 package ci
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,7 +36,7 @@ type job struct {
 // server starts the server that the examples test.
 const server = "jobwire serve gearman --listen 127.0.0.1:{port}"
 
-// program is jobwire, which TestMain builds once for all tests.
+// program is jobwire, which TestMain builds once for all tests; "" with -short.
 var program string
 
 func TestMain(m *testing.M) {
@@ -43,6 +44,10 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
+	flag.Parse()
+	if testing.Short() {
+		return m.Run() // the tests that need the program are skipped
+	}
 	dir, err := os.MkdirTemp("", "jobwire-ci")
 	if err != nil {
 		fmt.Println(err)
@@ -55,6 +60,14 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// skipIfShort skips a test that runs the scripts of an example if -short is set.
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds jobwire and runs it for seconds: run without -short")
+	}
 }
 
 // newJob puts a script before jobwire in PATH, which runs only one test case and one fault profile, so that the tests
@@ -111,6 +124,7 @@ var expression = regexp.MustCompile(`\$\{\{ *([a-z]+)\.([a-z_-]+) *\}\}`)
 
 // TestAction runs the scripts of action.yml.
 func TestAction(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	bash := peers.Need(t, "bash")
 	var action struct {
@@ -199,6 +213,7 @@ func TestWorkflow(t *testing.T) {
 
 // TestGitLab runs the script of the example for GitLab CI.
 func TestGitlab(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	bash := peers.Need(t, "bash")
 	var config struct {
@@ -218,6 +233,7 @@ func TestGitlab(t *testing.T) {
 
 // TestMakefile runs the targets of the example for make.
 func TestMakefile(t *testing.T) {
+	skipIfShort(t)
 	t.Parallel()
 	gnuMake := peers.Need(t, "make")
 	makefile, err := filepath.Abs("Makefile")

@@ -98,11 +98,14 @@ func unzipped(t *testing.T, data []byte) []byte {
 	return out
 }
 
-// TestArchives builds the archives twice, in different folders, and compares them.
+// TestArchives builds the archives twice, in different folders, and compares them. With -short, it builds them once.
 func TestArchives(t *testing.T) {
+	t.Parallel()
 	got := archives(t, "linux/amd64")
-	if again := archives(t, "linux/amd64"); !maps.EqualFunc(got, again, bytes.Equal) {
-		t.Error("the second build differs from the first")
+	if !testing.Short() {
+		if again := archives(t, "linux/amd64"); !maps.EqualFunc(got, again, bytes.Equal) {
+			t.Error("the second build differs from the first")
+		}
 	}
 	const unix = "jobwire-1.2.0-linux-amd64"
 	want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(got[unix+".tar.gz"]), unix)
@@ -164,6 +167,7 @@ func TestZip(t *testing.T) {
 
 // TestVersion checks that the program states the version and commit of its release.
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "jobwire.exe")
 	if err := standin(t).build(platform{runtime.GOOS, runtime.GOARCH}, program); err != nil {
 		t.Fatal(err)
@@ -175,6 +179,7 @@ func TestVersion(t *testing.T) {
 
 // TestComponents compares the SBOM of this test, which is a Go program with modules, with what these modules are.
 func TestComponents(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -204,6 +209,7 @@ func TestComponents(t *testing.T) {
 
 // TestLicenses checks that the licenses of the modules in the real program are found, also those in folders of packages.
 func TestLicenses(t *testing.T) {
+	t.Parallel()
 	r := standin(t)
 	r.dir = "../.."
 	text, err := r.licenses(platform{"linux", "amd64"})
@@ -220,7 +226,9 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
+// TestImage builds the image twice, in different folders, and compares them. With -short, it builds it once.
 func TestImage(t *testing.T) {
+	t.Parallel()
 	platforms, err := parsePlatforms("linux/amd64", imagePlatforms)
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +237,10 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := standin(t).image(platforms); err != nil || !bytes.Equal(data, again) {
-		t.Errorf("the second build differs from the first: %v", err)
+	if !testing.Short() {
+		if again, err := standin(t).image(platforms); err != nil || !bytes.Equal(data, again) {
+			t.Errorf("the second build differs from the first: %v", err)
+		}
 	}
 	date := time.Unix(1e9, 0)
 	_, files := untar(t, data, date)
