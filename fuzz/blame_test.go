@@ -28,6 +28,7 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 // TestNoFaults runs inputs on servers without a fault. A model that is wrong might report faults, because it assumes
 // that no other client uses the server or that it knows more than it can know.
 func TestNoFaults(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		p    *codec.Protocol
@@ -84,6 +85,7 @@ Admin -> Job Server: show-unique-jobs
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
 			for range 2 { // the second execution uses the same server if the first one has left nothing
 				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
@@ -113,6 +115,7 @@ var randomInputs = flag.Int("random-inputs", 200, "inputs of each protocol that 
 // TestNoFaultsAtRandom runs each generated input on a server without a fault. A fault that appears only once may have been
 // caused by a busy machine.
 func TestNoFaultsAtRandom(t *testing.T) {
+	t.Parallel()
 	for _, p := range protocols {
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()

@@ -134,6 +134,7 @@ func TestRunEndsInTime(t *testing.T) {
 
 // TestCrashThatIsNotReproduced tests that a crash which happens only once is a finding.
 func TestCrashThatIsNotReproduced(t *testing.T) {
+	t.Parallel()
 	ended := errors.New("out of luck")
 	var accepted atomic.Int64 // number of connections accepted by all servers; the server that accepts connection number last ends
 	const last = 400

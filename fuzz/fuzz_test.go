@@ -118,6 +118,7 @@ Client -> Job Server: closes
 
 // TestKnownOfGearmand tests that the profile of gearmand excludes a tab in the name of a function, but not in a workload.
 func TestKnownOfGearmand(t *testing.T) {
+	t.Parallel()
 	suite, err := conform.Load(gearman.Protocol)
 	if err != nil {
 		t.Fatal(err)
@@ -227,6 +228,7 @@ func TestGeneratesBySeed(t *testing.T) {
 
 // TestFinds tests that the fuzzer finds an injected fault, and writes a short transcript that reveals it.
 func TestFinds(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}

@@ -36,6 +36,7 @@ func logsOf(t *testing.T, cfg Config) string {
 
 // TestSameLogs tests that two runs with the same seed, one worker and the same number of inputs write the same logs.
 func TestSameLogs(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
@@ -132,6 +133,7 @@ func TestCrashIsExaminedAgain(t *testing.T) {
 
 // TestCrashIsSavedAtOnce tests that a crash is a finding, with its log, before it is reproduced.
 func TestCrashIsSavedAtOnce(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	servers := 0
 	start := func(ctx context.Context) (target.Target, error) {

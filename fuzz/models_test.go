@@ -116,6 +116,7 @@ func (s *source) next(run func(*Input) *Record) {
 
 // TestModels tests that the models agree with the reference servers.
 func TestModels(t *testing.T) {
+	t.Parallel()
 	for _, tt := range modeled {
 		if *modelProtocol != "" && *modelProtocol != tt.p.Name {
 			continue
@@ -148,6 +149,7 @@ func TestModels(t *testing.T) {
 // TestModelsFindMutants tests that the models find the faults of the queue in mutants, over TCP. With -short, only one of 16
 // mutants is tested.
 func TestModelsFindMutants(t *testing.T) {
+	t.Parallel()
 	const most = 20_000 // inputs
 	for _, tt := range modeled {
 		if *modelProtocol != "" && *modelProtocol != tt.p.Name {

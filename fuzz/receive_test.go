@@ -10,6 +10,7 @@ import (
 
 // TestSilentServer tests that the executor does not wait forever for a server that never replies.
 func TestSilentServer(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

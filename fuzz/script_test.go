@@ -18,6 +18,7 @@ import (
 // TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily omitted. The
 // transcripts must fail on the server.
 func TestFindingsPlay(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ fault, wire string }{
 		// Another connection, that of the canary, was closed.
 		{"empty-echo-of-another", `Client -> Job Server: ECHO_REQ ""
@@ -58,6 +59,7 @@ Worker 2 -> Job Server: GRAB_JOB
 `},
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
+			t.Parallel()
 			fault := faults.Named(tt.fault)
 			p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
 			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
@@ -151,6 +153,7 @@ Client -> Server: reserve-with-timeout 0
 // TestCauseAmongMany tests that triage finds the one of many inputs that disturbs other clients, although the server has
 // another fault.
 func TestCauseAmongMany(t *testing.T) {
+	t.Parallel()
 	f, reported := examinerOf(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
@@ -165,6 +168,7 @@ func TestCauseAmongMany(t *testing.T) {
 // TestMinimizesToCause tests that the result of an attempt does not depend on what earlier attempts have left on the
 // server.
 func TestMinimizesToCause(t *testing.T) {
+	t.Parallel()
 	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
 	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
 Client 2 -> Server: list-tubes-watched
@@ -187,6 +191,7 @@ Client 2 -> Server: peek-ready
 
 // TestFaultThatNeedsPipelinedMessages tests a fault that appears only if messages arrive together. The transcript sends them together.
 func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
+	t.Parallel()
 	f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b

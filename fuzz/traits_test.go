@@ -90,6 +90,7 @@ func TestTraits(t *testing.T) {
 
 // A protocol can be fuzzed without a model, but not without a barrier.
 func TestProtocolWithoutModel(t *testing.T) {
+	t.Parallel()
 	p := *beanstalk.Protocol
 	p.Name = "unmodeled"
 	cfg := Config{Protocol: &p, Start: serve(faults.Faultless("beanstalk")), Seed: 1, Count: 300, Duration: time.Minute}
