@@ -52,6 +52,7 @@ type run struct {
 	verdict     Verdict
 	failures    []Failure
 	short       bool // the driver hung within a reduced time limit
+	late        bool // the driver failed a task while the machine was late, so the failure proves nothing
 	report      *Report
 	took        time.Duration
 	err         error
@@ -168,23 +169,28 @@ func (r *run) perform(ctx context.Context) {
 		r.names["{"+name+"'}"] = string(v)
 	}
 	steps := scenarios[r.protoFaults.protocol][r.role]
-	done, last, before := make([]bool, len(steps)), false, Completed
+	done, last, previous := make([]bool, len(steps)), false, Completed
 	for i := range steps {
 		a := &steps[i]
 		if r.omits(a) || r.point.of != nil && r.plain.failed[a] || a.Needs > 0 && (r.profile.Restarts || !done[a.Needs-1]) {
 			continue
 		}
-		if last = r.point.of != nil && r.reachedPoint(); last && a.Needs > 0 && (r.ended.Load() || before != Completed) {
+		if last = r.point.of != nil && r.reachedPoint(); last && a.Needs > 0 && (r.ended.Load() || previous != Completed) {
 			continue // the job or connection that this step needs may be lost
 		}
 		r.censusMu.Lock()
 		r.more = a.Extra
 		r.censusMu.Unlock()
+		before := r.opts.lateness.total()
 		v, note := r.step(ctx, d, a)
+		if lost := r.opts.lateness.total() - before; lost > maxLateness && (v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
+			r.late = true
+			note += fmt.Sprintf("; this machine was busy: it lost %v during the task", lost.Round(time.Millisecond))
+		}
 		if r.tasks++; v == Unsupported {
 			r.unsupported++
 		}
-		before = v
+		previous = v
 		r.census.failed[a] = v != Completed
 		done[i] = v == Completed || v == Failed && r.profile.Fails // a task that failed was repeated successfully
 		r.fails(v, r.names.task(a.Task), note)

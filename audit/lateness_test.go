@@ -1,0 +1,50 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"jobwire/codec/beanstalk"
+	"jobwire/internal/target"
+	peer "jobwire/refpeer/beanstalk"
+	"jobwire/refserver"
+	server "jobwire/refserver/beanstalk"
+)
+
+// TestLateMachine tests a client that reports time-outs in its first run only: the run is repeated if the machine was late.
+func TestLateMachine(t *testing.T) {
+	t.Parallel()
+	for lost, want := range map[time.Duration]Verdict{0: Failed, time.Second: Completed} {
+		t.Run(fmt.Sprintf("%v lost", lost), func(t *testing.T) {
+			t.Parallel()
+			l := &lateness{}
+			var starts atomic.Int64
+			client := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+				if starts.Add(1) > 1 {
+					return peer.Drive(ctx, addr, tasks, answers)
+				}
+				for lines := bufio.NewScanner(tasks); lines.Scan(); {
+					l.lost.Add(int64(lost))
+					fmt.Fprintln(answers, "error timed-out")
+				}
+				return nil
+			}
+			out, err := Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol, Profiles: []*Profile{ProfileNamed("plain")},
+				Drivers: map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive}, Limit: 20 * time.Second, lateness: l,
+				Start: func(ctx context.Context) (target.Target, error) {
+					return target.Func(ctx, "beanstalk", func(ctx context.Context, ln net.Listener) error {
+						return refserver.New(server.New(server.Options{}), refserver.Options{Protocol: beanstalk.Protocol}).Serve(ctx, ln)
+					})
+				}})
+			if err != nil || out[0].Verdict != want {
+				t.Errorf("expected %s, got %+v, %v", want, out, err)
+			}
+		})
+	}
+}
