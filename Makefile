@@ -40,8 +40,9 @@ test: ## run the short form of the tests (skips tests whose third-party program 
 # The tests of internal/language read text and have no concurrency.
 PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/examples/ci jobwire/export jobwire/fuzz/sanitized jobwire/internal/language
 
-# In their short form, the tests of these packages use fewer faulty servers, correct clients and workers, or inputs.
-VARIANTS = jobwire/fuzz jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman \
+# In their short form, the tests of these packages use fewer faulty servers, correct clients and workers, or inputs,
+# or build or show less.
+VARIANTS = jobwire/fuzz jobwire/internal/dist jobwire/loadgen jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman \
            jobwire/refserver jobwire/refserver/beanstalk jobwire/refserver/gearmonkey
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it

@@ -64,6 +64,7 @@ func TestFaultsAreCounted(t *testing.T) {
 // TestOpenLoopCountsTheTimeThatJobsWait tests that the latencies include those of the jobs in flight at the end of an open
 // loop, which waited longest.
 func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
+	t.Parallel()
 	machine := gearmanserver.New(gearmanserver.Options{})
 	rate, err := loadgen.ParseSchedule("500")
 	if err != nil {
@@ -82,6 +83,7 @@ func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 
 // TestOpenLoopOfSlowServer tests that a server that assigns 20 jobs per second does not keep up with 200.
 func TestOpenLoopOfSlowServer(t *testing.T) {
+	t.Parallel()
 	rate, err := loadgen.ParseSchedule("200")
 	if err != nil {
 		t.Fatal(err)
@@ -104,6 +106,7 @@ func TestOpenLoopOfSlowServer(t *testing.T) {
 // TestPausedRunsLoseNoJobs tests that jobs are not lost if Config.Think, Config.Work or the time between two scheduled
 // jobs is longer than Config.DrainTimeout.
 func TestPausedRunsLoseNoJobs(t *testing.T) {
+	t.Parallel()
 	dial := serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{}))
 	rate, err := loadgen.ParseSchedule("5")
 	if err != nil {

@@ -74,6 +74,7 @@ var fifo = porcupine.Model{
 // TestHistoriesAgainstPorcupine compares the results for random histories with those of Porcupine, which searches all
 // possible orders.
 func TestHistoriesAgainstPorcupine(t *testing.T) {
+	t.Parallel()
 	verdicts := map[bool]int{}
 	for seed := range uint64(20_000) {
 		h := randomHistory(rand.New(rand.NewPCG(seed, 0)))

@@ -15,6 +15,7 @@ import (
 
 // TestReconnect tests that clients reconnect while jobs are submitted, and that no job is lost.
 func TestReconnect(t *testing.T) {
+	t.Parallel()
 	for _, scenario := range []string{"cycle", "mixed", "chaos", "echo"} {
 		t.Run(scenario, func(t *testing.T) {
 			var dials atomic.Int64
