@@ -41,17 +41,15 @@ type missing struct {
 // receive it. Only cases with the request in their own steps may fail. The others pass, with another way to their setup, or
 // are inconclusive. With -short, one server is tested for each protocol.
 func TestMissingMessages(t *testing.T) {
+	t.Parallel()
 	apart, ways := 24, []string{"ignores", "closes"}
 	if testing.Short() {
 		apart, ways = 96, ways[:1]
 	}
-	var all []missing
+	var all []*missing
 	for _, e := range catalog.All() {
-		suite, err := conform.Load(e.Protocol)
+		suite, err := load(t, e.Protocol).About("")
 		if err != nil {
-			t.Fatal(err)
-		}
-		if suite, err = suite.About(""); err != nil {
 			t.Fatal(err)
 		}
 		suite = suite.First().InProcess()
@@ -66,26 +64,28 @@ func TestMissingMessages(t *testing.T) {
 				continue
 			}
 			for _, how := range ways {
+				m := &missing{protocol: e.Protocol.Title, typ: typ.Name, how: how}
+				all = append(all, m)
 				t.Run(e.Protocol.Name+"/"+how+"/"+typ.Name, func(t *testing.T) {
-					m := without(t, e, suite, typ, how)
+					t.Parallel()
+					m.run(t, e, suite, typ)
 					t.Logf("%d cases failed, %d are inconclusive, %d passed", m.failed, m.inconclusive, m.passed)
 					for _, id := range m.unfair {
 						t.Errorf("%s", id)
 					}
-					all = append(all, m)
 				})
 			}
 		}
 	}
 	if *writeDocs {
-		writeMissing(t, all)
+		t.Cleanup(func() { writeMissing(t, all) }) // after the subtests
 	}
 }
 
-// without runs the suite against a reference server that lacks a message type.
-func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Type, how string) missing {
+// run runs the suite against a reference server that lacks the message type.
+func (m *missing) run(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Type) {
 	edit := inject.Ignore
-	if how == "closes" {
+	if m.how == "closes" {
 		edit = inject.Hangup
 	}
 	faulty := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
@@ -94,8 +94,7 @@ func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Ty
 			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: edit(typ.Name, nil)})
 		})
 	}
-	r := conform.Runner{Start: start, Timeout: time.Second, Parallel: 16, Strict: true, Segments: []play.Segmentation{play.Plain}}
-	m := missing{protocol: e.Protocol.Title, typ: typ.Name, how: how}
+	r := conform.Runner{Start: start, Timeout: time.Second, Parallel: 8, Strict: true, Segments: []play.Segmentation{play.Plain}}
 	for _, res := range r.Run(t.Context(), suite, nil) {
 		switch {
 		case res.Verdict == conform.Inconclusive:
@@ -108,7 +107,6 @@ func without(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Ty
 			m.unfair = append(m.unfair, fmt.Sprintf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note))
 		}
 	}
-	return m
 }
 
 // names reports whether a step of the case itself has the type, or raw bytes with the type's word or with a message of the
@@ -155,7 +153,7 @@ func contains(p *codec.Protocol, b []byte, typ *codec.Type) bool {
 	return false
 }
 
-func writeMissing(t *testing.T, all []missing) {
+func writeMissing(t *testing.T, all []*missing) {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("# Servers without a message\n\n" +

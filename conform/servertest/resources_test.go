@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -22,11 +23,16 @@ import (
 // serveVariable is the environment variable that makes this test binary run a server with a fault: "PROTOCOL FAULT ADDR".
 const serveVariable = "JOBWIRE_TEST_SERVE"
 
+// parallelTests is the number of tests that run at the same time. Most of the time, a test waits, so it is larger than the
+// number of processors, which is the default of -parallel.
+const parallelTests = "12"
+
 func TestMain(m *testing.M) {
 	if words := strings.Fields(os.Getenv(serveVariable)); len(words) == 3 {
 		fmt.Fprintln(os.Stderr, serveFaulty(words[0], words[1], words[2]))
 		os.Exit(1)
 	}
+	flag.Set("test.parallel", parallelTests) // before m.Run reads the flags, so that -parallel has priority
 	os.Exit(m.Run())
 }
 
@@ -194,19 +200,19 @@ func serveFaulty(protocol, fault, addr string) error {
 }
 
 // TestResourceFaults tests that servers with faults fail the cases about resources. With -short, each fault is tested with
-// one case, in the server of one protocol.
+// one case, in the server of one protocol. The faults of a protocol are tested one after another, because some servers use a
+// processor all the time, or much memory.
 func TestResourceFaults(t *testing.T) {
-	var mu sync.Mutex
-	proved := map[string]bool{}
-	var all []*conform.Case
-	t.Run("faults", func(t *testing.T) {
-		for i, e := range catalog.All() {
+	t.Parallel()
+	for i, e := range catalog.All() {
+		t.Run(e.Protocol.Name, func(t *testing.T) {
+			t.Parallel()
 			suite, err := load(t, e.Protocol).AtLevels([]string{"RESOURCE"})
 			if err != nil {
 				t.Fatal(err)
 			}
 			suite = suite.First()
-			all = append(all, suite.Cases...)
+			proved := map[string]bool{}
 			for k, f := range resourceFaults {
 				if testing.Short() && k%len(catalog.All()) != i {
 					continue
@@ -219,24 +225,22 @@ func TestResourceFaults(t *testing.T) {
 				if testing.Short() {
 					part.Cases = part.Cases[:min(1, len(part.Cases))]
 				}
-				t.Run(e.Protocol.Name+"/"+f.name, func(t *testing.T) {
-					t.Parallel()
-					r := conform.Runner{Start: process(e, f.name), Parallel: 8, Timeout: time.Second, Segments: []play.Segmentation{play.Plain}}
+				t.Run(f.name, func(t *testing.T) {
+					// One case at a time, because Run repeats late failures of cases that ran at the same time as others.
+					r := conform.Runner{Start: process(e, f.name), Timeout: time.Second, Segments: []play.Segmentation{play.Plain}}
 					for _, res := range r.Run(t.Context(), &part, nil) {
 						if res.Verdict != conform.Failed && res.Verdict != conform.Hung {
 							t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
 						}
-						mu.Lock()
 						proved[res.Case.Family] = true
-						mu.Unlock()
 					}
 				})
 			}
-		}
-	})
-	for _, c := range all {
-		if !proved[c.Family] && !testing.Short() {
-			t.Errorf("no faulty server fails %s", c.Family)
-		}
+			for _, c := range suite.Cases {
+				if !proved[c.Family] && !testing.Short() {
+					t.Errorf("no faulty server fails %s", c.Family)
+				}
+			}
+		})
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,8 +28,10 @@ var everySegmentation = []play.Segmentation{play.Plain, play.Bytewise, play.Coal
 
 // TestReferenceServers tests the reference servers. With -short, only the first instance of each case runs.
 func TestReferenceServers(t *testing.T) {
+	t.Parallel()
 	for _, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {
+			t.Parallel()
 			suite := load(t, e.Protocol)
 			if testing.Short() {
 				suite = suite.First()
@@ -47,6 +50,7 @@ func TestReferenceServers(t *testing.T) {
 // exists. A case that fails here requires one of two interpretations of the specification. With -short, only the first
 // instance of each case runs.
 func TestSecondDangaServer(t *testing.T) {
+	t.Parallel()
 	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Segments: everySegmentation,
 		Start: func(ctx context.Context) (target.Target, error) { return target.Func(ctx, "naive", serveNaiveDanga) }}
 	suite := load(t, danga.Protocol).InProcess()
@@ -63,10 +67,12 @@ func TestSecondDangaServer(t *testing.T) {
 // TestRealServers tests the servers that have profiles. They must have only the deviations that their profiles list. With
 // -short, only the first instance of each case runs.
 func TestRealServers(t *testing.T) {
+	t.Parallel()
 	for _, e := range catalog.All() {
 		for _, name := range realServers(e.Protocol) {
 			t.Run(name, func(t *testing.T) {
 				peers.Need(t, name)
+				t.Parallel()
 				s := load(t, e.Protocol)
 				profile, err := conform.LoadProfile(name, s)
 				if err != nil {
@@ -91,14 +97,25 @@ func realServers(p *codec.Protocol) []string {
 	return slices.DeleteFunc(conform.Profiles(p), func(name string) bool { return name == "embedded" })
 }
 
-// load returns the suite of the protocol.
+// suites contains the suites that load has returned. Loading all of them takes seconds.
+var (
+	suites   = map[*codec.Protocol]*conform.Suite{}
+	suitesMu sync.Mutex
+)
+
+// load returns the suite of the protocol, which tests share.
 func load(t *testing.T, p *codec.Protocol) *conform.Suite {
 	t.Helper()
-	s, err := conform.Load(p)
-	if err != nil {
-		t.Fatal(err)
+	suitesMu.Lock()
+	defer suitesMu.Unlock()
+	if suites[p] == nil {
+		s, err := conform.Load(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		suites[p] = s
 	}
-	return s
+	return suites[p]
 }
 
 // embedded returns a function that starts the reference server of the protocol in this process.

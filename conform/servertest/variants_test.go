@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	"flag"
-	"maps"
 	"net"
 	"regexp"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -37,17 +34,11 @@ type variant struct {
 	parallel int      // cases at a time; 0: 8
 }
 
-// variantsAtOnce is the number of variants that are tested at the same time. Most of the time, a test waits.
-const variantsAtOnce = 12
-
 // TestVariants tests variants of the reference servers that differ where the specification leaves a choice. No case may
 // fail: a case that fails would report a correct server as faulty. With -short, only one of eight variants is tested.
 func TestVariants(t *testing.T) {
+	t.Parallel()
 	only := regexp.MustCompile(*variantNamed)
-	var wg sync.WaitGroup
-	slots := make(chan bool, variantsAtOnce)
-	var mu sync.Mutex
-	reports := map[string]func(*testing.T){}
 	for _, e := range catalog.All() {
 		suite, err := load(t, e.Protocol).About("")
 		if err != nil {
@@ -66,42 +57,32 @@ func TestVariants(t *testing.T) {
 			if names[name] = true; !only.MatchString(name) || testing.Short() && i%8 != 0 {
 				continue
 			}
-			wg.Go(func() {
-				slots <- true
-				defer func() { <-slots }()
-				report := testVariant(t.Context(), e, suite, &v)
-				mu.Lock()
-				defer mu.Unlock()
-				reports[name] = report
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				testVariant(t, e, suite, &v)
 			})
 		}
 	}
-	wg.Wait()
-	for _, name := range slices.Sorted(maps.Keys(reports)) {
-		t.Run(name, reports[name])
-	}
 }
 
-// testVariant runs the suite against a variant and returns a function that reports the results.
-func testVariant(ctx context.Context, e *catalog.Entry, suite *conform.Suite, v *variant) func(*testing.T) {
+// testVariant runs the suite against a variant.
+func testVariant(t *testing.T, e *catalog.Entry, suite *conform.Suite, v *variant) {
 	system := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient, Raw: sampleReply[e.Protocol.Name]}
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, v.Name, func(ctx context.Context, ln net.Listener) error { return system.Serve(ctx, ln, &v.MutantSpec) })
 	}
 	r := conform.Runner{Start: start, Parallel: cmp.Or(v.parallel, 8), Timeout: 10 * time.Second, Segments: []play.Segmentation{play.Plain}, Profile: &conform.Profile{Lacks: v.lacks}}
 	begun := time.Now()
-	results := r.Run(ctx, suite, nil)
+	results := r.Run(t.Context(), suite, nil)
 	took := time.Since(begun)
-	return func(t *testing.T) {
-		for _, res := range results {
-			switch {
-			case res.Verdict == conform.Passed || res.Verdict == conform.NonStrict:
-			case res.Verdict.FailsRun() && !(v.customary && res.Verdict == conform.Failed && res.Case.Level == codec.DeFacto):
-				t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, res.Text())
-			default:
-				t.Logf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note)
-			}
+	for _, res := range results {
+		switch {
+		case res.Verdict == conform.Passed || res.Verdict == conform.NonStrict:
+		case res.Verdict.FailsRun() && !(v.customary && res.Verdict == conform.Failed && res.Case.Level == codec.DeFacto):
+			t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, res.Text())
+		default:
+			t.Logf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note)
 		}
-		t.Logf("%s %v in %v", v.About, tally(results), took.Round(time.Millisecond))
 	}
+	t.Logf("%s %v in %v", v.About, tally(results), took.Round(time.Millisecond))
 }
