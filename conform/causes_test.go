@@ -49,6 +49,7 @@ Job Server -> Client: JOB_CREATED *
 
 // TestCauses checks how failures are grouped: by kind, cases, instances and hints.
 func TestCauses(t *testing.T) {
+	t.Parallel()
 	s := causeSuite(t)
 	for _, tt := range []struct {
 		name string

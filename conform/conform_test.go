@@ -11,6 +11,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -80,13 +81,25 @@ var protocols = []struct {
 	},
 }
 
+// suites contains the suites that load has returned. Loading all of them takes seconds.
+var (
+	suites   = map[*codec.Protocol]*conform.Suite{}
+	suitesMu sync.Mutex
+)
+
+// load returns the suite of the protocol, which tests share.
 func load(t *testing.T, p *codec.Protocol) *conform.Suite {
 	t.Helper()
-	s, err := conform.Load(p)
-	if err != nil {
-		t.Fatal(err)
+	suitesMu.Lock()
+	defer suitesMu.Unlock()
+	if suites[p] == nil {
+		s, err := conform.Load(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		suites[p] = s
 	}
-	return s
+	return suites[p]
 }
 
 // suite returns the suite that tests of the package itself use.
@@ -256,6 +269,7 @@ func serve(handle func(net.Conn) error) func(context.Context) (target.Target, er
 }
 
 func TestVerdictsOnBadTargets(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name  string
 		start func(context.Context) (target.Target, error)
@@ -272,6 +286,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			r := conform.Runner{Start: tt.start, Timeout: 300 * time.Millisecond, Parallel: 2}
 			var reported []string
 			results := r.Run(t.Context(), smallSuite(t, false), func(r conform.Result) { reported = append(reported, r.Case.ID) })
@@ -292,6 +307,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 
 // TestInconsistent tests a server that treats the bytes of each read as one packet.
 func TestInconsistent(t *testing.T) {
+	t.Parallel()
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.Func(ctx, "hasty", func(ctx context.Context, ln net.Listener) error {
 			defer context.AfterFunc(ctx, func() { ln.Close() })()
@@ -322,6 +338,7 @@ func TestInconsistent(t *testing.T) {
 // TestCrashingCaseIsFound tests that the case that crashes a server is found, although many cases run at the same
 // time.
 func TestCrashingCaseIsFound(t *testing.T) {
+	t.Parallel()
 	src := head + echo
 	for i := range 12 {
 		src += strings.Replace(echo, "@case echo", fmt.Sprintf("@case echo-%d", i), 1)

@@ -18,6 +18,7 @@ import (
 // TestHungServer tests a server that no longer replies to any client after a client has sent OPTION_REQ. If the server
 // can be restarted, only the case that sends OPTION_REQ is "hung". If the server has a fixed address, the run ends.
 func TestHungServer(t *testing.T) {
+	t.Parallel()
 	src := "@section s\n@rules gearman.echo.same-data\n"
 	for _, name := range []string{"a", "b", "c", "d"} {
 		src += "@case " + name + "\n@about An echo.\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"

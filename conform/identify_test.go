@@ -16,15 +16,13 @@ import (
 // TestOtherProtocol tests each reference server with the suite of each other protocol: the run ends at once and reports the
 // protocol of the server.
 func TestOtherProtocol(t *testing.T) {
+	t.Parallel()
 	for _, server := range catalog.All() {
 		for _, tested := range catalog.All() {
 			t.Run(server.Protocol.Name+" as "+tested.Protocol.Name, func(t *testing.T) {
 				t.Parallel()
-				suite, err := conform.Load(tested.Protocol)
+				suite, err := load(t, tested.Protocol).About("")
 				if err != nil {
-					t.Fatal(err)
-				}
-				if suite, err = suite.About(""); err != nil {
 					t.Fatal(err)
 				}
 				suite.Cases = suite.Cases[:3]

@@ -19,10 +19,7 @@ import (
 func knownFailures(t *testing.T, check func(profile string, known conform.Exception, cases []*conform.Case)) {
 	t.Helper()
 	for _, e := range catalog.All() {
-		suite, err := conform.Load(e.Protocol)
-		if err != nil {
-			t.Fatal(err)
-		}
+		suite := load(t, e.Protocol)
 		for _, name := range conform.Profiles(e.Protocol) {
 			profile, err := conform.LoadProfile(name, suite)
 			if err != nil {
@@ -87,6 +84,7 @@ Server -> Client: WATCHING 3
 
 // A case of an interpretation that the server does not share is not a failure, unless the user asks for strict tests.
 func TestFailedInterpretationIsDifferent(t *testing.T) {
+	t.Parallel()
 	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package conform_test
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -66,6 +67,7 @@ func say(addr string, packets ...string) string {
 }
 
 func TestPrograms(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		program conform.Program
 		verdict conform.Verdict
@@ -105,6 +107,7 @@ func TestPrograms(t *testing.T) {
 			}), conform.Failed, "gearman."},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
 			if err != nil {
 				t.Fatal(err)
@@ -149,10 +152,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	// Most of the time, a test waits, so more of them run at the same time than there are processors, which is the default of
+	// -parallel. m.Run reads the flags, so -parallel has priority.
+	flag.Set("test.parallel", "12")
 	os.Exit(m.Run())
 }
 
 func TestProgramByCommand(t *testing.T) {
+	t.Parallel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

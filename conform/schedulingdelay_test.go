@@ -22,6 +22,7 @@ import (
 // TestSlowMachineMakesMissingReplyInconclusive tests a server that never replies, first on a machine without scheduling delays and
 // then on a machine with delays.
 func TestSlowMachineMakesMissingReplyInconclusive(t *testing.T) {
+	t.Parallel()
 	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
 	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {
@@ -97,6 +98,7 @@ func TestTimedFailures(t *testing.T) {
 
 // A silence that a case accepts as non-strict proves nothing on a machine with scheduling delays.
 func TestAcceptedSilenceOnASlowMachine(t *testing.T) {
+	t.Parallel()
 	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\n" +
 		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 100ms\n"
 	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
@@ -169,6 +171,7 @@ func TestDelayHistoryIsBounded(t *testing.T) {
 // TestMissedTimeLimitsAreCheckedAgain runs eight cases, four at a time, against a server that does not reply until all of
 // them have failed, and against a server that never replies.
 func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
+	t.Parallel()
 	const n, parallel = 8, 4
 	files := fstest.MapFS{}
 	for i := range n {
@@ -191,6 +194,7 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			var requests atomic.Int32
 			start := func(ctx context.Context) (target.Target, error) {
 				return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {

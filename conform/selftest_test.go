@@ -40,6 +40,7 @@ func threeCases(t *testing.T) *conform.Suite {
 }
 
 func TestSelfTestPasses(t *testing.T) {
+	t.Parallel()
 	reported := 0
 	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: embedded}, []conform.Mutant{
 		mutant("echo-silent", "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"),
@@ -56,6 +57,7 @@ func TestSelfTestPasses(t *testing.T) {
 
 // The self-test reports a mutant that survives, a mutant that fails too many cases, and a case that no mutant fails.
 func TestSelfTestFails(t *testing.T) {
+	t.Parallel()
 	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data == \"\"")
 	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data endsWith \"x\"")
 	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: embedded}, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
@@ -75,6 +77,7 @@ func TestSelfTestFails(t *testing.T) {
 
 // A self-test tests no mutants if the faultless server has a fault.
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
+	t.Parallel()
 	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")
 	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
 	if r.Passed() || len(r.Failed) != 1 || r.Failed[0].Case.ID != "gearman.none" || len(r.Mutants) != 0 {

@@ -65,6 +65,7 @@ Client -> Job Server: setup barrier
 // TestSetupsThatDoNotWork tests servers that ignore one message: only the case about that message fails. If the setup of a
 // case has another way, the case passes. If it has no other way, the case is inconclusive.
 func TestSetupsThatDoNotWork(t *testing.T) {
+	t.Parallel()
 	s, err := LoadFS(gearman.Protocol, setupSuite)
 	if err != nil {
 		t.Fatal(err)

@@ -79,6 +79,7 @@ func TestUnreachableTargetIsReportedOnce(t *testing.T) {
 // TestTargetThatDisappears checks that there is one message about a run whose target, at a fixed address, disappears after
 // some cases.
 func TestTargetThatDisappears(t *testing.T) {
+	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +119,7 @@ func TestTargetThatDisappears(t *testing.T) {
 
 // TestInterruptedRun checks that every report of a run that the user has interrupted states the interruption.
 func TestInterruptedRun(t *testing.T) {
+	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	defer interrupt()
 	s := echoes(t, 30)
