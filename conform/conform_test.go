@@ -121,6 +121,7 @@ func embedded(ctx context.Context) (target.Target, error) {
 
 // TestEveryTypeHasACase checks that the cases together send or expect every message type in every direction that it has.
 func TestEveryTypeHasACase(t *testing.T) {
+	t.Parallel()
 	type way struct {
 		msgType *codec.Type
 		from    codec.Side
@@ -154,6 +155,7 @@ func TestEveryTypeHasACase(t *testing.T) {
 
 // TestEveryRuleIsCovered checks that every rule of each protocol has a test, or a reason why no test is possible.
 func TestEveryRuleIsCovered(t *testing.T) {
+	t.Parallel()
 	for _, p := range protocols {
 		rules, err := conform.Coverage(load(t, p.protocol))
 		if err != nil {
@@ -222,6 +224,7 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestSelect(t *testing.T) {
+	t.Parallel()
 	s := suite(t)
 	one, err := s.Select([]string{"gearman.submit.created"}, nil)
 	if err != nil || len(one.Cases) == 0 {

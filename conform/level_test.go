@@ -39,6 +39,7 @@ func knownFailures(t *testing.T, check func(profile string, known conform.Except
 // A rule is DE-FACTO only if all known servers follow it. Therefore the first rule of a case that a profile lists as
 // failing must not be DE-FACTO.
 func TestKnownServersFollowDeFactoRules(t *testing.T) {
+	t.Parallel()
 	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
 		for _, c := range cases {
 			if c.Level == codec.DeFacto {
@@ -51,6 +52,7 @@ func TestKnownServersFollowDeFactoRules(t *testing.T) {
 // An entry of a profile about a case with level MUST or SHOULD must quote the words of the specification that the
 // server does not follow.
 func TestKnownFailuresQuoteTheSpecification(t *testing.T) {
+	t.Parallel()
 	stated := func(c *conform.Case) bool { return c.Level == codec.Must || c.Level == codec.Should }
 	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
 		if known.Quote == "" && slices.ContainsFunc(cases, stated) {

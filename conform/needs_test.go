@@ -32,6 +32,7 @@ func sends(c *conform.Case) (names []string) {
 // Then a server does not fail because of a capability that it lacks, and every case runs on a server that has the
 // capability.
 func TestCasesNeedWhatTheySend(t *testing.T) {
+	t.Parallel()
 	for _, p := range protocols {
 		s := load(t, p.protocol)
 		for _, c := range s.Cases {
