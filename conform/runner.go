@@ -321,7 +321,9 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 		var once attempt
 		for try := 0; ; try++ {
 			once = r.perform(ctx, c, shared, how, lag)
-			if once.Verdict != Inconclusive || once.setup != nil || try == retries {
+			late := once.Verdict == Inconclusive && once.setup == nil
+			silent := try == 0 && acceptedSilence(once) // check once again: on a busy machine the preferred reply may have been late
+			if !late && !silent || try == retries {
 				break
 			}
 		}

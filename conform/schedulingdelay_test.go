@@ -17,6 +17,9 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/play"
+	"jobwire/refserver"
+	server "jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
 )
 
 // TestSlowMachineMakesMissingReplyInconclusive tests a server that never replies, first on a machine without scheduling delays and
@@ -227,5 +230,34 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 				t.Errorf("%d requests, want %d", got, test.requests)
 			}
 		})
+	}
+}
+
+// TestAcceptedSilenceIsCheckedAgain tests a server that misses the time limit of a silence once, as on a busy machine.
+func TestAcceptedSilenceIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	const src = "@section s\n@case late\n@about An echo.\n@rules gearman.echo.same-data\n" +
+		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 100ms\n"
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
+	start := func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "late", func(ctx context.Context, ln net.Listener) error {
+			ignored := false
+			first := func(m *inject.Message) bool {
+				if ignored || m.Arg(0) != "x" { // not the request that identifies the protocol
+					return false
+				}
+				ignored = true
+				return true
+			}
+			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: inject.Ignore("ECHO_REQ", first)})
+		})
+	}
+	r := &Runner{Start: start}
+	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != Passed {
+		t.Errorf("%s: %s, want passed", res.Verdict, res.Note)
 	}
 }
