@@ -200,10 +200,9 @@ func serveFaulty(protocol, fault, addr string) error {
 }
 
 // TestResourceFaults tests that servers with faults fail the cases about resources. With -short, each fault is tested with
-// one case, in the server of one protocol. The faults of a protocol are tested one after another, because some servers use a
-// processor all the time, or much memory.
+// one case, in the server of one protocol. The faults of a protocol are tested one after another, and before the parallel
+// tests of this package, because some servers use a processor all the time, or much memory.
 func TestResourceFaults(t *testing.T) {
-	t.Parallel()
 	for i, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
