@@ -170,7 +170,7 @@ func newBenchCompare() *cobra.Command {
 	f.Lookup("format").Usage += " (for benchstat)"
 	f.StringVarP(&o.out, "output", "o", "", "`FILE` for the comparison as JSON")
 	o.addHTML(cmd)
-	f.StringVar(&o.tolerance, "tolerance", "10%", "`RATIO` of a difference that the HTML report does not mark")
+	f.StringVar(&o.tolerance, "tolerance", "10%", "`RATIO`; the HTML report marks only differences that are larger")
 	o.addQuiet(cmd)
 	groupFlags(cmd, benchFlagGroups)
 	return cmd

@@ -153,7 +153,7 @@ func newDecodeTranscripts() *cobra.Command {
 	cmd := o.command("transcripts", "Write transcripts that 'jobwire play' can send to any server", func(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
 		return writeTranscripts(cmd.OutOrStdout(), cmd.ErrOrStderr(), in, in.Name, o.output, opts)
 	})
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "write the transcripts to `DIR`, in which they must not exist (required)")
+	cmd.Flags().StringVarP(&o.output, "output", "o", "", "write the transcripts to `DIR`, which must not contain files with their names (required)")
 	cmd.MarkFlagRequired("output")
 	groupFlags(cmd, decodeFlagGroups)
 	return cmd

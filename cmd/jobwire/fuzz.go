@@ -56,7 +56,7 @@ func newFuzz() *cobra.Command {
 	f := cmd.Flags()
 	o.addServer(cmd)
 	f.StringVar(&o.profile, "profile", "", "`NAME` or file of the profile of a server to start; fuzz does not report failures that the profile lists")
-	f.BoolVar(&o.remote, "allow-remote", false, "allow a server on another machine (fuzzing may crash it or lose its jobs)")
+	f.BoolVar(&o.remote, "allow-remote", false, "allow a server on another machine (fuzzing may crash the server or lose its jobs)")
 	o.addRun(cmd)
 	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
 	f.StringArrayVar(&o.seeds, "seed-file", nil, "transcript or capture `FILE` with messages to mutate; repeatable")
@@ -89,14 +89,14 @@ func (o *fuzzOptions) addServer(cmd *cobra.Command) {
 	o.target.add(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply")
-	f.IntVar(&o.clock, "fast-clock", 0, "with --exec: run servers whose clock runs `FACTOR` times as fast beside the others, to reach time limits sooner (C programs; needs libfaketime)")
+	f.IntVar(&o.clock, "fast-clock", 0, "with --exec: also run servers whose clock runs `FACTOR` times as fast, to reach time limits sooner (C programs; needs libfaketime)")
 	f.Lookup("fast-clock").NoOptDefVal = "10"
 }
 
 // addRun adds the flags about the length of a run.
 func (o *fuzzOptions) addRun(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, with the time to reproduce failures (0: no limit, the default with --count)")
+	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, including the time to reproduce failures (0: no limit, the default with --count)")
 	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
 	f.IntVar(&o.parallel, "parallel", 4, "number of servers to fuzz in parallel (with --addr: 1)")
 }

@@ -52,7 +52,7 @@ func newServe() *cobra.Command {
 	f.BoolVar(&o.bytes, "annotate", false, "print every message with its bytes and their meaning")
 	f.BoolVar(&o.hex, "hex", false, "like --annotate, with bytes in hex for text protocols too")
 	f.BoolVar(&o.audit, "audit", false, "print each message that breaks a rule; exit with 1 if there was one")
-	f.StringArrayVar(&o.faults, "fault", nil, "`FAULT` to inject into the server, in the notation above; repeatable")
+	f.StringArrayVar(&o.faults, "fault", nil, "`FAULT` to inject into the server, in the notation that this help describes; repeatable")
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that clients and workers may break; repeatable")
 	f.IntVar(&o.maxData, "max-data", 0, "maximum `SIZE` in bytes of the data of a message (0: the default of the protocol)")
 	o.color.add(cmd)

@@ -156,11 +156,12 @@ func contains(p *codec.Protocol, b []byte, typ *codec.Type) bool {
 func writeMissing(t *testing.T, all []*missing) {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("# Servers without a message\n\n" +
-		"A server that lacks one message is still tested on everything else. The table shows what `jobwire conform` reports about\n" +
-		"reference servers that ignore one request, and about reference servers that close the connection on it: the number of cases\n" +
-		"that fail, which all have the request in their own steps; the number of cases that are inconclusive, because no other way to\n" +
-		"their setup exists; and the number of cases that pass. Of a case with parameters the first instance is counted.\n\n" +
+	b.WriteString("# Servers without a message type\n\n" +
+		"A server that does not implement one message type is still tested on everything else. The tables show what `jobwire conform` reports\n" +
+		"about reference servers that ignore all requests of one type, and about reference servers that close the connection when they receive\n" +
+		"such a request. The column failed has the number of cases that fail; each of these cases sends the request in its own steps. The\n" +
+		"column inconclusive has the number of cases that could not run, because only this request can bring the server to the state in which\n" +
+		"they begin. The column passed has the number of cases that pass. Of a case with parameters, only the first instance is counted.\n\n" +
 		"`go test ./conform/servertest -run TestMissingMessages -args -every-type -write-docs` writes this page.\n")
 	protocol := ""
 	for _, m := range all {
