@@ -51,7 +51,7 @@ func newAudit() *cobra.Command {
 	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
 	o.target.add(cmd)
-	f.StringVar(&o.program, "program", "", "start the client or worker with `COMMAND`, which may contain {addr}, {host} and {port}")
+	f.StringVar(&o.program, "program", "", "start the client or worker with `COMMAND`, in which {addr}, {host} and {port} stand for the address of the proxy")
 	o.listen.add(cmd, "listen", "`ADDRESS` on which the proxy listens: HOST:PORT or unix:PATH (port 0: choose a free port)")
 	f.DurationVar(&o.duration, "duration", 0, "length of the audit, such as 1m (0: no limit)")
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of the traffic to `FILE`, with a packet comment for each violation")

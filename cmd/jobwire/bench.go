@@ -62,7 +62,7 @@ type benchOptions struct {
 func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure a server under load, and account for every job",
+		Short: "Measure a server under load, and check what happened to every job",
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case len(args) == 0:

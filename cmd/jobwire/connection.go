@@ -50,7 +50,7 @@ var connectionGroup = flagGroup{"Connection", "tls tls-ca tls-cert tls-key tls-s
 func (c *connectFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.tls, "tls", false, "connect to the server with TLS; the other --tls flags imply it")
-	f.StringVar(&c.files.CA, "tls-ca", "", "`FILE` with the certificates of the authorities to trust, in PEM format (default: those of the system)")
+	f.StringVar(&c.files.CA, "tls-ca", "", "`FILE` with the certificates of the certificate authorities to trust, in PEM format (default: those of the system)")
 	f.StringVar(&c.files.Cert, "tls-cert", "", "`FILE` with the client certificate, in PEM format")
 	f.StringVar(&c.files.Key, "tls-key", "", "`FILE` with the key of the client certificate, in PEM format")
 	f.StringVar(&c.serverName, "tls-server-name", "", "`NAME` in the certificate of the server (default: the host of the address)")
@@ -191,7 +191,7 @@ func (l *listenFlags) add(cmd *cobra.Command, prefix, usage string) {
 	f.StringVar(&l.addr, "listen", "", usage)
 	f.StringVar(&l.files.Cert, prefix+"-cert", "", "accept only TLS connections, with the certificate in `FILE`, in PEM format")
 	f.StringVar(&l.files.Key, prefix+"-key", "", "`FILE` with the key of the certificate, in PEM format")
-	f.StringVar(&l.files.CA, prefix+"-client-ca", "", "require client certificates that an authority in `FILE` signed, in PEM format")
+	f.StringVar(&l.files.CA, prefix+"-client-ca", "", "require client certificates that are signed by a certificate authority in `FILE`, in PEM format")
 }
 
 // listen listens on the address of --listen, or on addr without it. Errors are errors of usage.
