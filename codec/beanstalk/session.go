@@ -258,7 +258,7 @@ func announced(t *codec.Type, line []byte) int {
 	return bodySize(n) + len(crlf)
 }
 
-// bodySize returns the size of a body as an int. An int of 32 bits cannot hold all sizes; sizes near its limit, all of which
+// bodySize returns the size of a body as an int. An int of 32 bits is too small for some sizes; sizes near its limit, all of which
 // are over the limit of a body, become smaller.
 func bodySize(n uint64) int { return int(min(n, math.MaxInt-1<<16)) }
 

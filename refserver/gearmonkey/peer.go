@@ -124,7 +124,7 @@ func words(dst []string, raw []byte) []string {
 	return dst
 }
 
-// maxSize limits a number to which size adds a digit, so that an int of 32 bits can hold the result. The codec rejects
+// maxSize limits a number to which size adds a digit, so that the result fits into an int of 32 bits. The codec rejects
 // longer strings and arrays.
 const maxSize = 1 << 27
 
