@@ -24,8 +24,9 @@ type restartableServer struct {
 	ln   net.Listener
 	dial func(context.Context) (net.Conn, error)
 
-	mu    sync.Mutex
-	conns []net.Conn
+	mu     sync.Mutex
+	conns  []net.Conn
+	killed bool
 }
 
 func newFront(t *testing.T, dial func(context.Context) (net.Conn, error)) *restartableServer {
@@ -48,7 +49,12 @@ func newFront(t *testing.T, dial func(context.Context) (net.Conn, error)) *resta
 			}
 			f.mu.Lock()
 			f.conns = append(f.conns, near, far)
+			killed := f.killed
 			f.mu.Unlock()
+			if killed { // while this connection was opened
+				f.Kill()
+				return
+			}
 			go io.Copy(far, near)
 			go io.Copy(near, far)
 		}
@@ -65,6 +71,7 @@ func (f *restartableServer) Kill() {
 	f.ln.Close()
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.killed = true
 	for _, c := range f.conns {
 		c.Close()
 	}
