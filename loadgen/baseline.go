@@ -158,11 +158,11 @@ func (f *figure) tooShort(before []*Report, r *Report, tolerance float64) string
 	for _, run := range slices.Concat(before, []*Report{r}) {
 		ticks := int(math.Round(f.of(run) * float64(run.Jobs) * 1e3 / float64(tick)))
 		if need := int(math.Ceil(8 / max(tolerance, 0.01))); f.cpu && ticks < need {
-			return fmt.Sprintf("%s of %v in one of the runs (at least %s needed for this tolerance)", plural(ticks, "CPU tick"), tick, prose.Grouped(int64(need)))
+			return fmt.Sprintf("%s of %v in one of the runs (at least %s needed for this tolerance)", prose.Count(ticks, "CPU tick"), tick, prose.Grouped(int64(need)))
 		}
 	}
 	if n := min(len(f.ofIntervals(before)), len(f.ofIntervals([]*Report{r}))); n < minIntervals {
-		return fmt.Sprintf("%s with the figure in one of the runs (at least %d needed)", plural(n, "complete interval"), minIntervals)
+		return fmt.Sprintf("%s with the figure in one of the runs (at least %d needed)", prose.Count(n, "complete interval"), minIntervals)
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -176,7 +177,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	}
 	t.Flush()
 	for _, o := range c.Targets {
-		fmt.Fprintf(&b, "\n%s: %s", o.Name, plural(o.Runs, "run"))
+		fmt.Fprintf(&b, "\n%s: %s", o.Name, prose.Count(o.Runs, "run"))
 	}
 	fmt.Fprintln(&b)
 	if notes := c.notes(); len(notes) > 0 {
@@ -240,7 +241,7 @@ func (c *Comparison) notes() (all []string) {
 			}
 		}
 		if n > 0 {
-			all = append(all, fmt.Sprintf("in %d of %s, %s", n, plural(len(c.Runs), "run"), what))
+			all = append(all, fmt.Sprintf("in %d of %s, %s", n, prose.Count(len(c.Runs), "run"), what))
 		}
 	}
 	count("the verdict is failed", func(r *Report) bool { return r.Result() == Failed })

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,29 +78,11 @@ const (
 // the protocol has no load, the scenario does not exist, a value is outside its limits, or two settings exclude each
 // other.
 func (c Config) Complete() (Config, error) {
-	for _, d := range []struct {
-		v     *int
-		value int
-	}{{&c.Clients, 16}, {&c.Workers, 4}, {&c.Functions, 1}, {&c.Window, 1}, {&c.Batch, 1}} {
-		if *d.v == 0 {
-			*d.v = d.value
-		}
-	}
-	if c.Scenario == "" {
-		c.Scenario = "cycle"
-	}
-	if c.Prefix == "" {
-		c.Prefix = "jobwire"
-	}
-	if c.DrainTimeout == 0 {
-		c.DrainTimeout = 10 * time.Second
-	}
-	if c.Interval == 0 {
-		c.Interval = time.Second
-	}
-	if c.Size == (Sizes{}) {
-		c.Size = Sizes{Lo: MinPayload, Hi: MinPayload}
-	}
+	c.Clients, c.Workers, c.Functions = cmp.Or(c.Clients, 16), cmp.Or(c.Workers, 4), cmp.Or(c.Functions, 1)
+	c.Window, c.Batch = cmp.Or(c.Window, 1), cmp.Or(c.Batch, 1)
+	c.Scenario, c.Prefix = cmp.Or(c.Scenario, "cycle"), cmp.Or(c.Prefix, "jobwire")
+	c.DrainTimeout, c.Interval = cmp.Or(c.DrainTimeout, 10*time.Second), cmp.Or(c.Interval, time.Second)
+	c.Size = cmp.Or(c.Size, Sizes{Lo: MinPayload, Hi: MinPayload})
 	var names []string
 	for _, s := range Scenarios(c.Protocol) {
 		names = append(names, s.Name)

@@ -158,10 +158,9 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 	if r.adapter.Forgets {
 		assigned = len(r.workers) - len(inProgress)
 	}
-	completed, unacknowledged := r.ends()
 	round.Refused = r.ledger.account().Refused
-	round.Completed = completed
-	round.Acknowledged = r.submitted() - unacknowledged - round.Refused
+	round.Completed = r.submitted() - round.Refused - r.inFlight()
+	round.Acknowledged = r.submitted() - round.Refused - r.countJobs(func(j *Job) bool { return !j.acked })
 
 	begin, *srv = time.Now(), nil
 	if *srv, err = k.Start(ctx); err != nil {
@@ -190,19 +189,6 @@ func (r *run) killServer(srv Server) int64 {
 		<-c.ended
 	}
 	return at
-}
-
-// ends returns the number of jobs that were completed, and of those whose submission was not acknowledged.
-func (r *run) ends() (completed, unacknowledged int64) {
-	completed = r.submitted() - r.ledger.account().Refused
-	for _, c := range r.clients {
-		for j := range c.pool.underWay() {
-			if completed--; !j.acked {
-				unacknowledged++
-			}
-		}
-	}
-	return completed, unacknowledged
 }
 
 // loadTime is how long a restarted server may refuse requests while it loads its stored data.
@@ -250,7 +236,7 @@ func (r *run) drain(ctx context.Context) error {
 	defer tick.Stop()
 	for time.Since(since) < r.cfg.DrainTimeout {
 		if !looked && time.Since(since) > noAssignTimeout {
-			if looked = true; !r.missing() {
+			if looked = true; r.missing() == 0 {
 				return nil
 			}
 		}
@@ -269,20 +255,8 @@ func (r *run) drain(ctx context.Context) error {
 	return nil
 }
 
-// missing reports whether a job that the server acknowledged was not assigned.
-func (r *run) missing() bool {
-	for _, c := range r.clients {
-		c.mu.Lock()
-		for j := range c.pool.underWay() {
-			if j.acked {
-				c.mu.Unlock()
-				return true
-			}
-		}
-		c.mu.Unlock()
-	}
-	return false
-}
+// missing returns the number of jobs that the server acknowledged, but has not assigned.
+func (r *run) missing() int64 { return r.countJobs(func(j *Job) bool { return j.acked }) }
 
 // count sets the counters of a round. assigned is the maximum number of missing jobs that the server may have
 // assigned to workers without the assignment arriving; these are the oldest. killed is the time of the kill on
@@ -344,7 +318,6 @@ func (r *CrashReport) add(c *CrashRound) {
 
 // conclude sets the verdict. kills is the requested number of rounds.
 func (r *CrashReport) conclude(kills int) {
-	jobs := func(n int64) string { return plural(int(n), "job") }
 	t := &r.Total
 	for _, v := range []struct {
 		n    int64
@@ -355,7 +328,7 @@ func (r *CrashReport) conclude(kills int) {
 		{t.Corrupted, "corrupted: the received payload differs from the payload that was sent"},
 	} {
 		if v.n > 0 {
-			r.Reasons = append(r.Reasons, jobs(v.n)+" "+v.what)
+			r.Reasons = append(r.Reasons, prose.Count(v.n, "job")+" "+v.what)
 		}
 	}
 	if r.Error != "" {
@@ -376,7 +349,7 @@ func (r *CrashReport) conclude(kills int) {
 // WriteText writes the report as text.
 func (r *CrashReport) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s crash on %s\n  %s, window %s, %s\n\n", r.Protocol, r.Target, plural(r.Clients, "client"), prose.Grouped(int64(r.Window)), plural(len(r.Rounds), "kill"))
+	fmt.Fprintf(&b, "%s crash on %s\n  %s, window %s, %s\n\n", r.Protocol, r.Target, prose.Count(r.Clients, "client"), prose.Grouped(int64(r.Window)), prose.Count(len(r.Rounds), "kill"))
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "kill\tacknowledged\tcompleted\tkept\tlost\tloss window\trepeated\trestart\t")
 	row := func(name string, c *CrashRound) {
@@ -403,7 +376,7 @@ func (r *CrashReport) WriteText(w io.Writer) error {
 		{r.Total.Refused, "refused"},
 	} {
 		if v.n > 0 {
-			wrap(&b, "note", plural(int(v.n), "job")+" "+v.what)
+			wrap(&b, "note", prose.Count(v.n, "job")+" "+v.what)
 		}
 	}
 	if r.Total.First != "" {

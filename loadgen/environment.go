@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"fmt"
+	"jobwire/internal/prose"
 	"os"
 	"runtime"
 	"strconv"
@@ -60,7 +61,7 @@ func procField(file, name string) string {
 
 // String describes the machine and the system in one line.
 func (e *Environment) String() string {
-	text := plural(e.Processors, "processor")
+	text := prose.Count(e.Processors, "processor")
 	if e.CPU != "" {
 		text += " (" + e.CPU + ")"
 	}

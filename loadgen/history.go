@@ -1,7 +1,9 @@
 package loadgen
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -78,25 +80,16 @@ func (h *history) check() *Linearity {
 			j.got = op
 		}
 	}
-	all := make([]*jobHistory, 0, len(jobs))
-	for _, j := range jobs {
-		all = append(all, j)
-	}
-	if l := h.outOfOrder(all); l != nil {
-		return l
-	}
-	if l := h.notEmpty(all, empty); l != nil {
-		return l
-	}
-	return &Linearity{Holds: true}
+	all := slices.Collect(maps.Values(jobs))
+	return cmp.Or(h.outOfOrder(all), h.notEmpty(all, empty), &Linearity{Holds: true})
 }
 
 // outOfOrder finds two jobs of which one was certainly added first and certainly removed last. It returns nil if
 // there are none.
 func (h *history) outOfOrder(all []*jobHistory) *Linearity {
 	byEnd := slices.Clone(all)
-	slices.SortFunc(byEnd, func(a, b *jobHistory) int { return order(a.put.ret, b.put.ret) })
-	slices.SortFunc(all, func(a, b *jobHistory) int { return order(a.put.call, b.put.call) })
+	slices.SortFunc(byEnd, func(a, b *jobHistory) int { return cmp.Compare(a.put.ret, b.put.ret) })
+	slices.SortFunc(all, func(a, b *jobHistory) int { return cmp.Compare(a.put.call, b.put.call) })
 	var last *jobHistory // the job that was removed last among those added before b
 	for _, b := range all {
 		for len(byEnd) > 0 && byEnd[0].put.ret < b.put.call {
@@ -115,8 +108,8 @@ func (h *history) outOfOrder(all []*jobHistory) *Linearity {
 // notEmpty finds a request to which the server replied that there is no job, although the queue certainly had a job
 // all the time between the request and the reply. It returns nil if there is none.
 func (h *history) notEmpty(all []*jobHistory, empty []operation) *Linearity {
-	slices.SortFunc(all, func(a, b *jobHistory) int { return order(a.put.ret, b.put.ret) })
-	slices.SortFunc(empty, func(a, b operation) int { return order(a.call, b.call) })
+	slices.SortFunc(all, func(a, b *jobHistory) int { return cmp.Compare(a.put.ret, b.put.ret) })
+	slices.SortFunc(empty, func(a, b operation) int { return cmp.Compare(a.call, b.call) })
 	// The current time span, from from to to, in which the queue certainly has a job. Overlapping spans are joined.
 	var from, to int64 = -1, -1
 	next := 0
@@ -137,17 +130,6 @@ func (h *history) notEmpty(all []*jobHistory, empty []operation) *Linearity {
 		}
 	}
 	return nil
-}
-
-// order compares two times: it returns -1, 0 or 1.
-func order(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // broken returns the result for a history that is not linearizable.

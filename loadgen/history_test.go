@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -123,7 +124,7 @@ func randomHistory(r *rand.Rand) *history {
 	for i := range h.ops {
 		times = append(times, &h.ops[i].call, &h.ops[i].ret)
 	}
-	slices.SortStableFunc(times, func(a, b *int64) int { return order(*a, *b) })
+	slices.SortStableFunc(times, func(a, b *int64) int { return cmp.Compare(*a, *b) })
 	for i, p := range times {
 		*p = int64(i)
 	}

@@ -24,9 +24,9 @@ var pageStyle string
 
 // pages are the HTML templates. page.html has the script functions that all pages share.
 var pages = template.Must(page.New(template.FuncMap{
-	"grouped":  prose.Grouped,
-	"plural64": func(n int64, what string) string { return plural(int(n), what) },
-	"plural":   plural,
+	"grouped":  prose.Grouped[int64],
+	"plural64": prose.Count[int64],
+	"plural":   prose.Count[int],
 	"cores":    formatCores,
 	"jobs":     formatJobs,
 }).ParseFS(pageFiles, "page*.html"))
@@ -191,7 +191,7 @@ type (
 // Head returns the header of the page.
 func (d searchPage) Head() page.Head {
 	h := newHead(d.Protocol+" "+d.Scenario+": search for the highest rate", d.Started, d.Jobwire, d.Environment,
-		fmt.Sprintf("%s of at least %v s", plural(len(d.Trials), "trial"), d.Seconds))
+		fmt.Sprintf("%s of at least %v s", prose.Count(len(d.Trials), "trial"), d.Seconds))
 	h.Target, h.Verdict = d.Target, d.Answer()
 	return h
 }

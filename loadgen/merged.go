@@ -43,12 +43,12 @@ func (s *MergedShare) name() string {
 
 // Text describes the share in one line.
 func (s *MergedShare) Text() string {
-	return fmt.Sprintf("%s: %s in %.2f s, %s jobs/s", s.name(), plural(int(s.Jobs), "job"), s.Seconds, formatJobs(s.Rate))
+	return fmt.Sprintf("%s: %s in %.2f s, %s jobs/s", s.name(), prose.Count(s.Jobs, "job"), s.Seconds, formatJobs(s.Rate))
 }
 
 // Summary names the run, the number of machines, and the shares that are missing.
 func (m *Merged) Summary() string {
-	text := fmt.Sprintf("%d of %s of run %s, on %s", len(m.Parts), plural(m.Shares, "share"), m.Run, plural(m.Machines, "machine"))
+	text := fmt.Sprintf("%d of %s of run %s, on %s", len(m.Parts), prose.Count(m.Shares, "share"), m.Run, prose.Count(m.Machines, "machine"))
 	if len(m.Missing) > 0 {
 		text += "; missing: " + m.missing()
 	}

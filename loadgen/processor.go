@@ -40,13 +40,15 @@ func (p *Processor) now() processorTime {
 
 // since returns the CPU time used between two times.
 func (t processorTime) since(before processorTime) processorTime {
-	diff := func(now, then time.Duration) time.Duration {
-		if now < 0 || then < 0 {
-			return -1
-		}
-		return max(0, now-then)
+	return processorTime{elapsed(before.program, t.program), elapsed(before.machine, t.machine), elapsed(before.idle, t.idle), t.threads}
+}
+
+// elapsed returns the CPU time used between two times, or -1 if one of them is negative (not known).
+func elapsed(before, now time.Duration) time.Duration {
+	if before < 0 || now < 0 {
+		return -1
 	}
-	return processorTime{diff(t.program, before.program), diff(t.machine, before.machine), diff(t.idle, before.idle), t.threads}
+	return max(0, now-before)
 }
 
 // machineTime returns the sums over all processors of the busy time and of the idle time since boot, or -1 if they

@@ -128,13 +128,7 @@ type ends struct{ target, generator time.Duration }
 func (t *Recorder) now() ends { return ends{t.Processor.now().program, usageNow().cpu} }
 
 func (e ends) since(before ends) ends {
-	if before.target < 0 || e.target < 0 {
-		e.target, before.target = -1, 0
-	}
-	if before.generator < 0 || e.generator < 0 {
-		e.generator, before.generator = -1, 0
-	}
-	return ends{e.target - before.target, e.generator - before.generator}
+	return ends{elapsed(before.target, e.target), elapsed(before.generator, e.generator)}
 }
 
 // perJob returns the CPU time per job, or 0 if d is negative (not known) or there were no jobs.

@@ -338,24 +338,32 @@ func (r *run) awaitInFlight(m *meter) error {
 
 // inFlight returns the number of jobs in flight.
 func (r *run) inFlight() int64 {
-	n := 0
-	for _, c := range r.clients {
-		c.mu.Lock()
-		n += c.pool.inFlight()
-		c.mu.Unlock()
-	}
-	return int64(n)
+	return r.sum(func(c *ClientConn) int64 { return int64(c.pool.inFlight()) })
 }
 
 // unacknowledged returns the number of jobs that have finished, but whose submission the server has not acknowledged.
-func (r *run) unacknowledged() (n int64) {
-	for _, c := range r.clients {
-		c.mu.Lock()
-		for s := range c.pool.underWay() {
-			if s.ended {
+func (r *run) unacknowledged() int64 { return r.countJobs(func(j *Job) bool { return j.ended }) }
+
+// submitted returns the number of jobs that clients have submitted.
+func (r *run) submitted() int64 { return r.sum(func(c *ClientConn) int64 { return c.started }) }
+
+// countJobs returns the number of jobs in flight for which is returns true.
+func (r *run) countJobs(is func(*Job) bool) int64 {
+	return r.sum(func(c *ClientConn) (n int64) {
+		for j := range c.pool.underWay() {
+			if is(j) {
 				n++
 			}
 		}
+		return n
+	})
+}
+
+// sum returns the sum of a number over all clients. It locks each client while it calls of.
+func (r *run) sum(of func(*ClientConn) int64) (n int64) {
+	for _, c := range r.clients {
+		c.mu.Lock()
+		n += of(c)
 		c.mu.Unlock()
 	}
 	return n
@@ -390,16 +398,6 @@ func (c *ClientConn) lastMessage() string {
 		return text + "; no result arrived\n"
 	}
 	return ""
-}
-
-// submitted returns the number of jobs that clients have submitted.
-func (r *run) submitted() (n int64) {
-	for _, c := range r.clients {
-		c.mu.Lock()
-		n += c.started
-		c.mu.Unlock()
-	}
-	return n
 }
 
 // closeAll closes all connections and waits until their goroutines have ended.

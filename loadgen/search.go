@@ -195,7 +195,7 @@ func (b *LimitRange) tried(rate float64) string {
 			n++
 		}
 	}
-	return plural(n, "trial")
+	return prose.Count(n, "trial")
 }
 
 // Answer returns the result of the search in sentences.

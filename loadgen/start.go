@@ -31,15 +31,8 @@ func ParseStart(text string, now time.Time) (time.Time, error) {
 
 // WaitUntil waits until a time or until ctx is done. The zero time means now.
 func WaitUntil(ctx context.Context, at time.Time) error {
-	if at.IsZero() {
-		return ctx.Err()
-	}
-	t := time.NewTimer(time.Until(at))
-	defer t.Stop()
-	select {
-	case <-t.C:
+	if !at.IsZero() && sleep(ctx, time.Until(at)) {
 		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err()
 }

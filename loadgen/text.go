@@ -37,14 +37,6 @@ func formatJobs(v float64) string {
 	return prose.Grouped(int64(math.Round(v)))
 }
 
-// plural returns a number with its noun, in the plural unless the number is 1.
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return prose.Grouped(int64(n)) + " " + what + "s"
-}
-
 // wrap writes a paragraph with a heading in the first 11 columns, wrapped at 80 columns.
 func wrap(b *strings.Builder, heading, s string) {
 	b.WriteString(prose.Wrap(fmt.Sprintf("%-11s", heading), strings.Repeat(" ", 11), s, prose.Width) + "\n")
@@ -73,19 +65,19 @@ func WriteText(w io.Writer, r *Report) error {
 
 // plan describes the clients and workers.
 func (r *Report) plan() string {
-	text := plural(r.Clients, "client")
+	text := prose.Count(r.Clients, "client")
 	if r.Workers > 0 {
 		upTo := ""
 		if r.Grabs > 1 {
 			upTo = "up to "
 		}
-		text += fmt.Sprintf(", %s with %s%s each, %s", plural(r.Workers, "worker"), upTo, plural(r.Grabs, "job request"), plural(r.Functions, "function"))
+		text += fmt.Sprintf(", %s with %s%s each, %s", prose.Count(r.Workers, "worker"), upTo, prose.Count(r.Grabs, "job request"), prose.Count(r.Functions, "function"))
 	}
 	if r.Zipf > 0 {
 		text += fmt.Sprintf(" (Zipf %g)", r.Zipf)
 	}
 	if r.Reconnects > 0 {
-		text += ", " + plural(int(r.Reconnects), "reconnection")
+		text += ", " + prose.Count(r.Reconnects, "reconnection")
 	}
 	return text
 }
@@ -160,7 +152,7 @@ func (r *Report) textLatency(b *strings.Builder) {
 		b.WriteString(prose.Wrap("", "", r.Independence.String(), prose.Width) + "\n")
 	}
 	if r.AfterWindow > 0 {
-		fmt.Fprintf(b, "%s finished after the measurement; their latencies are included\n", plural(int(r.AfterWindow), "job"))
+		fmt.Fprintf(b, "%s finished after the measurement; their latencies are included\n", prose.Count(r.AfterWindow, "job"))
 	}
 	b.WriteByte('\n')
 }
@@ -204,7 +196,7 @@ func (r *Report) textProcessors(b *strings.Builder) {
 	wrap(b, "CPU", fmt.Sprintf("per job: %s in the target, %s in the load generator", r.CPU.Target, r.CPU.Generator))
 	wrap(b, "processors", fmt.Sprintf("busy on average: target %s, load generator %s (of %d), other programs %s",
 		formatCores(r.Cores.Target), formatCores(r.Cores.Generator), r.Processors, formatCores(r.Cores.Foreign)))
-	text := plural(int(r.Collections), "collection") + " in the load generator"
+	text := prose.Count(r.Collections, "collection") + " in the load generator"
 	if r.Pauses > 0 {
 		text += fmt.Sprintf(", paused for %s in total", Micros(r.Pauses))
 	}
@@ -252,7 +244,7 @@ func (r *Report) notes() (all []string) {
 		all = append(all, "the target may be faster: "+r.Saturation)
 	}
 	if r.MachineShared() && !r.Saturated {
-		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster", *r.Cores.Foreign, plural(r.machineProcessors(), "processor")))
+		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster", *r.Cores.Foreign, prose.Count(r.machineProcessors(), "processor")))
 	}
 	if r.Share != nil && r.Share.Late > 0 {
 		all = append(all, fmt.Sprintf("this share started %.1f s after the start time of the run", r.Share.Late))

@@ -2,7 +2,16 @@
 
 package loadgen
 
-// preciseTimer waits with the precision of a coarseTimer.
-type preciseTimer struct{ coarseTimer }
+import (
+	"context"
+	"time"
+)
 
-func newPreciseTimer() *preciseTimer { return &preciseTimer{newCoarseTimer()} }
+// preciseTimer waits as sleep does.
+type preciseTimer struct{}
+
+func newPreciseTimer() preciseTimer { return preciseTimer{} }
+
+func (preciseTimer) wait(ctx context.Context, d time.Duration) bool { return sleep(ctx, d) }
+
+func (preciseTimer) close() {}

@@ -22,9 +22,5 @@ func usageNow() usage {
 
 // since returns the usage between two times.
 func (u usage) since(before usage) usage {
-	cpu := time.Duration(-1)
-	if before.cpu >= 0 && u.cpu >= 0 {
-		cpu = u.cpu - before.cpu
-	}
-	return usage{cpu, u.pauses - before.pauses, u.gcs - before.gcs}
+	return usage{elapsed(before.cpu, u.cpu), u.pauses - before.pauses, u.gcs - before.gcs}
 }

@@ -80,10 +80,10 @@ func (r *Report) unmet() (why []string) {
 	if r.KeptUp != nil && !*r.KeptUp {
 		q := r.Latency[Stages[stageTotal]]
 		why = append(why, fmt.Sprintf("the server did not keep up: %s jobs/s achieved of %s requested; its backlog grew to %s, latency rose to %s",
-			formatJobs(r.Rate), formatJobs(r.RateRequested), plural(int(r.Backlog), "job"), q.Max))
+			formatJobs(r.Rate), formatJobs(r.RateRequested), prose.Count(r.Backlog, "job"), q.Max))
 	}
 	if r.Skipped > 0 {
-		why = append(why, fmt.Sprintf("%s not submitted, because too many jobs were in flight", plural(int(r.Skipped), "scheduled job")))
+		why = append(why, fmt.Sprintf("%s not submitted, because too many jobs were in flight", prose.Count(r.Skipped, "scheduled job")))
 	}
 	for i := range r.Objectives {
 		if o := &r.Objectives[i]; o.Result == Failed {
@@ -163,17 +163,17 @@ func (r *Report) saturation(cfg *Config, threads int) string {
 	full := used+target+foreign >= fullyBusy*machine || r.Cores.Idle != nil && *r.Cores.Idle < (1-fullyBusy)*machine
 	switch {
 	case used >= fullyBusy*float64(r.Processors):
-		return fmt.Sprintf("the load generator used %.2f of its %s; give it more processors, or split the load over several machines (--shares)", used, plural(r.Processors, "processor"))
+		return fmt.Sprintf("the load generator used %.2f of its %s; give it more processors, or split the load over several machines (--shares)", used, prose.Count(r.Processors, "processor"))
 	case cfg.Rate == nil && full && used > max(target, foreign):
-		return fmt.Sprintf("the load generator used %.2f and the target %.2f of this machine's %s; run the target on another machine", used, target, plural(runtime.NumCPU(), "processor"))
+		return fmt.Sprintf("the load generator used %.2f and the target %.2f of this machine's %s; run the target on another machine", used, target, prose.Count(runtime.NumCPU(), "processor"))
 	case cfg.Rate == nil || !full:
 	case foreign >= othersMuch*machine && r.Cores.Target == nil:
-		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or name the server's process with --pid if it runs here", foreign, plural(runtime.NumCPU(), "processor"))
+		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or name the server's process with --pid if it runs here", foreign, prose.Count(runtime.NumCPU(), "processor"))
 	case foreign >= othersMuch*machine:
-		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or use another machine", foreign, plural(runtime.NumCPU(), "processor"))
+		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or use another machine", foreign, prose.Count(runtime.NumCPU(), "processor"))
 	case !r.targetSaturated(threads):
 		return fmt.Sprintf("the load generator (%.2f) and the target (%.2f) used all of this machine's %s; run the target on another machine, or lower --rate",
-			used, target, plural(runtime.NumCPU(), "processor"))
+			used, target, prose.Count(runtime.NumCPU(), "processor"))
 	}
 	return ""
 }
@@ -186,14 +186,14 @@ func (r *Report) openSaturation(cfg *Config) string {
 	switch {
 	case r.generatorLate() && r.MachineShared():
 		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s, and other programs used %.2f of this machine's %s; stop them, or use another machine",
-			r.Pacing.Mean, r.Pacing.P99, *r.Cores.Foreign, plural(r.machineProcessors(), "processor"))
+			r.Pacing.Mean, r.Pacing.P99, *r.Cores.Foreign, prose.Count(r.machineProcessors(), "processor"))
 	case r.generatorLate():
 		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s; lower --rate, or split the load over several machines (--shares)", r.Pacing.Mean, r.Pacing.P99)
 	case !sc.NoWorkers() && most*minRateShare < r.RateRequested:
 		return fmt.Sprintf("%s with %s each and %v of work per job finish at most %s jobs/s; raise --workers or --grabs",
-			plural(cfg.Workers, "worker"), plural(max(1, cfg.Grabs), "request"), cfg.Work, formatJobs(most))
+			prose.Count(cfg.Workers, "worker"), prose.Count(max(1, cfg.Grabs), "request"), cfg.Work, formatJobs(most))
 	case r.Skipped > 0 && sc.MaxWindow > 0:
-		return fmt.Sprintf("each client may have %s in flight (%s); raise --clients", plural(sc.MaxWindow, "job"), sc.WindowWhy)
+		return fmt.Sprintf("each client may have %s in flight (%s); raise --clients", prose.Count(sc.MaxWindow, "job"), sc.WindowWhy)
 	}
 	return ""
 }

@@ -35,10 +35,18 @@ func Wrap(first, rest, s string, width int) string {
 }
 
 // Grouped returns a number with commas between its thousands.
-func Grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
+func Grouped[N int | int64](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// Count returns a number with commas between its thousands and then a noun, in the plural unless the number is 1.
+func Count[N int | int64](n N, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Grouped(n) + " " + noun
 }
