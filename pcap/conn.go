@@ -233,24 +233,18 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	d.consume(h, n)
 	if len(h.buf) > maxMessage+maxLine || d.buffered > maxBuffered {
 		d.stats.GivenUp++
-		d.stats.Truncated++
 		skip := h.need - len(h.buf)
-		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
-		d.consume(h, len(h.buf))
+		d.cutOff(c, end, frame, at)
 		h.skip, h.lost = max(skip, 0), true
 		d.reset(c)
 	}
 }
 
 // agrees reports whether both directions are at the end of a message.
-func (c *Conn) agrees() bool {
-	for i := range c.half {
-		if h := &c.half[i]; h.lost || h.skip > 0 || len(h.buf) > 0 {
-			return false
-		}
-	}
-	return true
-}
+func (c *Conn) agrees() bool { return c.half[0].atEnd() && c.half[1].atEnd() }
+
+// atEnd reports whether a direction is at the end of a message.
+func (h *half) atEnd() bool { return !h.lost && h.skip == 0 && len(h.buf) == 0 }
 
 // buffer keeps bytes until the rest of their message arrives.
 func (d *Decoder) buffer(h *half, b []byte, m mark) {
@@ -311,9 +305,6 @@ func (h *half) frames(off, frame int) (first, last int) {
 	}
 	return first, last
 }
-
-// inOrder returns two packet numbers in capture order, which may differ from the order in the stream.
-func inOrder(a, b int) (int, int) { return min(a, b), max(a, b) }
 
 // messages decodes the complete messages in b and returns their length in bytes. The last byte of b is in the
 // packet with the number frame.
@@ -438,9 +429,9 @@ func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, 
 	if len(b) == 0 {
 		return
 	}
-	first, last = inOrder(first, last)
 	unproved := c.search != nil && c.search.lossy && !c.search.whole[end]
-	d.item = Item{Kind: Unread, Conn: c, From: c.side(end), Raw: b, Cut: cut, Unproved: unproved, First: first, Last: last, At: at}
+	d.item = Item{Kind: Unread, Conn: c, From: c.side(end), Raw: b, Cut: cut, Unproved: unproved, At: at}
+	d.item.First, d.item.Last = min(first, last), max(first, last) // the order in the stream may differ
 	d.handle(&d.item)
 }
 
@@ -461,10 +452,16 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 		d.violation(c, it)
 		d.consume(h, len(h.buf))
 	}
+	d.cutOff(c, end, frame, at)
+	h.buf, h.marks = nil, nil
+}
+
+// cutOff passes on the beginning of an incomplete message, if there is one: the rest of it will not be decoded.
+func (d *Decoder) cutOff(c *Conn, end, frame int, at int64) {
+	h := &c.half[end]
 	if len(h.buf) > 0 {
 		d.stats.Truncated++
 		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
 		d.consume(h, len(h.buf))
 	}
-	h.buf, h.marks = nil, nil
 }

@@ -12,10 +12,8 @@ import (
 // JSONLines writes items as JSON, one object per line. A string that is not UTF-8 is written with \u00XX
 // escapes for its bytes as in Latin-1, so that no byte is lost.
 type JSONLines struct {
-	w    io.Writer
+	output
 	full bool
-	out  []byte
-	err  error
 	keys map[*codec.Field]string // names of fields as quoted keys
 }
 
@@ -24,16 +22,7 @@ const maxShown = 256
 
 // NewJSONLines returns a writer to w, which buffers its output. full writes long values completely.
 func NewJSONLines(w io.Writer, full bool) *JSONLines {
-	return &JSONLines{w: w, full: full, keys: map[*codec.Field]string{}}
-}
-
-// Flush writes the buffered output, and returns the first write error.
-func (j *JSONLines) Flush() error {
-	if len(j.out) > 0 && j.err == nil {
-		_, j.err = j.w.Write(j.out)
-	}
-	j.out = j.out[:0]
-	return j.err
+	return &JSONLines{output: output{w: w}, full: full, keys: map[*codec.Field]string{}}
 }
 
 // kindNames are the values of "kind".
@@ -90,9 +79,8 @@ func (j *JSONLines) Add(it *Item) {
 		}
 		out = strconv.AppendInt(append(out, key...), int64(it.Missing), 10)
 	}
-	if j.out = append(out, "}\n"...); len(j.out) >= firstRead {
-		j.Flush()
-	}
+	j.out = append(out, "}\n"...)
+	j.flushFull()
 }
 
 func (j *JSONLines) message(out []byte, it *Item) []byte {

@@ -31,11 +31,9 @@ const foldRows = 4
 // Listing writes items as an annotated transcript: a comment with the time, connection and packets, and below
 // it the message. It buffers its output; call Flush at the end.
 type Listing struct {
-	w     io.Writer
+	output
 	o     ListingOptions
-	out   []byte
 	pr    transcript.Printer
-	err   error
 	noted map[int]bool // connections whose protocol was reported as unknown
 	at    int64        // the second that text shows
 	text  []byte
@@ -46,7 +44,7 @@ type Listing struct {
 
 // NewListing returns a listing that writes to w.
 func NewListing(w io.Writer, o ListingOptions) *Listing {
-	l := &Listing{w: w, o: o, noted: map[int]bool{}, at: -1, names: map[int]*labels{}}
+	l := &Listing{output: output{w: w}, o: o, noted: map[int]bool{}, at: -1, names: map[int]*labels{}}
 	l.pr = transcript.Printer{Fold: foldRows, Color: o.Color, Hex: o.Hex}
 	if o.Full {
 		l.pr.Fold = 0
@@ -57,13 +55,27 @@ func NewListing(w io.Writer, o ListingOptions) *Listing {
 	return l
 }
 
+// output is the buffered output of a [Listing] or [JSONLines].
+type output struct {
+	w   io.Writer
+	out []byte
+	err error // the first write error
+}
+
 // Flush writes the buffered output, and returns the first write error.
-func (l *Listing) Flush() error {
-	if len(l.out) > 0 && l.err == nil {
-		_, l.err = l.w.Write(l.out)
+func (o *output) Flush() error {
+	if len(o.out) > 0 && o.err == nil {
+		_, o.err = o.w.Write(o.out)
 	}
-	l.out = l.out[:0]
-	return l.err
+	o.out = o.out[:0]
+	return o.err
+}
+
+// flushFull calls Flush if there is much output.
+func (o *output) flushFull() {
+	if len(o.out) >= firstRead {
+		o.Flush()
+	}
 }
 
 // Add writes an item.
@@ -76,9 +88,7 @@ func (l *Listing) Add(it *Item) {
 	if l.o.Width > 0 {
 		l.out = appendDivided(l.out[:start], bytes.Clone(l.out[start:]), l.o.Width)
 	}
-	if len(l.out) >= firstRead {
-		l.Flush()
-	}
+	l.flushFull()
 }
 
 func (l *Listing) item(it *Item) {

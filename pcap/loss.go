@@ -45,20 +45,15 @@ func (d *Decoder) interrupt(c *Conn, end, n, frame int, at int64) {
 // lose ends the current message of a stream at a gap of n bytes, and continues after the gap.
 func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	h := &c.half[end]
-	touched := len(h.buf) > 0
 	inside := -1 // the number of bytes after the gap that are part of the message before it, or -1 if it is unknown
 	switch {
 	case h.lost:
 	case h.skip > 0:
 		inside = h.skip - n
-	case touched && (d.opts.guesses() || c.endsAt(c.side(end), h.buf, h.need)):
+	case len(h.buf) > 0 && (d.opts.guesses() || c.endsAt(c.side(end), h.buf, h.need)):
 		inside = h.need - len(h.buf) - n
 	}
-	if touched {
-		d.stats.Truncated++
-		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
-		d.consume(h, len(h.buf))
-	}
+	d.cutOff(c, end, frame, at)
 	d.missing(c, end, n, frame, frame, at)
 	h.skip = max(0, inside)
 	if inside < 0 || d.opts.guesses() {

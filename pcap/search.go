@@ -102,12 +102,7 @@ func (d *Decoder) searchAfter(c *Conn, end int) {
 
 // atBoundary reports whether the directions that are not searched are at the end of a message.
 func (s *search) atBoundary(c *Conn) bool {
-	for end := range c.half {
-		if h := &c.half[end]; s.whole[end] && (h.lost || h.skip > 0 || len(h.buf) > 0) {
-			return false
-		}
-	}
-	return true
+	return (!s.whole[0] || c.half[0].atEnd()) && (!s.whole[1] || c.half[1].atEnd())
 }
 
 // pass decodes the bytes of a direction without missing bytes, and skips the bytes of other directions.

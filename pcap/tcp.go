@@ -82,15 +82,8 @@ func (c *Conn) reused(s *segment, end int) bool {
 
 // wanted reports whether a segment belongs to a connection that Options.Ports selects.
 func (d *Decoder) wanted(s *segment) bool {
-	if len(d.opts.Ports) == 0 {
-		return true
-	}
-	for _, p := range d.opts.Ports {
-		if s.src.port == p || s.dst.port == p {
-			return true
-		}
-	}
-	return false
+	ports := d.opts.Ports
+	return len(ports) == 0 || slices.Contains(ports, s.src.port) || slices.Contains(ports, s.dst.port)
 }
 
 // evict removes connections that have ended and, if there are too few of them, the connections that have had no

@@ -170,12 +170,7 @@ func (d *Decoder) finishSecured(c *Conn, end int) {
 // interruptSecured processes a gap of n bytes in an encrypted stream. The length of the decrypted data in the
 // gap is unknown, so the message before the gap does not show where the next message begins.
 func (d *Decoder) interruptSecured(c *Conn, end, n, frame int, at int64) {
-	h := &c.half[end]
-	h.skip = 0
-	if len(h.buf) > 0 {
-		d.stats.Truncated++
-		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
-		d.consume(h, len(h.buf))
-	}
+	c.half[end].skip = 0
+	d.cutOff(c, end, frame, at)
 	d.interrupt(c, end, n, frame, at)
 }

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"jobwire/codec"
 	"jobwire/internal/page"
+	"jobwire/internal/prose"
 	"jobwire/pcap"
 	"jobwire/pcap/jobs"
 )
@@ -26,7 +26,7 @@ var pageSource string
 //go:embed page.css
 var pageStyle string
 
-var pageTemplate = template.Must(page.New(template.FuncMap{"count": grouped}).Parse(pageSource))
+var pageTemplate = template.Must(page.New(template.FuncMap{"count": prose.Grouped[int]}).Parse(pageSource))
 
 // Limits of a page.
 const (
@@ -86,17 +86,12 @@ type (
 		AnomaliesLeft  int
 		Tiles          []pageTile
 		FunctionsLeft  int
-		Rules          []pageRule
 		Forgotten      int
 		NoJobs, Gapped bool
 	}
 	pageTile struct {
 		Value, Words string
 		Bad          bool
-	}
-	pageRule struct {
-		ID codec.RuleID
-		N  int
 	}
 	pageFunction struct {
 		Name  string
@@ -134,9 +129,6 @@ func (p *Page) WriteHTML(w io.Writer, title string, d *pcap.Decoder) error {
 	data.NoJobs = total.Submitted+total.Assigned == 0
 	data.Gapped = data.Missing > 0
 	data.tiles(total)
-	for _, id := range slices.Sorted(maps.Keys(data.Report.Rules)) {
-		data.Rules = append(data.Rules, pageRule{id, data.Report.Rules[id]})
-	}
 	timelines, more := p.jobs.Timelines()
 	data.timelines(timelines, more, p.from, p.to)
 	data.Conns, data.ConnsLeft = p.traffic.rows()
@@ -150,16 +142,16 @@ func (d *pageData) Head() page.Head {
 	if d.from > 0 {
 		h.Began = time.Unix(0, d.from)
 	}
-	h.Facts = []string{counted(d.Packets, "packet") + " in " + d.Span, counted(d.Connections, "connection"), counted(d.Jobs, "job") + ", " + grouped(d.Messages) + " messages"}
+	h.Facts = []string{prose.Count(d.Packets, "packet") + " in " + d.Span, prose.Count(d.Connections, "connection"), prose.Count(d.Jobs, "job") + ", " + prose.Grouped(d.Messages) + " messages"}
 	if d.Unknown > 0 {
-		h.Facts = append(h.Facts, counted(d.Unknown, "connection")+" of an unknown protocol")
+		h.Facts = append(h.Facts, prose.Count(d.Unknown, "connection")+" of an unknown protocol")
 	}
 	anomalies := len(d.Anomalies) + d.AnomaliesLeft
 	switch {
 	case d.Violations > 0:
-		h.Verdict, h.Tone = fmt.Sprintf("✗ messages that break a rule: %s; job anomalies: %s", grouped(d.Violations), grouped(anomalies)), "bad"
+		h.Verdict, h.Tone = fmt.Sprintf("✗ messages that break a rule: %s; job anomalies: %s", prose.Grouped(d.Violations), prose.Grouped(anomalies)), "bad"
 	case anomalies > 0:
-		h.Verdict, h.Tone = "△ job anomalies: "+grouped(anomalies), "fair"
+		h.Verdict, h.Tone = "△ job anomalies: "+prose.Grouped(anomalies), "fair"
 	case d.Messages == 0:
 		h.Verdict, h.Tone = "? no messages", "fair"
 	case d.Missing > 0:
@@ -177,7 +169,7 @@ func first[T any](all []T, n int) ([]T, int) {
 }
 
 func (d *pageData) tiles(total *jobs.Stats) {
-	d.Tiles = []pageTile{{grouped(d.Messages), "messages", false}, {grouped(d.Connections), "connections", false}}
+	d.Tiles = []pageTile{{prose.Grouped(d.Messages), "messages", false}, {prose.Grouped(d.Connections), "connections", false}}
 	for _, t := range []struct {
 		n     int
 		words string
@@ -185,7 +177,7 @@ func (d *pageData) tiles(total *jobs.Stats) {
 	}{{total.Submitted, "jobs submitted", false}, {total.Completed, "completed", false}, {total.Failed, "failed", true}, {total.Redelivered, "redelivered", true},
 		{total.Unended, "jobs not ended", true}, {d.Violations, "messages that break a rule", true}, {d.Gaps + d.CutPackets, "gaps: data missing in the capture", true}} {
 		if t.n > 0 || !t.bad {
-			d.Tiles = append(d.Tiles, pageTile{grouped(t.n), t.words, t.bad})
+			d.Tiles = append(d.Tiles, pageTile{prose.Grouped(t.n), t.words, t.bad})
 		}
 	}
 }
@@ -234,23 +226,6 @@ func shortly(d time.Duration) string {
 		}
 	}
 	return fmt.Sprintf("%d ns", d.Nanoseconds())
-}
-
-// grouped formats a number with commas between groups of three digits.
-func grouped(n int) string {
-	s := strconv.Itoa(n)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-// counted formats a number of things.
-func counted(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return grouped(n) + " " + what
 }
 
 // percent formats a fraction as a CSS percentage.
