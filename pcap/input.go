@@ -40,10 +40,9 @@ func OpenInput(ctx context.Context, name string, stdin io.Reader) (*Input, error
 	}
 	f, err := NewFile(in.Name, r)
 	if err != nil {
-		in.Source = unreadable{err}
-	} else {
-		in.Source = f
+		f = &File{failed: err}
 	}
+	in.Source = f
 	return in, nil
 }
 
@@ -159,10 +158,3 @@ func (p *pipe) Read(b []byte) (int, error) {
 	p.ended = p.ended || err != nil
 	return n, err
 }
-
-// unreadable is a file that is not a capture.
-type unreadable struct{ err error }
-
-func (u unreadable) Next(*Packet) error { return u.err }
-func (u unreadable) OnIdle(func())      {}
-func (u unreadable) Dropped() int       { return 0 }

@@ -180,12 +180,13 @@ func appendSkipped(dst []byte, it *Item) []byte {
 		packets = fmt.Sprintf("packets %d-%d", it.First, it.Last)
 	}
 	dst = fmt.Appendf(dst, "# skipped %d bytes in %s: bytes before them are missing in the capture, and it\n# does not prove where messages begin in these bytes", it.Missing, packets)
-	if p := it.Conn.Protocol; p == nil {
-		return fmt.Appendf(dst, "; to list everything that looks like a message, use\n# --protocol PROTOCOL --port %d without --audit", it.Conn.Server.Port())
-	} else if p.NewSession != nil {
-		return fmt.Appendf(dst, "; to list everything that looks like a message, use\n# --protocol %s --port %d without --audit", p.Name, it.Conn.Server.Port())
+	name := "PROTOCOL"
+	if p := it.Conn.Protocol; p != nil && p.NewSession == nil {
+		return dst
+	} else if p != nil {
+		name = p.Name
 	}
-	return dst
+	return fmt.Appendf(dst, "; to list everything that looks like a message, use\n# --protocol %s --port %d without --audit", name, it.Conn.Server.Port())
 }
 
 // maxVersion is the number of bytes that are shown of each version of data that was sent twice.

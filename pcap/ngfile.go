@@ -111,9 +111,9 @@ func (f *File) byteOrder(b []byte) error {
 var readers = map[uint32]func(f *File, b []byte, p *Packet) (found bool, bad string){
 	blockSection:   nil,
 	blockInterface: (*File).readInterface,
-	blockObsolete:  (*File).readObsolete,
+	blockObsolete:  func(f *File, b []byte, p *Packet) (bool, string) { return f.readPacket(b, p, true) },
 	blockSimple:    (*File).readSimple,
-	blockPacket:    (*File).readPacket,
+	blockPacket:    func(f *File, b []byte, p *Packet) (bool, string) { return f.readPacket(b, p, false) },
 	blockSecrets:   (*File).readSecrets,
 }
 
@@ -182,22 +182,15 @@ const (
 	shortBlock  = "a packet is longer than its block; the file is corrupt"
 )
 
-func (f *File) readPacket(b []byte, p *Packet) (bool, string) {
+// readPacket reads a packet with a time. In an obsolete block, the number of the interface has 16 bits instead of 32.
+func (f *File) readPacket(b []byte, p *Packet, obsolete bool) (bool, string) {
 	if len(b) < 20 {
 		return false, shortBlock
 	}
-	return f.packet(p, f.u32(b), b[4:], b[20:])
-}
-
-func (f *File) readObsolete(b []byte, p *Packet) (bool, string) {
-	if len(b) < 20 {
-		return false, shortBlock
+	id, head, data := f.u32(b), b[4:], b[20:]
+	if obsolete {
+		id = uint32(f.order.Uint16(b))
 	}
-	return f.packet(p, uint32(f.order.Uint16(b)), b[4:], b[20:])
-}
-
-// packet decodes the time and the sizes, which are the same in both block types.
-func (f *File) packet(p *Packet, id uint32, head, data []byte) (bool, string) {
 	if int64(id) >= int64(len(f.ifs)) {
 		return false, noInterface
 	}

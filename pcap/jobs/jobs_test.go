@@ -358,7 +358,7 @@ Application -> Job Server: job_status_req J:1
 		tracker := jobs.New()
 		tracker.Trace(tt.job, func(it *pcap.Item) { types = append(types, it.Frame.Type.Name) })
 		pcaptest.Decode(t, pcaptest.Capture(t, tt.protocol, tt.script), tracker.Add)
-		if got := strings.Join(types, " "); got != tt.want || tracker.Traced() != len(types) {
+		if got := strings.Join(types, " "); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.protocol.Name, got, tt.want)
 		}
 	}

@@ -88,7 +88,6 @@ func (w *job) note(e *event, what string) {
 type trace struct {
 	handle  string
 	show    func(*pcap.Item)
-	shown   int
 	pending int // number of messages that wait until their job's handle is known
 }
 
@@ -99,14 +98,6 @@ const maxPendingItems = 1 << 12
 // ID. Call Trace before the first Add.
 func (t *Tracker) Trace(handle string, show func(*pcap.Item)) {
 	t.trace = &trace{handle: handle, show: show}
-}
-
-// Traced returns the number of messages of the traced job, or 0 if no job is traced.
-func (t *Tracker) Traced() int {
-	if t.trace == nil {
-		return 0
-	}
-	return t.trace.shown
 }
 
 func (t *trace) wants(handle string, scoped bool) bool {
@@ -135,11 +126,9 @@ func (t *Tracker) show(e *event, w *job) {
 		if w != nil {
 			for _, it := range w.pending {
 				tr.show(it)
-				tr.shown++
 			}
 		}
 		tr.show(e.it)
-		tr.shown++
 	}
 	if w != nil {
 		tr.pending -= len(w.pending)
