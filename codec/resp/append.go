@@ -146,7 +146,7 @@ func (s *session) appendArray(dst []byte, start int, fm *form, args [][]byte) ([
 	if s.opts.Waived(RuleForm) {
 		count += left
 	}
-	dst = strconv.AppendInt(append(dst, fm.kind), int64(count/kinds[fm.kind].array), 10)
+	dst = strconv.AppendInt(append(dst, fm.kind), int64(count/kinds[fm.kind].Array), 10)
 	dst = append(dst, crlf...)
 	all := args
 	var bad *codec.Error
@@ -196,25 +196,25 @@ func (s *session) appendSize(dst []byte, kind byte, n int) []byte {
 // argument whose name occurs again.
 func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte) ([]byte, *codec.Error) {
 	fields := w.fields
-	if isBulk(w.kind) {
+	if isBulk(w.Kind) {
 		n := w.size(args, all)
 		if n > MaxBulk && !s.opts.Waived(RuleSize) {
 			return nil, &codec.Error{Rule: RuleSize, Offset: len(dst) - start, Field: sizeField.Name, Detail: fmt.Sprintf("expected a bulk string of at most %[2]d bytes, got %[1]d", n, MaxBulk)}
 		}
-		if dst = s.appendSize(dst, w.kind, n); !w.command {
+		if dst = s.appendSize(dst, w.Kind, n); !w.command {
 			fields = fields[1:]
 		}
 	} else if len(fields) == 0 || fields[0].Prefix == "" {
-		dst = append(dst, w.kind)
+		dst = append(dst, w.Kind)
 	}
-	if len(w.parts) == 0 {
-		return append(dst, w.tail...), nil
+	if len(w.Parts) == 0 {
+		return append(dst, w.Tail...), nil
 	}
-	if p := &w.parts[0]; p.again {
-		return append(append(append(dst, p.prefix...), all[p.arg]...), w.tail...), nil
+	if p := &w.Parts[0]; p.Again {
+		return append(append(append(dst, p.Prefix...), all[p.Same]...), w.Tail...), nil
 	}
 	sep := ""
-	if len(args) < len(w.parts) {
+	if len(args) < len(w.Parts) {
 		// The second argument is omitted, together with the separator.
 		short := fields[0]
 		sep, short.Term = short.Term, ""
@@ -231,13 +231,13 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 
 // size returns the size of a word in bytes.
 func (w *word) size(args, all [][]byte) int {
-	n := len(w.tail)
-	for i, p := range w.parts {
+	n := len(w.Tail)
+	for i, p := range w.Parts {
 		switch {
-		case p.again:
-			n += len(p.prefix) + len(all[p.arg])
+		case p.Again:
+			n += len(p.Prefix) + len(all[p.Same])
 		case i < len(args):
-			n += len(p.prefix) + len(args[i])
+			n += len(p.Prefix) + len(args[i])
 		}
 	}
 	return n

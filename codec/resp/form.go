@@ -51,26 +51,16 @@ type form struct {
 	group    int     // number of repeated words at the end
 	command  bool    // the first word is the Code field of the type
 	variants []*form // the forms of specific types that may answer it
-	effect   effect
+	effect   codec.ReplyEffect
 	general  bool // the form belongs to a general type
 }
 
-// word is a bulk string, or a line, of a form.
+// word is a bulk string, or a line, of a form. Its Kind is $ or the kind of the line.
 type word struct {
-	kind    byte          // $ or the kind of the line
-	fold    bool          // letter case is ignored
+	codec.Word
 	command bool          // the word is the Code field of the type; its spans come before those of the type's fields
 	args    int           // number of its arguments
 	fields  []codec.Field // the type's fields in the word: its size, if it has one, then the others
-	parts   []part        // its arguments
-	tail    string        // the text after the last argument
-}
-
-// part is an argument inside a word.
-type part struct {
-	prefix string // text before it
-	arg    int    // index among the type's arguments
-	again  bool   // its name occurred before
 }
 
 // Framing fields that all types share.
@@ -120,24 +110,13 @@ func compile(r *TypeDecl, fields map[string]codec.Field) *form {
 			w.fields = fm.msgType.Repeat[at[1]:end[1]]
 		}
 		at = end
-	}
-	fm.declare()
-	return fm
-}
-
-// declare sets the Words of the form's type.
-func (fm *form) declare() {
-	for i := range fm.words {
-		w := &fm.words[i]
-		word := codec.Word{Kind: w.kind, Fold: w.fold, Repeat: i >= len(fm.words)-fm.group, Tail: w.tail}
-		if len(w.parts) > 0 {
-			fields := w.fields[len(w.fields)-len(w.parts):]
-			for k, p := range w.parts {
-				word.Parts = append(word.Parts, codec.Part{Prefix: p.prefix, Field: &fields[k], Same: p.arg, Again: p.again})
-			}
+		w.Repeat = i >= len(fm.words)-fm.group
+		for k := range w.Parts {
+			w.Parts[k].Field = &w.fields[len(w.fields)-len(w.Parts)+k]
 		}
-		fm.msgType.Words = append(fm.msgType.Words, word)
+		fm.msgType.Words = append(fm.msgType.Words, w.Word)
 	}
+	return fm
 }
 
 // compiler reads the words of a form.
@@ -153,10 +132,10 @@ func (c *compiler) word(w *word, i int, text string) {
 	fm := c.form
 	isCommand := fm.msgType.Req != 0 && !c.rest && text != "" && strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
 	c.rest = c.rest || !isCommand
-	w.fold = isCommand
+	w.Fold = isCommand
 	if i == 0 && isCommand {
 		fm.command, fm.msgType.Word = true, text
-		w.kind, w.tail, w.command = '$', text, true
+		w.Kind, w.Tail, w.command = '$', text, true
 		return // the spans of the command come before those of the type's fields
 	}
 	to := &fm.msgType.Fields
@@ -168,21 +147,21 @@ func (c *compiler) word(w *word, i int, text string) {
 		panic(fmt.Sprintf("%s: a word follows the repeated words", fm.msgType.Name))
 	}
 	prefix := ""
-	switch w.kind = fm.kind; {
+	switch w.Kind = fm.kind; {
 	case fm.kind == '!' || fm.kind == '=' || fm.kind == '$':
 		*to = append(*to, bareSize)
 	case !isArray(fm.kind):
 	case text[0] == ':':
-		w.kind, text, prefix = ':', text[1:], ":"
+		w.Kind, text, prefix = ':', text[1:], ":"
 	default:
-		w.kind = '$'
+		w.Kind = '$'
 		*to = append(*to, sizeField)
 	}
 	fields := c.cut(w, text, prefix)
 	for i := range fields {
 		f := &fields[i]
-		f.Canonical = w.kind == ':' || f.Kind == codec.Signed
-		if w.kind == ':' && f.Kind == codec.Number && f.Hi == 0 {
+		f.Canonical = w.Kind == ':' || f.Kind == codec.Signed
+		if w.Kind == ':' && f.Kind == codec.Number && f.Hi == 0 {
 			f.Hi = math.MaxInt64
 		}
 	}
@@ -196,7 +175,7 @@ func (c *compiler) cut(w *word, text, prefix string) (fields []codec.Field) {
 	for text != "" {
 		before, rest, ok := strings.Cut(text, "{")
 		if !ok {
-			w.tail = text
+			w.Tail = text
 			break
 		}
 		name, rest, _ := strings.Cut(rest, "}")
@@ -209,23 +188,23 @@ func (c *compiler) cut(w *word, text, prefix string) (fields []codec.Field) {
 		if !known {
 			w.args++
 		}
-		w.parts = append(w.parts, part{prefix: before, arg: k, again: known})
+		w.Parts = append(w.Parts, codec.Part{Prefix: before, Same: k, Again: known})
 		fd := c.declared[name]
 		fd.Name = name
 		fd.Term, _, _ = strings.Cut(rest, "{")
-		if len(w.parts) == 1 {
+		if len(w.Parts) == 1 {
 			fd.Prefix = prefix + before
 		}
 		fields, text = append(fields, fd), rest
 	}
 	switch {
-	case len(w.parts) == 0 && w.fold:
+	case len(w.Parts) == 0 && w.Fold:
 		return []codec.Field{{Name: "Subcommand", Kind: codec.Code}}
-	case len(w.parts) == 0 && w.tail != "":
-		return []codec.Field{{Name: w.tail, Kind: codec.Literal, Prefix: w.tail}}
-	case again && len(w.parts) == 1:
+	case len(w.Parts) == 0 && w.Tail != "":
+		return []codec.Field{{Name: w.Tail, Kind: codec.Literal, Prefix: w.Tail}}
+	case again && len(w.Parts) == 1:
 		return []codec.Field{{Name: "Key", Kind: codec.Literal}}
-	case again || len(w.parts) > 2 || len(w.parts) == 2 && len(w.parts[1].prefix) != 1:
+	case again || len(w.Parts) > 2 || len(w.Parts) == 2 && len(w.Parts[1].Prefix) != 1:
 		panic(fmt.Sprintf("%s: %q contains too many arguments", c.form.msgType.Name, text))
 	}
 	return fields

@@ -36,16 +36,16 @@ func (g *grammar) reread(f *codec.Frame) (e codec.Event, ok bool) {
 func (fm *form) reads(f *codec.Frame, e *codec.Event) bool {
 	for i := range fm.words {
 		w, text := &fm.words[i], f.Arg(i)
-		if len(w.parts) == 0 {
+		if len(w.Parts) == 0 {
 			return false
 		}
-		prefix, fields := w.parts[0].prefix, w.fields[1:] // after the size
-		if len(text) < len(prefix)+len(w.tail) || string(text[:len(prefix)]) != prefix || string(text[len(text)-len(w.tail):]) != w.tail {
+		fields := w.fields[1:] // after the size
+		text, ok := w.inner(text)
+		if !ok {
 			return false
 		}
-		text = text[len(prefix) : len(text)-len(w.tail)]
-		if len(w.parts) == 2 {
-			k := bytes.LastIndexByte(text, w.parts[1].prefix[0])
+		if len(w.Parts) == 2 {
+			k := bytes.LastIndexByte(text, w.Parts[1].Prefix[0])
 			if k < 0 {
 				return false
 			}
@@ -103,22 +103,22 @@ func (fm *form) word(i int) *word {
 
 // spans returns the number of spans that scan stores for a word.
 func (w *word) spans() int {
-	if isBulk(w.kind) {
+	if isBulk(w.Kind) {
 		return 2
 	}
 	return 1
 }
 
 // isBulk reports whether values of the kind have a size.
-func isBulk(c byte) bool { return kinds[c].bulk }
+func isBulk(c byte) bool { return kinds[c].Bulk }
 
 // fitsWord compares a word with the spans that scan stored for it, and appends the spans of the form. In an
 // array, the span of a line includes its first byte.
 func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bool) bool {
 	fields, val := w.fields, src[0]
 	switch {
-	case isBulk(w.kind):
-		if val.Field != &sizeMark || f.Raw[val.Off-1] != w.kind {
+	case isBulk(w.Kind):
+		if val.Field != &sizeMark || f.Raw[val.Off-1] != w.Kind {
 			return false
 		}
 		if val.Field = &sizeField; !w.command {
@@ -126,14 +126,14 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 		}
 		s.spans, val = append(s.spans, val), src[1]
 	case inArray:
-		if val.Field != &tokenMark || f.Raw[val.Off] != w.kind {
+		if val.Field != &tokenMark || f.Raw[val.Off] != w.Kind {
 			return false
 		}
 		val.Off++
 	}
 	text := f.Raw[val.Off:val.End]
-	if len(w.parts) == 0 {
-		if string(text) != w.tail && !(w.fold && strings.EqualFold(string(text), w.tail)) {
+	if len(w.Parts) == 0 {
+		if string(text) != w.Tail && !(w.Fold && strings.EqualFold(string(text), w.Tail)) {
 			return false
 		}
 		switch {
@@ -148,22 +148,23 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 		s.spans = append(s.spans, val)
 		return true
 	}
-	prefix := w.parts[0].prefix
-	if len(text) < len(prefix)+len(w.tail) || string(text[:len(prefix)]) != prefix || string(text[len(text)-len(w.tail):]) != w.tail {
+	inner, ok := w.inner(text)
+	if !ok {
 		return false
 	}
-	if p := &w.parts[0]; p.again {
+	p := &w.Parts[0]
+	if p.Again {
 		val.Field = &fields[0]
 		s.spans = append(s.spans, val)
-		return bytes.Equal(text[len(prefix):len(text)-len(w.tail)], s.named[p.arg])
+		return bytes.Equal(inner, s.named[p.Same])
 	}
-	val.Off += len(prefix)
-	val.End -= len(w.tail)
-	if len(w.parts) == 2 {
-		second, inner := &fields[1], f.Raw[val.Off:val.End]
-		k := bytes.LastIndexByte(inner, w.parts[1].prefix[0])
+	val.Off += len(p.Prefix)
+	val.End -= len(w.Tail)
+	if len(w.Parts) == 2 {
+		second := &fields[1]
+		k := bytes.LastIndexByte(inner, w.Parts[1].Prefix[0])
 		if second.Kind == codec.Opaque {
-			k = bytes.IndexByte(inner, w.parts[1].prefix[0])
+			k = bytes.IndexByte(inner, w.Parts[1].Prefix[0])
 		}
 		if k < 0 {
 			return second.Optional && s.fitsField(f, &fields[0], val)
@@ -174,6 +175,16 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 		return s.fitsField(f, &fields[0], val) && s.fitsField(f, second, next)
 	}
 	return s.fitsField(f, &fields[0], val)
+}
+
+// inner returns the part of a text between the prefix of the word's first argument and the tail of the word. ok is
+// false if the text lacks one of the two.
+func (w *word) inner(text []byte) (inner []byte, ok bool) {
+	prefix, end := w.Parts[0].Prefix, len(text)-len(w.Tail)
+	if end < len(prefix) || string(text[:len(prefix)]) != prefix || string(text[end:]) != w.Tail {
+		return nil, false
+	}
+	return text[len(prefix):end], true
 }
 
 // fitsField appends the span of an argument, if its value is legal.

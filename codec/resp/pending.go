@@ -6,38 +6,19 @@ import (
 	"jobwire/codec"
 )
 
-// effect is how a command, or the first word of a push, changes the matching of requests and replies, apart
-// from the one reply for a request.
-type effect uint8
-
-const (
-	plain effect = iota
-	subscribe
-	unsubscribe
-	psubscribe
-	punsubscribe
-	ssubscribe
-	sunsubscribe
-	reply   // the command CLIENT: only CLIENT REPLY has an effect
-	monitor // a reply without an end
-	reset   // restores the initial state of the connection
-)
-
-// effects maps words, in small letters, to their effects.
-var effects = map[string]effect{
-	"subscribe": subscribe, "unsubscribe": unsubscribe,
-	"psubscribe": psubscribe, "punsubscribe": punsubscribe,
-	"ssubscribe": ssubscribe, "sunsubscribe": sunsubscribe,
-	"client": reply, "monitor": monitor, "sync": monitor, "psync": monitor, "reset": reset,
+// effects maps words, in small letters, to their effects: how a command, or the first word of a push, changes the
+// matching of requests and replies, apart from the one reply for a request.
+var effects = map[string]codec.ReplyEffect{
+	"subscribe": {Counts: "channels"}, "unsubscribe": {Counts: "channels", Ends: true},
+	"psubscribe": {Counts: "patterns"}, "punsubscribe": {Counts: "patterns", Ends: true},
+	"ssubscribe": {Counts: "shards"}, "sunsubscribe": {Counts: "shards", Ends: true},
+	"client": {Mode: true}, "monitor": {NoEnd: true}, "sync": {NoEnd: true}, "psync": {NoEnd: true}, "reset": {Resets: true},
 }
-
-// isSubscription reports whether the command is answered by pushes, one for each channel.
-func (e effect) isSubscription() bool { return e >= subscribe && e <= sunsubscribe }
 
 // request is a request that waits for its reply.
 type request struct {
 	form   *form // the form of a specific type, whose typed replies may answer it; nil for other requests
-	effect effect
+	effect codec.ReplyEffect
 	left   int // number of channels whose confirmation the request still waits for; -1: all subscribed channels
 }
 
@@ -66,7 +47,7 @@ func (p *pending) oldest() *request {
 // answered removes the oldest request.
 func (p *pending) answered() {
 	if r := p.oldest(); r != nil {
-		if r.effect == reset {
+		if r.effect.Resets {
 			p.channels, p.patterns, p.shards = 0, 0, 0
 		}
 		p.queue.Pop()
@@ -79,16 +60,16 @@ func (p *pending) asked(r request, words [][]byte, count int) {
 	noReplies := p.noReplies || p.skip > 0
 	p.skip = max(0, p.skip-1)
 	switch e := r.effect; {
-	case e.isSubscription():
+	case e.Counts != "":
 		r.left = count - 1
-		if count == 1 && (e == unsubscribe || e == punsubscribe || e == sunsubscribe) {
+		if count == 1 && e.Ends {
 			r.left = -1
 		}
-	case e == monitor:
+	case e.NoEnd:
 		p.allowUnrequested = true
-	case e == reset:
+	case e.Resets:
 		p.noReplies, p.skip, noReplies = false, 0, false
-	case e == reply && count == 3 && isWord(words[1], "reply"):
+	case e.Mode && count == 3 && isWord(words[1], "reply"):
 		switch mode := words[2]; {
 		case isWord(mode, "on"):
 			p.noReplies, noReplies = false, false
@@ -108,21 +89,21 @@ func (p *pending) asked(r request, words [][]byte, count int) {
 // its first word.
 func (p *pending) pushable() bool {
 	r := p.oldest()
-	return r == nil || r.effect.isSubscription() || p.channels+p.patterns+p.shards > 0
+	return r == nil || r.effect.Counts != "" || p.channels+p.patterns+p.shards > 0
 }
 
 // confirmed handles a push that confirms a subscription or its end. n is the number of subscriptions in the
 // push: of channels and patterns together, or of sharded channels.
-func (p *pending) confirmed(e effect, n int) {
+func (p *pending) confirmed(e codec.ReplyEffect, n int) {
 	left := 0
-	switch e {
-	case subscribe, unsubscribe:
+	switch e.Counts {
+	case "channels":
 		p.channels = max(0, n-p.patterns)
 		left = p.channels
-	case psubscribe, punsubscribe:
+	case "patterns":
 		p.patterns = max(0, n-p.channels)
 		left = p.patterns
-	case ssubscribe, sunsubscribe:
+	case "shards":
 		p.shards = n
 		left = n
 	}
@@ -143,44 +124,33 @@ func (p *pending) confirmed(e effect, n int) {
 const longestCommand = 16
 
 // effectOf returns the effect of a command, or of the first word of a push.
-func effectOf(word []byte) effect {
+func effectOf(word []byte) codec.ReplyEffect {
 	var buf [longestCommand]byte
-	return effects[string(convert(buf[:0], word, lower))]
+	return effects[string(lower(buf[:0], word))]
 }
 
 // isWord reports whether b is the word, ignoring letter case.
 func isWord(b []byte, word string) bool { return bytes.EqualFold(b, []byte(word)) }
 
-// convert appends a command with its letters converted, or nothing if the command is longer than the capacity
-// of dst and therefore unknown.
-func convert(dst, word []byte, letter func(byte) byte) []byte {
+// lower appends a command in small letters, or nothing if the command is longer than the capacity of dst and
+// therefore unknown.
+func lower(dst, word []byte) []byte {
 	if len(word) > cap(dst) {
 		return dst
 	}
 	for _, c := range word {
-		dst = append(dst, letter(c))
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
 	}
 	return dst
-}
-
-func capital(c byte) byte {
-	if 'a' <= c && c <= 'z' {
-		c -= 'a' - 'A'
-	}
-	return c
-}
-
-func lower(c byte) byte {
-	if 'A' <= c && c <= 'Z' {
-		c += 'a' - 'A'
-	}
-	return c
 }
 
 // pushed handles a push of RESP2. last is its last value, which is the number of subscriptions if the push
 // confirms one.
 func (p *pending) pushed(fm *form, last []byte) {
-	if fm.effect.isSubscription() {
+	if fm.effect.Counts != "" {
 		n, _ := codec.ParseNumber(last)
 		p.confirmed(fm.effect, int(n))
 	}
@@ -192,7 +162,7 @@ func (p *pending) pushedTokens(f *codec.Frame) {
 	if n < 5 || f.Spans[2].Field != &sizeMark || f.Spans[n-1].Field != &tokenMark {
 		return
 	}
-	if e := effectOf(f.Value(3)); e.isSubscription() {
+	if e := effectOf(f.Value(3)); e.Counts != "" {
 		count, _ := codec.ParseNumber(f.Value(n - 1)[1:])
 		p.confirmed(e, int(count))
 	}

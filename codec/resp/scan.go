@@ -24,32 +24,28 @@ type value struct {
 
 // kind describes the values that begin with the same byte.
 type kind struct {
-	name  string
-	line  bool // the value is one line
-	bulk  bool // the line is the size of the following bulk string
-	array int  // the line is a count; number of values for each counted element
-	nulls bool // -1 means null
-	rule  codec.RuleID
+	name string
+	codec.ValueKind
 	check func(v []byte) (bad int, detail string) // checks the value; bad is the offset of the first wrong byte, or -1
 }
 
 // kinds are the kinds of all values that a server sends.
 var kinds = [256]*kind{
-	'+': {name: "Text", line: true},
-	'-': {name: "Error", line: true},
-	':': {name: "Integer", line: true, rule: RuleInteger, check: checkInteger},
-	'$': {name: "Data", bulk: true, nulls: true},
-	'*': {name: "Count", array: 1, nulls: true},
-	'_': {name: "Null", line: true, rule: RuleNull, check: checkNull},
-	',': {name: "Double", line: true, rule: RuleDouble, check: checkDouble},
-	'#': {name: "Boolean", line: true, rule: RuleBoolean, check: checkBoolean},
-	'(': {name: "Big number", line: true, rule: RuleBigNumber, check: checkBigNumber},
-	'!': {name: "Error", bulk: true},
-	'=': {name: "Text", bulk: true, rule: RuleVerbatim, check: checkVerbatim},
-	'%': {name: "Count", array: 2},
-	'~': {name: "Count", array: 1},
-	'|': {name: "Count", array: 2},
-	'>': {name: "Count", array: 1},
+	'+': {"Text", codec.ValueKind{Line: true}, nil},
+	'-': {"Error", codec.ValueKind{Line: true}, nil},
+	':': {"Integer", codec.ValueKind{Line: true, Rule: RuleInteger, Form: integerForm, Int64: true}, checkInteger},
+	'$': {"Data", codec.ValueKind{Bulk: true, Nulls: true}, nil},
+	'*': {"Count", codec.ValueKind{Array: 1, Nulls: true}, nil},
+	'_': {"Null", codec.ValueKind{Line: true, Rule: RuleNull, Form: nullForm}, checkNull},
+	',': {"Double", codec.ValueKind{Line: true, Rule: RuleDouble, Form: doubleForm}, checkDouble},
+	'#': {"Boolean", codec.ValueKind{Line: true, Rule: RuleBoolean, Form: booleanForm}, checkBoolean},
+	'(': {"Big number", codec.ValueKind{Line: true, Rule: RuleBigNumber, Form: integerForm}, checkBigNumber},
+	'!': {"Error", codec.ValueKind{Bulk: true}, nil},
+	'=': {"Text", codec.ValueKind{Bulk: true, Rule: RuleVerbatim, Form: verbatimForm}, checkVerbatim},
+	'%': {"Count", codec.ValueKind{Array: 2}, nil},
+	'~': {"Count", codec.ValueKind{Array: 1}, nil},
+	'|': {"Count", codec.ValueKind{Array: 2}, nil},
+	'>': {"Count", codec.ValueKind{Array: 1}, nil},
 }
 
 // Minimum size of an element in bytes.
@@ -144,9 +140,9 @@ func (sc *scanner) message() (first value, err error) {
 			return first, sc.fatal(RuleReplyKind, at, "Type", "expected a byte that begins a value, such as +, : or $, got %q", sc.b[at:at+1])
 		}
 		count, null := 0, false
-		if k.line {
+		if k.Line {
 			err = sc.line(k)
-		} else if count, null, err = sc.number(k); err == nil && k.bulk && !null {
+		} else if count, null, err = sc.number(k); err == nil && k.Bulk && !null {
 			err = sc.bulk(k, count)
 		}
 		if err != nil {
@@ -158,7 +154,7 @@ func (sc *scanner) message() (first value, err error) {
 		} else if attributes[depth]++; attributes[depth] > MaxDepth { // attributes come before a value
 			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d attributes before a value, got more", MaxDepth)
 		}
-		count *= k.array
+		count *= k.Array
 		if depth == 0 && first.kind == 0 {
 			first = value{c, null, count}
 		}
@@ -214,11 +210,11 @@ func (sc *scanner) line(k *kind) error {
 
 // check tests a value and records the first error.
 func (sc *scanner) check(k *kind, at int, v []byte) {
-	if sc.deferredErr != nil || sc.s.opts.Waived(k.rule) {
+	if sc.deferredErr != nil || sc.s.opts.Waived(k.Rule) {
 		return
 	}
 	if bad, detail := k.check(v); bad >= 0 {
-		sc.deferredErr = &codec.Error{Rule: k.rule, Offset: at + bad, Field: k.name, Detail: detail}
+		sc.deferredErr = &codec.Error{Rule: k.Rule, Offset: at + bad, Field: k.name, Detail: detail}
 		sc.good = len(sc.f.Spans)
 	}
 }
@@ -267,7 +263,7 @@ func (sc *scanner) lineEnd(at int) (end, next int, err error) {
 func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 	b, start := sc.b, sc.at+1
 	rule, name, most := RuleCount, "Count", MaxCount
-	if k.bulk {
+	if k.Bulk {
 		rule, name, most = RuleSize, "Size", MaxBulk
 	}
 	at, negative := start, false
@@ -302,9 +298,9 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 	}
 	if negative {
 		switch {
-		case sc.from == codec.Peer && !k.bulk:
+		case sc.from == codec.Peer && !k.Bulk:
 			// Redis ignores an array with a negative count.
-		case !k.nulls || n != 1 || sc.from == codec.Peer:
+		case !k.Nulls || n != 1 || sc.from == codec.Peer:
 			return 0, false, sc.fatal(rule, start, name, "expected a number of at least 0, got a negative number")
 		}
 		n, null = 0, true
@@ -312,7 +308,7 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 	mark := &tokenMark
 	switch {
 	case null:
-	case k.bulk:
+	case k.Bulk:
 		mark = &sizeMark
 	case len(sc.f.Spans) == 0:
 		mark = &countMark

@@ -78,7 +78,7 @@ func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 		return n, nil
 	}
 	var word [longestCommand]byte
-	if fm := s.first(f, v, s.commands[string(convert(word[:0], f.Value(3), capital))]); fm != nil {
+	if fm := s.first(f, v, s.commands[string(lower(word[:0], f.Value(3)))]); fm != nil {
 		s.note(fm, nil, v.count)
 		return n, nil
 	}
@@ -94,7 +94,7 @@ func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 // note adds a request to the pending requests. fm is the form of a specific type, or nil; words are the first
 // words of any other request.
 func (s *session) note(fm *form, words [][]byte, count int) {
-	e := plain
+	var e codec.ReplyEffect
 	switch {
 	case fm != nil:
 		e = fm.effect

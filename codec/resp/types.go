@@ -2,6 +2,7 @@ package resp
 
 import (
 	"slices"
+	"strings"
 
 	"jobwire/codec"
 )
@@ -57,7 +58,7 @@ var arguments = map[string]codec.Field{
 type grammar struct {
 	types    []*codec.Type
 	forms    []*form            // by the index of their type; nil if the type has no form
-	commands map[string][]*form // requests that have a message type of their own, by the name of the command in capitals
+	commands map[string][]*form // requests that have a message type of their own, by the name of the command in small letters
 	command  []*form            // all other requests
 	replies  []*form            // the general replies
 	pushes   []*form            // the forms of specific types first
@@ -74,7 +75,8 @@ func New(anyone codec.Role, fields map[string]codec.Field, typeDecls []TypeDecl)
 	for i := range typeDecls {
 		fm := g.add(&typeDecls[i], fields)
 		if fm.command {
-			g.commands[fm.msgType.Word] = append(g.commands[fm.msgType.Word], fm)
+			command := strings.ToLower(fm.msgType.Word)
+			g.commands[command] = append(g.commands[command], fm)
 		}
 	}
 	for _, r := range general {
@@ -121,7 +123,7 @@ func (g *grammar) add(r *TypeDecl, fields map[string]codec.Field) *form {
 	fm := compile(r, fields)
 	g.types, g.forms = append(g.types, fm.msgType), append(g.forms, fm)
 	if len(fm.words) > 0 && (fm.command || fm.msgType.Push) {
-		fm.effect = effectOf([]byte(fm.words[0].tail))
+		fm.effect = effectOf([]byte(fm.words[0].Tail))
 	}
 	if fm.msgType.Res != 0 && (fm.msgType.Does == codec.Assign || fm.msgType.Does == codec.Complete) {
 		g.events = append(g.events, fm)
