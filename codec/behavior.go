@@ -138,7 +138,7 @@ func (f *Frame) Number(m Meaning) uint64 {
 		return 0
 	}
 	if fd := f.Type.FieldAt(i); fd.Kind == Uint {
-		return bigEndian(f.Arg(i))
+		return BigEndian(f.Arg(i))
 	}
 	n, bad := ParseNumber(f.Arg(i))
 	if bad >= 0 {

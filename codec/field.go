@@ -145,7 +145,7 @@ func notNumber(f *Field, _, v []byte) string {
 func outOfRange(f *Field, _, v []byte) string {
 	n := string(v)
 	if f.Kind == Uint {
-		n = strconv.FormatUint(bigEndian(v), 10)
+		n = strconv.FormatUint(BigEndian(v), 10)
 	}
 	if f.Hi > 0 {
 		return fmt.Sprintf("expected a number from %d to %d, got %s", f.Lo, f.Hi, n)
@@ -169,7 +169,7 @@ func (f *Field) fault(v []byte, o *Options) (rule RuleID, at int, why reason) {
 		if len(v) != f.Width { // no other width can be encoded
 			return f.Rule, 0, wrongWidth
 		}
-		if n := bigEndian(v); f.Hi > 0 && (n < f.Lo || n > f.Hi) {
+		if n := BigEndian(v); f.Hi > 0 && (n < f.Lo || n > f.Hi) {
 			why = outOfRange
 		}
 	case Length:
@@ -267,8 +267,8 @@ func (t *Type) Sample() *Message {
 	return m
 }
 
-// bigEndian decodes a binary number of at most 8 bytes.
-func bigEndian(v []byte) (n uint64) {
+// BigEndian decodes a binary number of at most 8 bytes.
+func BigEndian(v []byte) (n uint64) {
 	for _, c := range v {
 		n = n<<8 | uint64(c)
 	}

@@ -50,7 +50,7 @@ func (f *Frame) Arg(i int) []byte {
 }
 
 // Uint returns the i-th argument as a big-endian number, or 0 if it is absent.
-func (f *Frame) Uint(i int) uint64 { return bigEndian(f.Arg(i)) }
+func (f *Frame) Uint(i int) uint64 { return BigEndian(f.Arg(i)) }
 
 // Message is the content of a message without its framing.
 type Message struct {

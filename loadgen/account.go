@@ -52,9 +52,26 @@ var tallies = []tally{
 	{"skipped", func(a *Account) *int64 { return &a.Skipped }, false, "skipped: scheduled, but not submitted because too many jobs were in flight"},
 }
 
+// Tally is a counter of an [Account] that is greater than 0.
+type Tally struct {
+	Count int64
+	Words string // description, printed after the number
+	Bad   bool   // a correct server never causes it
+}
+
+// Tallies returns the counters that are greater than 0, except Submitted, in the order in which reports print them.
+func (a *Account) Tallies() (all []Tally) {
+	for _, t := range tallies {
+		if n := *t.count(a); n > 0 {
+			all = append(all, Tally{n, t.words, t.bad})
+		}
+	}
+	return all
+}
+
 // NoFaults reports whether all counters that a correct server never causes are 0.
 func (a *Account) NoFaults() bool {
-	return !slices.ContainsFunc(tallies, func(t tally) bool { return t.bad && *t.count(a) > 0 })
+	return !slices.ContainsFunc(a.Tallies(), func(t Tally) bool { return t.Bad })
 }
 
 // runAccount is the Account of a run in progress. It is safe for concurrent use.

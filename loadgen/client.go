@@ -52,7 +52,7 @@ func (l *client) Submit(j *Job, payload []byte) {
 		l.unique = append(strconv.AppendInt(l.unique, int64(l.place), 10), '-')
 		l.unique = strconv.AppendInt(l.unique, int64(j.seq)/int64(max(1, l.perUnique)), 10)
 	}
-	l.pending.push(j)
+	l.pending.Push(j)
 	m.args[m.queue], m.args[m.unique], m.args[m.payload] = l.queues[j.Queue], l.unique, payload
 	l.send(&m.Message)
 }
@@ -68,7 +68,7 @@ func (l *client) Handle(f *codec.Frame) {
 		l.Result(f, f.Get(codec.Payload))
 	case codec.Status:
 	case codec.Refuse, codec.Bury:
-		l.Refused(l.pending.pop(), f)
+		l.Refused(pop(&l.pending), f)
 	case codec.Answer:
 		if l.types.use != nil && slices.Contains(l.types.use.Answers, f.Type) {
 			return
@@ -81,7 +81,7 @@ func (l *client) Handle(f *codec.Frame) {
 
 // accepted handles the acknowledgement of the oldest submission without a reply.
 func (l *client) accepted(f *codec.Frame) {
-	j := l.pending.pop()
+	j := pop(&l.pending)
 	if j == nil {
 		l.countFault(&l.run.ledger.AnsweredTwice, f, "the server sent a reply, but no submission waits for a reply")
 		return
@@ -137,14 +137,14 @@ func newRequester(c *ClientConn, s *Scenario) *requester {
 
 // Submit implements [Client]. It sends one request.
 func (r *requester) Submit(j *Job, payload []byte) {
-	r.pending.push(j)
+	r.pending.Push(j)
 	r.args[r.message.payload] = payload
 	r.send(&r.Message)
 }
 
 // Handle implements [Client]. Each message is the reply to the oldest request without a reply.
 func (r *requester) Handle(f *codec.Frame) {
-	j := r.pending.pop()
+	j := pop(&r.pending)
 	if j == nil {
 		r.countFault(&r.run.ledger.AnsweredTwice, f, "the server sent a reply, but no request waits for a reply")
 		return

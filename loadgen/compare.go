@@ -180,7 +180,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "\n%s: %s", o.Name, prose.Count(o.Runs, "run"))
 	}
 	fmt.Fprintln(&b)
-	if notes := c.notes(); len(notes) > 0 {
+	if notes := c.Notes(); len(notes) > 0 {
 		fmt.Fprintf(&b, "\n%s\n", strings.Join(notes, "\n"))
 	}
 	_, err := io.WriteString(w, b.String())
@@ -231,8 +231,8 @@ func (r Ratio) texts() (ratio, interval, p string) {
 	return ratio, interval, p
 }
 
-// notes returns warnings about the runs that limit the use of the figures.
-func (c *Comparison) notes() (all []string) {
+// Notes returns warnings about the runs that limit the use of the figures.
+func (c *Comparison) Notes() (all []string) {
 	count := func(what string, is func(*Report) bool) {
 		n := 0
 		for _, r := range c.Runs {

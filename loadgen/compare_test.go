@@ -60,7 +60,7 @@ func TestCompareOfFewOrUnlikeRuns(t *testing.T) {
 	if r := c.Targets[1].Ratios["rate"]; r.Ratio != 0.5 || r.Low != nil {
 		t.Errorf("%+v", r)
 	}
-	if notes := strings.Join(c.notes(), "\n"); !strings.Contains(notes, "window is 1 in one run and 128 in the other") {
+	if notes := strings.Join(c.Notes(), "\n"); !strings.Contains(notes, "window is 1 in one run and 128 in the other") {
 		t.Errorf("notes %q", notes)
 	}
 }

@@ -56,7 +56,7 @@ var (
 type monkeyClient struct {
 	*ClientConn
 	functions [][]byte
-	asked     ring[monkeyAsked] // commands without a reply, in order
+	asked     codec.FIFO[monkeyAsked] // commands without a reply, in order
 }
 
 // monkeyAsked is a command without a reply.
@@ -77,7 +77,7 @@ func (m *monkeyClient) Submit(j *Job, _ []byte) {
 
 // ask sends a command about a job. then handles the reply; nil: ignore it.
 func (m *monkeyClient) ask(j *Job, then func(*monkeyClient, *Job, *codec.Frame), t *codec.Type, args ...[]byte) {
-	m.asked.push(monkeyAsked{j, then})
+	m.asked.Push(monkeyAsked{j, then})
 	m.Send(t, args...)
 }
 
@@ -94,7 +94,7 @@ func (m *monkeyClient) queued(j *Job, _ *codec.Frame) { m.Accepted(j) }
 
 // Handle implements [Client]. Each message is the reply to the oldest command without a reply.
 func (m *monkeyClient) Handle(f *codec.Frame) {
-	a := m.asked.pop()
+	a := pop(&m.asked)
 	switch {
 	case f.Type.Does == codec.Refuse && a.then == nil:
 		m.noteRefused(f)
@@ -116,7 +116,7 @@ type monkeyWorker struct {
 	sha       []byte                                  // hash of the loaded script
 	date      []byte                                  // buffer for the current time
 	pause     []byte                                  // seconds for which the server waits for a job before it replies that there is none
-	asked     ring[func(*monkeyWorker, *codec.Frame)] // handle the replies to the commands without a reply, in order; nil: ignore the reply
+	asked     codec.FIFO[func(*monkeyWorker, *codec.Frame)] // handle the replies to the commands without a reply, in order; nil: ignore the reply
 
 	id      []byte // ID of the current job
 	payload []byte // payload of the current job
@@ -141,7 +141,7 @@ func (m *monkeyWorker) Begin() {
 
 // ask sends a command. then handles the reply; nil: ignore it.
 func (m *monkeyWorker) ask(then func(*monkeyWorker, *codec.Frame), t *codec.Type, args ...[]byte) {
-	m.asked.push(then)
+	m.asked.Push(then)
 	m.Send(t, args...)
 }
 
@@ -220,7 +220,7 @@ func (m *monkeyWorker) done(*codec.Frame) {
 
 // Handle implements [Worker]. Each message is the reply to the oldest command without a reply.
 func (m *monkeyWorker) Handle(f *codec.Frame) {
-	then := m.asked.pop()
+	then := pop(&m.asked)
 	if f.Type.Does == codec.Refuse {
 		m.noteRefused(f)
 	}

@@ -27,6 +27,7 @@ var pages = template.Must(page.New(template.FuncMap{
 	"grouped":  prose.Grouped[int64],
 	"plural64": prose.Count[int64],
 	"plural":   prose.Count[int],
+	"columns":  columnNames,
 	"cores":    formatCores,
 	"jobs":     formatJobs,
 }).ParseFS(pageFiles, "page*.html"))
@@ -35,19 +36,7 @@ var pages = template.Must(page.New(template.FuncMap{
 type (
 	pageData struct {
 		*Report
-		Columns []string
-		Stages  []pageStage
-		Tallies []pageTally
 		Figures pageFacts // data of the figures
-	}
-	pageStage struct {
-		Name, Words string
-		Cells       []string
-	}
-	pageTally struct {
-		Count int64
-		Words string
-		Bad   bool
 	}
 	pageFacts struct {
 		Spectrum   []Curve         `json:"spectrum"`
@@ -96,25 +85,6 @@ func WriteHTML(w io.Writer, r *Report) error {
 	if r.Heat != nil {
 		d.Figures.Heat = *r.Heat
 	}
-	for _, c := range columns {
-		d.Columns = append(d.Columns, c.name)
-	}
-	for i, name := range Stages {
-		q := r.Latency[name]
-		if q.Count == 0 {
-			continue
-		}
-		row := pageStage{Name: name, Words: stageWords[i]}
-		for _, c := range columns {
-			row.Cells = append(row.Cells, c.of(&q).String())
-		}
-		d.Stages = append(d.Stages, row)
-	}
-	for _, t := range tallies {
-		if n := *t.count(&r.Account); n > 0 {
-			d.Tallies = append(d.Tallies, pageTally{n, t.words, t.bad})
-		}
-	}
 	for i := range r.Series {
 		e := &r.Series[i]
 		if e.Start < 0 {
@@ -157,9 +127,6 @@ func (d pageData) Tone() string {
 	}
 	return "fair"
 }
-
-// Notes returns warnings and advice about the use of the figures.
-func (d pageData) Notes() []string { return d.notes() }
 
 // TotalLatency returns the latency from the submission to the end of a job, which the page shows over time.
 func (d pageData) TotalLatency() Quantiles { return d.Latency[Stages[stageTotal]] }
@@ -311,23 +278,13 @@ func (f *figure) difference(r Ratio, tolerance float64) (class, words string) {
 	return "bad", "worse"
 }
 
-// First returns the name of the server with which the others are compared.
-func (d comparePage) First() string { return d.Figures.First }
-
 // Title returns the title of the page, with the names of the servers.
 func (d comparePage) Title() string {
-	r, text := d.Runs[0], ""
-	for i, t := range d.Targets {
-		switch {
-		case i == 0:
-		case i == len(d.Targets)-1:
-			text += " and "
-		default:
-			text += ", "
-		}
-		text += t.Name
+	text := d.Targets[0].Name
+	for _, t := range d.Targets[1 : len(d.Targets)-1] {
+		text += ", " + t.Name
 	}
-	return fmt.Sprintf("%s %s: %s compared", r.Protocol, r.Scenario, text)
+	return fmt.Sprintf("%s %s: %s and %s compared", d.Runs[0].Protocol, d.Runs[0].Scenario, text, d.Targets[len(d.Targets)-1].Name)
 }
 
 // Head returns the header of the page, without a verdict: the page shows the results below the header, one line for
@@ -336,6 +293,3 @@ func (d comparePage) Head() page.Head {
 	r := d.Runs[0]
 	return newHead(d.Title(), r.Started, r.Jobwire, r.Environment, r.plan(), r.loop())
 }
-
-// Notes returns warnings about the runs that limit the use of the figures.
-func (d comparePage) Notes() []string { return d.notes() }

@@ -2,6 +2,7 @@ package loadgen
 
 import (
 	"iter"
+	"jobwire/codec"
 	"sync/atomic"
 )
 
@@ -117,3 +118,15 @@ func (p *pool) underWay() iter.Seq[*Job] {
 
 // inFlight returns the number of jobs in flight.
 func (p *pool) inFlight() int { return len(p.uses) - len(p.free) }
+
+// queue is a queue of jobs.
+type queue = codec.FIFO[*Job]
+
+// pop removes and returns the oldest element of a queue. It returns the zero value if the queue is empty.
+func pop[T any](q *codec.FIFO[T]) (v T) {
+	if q.Len() > 0 {
+		v = *q.At(0)
+		q.Pop()
+	}
+	return v
+}

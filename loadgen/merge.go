@@ -66,7 +66,7 @@ func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
 		}
 	}
 	m.Head = version.NewHead()
-	notes := shareNotes(parts, m.notes())
+	notes := shareNotes(parts, m.Notes())
 	for i, p := range parts {
 		merged.Parts[i].Notes = append([]string{}, notes[p]...)
 	}

@@ -256,7 +256,7 @@ func TestMergeKeepsNotes(t *testing.T) {
 		"share 3 (host-3): other programs used 1.00 of this machine's 2 processors, so the target may be faster",
 		"share 3 (host-3): this share started 13.0 s after the start time of the run",
 	}
-	if got := m.notes(); !slices.Equal(got, want) {
+	if got := m.Notes(); !slices.Equal(got, want) {
 		t.Errorf("notes %q, want %q", got, want)
 	}
 }

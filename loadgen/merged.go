@@ -151,7 +151,7 @@ func shareNotes(parts []*Report, merged []string) map[*Report][]string {
 				others := max(0, *r.Cores.Foreign-(m.generators-*r.Cores.Generator))
 				r.Cores.Foreign = &others
 			}
-			all[p] = slices.DeleteFunc(r.notes(), func(note string) bool { return slices.Contains(merged, note) })
+			all[p] = slices.DeleteFunc(r.Notes(), func(note string) bool { return slices.Contains(merged, note) })
 		}
 	}
 	return all

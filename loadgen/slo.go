@@ -64,11 +64,7 @@ func ParseObjective(text string) (*Objective, error) {
 	}
 	o.metric = name
 	if column(name) < 0 {
-		var names []string
-		for _, c := range columns {
-			names = append(names, c.name)
-		}
-		return fail(fmt.Sprintf("expected one of %s, or one of these after a stage (%s) and a period, got %q", strings.Join(names, ", "), strings.Join(Stages[:], ", "), name))
+		return fail(fmt.Sprintf("expected one of %s, or one of these after a stage (%s) and a period, got %q", strings.Join(columnNames(), ", "), strings.Join(Stages[:], ", "), name))
 	}
 	d, err := time.ParseDuration(bound)
 	if err != nil || d <= 0 {
@@ -79,14 +75,7 @@ func ParseObjective(text string) (*Objective, error) {
 }
 
 // column returns the index in columns of the percentile with this name, or -1.
-func column(name string) int {
-	for i, c := range columns {
-		if c.name == name {
-			return i
-		}
-	}
-	return -1
-}
+func column(name string) int { return slices.Index(columnNames(), name) }
 
 // Check checks the objectives and sets the results and the verdict of the report. If the report is that of one share
 // of a load, the objectives are only recorded, because they are about the whole load: [Merge] checks them.

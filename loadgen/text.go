@@ -122,6 +122,36 @@ var columns = []struct {
 // stageWords describes where each stage begins and ends.
 var stageWords = [stageCount]string{"submit -> ack", "ack -> worker", "worker -> end", "submit -> end"}
 
+// columnNames returns the names of the columns.
+func columnNames() (all []string) {
+	for _, c := range columns {
+		all = append(all, c.name)
+	}
+	return all
+}
+
+// StageLatency is the latency of one stage, for a table.
+type StageLatency struct {
+	Name, Words string   // name, and where the stage begins and ends
+	Cells       []Micros // in the order of columns
+}
+
+// StageLatencies returns the stages that have latencies.
+func (r *Report) StageLatencies() (all []StageLatency) {
+	for i, name := range Stages {
+		q := r.Latency[name]
+		if q.Count == 0 {
+			continue
+		}
+		s := StageLatency{Name: name, Words: stageWords[i]}
+		for _, c := range columns {
+			s.Cells = append(s.Cells, c.of(&q))
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
 func (r *Report) textLatency(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "latency\t")
@@ -131,18 +161,14 @@ func (r *Report) textLatency(b *strings.Builder) {
 		}
 	}
 	fmt.Fprintln(t)
-	for i, name := range Stages {
-		q := r.Latency[name]
-		if q.Count == 0 {
-			continue
-		}
-		fmt.Fprint(t, name, "\t")
-		for _, c := range columns {
+	for _, s := range r.StageLatencies() {
+		fmt.Fprint(t, s.Name, "\t")
+		for i, c := range columns {
 			if c.text {
-				fmt.Fprint(t, c.of(&q), "\t")
+				fmt.Fprint(t, s.Cells[i], "\t")
 			}
 		}
-		fmt.Fprintf(t, "  %s\n", stageWords[i])
+		fmt.Fprintf(t, "  %s\n", s.Words)
 	}
 	t.Flush()
 	if r.Pacing != nil {
@@ -163,10 +189,8 @@ func (r *Report) textAccount(b *strings.Builder) {
 		text += "; none lost, duplicated, corrupted, refused or answered wrongly"
 	}
 	wrap(b, "jobs", text)
-	for _, t := range tallies {
-		if n := *t.count(&r.Account); n > 0 {
-			wrap(b, "", prose.Grouped(n)+" "+t.words)
-		}
+	for _, t := range r.Tallies() {
+		wrap(b, "", prose.Grouped(t.Count)+" "+t.Words)
 	}
 	switch {
 	case r.Linear == nil:
@@ -230,13 +254,13 @@ func (r *Report) textVerdict(b *strings.Builder) {
 			fmt.Fprintf(b, "           %s\n", strings.TrimRight(line, "\n"))
 		}
 	}
-	for _, note := range r.notes() {
+	for _, note := range r.Notes() {
 		wrap(b, "note", note)
 	}
 }
 
-// notes returns warnings and advice about the use of the figures.
-func (r *Report) notes() (all []string) {
+// Notes returns warnings and advice about the use of the figures.
+func (r *Report) Notes() (all []string) {
 	if r.KeptUp != nil && !*r.KeptUp && r.Result() == Failed {
 		all = append(all, "too few workers, or workers that ask for too few jobs at a time, can also limit the rate; to exclude this cause, run bench again with higher --workers or --grabs")
 	}

@@ -63,10 +63,10 @@ func (r *Report) broken() (why []string) {
 	case r.Interrupted:
 		why = append(why, "the run was interrupted")
 	}
-	for _, t := range tallies {
-		if n := *t.count(&r.Account); t.bad && n > 0 {
-			what, _, _ := strings.Cut(t.words, ":")
-			why = append(why, prose.Grouped(n)+" "+what)
+	for _, t := range r.Tallies() {
+		if t.Bad {
+			what, _, _ := strings.Cut(t.Words, ":")
+			why = append(why, prose.Grouped(t.Count)+" "+what)
 		}
 	}
 	if r.Linear != nil && !r.Linear.Holds {

@@ -42,7 +42,7 @@ func newWorker(c *WorkerConn, s *Scenario) *worker {
 // request sends a message to which the server may reply. j is the job that the message completes, or nil.
 func (w *worker) request(j *Job, m *codec.Message) {
 	if len(m.Type.Answers) > 0 {
-		w.pending.push(j)
+		w.pending.Push(j)
 	}
 	w.send(m)
 }
@@ -111,7 +111,7 @@ func (w *worker) Handle(f *codec.Frame) {
 		w.asleep = false
 		w.requestJobs()
 	case codec.Answer:
-		if j := w.pending.pop(); j != nil {
+		if j := pop(&w.pending); j != nil {
 			w.EndSeen(j)
 		}
 	case codec.Refuse:
@@ -119,7 +119,7 @@ func (w *worker) Handle(f *codec.Frame) {
 			w.unexpected(f)
 			return
 		}
-		w.pending.pop()
+		pop(&w.pending)
 		w.countFault(&w.run.ledger.Duplicated, f, fmt.Sprintf("the server replied %s for a job that this worker has reserved", f.Type.Name))
 	default:
 		w.unexpected(f)
@@ -186,8 +186,8 @@ func (w *worker) complete(j *Job, id, payload []byte) {
 // unconfirmed removes and returns the jobs that the worker has completed, but whose completion the server has not
 // confirmed.
 func (w *worker) unconfirmed() (jobs []*Job) {
-	for w.pending.n > 0 {
-		if j := w.pending.pop(); j != nil {
+	for w.pending.Len() > 0 {
+		if j := pop(&w.pending); j != nil {
 			jobs = append(jobs, j)
 		}
 	}

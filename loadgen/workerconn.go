@@ -8,7 +8,7 @@ type WorkerConn struct {
 	*Conn
 	worker Worker
 	place  int           // index among the workers
-	asks   ring[int64]   // times of the requests for a job without a reply; used only with Config.Check
+	asks   codec.FIFO[int64]  // times of the requests for a job without a reply; used only with Config.Check
 	seen   []uint32      // Job.seq of the last assigned job, by client, function and priority; nil if there are more than maxSeen combinations
 	owners []*ClientConn // clients for which takeEnds must be called after the batch
 }
@@ -105,7 +105,7 @@ func (c *WorkerConn) inOrder(s *Job, number uint64) bool {
 // Ask records that the worker asks for a job. It is used only with Config.Check.
 func (c *WorkerConn) Ask() {
 	if c.run.history != nil {
-		c.asks.push(c.now)
+		c.asks.Push(c.now)
 	}
 }
 
@@ -114,7 +114,7 @@ func (c *WorkerConn) NoJob() { c.given(none) }
 
 // given records the reply to the oldest request for a job: the number of the job, or none.
 func (c *WorkerConn) given(number uint64) {
-	if h := c.run.history; h != nil && c.asks.n > 0 {
-		h.add(c.Conn, true, number, c.asks.pop())
+	if h := c.run.history; h != nil && c.asks.Len() > 0 {
+		h.add(c.Conn, true, number, pop(&c.asks))
 	}
 }

@@ -166,7 +166,7 @@ func (t *term) argument(it *Item) bool {
 		}
 		v := string(it.Frame.Value(i))
 		if fd.Kind == codec.Uint {
-			v = strconv.FormatUint(unsigned(it.Frame.Value(i)), 10)
+			v = strconv.FormatUint(codec.BigEndian(it.Frame.Value(i)), 10)
 		}
 		if ok, _ := path.Match(t.pattern, v); ok {
 			return true

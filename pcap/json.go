@@ -123,7 +123,7 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 		}
 		out = append(append(out, j.key(fd)...), ':')
 		if fd.Kind == codec.Uint && len(f.Value(i)) <= 8 {
-			out = strconv.AppendUint(out, unsigned(f.Value(i)), 10)
+			out = strconv.AppendUint(out, codec.BigEndian(f.Value(i)), 10)
 		} else {
 			out = j.bytes(out, f.Value(i))
 		}
@@ -135,14 +135,6 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 		return append(out, '}')
 	}
 	return append(out, ']')
-}
-
-// unsigned returns the value of a binary integer.
-func unsigned(v []byte) (n uint64) {
-	for _, b := range v {
-		n = n<<8 | uint64(b)
-	}
-	return n
 }
 
 // declares reports whether a field belongs to the fixed fields of a message type, and not to the repeated ones.

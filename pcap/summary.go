@@ -92,7 +92,7 @@ func word(it *Item) []byte {
 			b = bytes.ToUpper(b)
 		}
 	} else if len(f.Spans) > 1 && f.Spans[1].Field.Kind == codec.Code {
-		return fmt.Appendf(nil, "type %d", unsigned(f.Value(1)))
+		return fmt.Appendf(nil, "type %d", codec.BigEndian(f.Value(1)))
 	}
 	if it.Kind == Violates && it.Err.Rule == it.Conn.Protocol.Complete {
 		return []byte("(incomplete)")

@@ -172,19 +172,12 @@ func (m *fieldMutator) mutate() []byte {
 // resize returns the length v plus grown, in the encoding of the length field fd. It returns v if v is not a number.
 func resize(fd *codec.Field, v []byte, grown int) []byte {
 	if fd.Width > 0 {
-		return bigEndian(fd.Width, number(v)+uint64(grown))
+		return bigEndian(fd.Width, codec.BigEndian(v)+uint64(grown))
 	}
 	if n, bad := codec.ParseNumber(v); bad < 0 {
 		return strconv.AppendInt(nil, max(0, int64(n)+int64(grown)), 10)
 	}
 	return v
-}
-
-func number(v []byte) (n uint64) {
-	for _, c := range v {
-		n = n<<8 | uint64(c)
-	}
-	return n
 }
 
 // bigEndian encodes a number in big-endian order with the given number of bytes.
@@ -203,7 +196,7 @@ func (m *fieldMutator) value(fd *codec.Field, v []byte) []byte {
 	case fd.Width > 0 && m.r.IntN(2) == 0:
 		return bigEndian(fd.Width, uint64(t.Code))
 	case fd.Width > 0:
-		return bigEndian(fd.Width, bound(m.r, number(v)))
+		return bigEndian(fd.Width, bound(m.r, codec.BigEndian(v)))
 	case m.r.IntN(4) > 0:
 		return []byte(t.Word)
 	}
@@ -217,7 +210,7 @@ func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	}
 	switch {
 	case fd.Width > 0 && fd.Kind != codec.Text && fd.Kind != codec.Literal:
-		return bigEndian(fd.Width, bound(r, number(v)))
+		return bigEndian(fd.Width, bound(r, codec.BigEndian(v)))
 	case fd.Kind == codec.Number || fd.Kind == codec.Signed || fd.Kind == codec.Length:
 		return decimal(r, fd, v)
 	case r.IntN(4) == 0 && fd.Max > 0:

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -306,7 +305,7 @@ func (w *scriptWriter) name(st *step, v []byte) string {
 func since(fd *codec.Field, v []byte, at int64) (int64, bool) {
 	n, bad := codec.ParseNumber(v)
 	if fd.Kind == codec.Uint {
-		n = new(big.Int).SetBytes(v).Uint64()
+		n = codec.BigEndian(v)
 	} else if bad >= 0 {
 		return 0, false
 	}
