@@ -32,13 +32,7 @@ func GroupByTarget(arg string, runs []*Report) []Group {
 func ReadFiles(arg string) ([]*Report, error) {
 	var all []*Report
 	for name := range strings.SplitSeq(arg, ",") {
-		files := []string{name}
-		if st, err := os.Stat(name); err == nil && st.IsDir() {
-			if files, err = filepath.Glob(filepath.Join(name, "*.json")); err != nil {
-				return nil, err
-			}
-		}
-		for _, file := range files {
+		for _, file := range filesOf(name) {
 			runs, err := ReadFile(file)
 			if err != nil {
 				return nil, err
@@ -50,6 +44,15 @@ func ReadFiles(arg string) ([]*Report, error) {
 		return nil, fmt.Errorf("%s: the folder contains no .json files", arg)
 	}
 	return all, nil
+}
+
+// filesOf returns the .json files of a folder. If name is not a folder, it returns name.
+func filesOf(name string) []string {
+	if st, err := os.Stat(name); err != nil || !st.IsDir() {
+		return []string{name}
+	}
+	files, _ := filepath.Glob(filepath.Join(name, "*.json")) // fails only if the pattern is malformed
+	return files
 }
 
 // ReadFile reads the reports in a file, as [ReadReports] does.
@@ -92,16 +95,11 @@ type Parts struct {
 func ReadParts(args []string) (*Parts, error) {
 	p := &Parts{}
 	for _, arg := range args {
-		files := []string{arg}
-		st, err := os.Stat(arg)
-		if err != nil {
+		if _, err := os.Stat(arg); err != nil {
 			p.Close()
 			return nil, err
 		}
-		if st.IsDir() {
-			files, _ = filepath.Glob(filepath.Join(arg, "*.json")) // fails only if the pattern is malformed
-		}
-		for _, name := range files {
+		for _, name := range filesOf(arg) {
 			if strings.HasSuffix(name, ".hlog") {
 				continue
 			}

@@ -111,11 +111,11 @@ func (m *monkeyClient) Handle(f *codec.Frame) {
 type monkeyWorker struct {
 	*WorkerConn
 	functions [][]byte
-	turn      int                                     // index of the function whose queue is asked next
-	updates   int                                     // number of progress updates for each job
-	sha       []byte                                  // hash of the loaded script
-	date      []byte                                  // buffer for the current time
-	pause     []byte                                  // seconds for which the server waits for a job before it replies that there is none
+	turn      int                                           // index of the function whose queue is asked next
+	updates   int                                           // number of progress updates for each job
+	sha       []byte                                        // hash of the loaded script
+	date      []byte                                        // buffer for the current time
+	pause     []byte                                        // seconds for which the server waits for a job before it replies that there is none
 	asked     codec.FIFO[func(*monkeyWorker, *codec.Frame)] // handle the replies to the commands without a reply, in order; nil: ignore the reply
 
 	id      []byte // ID of the current job

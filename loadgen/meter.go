@@ -60,7 +60,7 @@ func (m *meter) begin() {
 	m.cpu = usageNow()
 	m.began = time.Now()
 	m.last, m.measured = m.began, true
-	m.edge()
+	m.r.cfg.PhaseChange()
 }
 
 // end ends the measured part. Later calls do nothing.
@@ -74,7 +74,7 @@ func (m *meter) end() {
 		m.steady = time.Duration(m.total[stageTotal].Mean())
 	}
 	m.cpu = usageNow().since(m.cpu)
-	m.edge()
+	m.r.cfg.PhaseChange()
 }
 
 // minJobsPerInterval is the number of jobs that an interval needs for its mean latency to count for meter.steady.
@@ -104,9 +104,7 @@ func (m *meter) interval() {
 	if iv.Length < time.Millisecond && done == 0 {
 		return
 	}
-	if w := m.r.cfg.OnInterval; w != nil {
-		w(&iv)
-	}
+	m.r.cfg.OnInterval(&iv)
 	iv.Stages = Histograms{}
 	m.intervals = append(m.intervals, iv)
 }
@@ -115,9 +113,7 @@ func (m *meter) interval() {
 func (m *meter) draining(now time.Time, done int64) {
 	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Draining: true}
 	m.last = now
-	if w := m.r.cfg.OnInterval; w != nil {
-		w(&iv)
-	}
+	m.r.cfg.OnInterval(&iv)
 }
 
 // endDrain adds the latencies of the jobs of an open loop that were scheduled in the measured part and ended after
@@ -134,13 +130,5 @@ func (m *meter) endDrain() {
 		return
 	}
 	m.total.merge(m.now)
-	if w := m.r.cfg.OnInterval; w != nil {
-		w(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now, AfterWindow: true})
-	}
-}
-
-func (m *meter) edge() {
-	if e := m.r.cfg.PhaseChange; e != nil {
-		e()
-	}
+	m.r.cfg.OnInterval(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now, AfterWindow: true})
 }

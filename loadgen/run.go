@@ -97,6 +97,12 @@ func newRun(cfg Config) *run {
 	if r.cfg.Grabs == 0 {
 		r.cfg.Grabs = a.grabs(&r.cfg)
 	}
+	if cfg.OnInterval == nil {
+		r.cfg.OnInterval = func(*Interval) {}
+	}
+	if cfg.PhaseChange == nil {
+		r.cfg.PhaseChange = func() {}
+	}
 	if cfg.Check {
 		r.history = &history{name: r.nameOf}
 	}

@@ -41,7 +41,7 @@ func (r *Report) verdict() (Verdict, []string) {
 	if broken := r.broken(); len(broken) > 0 {
 		return Failed, slices.Concat(broken, r.unmet(), incomplete)
 	}
-	unmet, unknown := r.unmet(), r.undecided()
+	unmet, unknown := r.unmet(), r.objectives(Invalid)
 	switch {
 	case r.Requested != "" && r.Saturated && (len(unmet)+len(unknown) > 0 || r.generatorLate()):
 		return Invalid, append([]string{r.Saturation}, incomplete...)
@@ -85,18 +85,13 @@ func (r *Report) unmet() (why []string) {
 	if r.Skipped > 0 {
 		why = append(why, fmt.Sprintf("%s not submitted, because too many jobs were in flight", prose.Count(r.Skipped, "scheduled job")))
 	}
-	for i := range r.Objectives {
-		if o := &r.Objectives[i]; o.Result == Failed {
-			why = append(why, o.Objective+": "+o.Why)
-		}
-	}
-	return why
+	return append(why, r.objectives(Failed)...)
 }
 
-// undecided returns the objectives for which the run does not show whether they were met.
-func (r *Report) undecided() (why []string) {
+// objectives returns the objectives with a result, each with its reason.
+func (r *Report) objectives(result Verdict) (why []string) {
 	for i := range r.Objectives {
-		if o := &r.Objectives[i]; o.Result == Invalid {
+		if o := &r.Objectives[i]; o.Result == result {
 			why = append(why, o.Objective+": "+o.Why)
 		}
 	}

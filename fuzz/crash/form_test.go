@@ -53,7 +53,7 @@ func TestForms(t *testing.T) {
 		{"Can't call method \"id\" on an undefined value at /usr/share/perl5/Gearman/Server.pm line 140, <GEN3> line 7.\n", "Perl exception: Server.pm:140"},
 	} {
 		got := ""
-		if r, ok := Parse(test.output); ok {
+		if r, ok := first(test.output); ok {
 			got = r.Bucket()
 		}
 		if got != test.bucket {

@@ -7,25 +7,27 @@ import (
 	"strings"
 )
 
-// libcKinds maps the messages of the C library before it aborts a process to kinds.
-var libcKinds = []struct {
-	line *regexp.Regexp
-	kind string
+// messages are messages of one line: those of the C library before it aborts a process, and that of Node.js that memory
+// is exhausted. The stack after it is ignored, because it is that of the garbage collector.
+var messages = []struct {
+	line       *regexp.Regexp
+	kind, tool string
 }{
-	{regexp.MustCompile(`^\*\*\* stack smashing detected \*\*\*`), "stack-buffer-overflow"},
-	{regexp.MustCompile(`^\*\*\* buffer overflow detected \*\*\*`), "buffer-overflow"},
-	{regexp.MustCompile(`^\*\*\* .* detected \*\*\*`), "fortify failure"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:free\(\): double free|double free or corruption)`), "double-free"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:free|munmap_chunk|realloc)\(\): invalid (?:pointer|old size))`), "bad-free"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:malloc|free|realloc|calloc|malloc_consolidate|_int_malloc|munmap_chunk|tcache_\w+)\(\): |corrupted (?:size|double-linked list)|malloc\.c:\d+: |break adjusted to free)`), "heap-corruption"},
-	{regexp.MustCompile(`^Fatal error: glibc detected`), "abort"},
+	{regexp.MustCompile(`^\*\*\* stack smashing detected \*\*\*`), "stack-buffer-overflow", "glibc"},
+	{regexp.MustCompile(`^\*\*\* buffer overflow detected \*\*\*`), "buffer-overflow", "glibc"},
+	{regexp.MustCompile(`^\*\*\* .* detected \*\*\*`), "fortify failure", "glibc"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:free\(\): double free|double free or corruption)`), "double-free", "glibc"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:free|munmap_chunk|realloc)\(\): invalid (?:pointer|old size))`), "bad-free", "glibc"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:malloc|free|realloc|calloc|malloc_consolidate|_int_malloc|munmap_chunk|tcache_\w+)\(\): |corrupted (?:size|double-linked list)|malloc\.c:\d+: |break adjusted to free)`), "heap-corruption", "glibc"},
+	{regexp.MustCompile(`^Fatal error: glibc detected`), "abort", "glibc"},
+	{regexp.MustCompile(`^FATAL ERROR: .*heap out of memory`), "out-of-memory", "Node.js"},
 }
 
-// parseLibc parses a message of the C library.
-func parseLibc(lines []string, i int) ([]Report, int) {
-	for _, k := range libcKinds {
+// parseMessage parses a message of one line.
+func parseMessage(lines []string, i int) ([]Report, int) {
+	for _, k := range messages {
 		if k.line.MatchString(lines[i]) {
-			return []Report{{Kind: k.kind, Tool: "glibc", Text: basenames(lines[i])}}, i + 1
+			return []Report{{Kind: k.kind, Tool: k.tool, Text: basenames(lines[i])}}, i + 1
 		}
 	}
 	return nil, 0

@@ -60,15 +60,6 @@ func (r Report) Bucket() string {
 	return b.String()
 }
 
-// Parse returns the first report in the output of a program, or false if there is none.
-func Parse(output string) (Report, bool) {
-	all := ParseAll(output)
-	if len(all) == 0 {
-		return Report{}, false
-	}
-	return all[0], true
-}
-
 // A parser parses the report that begins at line i. It returns nil if no report begins there. Otherwise it returns the
 // reports, usually one, and the index of the line at which to continue.
 type parser struct {
@@ -88,9 +79,8 @@ var parsers = []parser{
 	{read: parseJava, hints: []string{"\tat ", " at "}, ahead: true},
 	{read: parseJavaCrash, hints: []string{"#  SIG"}},
 	{read: parseNode, hints: []string{" at "}, ahead: true},
-	{read: parseNodeMemory, hints: []string{"FATAL ERROR: "}},
 	{read: parseRust, hints: []string{" panicked at "}},
-	{read: parseLibc, hints: []string{"***", "(): ", "double free", "corrupted ", "break adjusted", "malloc.c:", "Fatal error: "}},
+	{read: parseMessage, hints: []string{"FATAL ERROR: ", "***", "(): ", "double free", "corrupted ", "break adjusted", "malloc.c:", "Fatal error: "}},
 	{read: parseTerminate, hints: []string{"terminate called ", "terminating "}},
 	{read: parseAssertion, hints: []string{"ssert"}},
 	{read: parseBacktrace, hints: []string{"[0x", " in "}},

@@ -122,10 +122,7 @@ func parseJavaCrash(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i + 1
 }
 
-var (
-	nodeFrame  = regexp.MustCompile(`^\s+at (?:(?:async )?(.+?) \((.+?)(?::(\d+))?(?::\d+)?\)|(?:async )?(\S+?):(\d+):\d+)$`)
-	nodeMemory = regexp.MustCompile(`^FATAL ERROR: .*heap out of memory`)
-)
+var nodeFrame = regexp.MustCompile(`^\s+at (?:(?:async )?(.+?) \((.+?)(?::(\d+))?(?::\d+)?\)|(?:async )?(\S+?):(\d+):\d+)$`)
 
 // parseNode parses an exception of a Node.js program: the text and then the stack.
 func parseNode(lines []string, i int) ([]Report, int) {
@@ -146,15 +143,6 @@ func parseNode(lines []string, i int) ([]Report, int) {
 		r.Frames = r.Frames[:k]
 	}
 	return []Report{r}, i
-}
-
-// parseNodeMemory parses the message of Node.js that memory is exhausted. It ignores the stack, which is that of the
-// garbage collector.
-func parseNodeMemory(lines []string, i int) ([]Report, int) {
-	if !nodeMemory.MatchString(lines[i]) {
-		return nil, 0
-	}
-	return []Report{{Kind: "out-of-memory", Tool: "Node.js", Text: lines[i]}}, i + 1
 }
 
 var rustPanic = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s,']+:\d+:\d+):?$`)
