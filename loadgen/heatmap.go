@@ -3,13 +3,7 @@ package loadgen
 import "math"
 
 // heatmap collects the latency distributions of all intervals.
-type heatmap struct{ frames []frame }
-
-// frame is the latency distribution of one interval. A latency is the time from the submission of a job to its end.
-type frame struct {
-	start, seconds float64         // start of the interval since the start of the measured part, and its length, in seconds
-	counts         [heatRows]int64 // number of jobs in each row
-}
+type heatmap struct{ frames []HeatFrame }
 
 // Rows of the heat map. Latencies are divided into rows on a logarithmic scale.
 const (
@@ -29,10 +23,10 @@ func heatEdge(row int) float64 { return heatMin * math.Exp2(float64(row)/heatPer
 
 // addInterval adds the distribution of an interval.
 func (f *heatmap) addInterval(iv *Interval) {
-	fr := frame{start: iv.Start.Seconds(), seconds: iv.Length.Seconds()}
+	fr := HeatFrame{iv.Start.Seconds(), iv.Length.Seconds(), make([]int64, heatRows)}
 	for _, bar := range iv.Stages[stageTotal].Distribution() {
 		if bar.Count > 0 {
-			fr.counts[heatRow(bar.From)] += bar.Count
+			fr.Counts[heatRow(bar.From)] += bar.Count
 		}
 	}
 	f.frames = append(f.frames, fr)
@@ -93,7 +87,7 @@ func (hs *Histograms) spectrum() []Curve {
 func (f *heatmap) heat() *Heat {
 	low, high := heatRows, -1
 	for i := range f.frames {
-		for row, n := range f.frames[i].counts {
+		for row, n := range f.frames[i].Counts {
 			if n > 0 {
 				low, high = min(low, row), max(high, row)
 			}
@@ -107,8 +101,9 @@ func (f *heatmap) heat() *Heat {
 		out.Edges = append(out.Edges, heatEdge(row)/1e3)
 	}
 	for i := range f.frames {
-		fr := &f.frames[i]
-		out.Frames = append(out.Frames, HeatFrame{fr.start, fr.seconds, fr.counts[low : high+1]})
+		fr := f.frames[i]
+		fr.Counts = fr.Counts[low : high+1]
+		out.Frames = append(out.Frames, fr)
 	}
 	return &out
 }

@@ -37,9 +37,9 @@ func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
 	if objectives, err = carried(parts, objectives); err != nil {
 		return nil, err
 	}
-	m := *parts[0]
-	m.Share, m.Merged, m.Latency, m.Series, m.Spectrum, m.Heat, m.Objectives = nil, merged, nil, []IntervalEntry{}, nil, nil, nil
-	m.Stationary, m.Independence, m.Environment = nil, nil, nil
+	p := parts[0]
+	m := Report{Head: version.NewHead(), Protocol: p.Protocol, Scenario: p.Scenario, Target: p.Target, Functions: p.Functions, Zipf: p.Zipf, Window: p.Window, Payload: p.Payload,
+		Requested: p.Requested, Interval: p.Interval, Linear: p.Linear, Merged: merged, Series: []IntervalEntry{}}
 	for _, p := range parts {
 		if p.Linear != nil && !p.Linear.Holds {
 			m.Linear = p.Linear
@@ -65,7 +65,6 @@ func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
 				prose.Grouped(got), stage, prose.Grouped(want))
 		}
 	}
-	m.Head = version.NewHead()
 	notes := shareNotes(parts, m.Notes())
 	for i, p := range parts {
 		merged.Parts[i].Notes = append([]string{}, notes[p]...)
@@ -166,13 +165,6 @@ func carried(parts []*Report, more []*Objective) (all []*Objective, err error) {
 
 // add sets the sums of the counts and rates, and the start and end of the whole run.
 func (m *Report) add(parts []*Report) {
-	m.Clients, m.Workers, m.Grabs = 0, 0, 0
-	m.Jobs, m.AfterWindow, m.Reconnects, m.Submitted, m.Collections, m.Pauses = 0, 0, 0, 0, 0, 0
-	m.RateRequested, m.Backlog, m.KeptUp = 0, 0, nil
-	m.First, m.Error, m.Interrupted = "", "", false
-	for _, t := range tallies {
-		*t.count(&m.Account) = 0
-	}
 	begin, end := parts[0].Started, time.Time{}
 	var wrong []string
 	for _, p := range parts {
@@ -229,7 +221,6 @@ func (m *Report) add(parts []*Report) {
 // machines; a machine on which several shares ran is counted once. The CPU time of other programs stays unknown,
 // because the shares may run on several machines.
 func (m *Report) addProcessors(parts []*Report) {
-	m.Processors, m.Cores, m.Pacing, m.Saturated, m.Saturation = 0, Cores{}, nil, false, ""
 	var saturation []string
 	generator, target, busy := 0.0, 0.0, 0.0
 	known := true
@@ -262,7 +253,6 @@ func (m *Report) addProcessors(parts []*Report) {
 	if known {
 		m.Cores.Generator = &busy
 	}
-	m.CPU = PerJob{}
 	if m.Jobs > 0 {
 		m.CPU = PerJob{Micros(generator / float64(m.Jobs)), Micros(target / float64(m.Jobs))}
 	}

@@ -91,51 +91,49 @@ const fastest = 1e7
 // far.
 func (s *Search) Run(ctx context.Context) (*LimitRange, error) {
 	b := &LimitRange{}
-	polls := map[float64]*rateTrials{}
-	for rate := s.From; len(b.Trials) < s.Trials && rate > 0; rate = s.next(b, polls) {
+	for rate := s.From; len(b.Trials) < s.Trials && rate > 0; rate = s.next(b) {
 		t, err := s.Try(ctx, rate)
 		if err != nil {
 			return b, err
 		}
 		b.Trials = append(b.Trials, t)
-		if polls[rate] == nil {
-			polls[rate] = &rateTrials{}
-		}
-		polls[rate].add(t.Passed)
-		b.between(polls)
+		b.between()
 	}
 	return b, nil
 }
 
-// rateTrials counts the trials at one rate.
-type rateTrials struct{ trials, passed int }
-
-func (p *rateTrials) add(passed bool) {
-	p.trials++
-	if passed {
-		p.passed++
+// count returns the number of trials at a rate, and the number of those that passed.
+func (b *LimitRange) count(rate float64) (trials, passed int) {
+	for _, t := range b.Trials {
+		if t.Rate == rate {
+			trials++
+			if t.Passed {
+				passed++
+			}
+		}
 	}
+	return trials, passed
 }
 
 // between sets Failed to the lowest rate at which at most half of the trials passed, Passed to the highest tried rate
 // below it, and Saturated.
-func (b *LimitRange) between(polls map[float64]*rateTrials) {
+func (b *LimitRange) between() {
 	b.Passed, b.Failed = 0, 0
-	for rate, p := range polls {
-		if 2*p.passed <= p.trials && (b.Failed == 0 || rate < b.Failed) {
-			b.Failed = rate
+	for _, t := range b.Trials {
+		if trials, passed := b.count(t.Rate); 2*passed <= trials && (b.Failed == 0 || t.Rate < b.Failed) {
+			b.Failed = t.Rate
 		}
 	}
-	for rate := range polls {
-		if rate > b.Passed && (b.Failed == 0 || rate < b.Failed) {
-			b.Passed = rate
+	for _, t := range b.Trials {
+		if t.Rate > b.Passed && (b.Failed == 0 || t.Rate < b.Failed) {
+			b.Passed = t.Rate
 		}
 	}
 	b.Saturated = slices.ContainsFunc(b.Trials, func(t Trial) bool { return t.Rate == b.Failed && t.Saturated })
 }
 
 // next returns the next rate to try, or 0 if the search has ended.
-func (s *Search) next(b *LimitRange, polls map[float64]*rateTrials) float64 {
+func (s *Search) next(b *LimitRange) float64 {
 	switch {
 	case b.Failed == 0:
 		if b.Passed >= fastest {
@@ -153,7 +151,7 @@ func (s *Search) next(b *LimitRange, polls map[float64]*rateTrials) float64 {
 		}
 	}
 	for _, end := range []float64{b.Passed, b.Failed} {
-		if polls[end].trials < s.Repeats {
+		if trials, _ := b.count(end); trials < s.Repeats {
 			return end
 		}
 	}
@@ -189,13 +187,8 @@ func WriteBracket(w io.Writer, b *LimitRange) error {
 
 // tried returns the number of trials at a rate, such as "3 trials".
 func (b *LimitRange) tried(rate float64) string {
-	n := 0
-	for _, t := range b.Trials {
-		if t.Rate == rate {
-			n++
-		}
-	}
-	return prose.Count(n, "trial")
+	trials, _ := b.count(rate)
+	return prose.Count(trials, "trial")
 }
 
 // Answer returns the result of the search in sentences.

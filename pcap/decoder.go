@@ -1,6 +1,7 @@
 package pcap
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"slices"
@@ -142,12 +143,7 @@ func (d *Decoder) open() []*Conn {
 }
 
 // earlier compares connections by the order in which they began.
-func earlier(a, b *Conn) int {
-	if a.ID != b.ID {
-		return a.ID - b.ID
-	}
-	return a.used - b.used
-}
+func earlier(a, b *Conn) int { return cmp.Or(a.ID-b.ID, a.used-b.used) }
 
 // unfinished reports whether some data of a connection was not passed on yet.
 func (c *Conn) unfinished() bool {

@@ -170,25 +170,17 @@ func (f *Finding) lastOutput(n int) []string {
 		return nil
 	}
 	var lines []string
-	times := 0 // number of times that the server has printed the last line
-	for line := range strings.SplitSeq(printable(strings.TrimRight(f.Output, "\n")), "\n") {
-		if times > 0 && line == lines[len(lines)-1] {
+	for rest := strings.Split(printable(strings.TrimRight(f.Output, "\n")), "\n"); len(rest) > 0; {
+		line, times := rest[0], 0
+		for times < len(rest) && rest[times] == line {
 			times++
-			continue
 		}
-		lines = repeated(lines, times)
-		lines, times = append(lines, line), 1
+		if rest = rest[times:]; times > 1 {
+			line += fmt.Sprintf(" (%d times)", times)
+		}
+		lines = append(lines, line)
 	}
-	lines = repeated(lines, times)
 	return lines[max(0, len(lines)-n):]
-}
-
-// repeated appends the number of times to the last line if it is greater than 1.
-func repeated(lines []string, times int) []string {
-	if times > 1 {
-		lines[len(lines)-1] += fmt.Sprintf(" (%d times)", times)
-	}
-	return lines
 }
 
 // Rate returns the number of executions per second.
