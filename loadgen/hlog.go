@@ -41,20 +41,16 @@ func (l *Log) begin(at time.Time) {
 
 // add writes the histograms of an interval.
 func (l *Log) add(start time.Time, iv *Interval) {
-	l.histograms(start, start.Add(iv.Length), iv.Stages)
-}
-
-func (l *Log) histograms(start, end time.Time, all Histograms) {
 	if !l.started {
 		l.begin(start)
 	}
-	for st, h := range all {
+	for st, h := range iv.Stages {
 		if h.TotalCount() == 0 || l.err != nil {
 			continue
 		}
 		h.SetTag(Stages[st])
 		h.SetStartTimeMs(start.UnixMilli())
-		h.SetEndTimeMs(end.UnixMilli())
+		h.SetEndTimeMs(start.Add(iv.Length).UnixMilli())
 		l.err = l.out.OutputIntervalHistogram(h)
 	}
 }

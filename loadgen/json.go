@@ -15,9 +15,6 @@ import (
 // Micros is a duration in microseconds. 0 means that it is not known, and is null in JSON.
 type Micros float64
 
-// micros converts a duration.
-func micros(d time.Duration) Micros { return Micros(float64(d) / 1e3) }
-
 // Duration returns the duration, rounded to nanoseconds.
 func (m Micros) Duration() time.Duration { return time.Duration(math.Round(float64(m) * 1e3)) }
 

@@ -86,7 +86,10 @@ func (r *run) record(c *ClientConn) {
 	rec.done += n
 	rec.mu.Unlock()
 	if r.done.Add(n) == r.target {
-		r.jobsReached()
+		select {
+		case r.ready <- struct{}{}:
+		default:
+		}
 	}
 }
 

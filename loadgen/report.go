@@ -198,7 +198,7 @@ func (t *Recorder) Report(res *Result) *Report {
 	r.Account, r.AfterWindow, r.Backlog, r.Reconnects = res.Account, res.AfterWindow, res.backlog, res.Reconnects
 	r.Linear = res.Linear
 	r.Latency = res.Latency.quantiles()
-	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(micros(res.Pauses))
+	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(res.Pauses)/1e3
 	switch {
 	case errors.Is(res.Err, context.Canceled):
 		r.Interrupted = true

@@ -29,7 +29,7 @@ type run struct {
 	limit   atomic.Int64  // maximum of claimed
 	done    atomic.Int64  // number of jobs that have ended
 	again   atomic.Int64  // number of reconnections of clients
-	target  int64         // value of done at which jobsReached is called; 0: never
+	target  int64         // value of done at which ready receives a value; 0: never
 	ready   chan struct{} // receives a value when done has reached target
 	err     chan error    // receives the error of the first connection that failed
 
@@ -51,14 +51,6 @@ func (r *run) clock() int64 { return int64(time.Since(r.base)) }
 func (r *run) claimJobs(n int) int {
 	over := r.claimed.Add(int64(n)) - r.limit.Load()
 	return n - int(min(max(over, 0), int64(n)))
-}
-
-// jobsReached wakes the goroutine that waits for the requested number of jobs.
-func (r *run) jobsReached() {
-	select {
-	case r.ready <- struct{}{}:
-	default:
-	}
 }
 
 // lost ends the run with an error because a connection failed, unless the run itself closed the connection. The
@@ -230,7 +222,11 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 		}
 	}
 	stopReconnecting := r.reconnectClients(ctx)
-	err := r.await(ctx, m, r.deadline())
+	var over <-chan time.Time
+	if r.cfg.Duration > 0 {
+		over = time.After(r.cfg.Duration)
+	}
+	err := r.await(ctx, m, over)
 	r.limit.Store(0)
 	stopPacing()
 	stopReconnecting()
@@ -271,14 +267,6 @@ func (r *run) startWorkers() {
 	for _, c := range r.workers {
 		c.startServing()
 	}
-}
-
-// deadline returns a channel that receives a value after Config.Duration, or nil if the duration is not limited.
-func (r *run) deadline() <-chan time.Time {
-	if r.cfg.Duration == 0 {
-		return nil
-	}
-	return time.After(r.cfg.Duration)
 }
 
 // idleTimeout returns how long the run waits for the next job to end before the jobs in flight count as lost. It

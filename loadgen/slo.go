@@ -111,19 +111,15 @@ func (o *Objective) check(r *Report) SLOResult {
 	value := float64(v)
 	j.Result = result(value < o.limit)
 	j.Value, j.Why = &value, fmt.Sprintf("measured %s", v)
-	if late := r.lateness(o.metric); j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && float64(late) > maxLateShare*o.limit && late > maxLateShare*v {
+	late := Micros(0)
+	if r.Pacing != nil {
+		late = columns[column(o.metric)].of(r.Pacing)
+	}
+	if j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && float64(late) > maxLateShare*o.limit && late > maxLateShare*v {
 		j.Result = Invalid
 		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late, o.metric)
 	}
 	return j
-}
-
-// lateness returns a percentile of the submission delay, or 0 if it is not known.
-func (r *Report) lateness(metric string) Micros {
-	if r.Pacing == nil {
-		return 0
-	}
-	return columns[column(metric)].of(r.Pacing)
 }
 
 // Samples returns the number of jobs that a run needs for the objective to be checked.

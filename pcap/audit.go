@@ -26,10 +26,6 @@ type monitored struct {
 
 const maxMonitors = 1 << 10
 
-func newAuditor(d *Decoder, handle func(*Item)) *auditor {
-	return &auditor{d: d, handle: handle, monitors: map[monitored]*judge.Monitor{}}
-}
-
 // monitor returns the rule checker for the server of a connection, or nil if there are too many servers.
 func (a *auditor) monitor(c *Conn) *judge.Monitor {
 	key := monitored{c.Server, c.Protocol}

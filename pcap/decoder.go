@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"jobwire/codec"
+	"jobwire/judge"
 	"jobwire/pcap/decrypt"
 )
 
@@ -91,7 +92,7 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 		d.opts.Keys = &decrypt.Keys{}
 	}
 	if o.Audit {
-		d.handle = newAuditor(d, handle).add
+		d.handle = (&auditor{d: d, handle: handle, monitors: map[monitored]*judge.Monitor{}}).add
 	}
 	return d
 }
