@@ -154,7 +154,7 @@ func TestMain(m *testing.M) {
 	}
 	// Most of the time, a test waits, so more of them run at the same time than there are processors, which is the default of
 	// -parallel. m.Run reads the flags, so -parallel has priority.
-	flag.Set("test.parallel", "12")
+	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 

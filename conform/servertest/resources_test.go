@@ -25,7 +25,7 @@ const serveVariable = "JOBWIRE_TEST_SERVE"
 
 // parallelTests is the number of tests that run at the same time. Most of the time, a test waits, so it is larger than the
 // number of processors, which is the default of -parallel.
-const parallelTests = "12"
+const parallelTests = "6"
 
 func TestMain(m *testing.M) {
 	if words := strings.Fields(os.Getenv(serveVariable)); len(words) == 3 {
