@@ -50,7 +50,7 @@ var kinds = []kind{
 // short one first.
 const (
 	shortLimit = 700 * time.Millisecond
-	longLimit  = 10 * time.Second
+	longLimit  = 5 * time.Second // the default
 )
 
 // runs is how many runs of a stress test are concurrent; they wait most of the time.
