@@ -78,7 +78,7 @@ const (
 	JobID                 // the job's handle or number
 	Queue                 // the function, tube or list of the job
 	UniqueID              // jobs of one queue with the same unique ID may become one job
-	Payload               // data of a job, an echo or an event, which is passed on unchanged
+	Payload               // data that the receiver passes on or returns unchanged, such as the data of a job
 	PriorityOf            // the priority of a job, in the protocol's own notation
 	Delay                 // how long a job or a queue has to wait before jobs are assigned, in units of Field.Unit
 	StartTime             // time before which the job is not assigned, in seconds since 1970

@@ -14,7 +14,7 @@ type Header struct {
 	Fields []*Field  // in order: the magic (Literal), the type (Code), and the number of bytes that follow (Length)
 	Magic  [2]string // magic by sender; "": any value, which then is the same in the whole connection
 
-	Other     RuleID // the magic is none of Magic, or differs from that of the connection
+	Other     RuleID // the magic is none of Magic; or any value is allowed, but it is not that of the first message on the connection
 	Reversed  RuleID // the magic of the other direction
 	Known     RuleID // the type is unknown
 	Direction RuleID // the side does not send the type

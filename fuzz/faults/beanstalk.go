@@ -7,7 +7,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// Beanstalk are the faults for the Beanstalk server.
+// Beanstalk contains the faults that can be injected into the built-in Beanstalk server.
 var Beanstalk = []Fault{
 	{Name: "kick-of-none", Oracle: Exit,
 		About: "The server divides by zero when a client kicks 0 jobs.",

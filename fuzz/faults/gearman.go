@@ -16,7 +16,7 @@ const (
 	assignments  = "JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL"
 )
 
-// Gearman are the faults for the Gearman server.
+// Gearman contains the faults that can be injected into the built-in Gearman server.
 var Gearman = []Fault{
 	{Name: "report-to-nobody", Oracle: Exit,
 		About: "An assertion in the server fails if a worker reports the failure of a job whose client has disconnected.",
