@@ -7,7 +7,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// Danga are the faults for the server of the Danga draft.
+// Danga contains the faults that can be injected into the built-in server of the Danga draft.
 var Danga = []Fault{
 	{Name: "asleep-disconnected", Oracle: Exit,
 		About: "An assertion in the server fails if a sleeping worker removes its job names.",

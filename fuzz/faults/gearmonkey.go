@@ -6,7 +6,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// GearMonkey contains the faults that can be injected into the built-in GearMonkey server.of GearMonkey.
+// GearMonkey contains the faults that can be injected into the built-in Redis server of GearMonkey.
 var GearMonkey = []Fault{
 	{Name: "range-from-the-end", Oracle: Signal,
 		About: "The server reads memory before the start of a list if a client requests a range that counts from the end of the list.",
