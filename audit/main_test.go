@@ -7,6 +7,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "32") // tests mostly wait; the command line can override this
+	flag.Set("test.parallel", "16") // tests mostly wait; the command line can override this
 	os.Exit(m.Run())
 }

