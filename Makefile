@@ -42,7 +42,7 @@ PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwi
 
 # In their short form, the tests of these packages use fewer faulty servers, correct clients and workers, or inputs,
 # or build or show less.
-VARIANTS = jobwire/fuzz jobwire/internal/dist jobwire/loadgen jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman \
+VARIANTS = jobwire/audit jobwire/fuzz jobwire/internal/dist jobwire/loadgen jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman \
            jobwire/refserver jobwire/refserver/beanstalk jobwire/refserver/gearmonkey
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it

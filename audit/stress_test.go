@@ -142,7 +142,10 @@ func TestReferenceDriversPassAllProfiles(t *testing.T) {
 	}
 }
 
-// TestMutants: each injected fault is found, by its rule or by its verdict.
+// shortMutants is the number of mutants of which one is tested with -short.
+const shortMutants = 3
+
+// TestMutants: each injected fault is found, by its rule or by its verdict. With -short, one of several faults is tested.
 func TestMutants(t *testing.T) {
 	t.Parallel()
 	for i := range kinds {
@@ -150,8 +153,8 @@ func TestMutants(t *testing.T) {
 		if len(k.mutants) < 25 {
 			t.Errorf("there are %d mutants of %s", len(k.mutants), k.protocol.Name)
 		}
-		for _, m := range k.mutants {
-			if m.Fragile {
+		for j, m := range k.mutants {
+			if m.Fragile || testing.Short() && j%shortMutants != 0 {
 				continue
 			}
 			t.Run(k.protocol.Name+"/"+m.Name, func(t *testing.T) {
@@ -167,8 +170,8 @@ func TestMutants(t *testing.T) {
 func TestFragileMutants(t *testing.T) {
 	for i := range kinds {
 		k := &kinds[i]
-		for _, m := range k.mutants {
-			if m.Fragile {
+		for j, m := range k.mutants {
+			if m.Fragile && (!testing.Short() || j%shortMutants == 0) {
 				t.Run(k.protocol.Name+"/"+m.Name, func(t *testing.T) { k.test(t, &m) })
 			}
 		}
