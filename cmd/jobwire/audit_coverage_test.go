@@ -24,7 +24,6 @@ var unexercised = []struct {
 // TestStressCoverage runs the reference drivers without faults: the tasks must exercise each rule about clients and workers, so
 // that a library that violates a rule is found.
 func TestStressCoverage(t *testing.T) {
-	t.Parallel()
 	for _, sys := range catalog.All() {
 		if len(audit.Roles(sys.Protocol)) == 0 {
 			continue

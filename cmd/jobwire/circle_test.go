@@ -93,7 +93,6 @@ func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 // TestPlayCaseRefuses checks that play case writes no case if the command line is invalid, if the replies differ from
 // the transcript, or if no rule applies to the replies.
 func TestPlayCaseRefuses(t *testing.T) {
-	t.Parallel()
 	tests := []struct {
 		name, wire, says string
 		status           int

@@ -280,7 +280,6 @@ func bulkOf(words ...string) string {
 // TestDecodesWhatTsharkDecodesIncorrectly decodes captures that tshark 4.0 decodes incorrectly and jobwire decodes correctly: a header that
 // is split across segments, a NUL in a workload, the handle of a GET_STATUS, and Beanstalk.
 func TestDecodesWhatTsharkDecodesIncorrectly(t *testing.T) {
-	t.Parallel()
 	tshark := peers.Need(t, "tshark")
 	if v := program(t, "", tshark, "--version"); !strings.Contains(v, "TShark (Wireshark) 4.0.") {
 		t.Skipf("tshark is not the one that is described: %.40s", v)

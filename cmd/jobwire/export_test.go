@@ -12,7 +12,6 @@ import (
 // TestExportedMessages checks the conversations that export seeds and export aflnet write: each message of a client or
 // worker in a valid vector of the corpus is there, as one message.
 func TestExportedMessages(t *testing.T) {
-	t.Parallel()
 	for _, name := range catalog.Names() {
 		t.Run(name, func(t *testing.T) {
 			sys, err := entryNamed(name)

@@ -106,7 +106,6 @@ func readFindings(t *testing.T) (page, start string, all []finding) {
 // TestFindingsPage checks the structure of docs/findings.md: every finding has the same
 // fields and is in the index exactly once, below a severity, and all rules exist.
 func TestFindingsPage(t *testing.T) {
-	t.Parallel()
 	page, start, all := readFindings(t)
 	ids := map[string]bool{}
 
@@ -221,7 +220,6 @@ func findingsByProgram(all []finding, severity map[string]string) string {
 
 // TestFindingsCases checks the lines with "Case: " of the findings about servers.
 func TestFindingsCases(t *testing.T) {
-	t.Parallel()
 	_, _, all := readFindings(t)
 	for _, server := range findingServers {
 		suite, profile := profileOf(t, server.profile)
@@ -293,7 +291,6 @@ func checkFindingCase(t *testing.T, id string, suite *conform.Suite, profile *co
 // depends on chance.
 func TestFindingsReplay(t *testing.T) {
 	skipIfShort(t)
-	t.Parallel()
 	page, _, all := readFindings(t)
 	count := 0
 	for _, f := range all {

@@ -45,7 +45,6 @@ type jobCounts struct {
 // TestJobsOfBench captures the traffic of the load generator: the counts of jobs in the report of decode jobs must
 // match those in the report of the load generator.
 func TestJobsOfBench(t *testing.T) {
-	t.Parallel()
 	for _, tt := range []struct {
 		protocol, scenario string
 		returnsResult      bool // the server sends the result of a job to the client

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -9,13 +8,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "6") // tests mostly wait; the command line can override this
 	testscript.Main(m, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})
 }
 
 // TestScripts runs the scripts in testdata/script.
 func TestScripts(t *testing.T) {
-	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {

@@ -74,7 +74,6 @@ func pagesWithCommands(t *testing.T) []string {
 // of lines, and "..." within a line matches any text.
 func TestPagesShowRealOutput(t *testing.T) {
 	skipIfShort(t)
-	t.Parallel()
 	for _, name := range pagesWithCommands(t) {
 		page, err := os.ReadFile(name)
 		if err != nil {

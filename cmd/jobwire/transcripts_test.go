@@ -68,7 +68,6 @@ const sampled = 7
 // TestTranscriptsOfCases plays cases of conform, captures the traffic, and plays the transcripts of the captures.
 func TestTranscriptsOfCases(t *testing.T) {
 	skipIfShort(t)
-	t.Parallel()
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +119,6 @@ func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 
 // TestTranscriptsOfBench replays the traffic of the load generator with each reference server.
 func TestTranscriptsOfBench(t *testing.T) {
-	t.Parallel()
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
@@ -132,7 +130,6 @@ func TestTranscriptsOfBench(t *testing.T) {
 // TestTranscriptsOfServers replays the traffic of the load generator with real servers, against a new instance of the
 // server and against the reference server.
 func TestTranscriptsOfServers(t *testing.T) {
-	t.Parallel()
 	for protocol, server := range map[string]string{"gearman": "gearmand", "beanstalk": "beanstalkd", "gearmonkey": "redis-server"} {
 		t.Run(server, func(t *testing.T) {
 			sys, err := entryNamed(protocol)
@@ -179,7 +176,6 @@ func TestTranscriptsOfClients(t *testing.T) {
 // TestTranscriptsSurviveEncodeAndDecode encodes transcripts without wildcards to captures and decodes these to transcripts, twice: the
 // transcripts must not change.
 func TestTranscriptsSurviveEncodeAndDecode(t *testing.T) {
-	t.Parallel()
 	for protocol, conversation := range map[string]string{
 		"gearman": `
 Worker -> Job Server: CAN_DO reverse
