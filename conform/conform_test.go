@@ -11,7 +11,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -23,6 +22,7 @@ import (
 	"jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/target"
 	"jobwire/play"
@@ -81,29 +81,8 @@ var protocols = []struct {
 	},
 }
 
-// suites contains the suites that load has returned. Loading all of them takes seconds.
-var (
-	suites   = map[*codec.Protocol]*conform.Suite{}
-	suitesMu sync.Mutex
-)
-
-// load returns the suite of the protocol, which tests share.
-func load(t *testing.T, p *codec.Protocol) *conform.Suite {
-	t.Helper()
-	suitesMu.Lock()
-	defer suitesMu.Unlock()
-	if suites[p] == nil {
-		s, err := conform.Load(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		suites[p] = s
-	}
-	return suites[p]
-}
-
 // suite returns the suite that tests of the package itself use.
-func suite(t *testing.T) *conform.Suite { t.Helper(); return load(t, gearman.Protocol) }
+func suite(t *testing.T) *conform.Suite { t.Helper(); return mutanttest.Load(t, gearman.Protocol) }
 
 // serving returns a function that starts a reference server as a target.
 func serving(p *codec.Protocol, machine func() refserver.Machine) func(context.Context) (target.Target, error) {
@@ -128,7 +107,7 @@ func TestEveryTypeHasACase(t *testing.T) {
 	}
 	for _, p := range protocols {
 		seen := map[way]bool{}
-		for _, c := range load(t, p.protocol).Cases {
+		for _, c := range mutanttest.Load(t, p.protocol).Cases {
 			for _, st := range c.Script.Steps {
 				for _, ch := range st.Choices {
 					if ch.Type != nil && !ch.Unchecked {
@@ -157,7 +136,7 @@ func TestEveryTypeHasACase(t *testing.T) {
 func TestEveryRuleIsCovered(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols {
-		rules, err := conform.Coverage(load(t, p.protocol))
+		rules, err := conform.Coverage(mutanttest.Load(t, p.protocol))
 		if err != nil {
 			t.Fatal(err)
 		}

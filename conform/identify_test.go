@@ -9,6 +9,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 )
@@ -21,7 +22,7 @@ func TestOtherProtocol(t *testing.T) {
 		for _, tested := range catalog.All() {
 			t.Run(server.Protocol.Name+" as "+tested.Protocol.Name, func(t *testing.T) {
 				t.Parallel()
-				suite, err := load(t, tested.Protocol).About("")
+				suite, err := mutanttest.Load(t, tested.Protocol).About("")
 				if err != nil {
 					t.Fatal(err)
 				}

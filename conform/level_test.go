@@ -10,6 +10,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
 )
@@ -19,7 +20,7 @@ import (
 func knownFailures(t *testing.T, check func(profile string, known conform.Exception, cases []*conform.Case)) {
 	t.Helper()
 	for _, e := range catalog.All() {
-		suite := load(t, e.Protocol)
+		suite := mutanttest.Load(t, e.Protocol)
 		for _, name := range conform.Profiles(e.Protocol) {
 			profile, err := conform.LoadProfile(name, suite)
 			if err != nil {

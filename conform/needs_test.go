@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 )
 
 // needs lists the messages that each capability of a server allows clients to send. If that is one message, a profile may
@@ -34,7 +35,7 @@ func sends(c *conform.Case) (names []string) {
 func TestCasesNeedWhatTheySend(t *testing.T) {
 	t.Parallel()
 	for _, p := range protocols {
-		s := load(t, p.protocol)
+		s := mutanttest.Load(t, p.protocol)
 		for _, c := range s.Cases {
 			sent := sends(c)
 			for capability, names := range needs {

@@ -15,6 +15,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
 	"jobwire/play"
 	"jobwire/refserver/inject"
@@ -48,7 +49,7 @@ func TestMissingMessages(t *testing.T) {
 	}
 	var all []*missing
 	for _, e := range catalog.All() {
-		suite, err := load(t, e.Protocol).About("")
+		suite, err := mutanttest.Load(t, e.Protocol).About("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
 	"jobwire/play"
 	"jobwire/refserver"
@@ -206,7 +207,7 @@ func TestResourceFaults(t *testing.T) {
 	for i, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			suite, err := load(t, e.Protocol).AtLevels([]string{"RESOURCE"})
+			suite, err := mutanttest.Load(t, e.Protocol).AtLevels([]string{"RESOURCE"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -9,7 +9,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/danga"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/play"
@@ -32,7 +32,7 @@ func TestReferenceServers(t *testing.T) {
 	for _, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			suite := load(t, e.Protocol)
+			suite := mutanttest.Load(t, e.Protocol)
 			if testing.Short() {
 				suite = suite.First()
 			}
@@ -53,7 +53,7 @@ func TestSecondDangaServer(t *testing.T) {
 	t.Parallel()
 	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Segments: everySegmentation,
 		Start: func(ctx context.Context) (target.Target, error) { return target.Func(ctx, "naive", serveNaiveDanga) }}
-	suite := load(t, danga.Protocol).InProcess()
+	suite := mutanttest.Load(t, danga.Protocol).InProcess()
 	if testing.Short() {
 		suite = suite.First()
 	}
@@ -73,7 +73,7 @@ func TestRealServers(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				peers.Need(t, name)
 				t.Parallel()
-				s := load(t, e.Protocol)
+				s := mutanttest.Load(t, e.Protocol)
 				profile, err := conform.LoadProfile(name, s)
 				if err != nil {
 					t.Fatal(err)
@@ -95,27 +95,6 @@ func TestRealServers(t *testing.T) {
 // realServers returns the names of the profiles of servers that are not part of jobwire.
 func realServers(p *codec.Protocol) []string {
 	return slices.DeleteFunc(conform.Profiles(p), func(name string) bool { return name == "embedded" })
-}
-
-// suites contains the suites that load has returned. Loading all of them takes seconds.
-var (
-	suites   = map[*codec.Protocol]*conform.Suite{}
-	suitesMu sync.Mutex
-)
-
-// load returns the suite of the protocol, which tests share.
-func load(t *testing.T, p *codec.Protocol) *conform.Suite {
-	t.Helper()
-	suitesMu.Lock()
-	defer suitesMu.Unlock()
-	if suites[p] == nil {
-		s, err := conform.Load(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		suites[p] = s
-	}
-	return suites[p]
 }
 
 // embedded returns a function that starts the reference server of the protocol in this process.

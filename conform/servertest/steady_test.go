@@ -14,6 +14,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 )
@@ -33,7 +34,7 @@ func TestSteady(t *testing.T) {
 		t.Skip("takes an hour; run it with -args -steady 5")
 	}
 	for _, e := range catalog.All() {
-		suite, err := load(t, e.Protocol).About("")
+		suite, err := mutanttest.Load(t, e.Protocol).About("")
 		if err != nil {
 			t.Fatal(err)
 		}

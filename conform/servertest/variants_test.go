@@ -12,6 +12,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
 	"jobwire/play"
 	"jobwire/refserver/inject"
@@ -40,7 +41,7 @@ func TestVariants(t *testing.T) {
 	t.Parallel()
 	only := regexp.MustCompile(*variantNamed)
 	for _, e := range catalog.All() {
-		suite, err := load(t, e.Protocol).About("")
+		suite, err := mutanttest.Load(t, e.Protocol).About("")
 		if err != nil {
 			t.Fatal(err)
 		}
