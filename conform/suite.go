@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -120,20 +121,25 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 			return nil, err
 		}
 	}
+	files = slices.DeleteFunc(files, func(name string) bool { return name == setupFile })
+	parsed, errs := make([][]*transcript.Script, len(files)), make([]error, len(files))
+	var group sync.WaitGroup
+	for i, name := range files {
+		group.Go(func() {
+			src, err := fs.ReadFile(fsys, name)
+			if err == nil {
+				parsed[i], err = s.Setups.Parse(p, name, src)
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
 	seen := map[string]*Case{}
-	for _, name := range files {
-		if name == setupFile {
-			continue
+	for i, name := range files {
+		if errs[i] != nil {
+			return nil, errs[i]
 		}
-		src, err := fs.ReadFile(fsys, name)
-		if err != nil {
-			return nil, err
-		}
-		scripts, err := s.Setups.Parse(p, name, src)
-		if err != nil {
-			return nil, err
-		}
-		for _, sc := range scripts {
+		for _, sc := range parsed[i] {
 			c, err := NewCase(p, sc)
 			if err != nil {
 				return nil, err

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"os/exec"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -37,10 +36,6 @@ type auditOptions struct {
 
 // settleTime is how long the proxy waits for the connections of a program that has exited to close.
 const settleTime = time.Second
-
-// auditGC is the GC percentage (GOGC) of an audit. It is high because the state of the jobs takes only about 10 MB
-// and is short-lived.
-const auditGC = 400
 
 func newAudit() *cobra.Command {
 	o := &auditOptions{}
@@ -102,7 +97,6 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			return usage(err)
 		}
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(auditGC))
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	o.target.conn.warnings = cmd.ErrOrStderr()

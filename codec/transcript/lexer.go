@@ -34,8 +34,31 @@ func (a position) atColumn(col int) position { a.col = col; return a }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// lex splits a step into tokens. pos is the position of s; room is the remaining part of maxText.
-func lex(pos position, s string, room *int) ([]token, *Error) {
+// quotedTexts contains what the quoted texts of one source have in common.
+type quotedTexts struct {
+	room     int               // the remaining part of maxText
+	repeated map[string]string // for each text with a long repetition, the longest one
+}
+
+func newQuotedTexts() quotedTexts { return quotedTexts{maxText, map[string]string{}} }
+
+// longRepetition is the number of bytes from which the cases of a source share a repetition.
+const longRepetition = 1024
+
+// repeat returns the text count times.
+func (q *quotedTexts) repeat(text string, count int) string {
+	n := count * len(text)
+	if n < longRepetition {
+		return strings.Repeat(text, count)
+	}
+	if len(q.repeated[text]) < n {
+		q.repeated[text] = strings.Repeat(text, count)
+	}
+	return q.repeated[text][:n]
+}
+
+// lex splits a step into tokens. pos is the position of s.
+func lex(pos position, s string, quoted *quotedTexts) ([]token, *Error) {
 	var toks []token
 	for i := 0; i < len(s); {
 		c, here := s[i], pos.atColumn(pos.col+i)
@@ -46,7 +69,7 @@ func lex(pos position, s string, room *int) ([]token, *Error) {
 		case c == '#':
 			return toks, nil
 		case c == '"':
-			text, n, err := lexQuoted(here, s[i:], room)
+			text, n, err := lexQuoted(here, s[i:], quoted)
 			if err != nil {
 				return nil, err
 			}
@@ -83,7 +106,7 @@ func notInWord(r rune) bool {
 
 // lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the value and its
 // length in s.
-func lexQuoted(pos position, s string, room *int) (string, int, *Error) {
+func lexQuoted(pos position, s string, quoted *quotedTexts) (string, int, *Error) {
 	end := quotedEnd(s)
 	if end == 0 {
 		return "", 0, pos.errorf("expected a closing quote, got the end of the line")
@@ -103,11 +126,11 @@ func lexQuoted(pos position, s string, room *int) (string, int, *Error) {
 		}
 		count = n
 	}
-	if len(text) > 0 && count > *room/len(text) {
+	if len(text) > 0 && count > quoted.room/len(text) {
 		return "", 0, pos.errorf("expected at most %d bytes of quoted text in the file, got more", maxText)
 	}
-	*room -= count * len(text)
-	return strings.Repeat(text, count), end, nil
+	quoted.room -= count * len(text)
+	return quoted.repeat(text, count), end, nil
 }
 
 // quotedEnd returns the length of the quoted text at the beginning of s, including both quotes, or 0 if the

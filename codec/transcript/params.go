@@ -162,7 +162,7 @@ func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
 // substitute replaces the references to parameters in a line.
 func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, *Error) {
-	if len(params) == 0 {
+	if len(params) == 0 || !strings.Contains(l.text, "{") {
 		return l.text, nil
 	}
 	var bad *Error

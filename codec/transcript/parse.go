@@ -60,7 +60,7 @@ func (r *parser) read(lines section) error {
 		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, fileMeta: r.fileMeta}
 		r.script.again = func(choice Ways) (*Script, error) {
 			other := again
-			other.ways, other.room = choice, maxText
+			other.ways, other.quoted = choice, newQuotedTexts()
 			if err := other.read(lines); err != nil {
 				return nil, err
 			}
@@ -84,7 +84,7 @@ type parser struct {
 	ways   Ways
 	used   []string // the setups that the current script uses
 	strict bool     // prose is an error
-	room   int      // the remaining part of maxText
+	quoted quotedTexts
 
 	scripts  []*Script
 	fileMeta []Meta  // @-lines of the whole file, set at the first @case
@@ -242,7 +242,7 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 		return next, nil
 	}
 	st.Source = s
-	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.room)
+	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.quoted)
 	if err != nil {
 		return 0, err
 	}
@@ -279,7 +279,7 @@ func (r *parser) alternative(pos position, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
 		return pos.errorf("\"or\" is not allowed after \"opens\"")
 	}
-	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.room)
+	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.quoted)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func isTextLine(s string) bool {
 
 // textLine parses a line of text: a quoted text and an optional label.
 func (r *parser) textLine(pos position, s string) (byteLine, *Error) {
-	text, n, err := lexQuoted(pos, s, &r.room)
+	text, n, err := lexQuoted(pos, s, &r.quoted)
 	if err != nil {
 		return byteLine{}, err
 	}
