@@ -126,6 +126,9 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	f.triage.ending.Wait()
 	f.triage.finish()
 	f.tally("finished")
+	if err == nil && f.servers.Load() == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("%w: the server had not started when the run ended", target.ErrUnreachable)
+	}
 	if cfg.Keep != nil {
 		cfg.Keep(f.corpus.added())
 	}
