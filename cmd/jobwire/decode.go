@@ -90,6 +90,7 @@ func (o *decodeOptions) command(name, short string, run func(*cobra.Command, *pc
 	f.StringVar(&o.tlsKeys, "tls-keys", "", "TLS key log `FILE` (SSLKEYLOGFILE) with which to decrypt connections, in addition to keys in the capture")
 	f.StringVar(&o.protocol, "protocol", "", "`PROTOCOL` of all connections (default: detected for each connection)")
 	f.UintSliceVar(&o.ports, "port", nil, "only connections to this server `PORT`; repeatable")
+	f.Lookup("port").DefValue = "" // pflag would show "(default [])"
 	f.StringVar(&o.filter, "filter", "", "only messages that match all `TERMS`, such as 'type=WORK_* to=server'")
 	return cmd
 }
