@@ -22,7 +22,7 @@ const (
 	Submit  // asks for a new job
 	Ask     // asks for a job to work on
 	Wait    // asks for the end of a job, which the reply reports
-	Query   // asks for the state of a job, a queue or the server, and changes nothing
+	Query   // asks for the state of a job, a queue, the connection or the server, and changes nothing
 	Release // gives a job back to its queue
 	Bury    // puts a job aside until it is kicked, or says that this has happened
 	Kick    // puts buried or delayed jobs back into their queue
@@ -56,10 +56,10 @@ const (
 	// Replies, and messages that the server sends without a request.
 
 	Accept    // confirms that a job was created, and contains its ID
-	Assign    // gives a job to the worker
+	Assign    // gives a job to the worker that requested one
 	NoJob     // says that there is no job to assign
 	Wake      // asks the worker to request a job; in reply to a request for a job it says that there is none
-	Answer    // confirms the request, or contains what it asked for
+	Answer    // confirms the request, or contains the requested value (null: there is none)
 	Refuse    // rejects the request, which has changed nothing
 	Published // delivers an event that a peer published
 )
@@ -113,7 +113,7 @@ const (
 	Never      Blocking = iota
 	Always              // the reply may wait for other peers, for as long as the timeout says; without a limit if that is 0 or there is none
 	UnlessZero          // the reply may wait for other peers, for as long as the timeout says; not at all if that is 0
-	Attached            // if the client follows its job, the requests after the first reply wait until the job has ended
+	Attached            // if the client waits for the result of its job, the server handles further requests of the connection only after the end of the job
 )
 
 // At returns the argument index of the first field with the meaning, or -1.

@@ -50,7 +50,7 @@ func (k CauseKind) severity() int {
 type Cause struct {
 	Kind      CauseKind
 	Text      string       // description in one sentence
-	Rule      codec.RuleID // rule that invalid messages break or that all cases of the cause test; "" if the cases test different rules
+	Rule      codec.RuleID // rule that invalid messages of the target break or, if all were valid, the rule that all of Cases test; "" if they test different rules
 	Level     codec.Level  // strictest level of the cases
 	Expected  bool         // a crash that the profile lists
 	Cases     []string     // names of the cases that the cause explains, without parameters, in the order of the suite

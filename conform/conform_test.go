@@ -395,7 +395,7 @@ func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	}
 	r := conform.Runner{Start: embedded}
 	res := r.Run(t.Context(), s, nil)[0]
-	want := "the specification asks for ECHO_RES b or the end of the connection; the case also accepts what the server did: ECHO_RES a (line 9)"
+	want := "expected ECHO_RES b or the end of the connection; the case also accepts what the server sent: ECHO_RES a (line 9 of the case file)"
 	if res.Verdict != conform.NonStrict || res.Note != want {
 		t.Errorf("%s: %s\nwant: %s", res.Verdict, res.Note, want)
 	}

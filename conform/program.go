@@ -129,7 +129,8 @@ func taskText(task []transcript.Arg, known map[string]string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// answered reports whether an answer is as expected. It adds the values that the answer gives to names to known.
+// answered reports whether an answer is as expected. For each $name in want, it stores the value in the answer in the
+// map known.
 func answered(want []transcript.Arg, words []string, known map[string]string) bool {
 	for i, a := range want {
 		if a.Kind == transcript.Rest {

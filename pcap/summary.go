@@ -116,7 +116,7 @@ func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 	return protocol, name
 }
 
-// Report is a summary in the form in which it is written.
+// Report is the JSON form of a summary.
 type Report struct {
 	version.Head
 	Messages map[string]Directions `json:"messages"` // by protocol

@@ -2,6 +2,6 @@
 // messages of the other side with the transcript.
 //
 // [Peers] plays the clients and workers against a server, [Server] plays the server for connecting clients and workers, and
-// [Proxy] also relays the connections of a program to the server. All return a [Result], which contains the actual
+// [Proxy] plays the clients and workers while it forwards the connections of a program to the server. All return a [Result], which contains the actual
 // conversation and, if it differs from the transcript, the [Failure].
 package play

@@ -126,7 +126,7 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 			case j == nil && m.tainted:
 				return nil
 			case j == nil || j.state == gEnded:
-				return wrong("expected a queued job, because no such job is queued")
+				return wrong("expected a queued job, got one that does not exist or has ended")
 			case j.state == gRunning && !j.uncertain():
 				return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
 			case j.state == gLater && !j.uncertain():

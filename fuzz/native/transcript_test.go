@@ -57,7 +57,7 @@ func FuzzTranscript(f *testing.F) {
 			return
 		}
 		for _, s := range scripts {
-			if repeated(s) > 1<<20 {
+			if expanded(s) > 1<<20 {
 				t.Skip("a listing of so much takes longer than the fuzzer waits")
 			}
 			if _, err := laws.Inverse(s); err != nil {
@@ -67,8 +67,8 @@ func FuzzTranscript(f *testing.F) {
 	})
 }
 
-// repeated returns how many bytes the values of a script take when they are written out.
-func repeated(s *transcript.Script) (n int) {
+// expanded returns the number of bytes of all values of a script, with repetitions such as "x"*1000 expanded.
+func expanded(s *transcript.Script) (n int) {
 	for i := range s.Steps {
 		for _, c := range s.Steps[i].Choices {
 			n += len(c.Bytes)

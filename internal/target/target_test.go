@@ -42,7 +42,7 @@ var helpers = map[string]func(args []string){
 		fmt.Println("bind(): Address already in use")
 		os.Exit(1)
 	},
-	// mute PORT REPORT: never listens, but connects to REPORT while it runs.
+	// mute PORT REPORT: never listens on PORT. It holds a connection to the address REPORT, so that the test notices its end.
 	"mute": func(args []string) { linger(args[1]) },
 	// parent ADDR REPORT: a server with a child process.
 	"parent": func(args []string) {

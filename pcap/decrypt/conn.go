@@ -34,8 +34,8 @@ const (
 // Limits of the search for the next record after a loss.
 const (
 	maxAhead  = 1 << 8  // lost records
-	maxFailed = 1 << 30 // cost of failed attempts to decrypt, in one direction of a connection: about 1 s
-	attempt   = 1000    // cost of an attempt, in addition to the size of the record
+	maxFailed = 1 << 30 // limit of the costs of failed attempts to decrypt, in one direction of a connection, in bytes: they take about 1 s
+	attempt   = 1000    // cost of an attempt in bytes, in addition to the size of the record
 )
 
 // The directions of a connection.

@@ -178,7 +178,7 @@ func TestEqualSubmissionsAreOneJob(t *testing.T) {
 			c.Want("WORK_COMPLETE", h, "done")
 			c.quiet(t)
 		}
-		// The job of the other function is now the oldest one with that ID.
+		// The job of function f has ended. The oldest job with the unique ID "id" is now the one of the other function.
 		b.Send("GET_STATUS_UNIQUE", "id")
 		b.Want("STATUS_RES_UNIQUE", "id", "1", "0", "0", "0", "0")
 		b.Send("GET_STATUS_UNIQUE", "nobody's")

@@ -128,7 +128,8 @@ var refusals = map[codec.RuleID]string{
 	resp.RulePending:      "too many requests are waiting for replies",
 }
 
-// Reject replies to a request that cannot be parsed; then the connection is closed.
+// Reject sends the error reply to a request that cannot be parsed. After Reject returns, package refserver closes the
+// connection.
 func (m *Machine) Reject(c *refserver.Conn, _ *codec.Frame, e *codec.Error) {
 	if text, ok := refusals[e.Rule]; ok {
 		c.Send(errorReply, []byte("ERR"), []byte("Protocol error: "+text))

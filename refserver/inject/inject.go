@@ -161,8 +161,8 @@ func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, ed
 	return refserver.New(machine, o).Serve(ctx, ln)
 }
 
-// Wrap returns machine with the faults of a script added, and sets the options that its server needs. It returns an error if the script is
-// invalid; see [Protocol.ParseFaults].
+// Wrap adds the faults of a script to a state machine. In o it sets the options that the faults need; o is for the
+// [refserver.Server] that runs the result. It returns an error if the script is invalid; see [Protocol.ParseFaults].
 func (p *Protocol) Wrap(machine refserver.Machine, o *refserver.Options, script string) (*Server, error) {
 	edit, err := p.ParseFaults(script)
 	if err != nil {

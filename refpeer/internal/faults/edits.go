@@ -83,7 +83,7 @@ func (e Editor[P, T]) EditReceived(edit func(args [][]byte), types ...string) fu
 	}
 }
 
-// Has changes the quirks of a program.
+// Has returns a function that applies edit to the quirks of a program, its deviations from a correct client or worker.
 func (e Editor[P, T]) Has(edit func(*line.Quirks)) func(*P) {
 	return func(p *P) { edit(e.Quirks(p)) }
 }
