@@ -22,9 +22,9 @@ const (
 	Submit  // asks for a new job
 	Ask     // asks for a job to work on
 	Wait    // asks for the end of a job, which the reply reports
-	Query   // asks for the state of a job, a queue, the connection or the server, and changes nothing
+	Query   // asks for information, and changes nothing
 	Release // gives a job back to its queue
-	Bury    // puts a job aside until it is kicked, or says that this has happened
+	Bury    // puts a job aside until it is kicked; from the server: the job was put aside
 	Kick    // puts buried or delayed jobs back into their queue
 	Touch   // restarts the time limit of a job
 	Delete  // removes a job; from the worker that has the job, this is its end
@@ -47,7 +47,7 @@ const (
 	Unregister // ends the registration for a queue, or for all queues if it names none
 	Use        // names the queue of the jobs submitted from now on
 	Sleep      // announces that the worker waits until the server wakes it
-	Configure  // changes a setting of the connection, of a queue or of the server, or gives the server a script
+	Configure  // changes how the server handles later requests
 	Echo       // asks for the same bytes
 	Notify     // makes the server publish an event
 	Leave      // ends the connection: the server closes it
@@ -59,7 +59,7 @@ const (
 	Assign    // gives a job to the worker that requested one
 	NoJob     // says that there is no job to assign
 	Wake      // asks the worker to request a job; in reply to a request for a job it says that there is none
-	Answer    // confirms the request, or contains the requested value (null: there is none)
+	Answer    // says that the server has performed the request, and contains the value if one was requested
 	Refuse    // rejects the request, which has changed nothing
 	Published // delivers an event that a peer published
 )

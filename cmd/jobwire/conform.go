@@ -27,7 +27,8 @@ type conformOptions struct {
 	target   targetFlags
 	profiles []string
 	programs []string
-	roles    []string // of conform cases
+	roles    []string       // of conform cases
+	suite    *conform.Suite // all cases; nil before load
 	cases    string
 	color    colorFlag
 	format   string
@@ -116,11 +117,11 @@ func newConformCases() *cobra.Command {
 }
 
 func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
-	suite, runner, err := o.plan(sys)
+	subjects, err := o.subjects(cmd, sys)
 	if err != nil {
 		return usage(err)
 	}
-	subjects, err := o.subjects(cmd, sys)
+	suite, runner, err := o.plan(sys)
 	if err != nil {
 		return usage(err)
 	}
@@ -255,12 +256,18 @@ func programs(flags []string) (map[string]conform.Program, error) {
 	return all, nil
 }
 
-// load loads the built-in cases, or those in the folder of --cases.
-func (o *conformOptions) load(sys *catalog.Entry) (*conform.Suite, error) {
-	if o.cases == "" {
-		return conform.Load(sys.Protocol)
+// load returns the built-in cases, or those in the folder of --cases.
+func (o *conformOptions) load(sys *catalog.Entry) (suite *conform.Suite, err error) {
+	switch {
+	case o.suite != nil:
+		return o.suite, nil
+	case o.cases == "":
+		suite, err = conform.Load(sys.Protocol)
+	default:
+		suite, err = conform.LoadFS(sys.Protocol, os.DirFS(o.cases))
 	}
-	return conform.LoadFS(sys.Protocol, os.DirFS(o.cases))
+	o.suite = suite
+	return suite, err
 }
 
 // subject is a server to test, and its profile, which lists known failures.

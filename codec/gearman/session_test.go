@@ -364,8 +364,8 @@ func TestHotPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestReplyLinesHaveTheLimitOfData checks that lines of replies are limited like other data, because a worker
-// may have many functions. The limit must not depend on the division into pieces.
+// TestReplyLinesHaveTheLimitOfData checks that a line of a reply may be as long as other data, and not only as long as a
+// line of a request: the line of a worker with many functions is long. The limit must not depend on the division into pieces.
 func TestReplyLinesHaveTheLimitOfData(t *testing.T) {
 	list := "1 ip - : " + strings.Repeat("f", codec.DefaultMaxLine) + "\n.\n"
 	for _, tt := range []struct {

@@ -131,7 +131,7 @@ var variants = map[string][]variant{
 	},
 
 	"danga": {
-		// "[ ascii job handle, valid only for current job server ]".
+		// The draft says only this of a job handle: "[ ascii job handle, valid only for current job server ]".
 		{MutantSpec: mutantSpec{Name: "handle-short", About: "Job handles are decimal numbers.", Edit: renamed(func(n int) string { return strconv.Itoa(n) })}},
 		{MutantSpec: mutantSpec{Name: "handle-long", About: "Job handles have 1000 bytes.", Edit: renamed(func(n int) string { return fmt.Sprintf("%01000d", n) })}},
 		{MutantSpec: mutantSpec{Name: "handle-characters", About: "Handles have unusual characters.", Edit: renamed(func(n int) string { return fmt.Sprintf(" \t\r\n\"'$*#\\\x01\x7f/%d ", n) })}},

@@ -97,7 +97,7 @@ func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}
 				w.ask("bury", args[0], "2")
 			case 2:
 				w.ask("touch", args[0])
-			case 3: // its time to run passes, or its connection closes
+			case 3: // the worker does nothing: the time to run of the job passes, or the connection of the worker closes
 			default:
 				if w.ask("delete", args[0]) == "DELETED" {
 					ended(args[0])
