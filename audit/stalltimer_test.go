@@ -23,7 +23,7 @@ func TestStallTimer(t *testing.T) {
 			t.Errorf("100 ms took %v", took)
 		}
 		if took := wait(time.Second); took < 1090*time.Millisecond || took > 1100*time.Millisecond {
-			t.Errorf("behind a second in which nothing ran it took %v", took)
+			t.Errorf("after a second in which nothing ran it took %v", took)
 		}
 	})
 }

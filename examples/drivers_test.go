@@ -276,7 +276,7 @@ func (d *driver) checkBreaches(t *testing.T, r *audit.Report) {
 	}
 	slices.Sort(broken)
 	if !slices.Equal(broken, d.breaks) {
-		t.Errorf("behind the proxy it breaks %q, and is known to break %q", broken, d.breaks)
+		t.Errorf("after the proxy it breaks %q, and is known to break %q", broken, d.breaks)
 	}
 }
 

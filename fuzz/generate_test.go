@@ -76,7 +76,7 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 				return false
 			}, func(s *Step) bool { return slices.Contains(leaves, s.Verb) }, func(s *Step) bool { return sends(s, "WORK_COMPLETE") && s.Args[0].Of > 0 })
 		}},
-		{gearman.Protocol, "a grab with a time limit, behind which time passes", func(c *Input) bool {
+		{gearman.Protocol, "a grab with a time limit, after which time passes", func(c *Input) bool {
 			return inTurn(c, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") }, func(s *Step) bool { return sends(s, "GRAB") },
 				func(s *Step) bool { return s.Verb == transcript.Nothing }, func(s *Step) bool { return sends(s, "WORK_") })
 		}},

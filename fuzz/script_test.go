@@ -192,7 +192,7 @@ Client 2 -> Server: peek-ready
 // TestFaultThatNeedsPipelinedMessages tests a fault that appears only if messages arrive together. The transcript sends them together.
 func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 	t.Parallel()
-	f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-behind-can-do-lost"))
+	f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-after-can-do-lost"))
 	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CAN_DO a

@@ -111,7 +111,7 @@ Job Server -> Worker 2: JOB_ASSIGN H:1 f x
 Job Server -> Worker: JOB_ASSIGN H:1 f x
 Worker 2 -> Job Server: WORK_COMPLETE H:1 y
 `, ""},
-	{"a result is heard behind what it leads to", gearman.Protocol, `
+	{"a result is heard after what it leads to", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB f "" x
 Worker -> Job Server: CAN_DO f
 Worker -> Job Server: GRAB_JOB
@@ -495,7 +495,7 @@ Worker -> Server: SCRIPT_LOAD x
 Worker -> Server: EVALSHA_SCHEDULED 5231827cd49b540660ef44969b38cc858f157824 f 1
 Worker -> Server: INCR_COUNT f
 `, ""},
-	{"commands behind a body that is refused", beanstalk.Protocol, `
+	{"commands after a body that is refused", beanstalk.Protocol, `
 Client -> Server: put 0 0 1 x
 Client -> Server: use t
 Client -> Server: reserve-with-timeout 0

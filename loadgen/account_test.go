@@ -77,7 +77,7 @@ func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 	}
 	total := res.Latency[len(res.Latency)-1].TotalCount()
 	if res.AfterWindow == 0 || total != res.Account.Submitted || total != res.Jobs+res.AfterWindow {
-		t.Errorf("%d latencies of %d jobs, %d of them behind the end; %d submitted", total, res.Jobs, res.AfterWindow, res.Account.Submitted)
+		t.Errorf("%d latencies of %d jobs, %d of them after the end; %d submitted", total, res.Jobs, res.AfterWindow, res.Account.Submitted)
 	}
 }
 

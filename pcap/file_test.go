@@ -252,7 +252,7 @@ func TestCutFiles(t *testing.T) {
 				t.Fatalf("%s cut at %d: %v", name, n, err)
 			}
 			if !slices.Equal(got.messages, want[:len(got.messages)]) || len(got.messages) < last {
-				t.Fatalf("%s cut at %d: other messages, %d behind %d", name, n, len(got.messages), last)
+				t.Fatalf("%s cut at %d: other messages, %d after %d", name, n, len(got.messages), last)
 			}
 			last = len(got.messages)
 		}

@@ -134,13 +134,13 @@ func TestPipelined(t *testing.T) {
 		b = append(b, c.Encode("ECHO_REQ", "before")...)
 	}
 	b = append(b, c.Encode("ECHO_REQ", large)...)
-	b = append(b, c.Encode("ECHO_REQ", "behind")...)
+	b = append(b, c.Encode("ECHO_REQ", "after")...)
 	c.Raw(b)
 	for range 1000 {
 		c.Want("ECHO_RES", "before")
 	}
 	c.Want("ECHO_RES", large)
-	c.Want("ECHO_RES", "behind")
+	c.Want("ECHO_RES", "after")
 }
 
 // TestPipelinerThatDoesNotRead checks that the server stops reading from a client that does not read its replies when more than
@@ -229,7 +229,7 @@ func TestSlowReader(t *testing.T) {
 		rounds++
 	}
 	if rounds < limit>>20 || rounds == 100 {
-		t.Errorf("the slow client lost its connection behind %d MiB, want some more than %d", rounds, limit>>20)
+		t.Errorf("the slow client lost its connection after %d MiB, want some more than %d", rounds, limit>>20)
 	}
 	w.Send("WORK_COMPLETE", h, "done")
 	c.Want("WORK_COMPLETE", h, "done")

@@ -99,7 +99,7 @@ var rejects = []struct {
 	{"no data at all", codec.Peer, "", req(7, ""), RuleArgsMissing, 12, "Unique ID", false},
 	{"GRAB_JOB with data", codec.Peer, "", req(9, "x"), RuleArgsExtra, 12, "GRAB_JOB", false},
 	{"two functions in CAN_DO", codec.Peer, "", req(1, "a\x00b"), RuleArgsExtra, 14, "Function", false},
-	{"NUL behind the last argument", codec.Peer, "", req(15, "H:lap:1\x00"), RuleArgsTrailing, 19, "Job handle", false},
+	{"NUL after the last argument", codec.Peer, "", req(15, "H:lap:1\x00"), RuleArgsTrailing, 19, "Job handle", false},
 	{"handle of 64 bytes, not last", codec.Peer, "", req(13, strings.Repeat("h", 64)+"\x00x"), RuleHandleLength, 12 + 63, "Job handle", false},
 	{"handle of 64 bytes, last", codec.Server, "", res(8, strings.Repeat("h", 64)), RuleHandleLength, 12 + 63, "Job handle", false},
 	{"empty handle", codec.Server, "", res(8, ""), RuleHandleEmpty, 12, "Job handle", false},

@@ -203,7 +203,7 @@ func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 			t.Errorf("%s %.40q: %.40q, %v; want %s", tt.m.Type.Name, tt.m.Args, out, err, tt.rule)
 		}
 		if waiting := s.(*session).waiting(); (waiting == 1) != (tt.asked != "") {
-			t.Errorf("%s %.40q: %d requests wait behind the refusal", tt.m.Type.Name, tt.m.Args, waiting)
+			t.Errorf("%s %.40q: %d requests wait after the refusal", tt.m.Type.Name, tt.m.Args, waiting)
 		}
 		if _, err := Protocol.NewSession(codec.Options{WaiveAll: true}).Append(nil, tt.from, tt.m); err != nil {
 			t.Errorf("%s %.40q with all rules waived: %v", tt.m.Type.Name, tt.m.Args, err)

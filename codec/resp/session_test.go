@@ -81,7 +81,7 @@ var rejects = []struct {
 	{"endless line", codec.Peer, repeat("a", DefaultMaxLine), RuleInlineLength, DefaultMaxLine - 1, "Line", true},
 	{"single quote", codec.Peer, "PING 'a\r\n", RuleInlineWords, 5, "Line", true},
 	{"double quote", codec.Peer, "PING \"a\\\"\n", RuleInlineWords, 5, "Line", true},
-	{"behind a quote", codec.Peer, "PING \"a\"b\n", RuleInlineWords, 8, "Line", true},
+	{"after a quote", codec.Peer, "PING \"a\"b\n", RuleInlineWords, 8, "Line", true},
 	{"NUL", codec.Peer, "PING a\x00b\n", RuleInlineWords, 6, "Line", true},
 
 	{"no type", codec.Server, "PONG\r\n", RuleReplyKind, 0, "Type", true},

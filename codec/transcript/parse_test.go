@@ -51,7 +51,7 @@ func TestParseErrors(t *testing.T) {
 		{"too many before rest", "Client -> Job Server: SUBMIT_JOB a b c d ...", "expected SUBMIT_JOB function unique-id workload, got 5 arguments"},
 		{"silence with a deadline", "Job Server -> Client: nothing for 5s within 1s", `1:38: "within" is not allowed after "nothing for TIME", which already has a time`},
 		{"half a repetition", "Job Server -> Admin: status-reply a 1 1", "expected status-reply {function total running available-workers}..., got 3 arguments"},
-		{"behind the rest", "Client -> Job Server: SUBMIT_JOB ... c", "1:34: expected \"...\" as the last argument or after a complete group of repeated arguments"},
+		{"after the rest", "Client -> Job Server: SUBMIT_JOB ... c", "1:34: expected \"...\" as the last argument or after a complete group of repeated arguments"},
 		{"rest within a repetition", "Job Server -> Admin: status-reply f ... 1 0 0", "1:37: expected \"...\" as the last argument or after a complete group of repeated arguments"},
 
 		{"illegal value", "Client -> Job Server: SUBMIT_JOB_EPOCH $f * soon ...", `1:45: SUBMIT_JOB_EPOCH, Epoch time: expected a decimal number of at most 64 bits, got "soon" [gearman.number.decimal]`},

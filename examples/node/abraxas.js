@@ -70,7 +70,7 @@ function work (functions, act, jobs, ...words) {
           setTimeout(() => {
             resolve([done])
             worker.disconnect()
-          }, 50) // its result goes out behind us
+          }, 50) // its result goes out after us
         }
         return how[act](task)
       })

@@ -50,7 +50,7 @@ function work (functions, act, jobs, ...words) {
       worker.registerWorker(fn, (payload, w) => {
         if (jobs !== '0' && done >= +jobs) return // it goes on grabbing; what it got comes back when we leave
         how[act](payload, w)
-        if (++done === +jobs) setTimeout(resolve, 50, [done]) // the result goes out behind us
+        if (++done === +jobs) setTimeout(resolve, 50, [done]) // the result goes out after us
       })
     }
   }).finally(() => {

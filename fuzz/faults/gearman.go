@@ -112,7 +112,7 @@ SUMMARY: AddressSanitizer: heap-buffer-overflow worker.cc:41 in set_client_id
 		Edit: inject.Both(notes(assignments, "Job handle"), inject.On(inject.Closed, all(after("WORK_STATUS"), hasJob), func(m *message) {
 			m.Peer.InjectSilently("WORK_COMPLETE", job(m.Peer), "")
 		}))},
-	{Name: "grab-behind-can-do-lost", Oracle: Lost,
+	{Name: "grab-after-can-do-lost", Oracle: Lost,
 		About: "The server ignores a GRAB_JOB that arrives in the same TCP segment as a CAN_DO.",
 		Edit: inject.Filter(func(together []byte) []byte {
 			canDo, grab := []byte("\x00REQ\x00\x00\x00\x01"), []byte("\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00")

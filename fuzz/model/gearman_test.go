@@ -125,7 +125,7 @@ func TestModelAllowsWakeNearScheduledTime(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := received(1, "NOOP"); (err != nil) != early {
-				t.Errorf("behind %v: %v", wait, err)
+				t.Errorf("after %v: %v", wait, err)
 			}
 		})
 	}

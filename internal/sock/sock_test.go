@@ -47,7 +47,7 @@ func TestReadsAndWrites(t *testing.T) {
 	}
 	near.Close()
 	if n, err := b.Read(buf); n != 0 || err != io.EOF {
-		t.Error("behind the end:", n, err)
+		t.Error("after the end:", n, err)
 	}
 	if _, err := a.TryWrite([]byte("x")); err == nil {
 		t.Error("a closed socket takes bytes")

@@ -175,7 +175,7 @@ func TestUpdateIsForHandlers(t *testing.T) {
 			t.Error(found, err)
 		}
 		if err := w.Update(t.Context(), 1, 2); !errors.Is(err, ErrUsage) {
-			t.Errorf("Update behind a job: %v", err)
+			t.Errorf("Update after a job: %v", err)
 		}
 		if err := w.Exit(t.Context()); err != nil {
 			t.Error(err)
@@ -263,7 +263,7 @@ func TestWorkerDiesAfterStep(t *testing.T) {
 				var at *StepError
 				err := w.Work(t.Context(), echo)
 				if !errors.As(err, &at) || at.Step == last || strings.Count(err.Error(), "closed pipe") != 1 {
-					t.Errorf("Work: %v; want one error, of the step behind %s", err, last)
+					t.Errorf("Work: %v; want one error, of the step after %s", err, last)
 				}
 			})
 		})

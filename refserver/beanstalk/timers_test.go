@@ -81,7 +81,7 @@ func TestTimeToRun(t *testing.T) {
 		}
 		w.want("touch 1", "TOUCHED")
 		if got := p.stats("stats-job 1", "time-left"); got != "10" {
-			t.Errorf("time-left behind a touch: %s", got)
+			t.Errorf("time-left after a touch: %s", got)
 		}
 		next.Send("reserve")
 		next.Want("RESERVED", "1", "x")

@@ -63,7 +63,7 @@ var reading = []fault{
 	{Name: "crashes-with-the-connection", About: "The client crashes when the server closes the connection.", Condition: "closed-within", Verdict: "crashed", Edit: edit.Has(func(h *line.Quirks) { h.ExitsOnEOF = true })},
 	{Name: "end-is-success", About: "The client reports success when the server closes the connection without replying.", Condition: "closed-before", Verdict: "hung", Edit: edit.Has(func(h *line.Quirks) { h.EOFEndsJob = true })},
 	{Name: "never-connects-again", About: "The client keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: edit.Has(func(h *line.Quirks) { h.ReusesFailed = true })},
-	{Name: "used-tube-not-restored", About: "The client does not send use again after it has connected again.", Condition: "closed-behind", Verdict: "hung", Edit: func(p *program) { p.KeepsUsed = true }},
+	{Name: "used-tube-not-restored", About: "The client does not send use again after it has connected again.", Condition: "closed-after", Verdict: "hung", Edit: func(p *program) { p.KeepsUsed = true }},
 	{Name: "default-ignored-late", About: "The client does not ignore the tube default before its first reserve.", Verdict: "wrong result", Edit: func(p *program) { p.LateIgnore = true }},
 	{Name: "watched-tubes-not-restored", About: "The client does not send watch again after it has connected again.", Condition: "closed-before", Verdict: "not recovered", Edit: func(p *program) { p.KeepsWatched = true }},
 }

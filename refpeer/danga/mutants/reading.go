@@ -33,7 +33,7 @@ var reading = []fault{
 	{Name: "empty-is-null", About: "The application reports an empty result as the word \"null\".", Verdict: "wrong result", Edit: edit.EditReceived(faults.Last(faults.Null), "job_complete_res")},
 	{Name: "end-not-noticed", About: "The application keeps waiting after the server has closed the connection.", Condition: "closed-before", Verdict: "hung", Edit: ignoresEOF},
 	{Name: "falls-with-the-connection", About: "The application crashes when the server closes the connection.", Condition: "closed-within", Verdict: "crashed", Edit: exitsOnEOF},
-	{Name: "hopes-for-the-best", About: "The application reports a result when the server closes the connection without sending one.", Condition: "closed-behind", Verdict: "wrong result", Edit: edit.Has(func(h *line.Quirks) { h.EOFEndsJob = true })},
+	{Name: "hopes-for-the-best", About: "The application reports a result when the server closes the connection without sending one.", Condition: "closed-after", Verdict: "wrong result", Edit: edit.Has(func(h *line.Quirks) { h.EOFEndsJob = true })},
 	{Name: "never-connects-again", About: "The application keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: edit.Has(func(h *line.Quirks) { h.ReusesFailed = true })},
 }
 

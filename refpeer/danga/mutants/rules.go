@@ -13,7 +13,7 @@ import (
 var orderFaults = []fault{
 	{Name: "completes-twice", About: "The worker sends each result twice.", Rule: "danga.complete.no-job",
 		Edit: edit.After("job_complete_announce", "job_complete_announce {CODE} {RESULT}")},
-	{Name: "completes-behind-goodbye", About: "The worker sends its result after worker_disconnect.", Rule: "danga.complete.no-job",
+	{Name: "completes-after-disconnect", About: "The worker sends its result after worker_disconnect.", Rule: "danga.complete.no-job",
 		Edit: edit.Before("job_complete_announce", "worker_disconnect")},
 	{Name: "completes-before-asking", About: "The worker sends a result before it has sent job_assign_req.", Rule: "danga.complete.no-job",
 		Edit: edit.After("worker_connect", "job_complete_announce {CODE} {RESULT}")},
@@ -23,7 +23,7 @@ var orderFaults = []fault{
 		Edit: edit.After("job_assign_req", "worker_sleep")},
 	{Name: "progress-before-asking", About: "The worker sends progress before it has sent job_assign_req.", Rule: "danga.status.no-job",
 		Edit: edit.After("worker_connect", "job_status_announce {DONE} {OF} {LEFT}")},
-	{Name: "progress-behind-the-end", About: "The worker sends progress after the result.", Rule: "danga.status.no-job",
+	{Name: "progress-after-the-end", About: "The worker sends progress after the result.", Rule: "danga.status.no-job",
 		Edit: edit.After("job_complete_announce", "job_status_announce {DONE} {OF} {LEFT}")},
 	{Name: "progress-in-its-sleep", About: "The worker sends progress after worker_sleep.", Rule: "danga.status.no-job",
 		Edit: edit.After("worker_sleep", "job_status_announce {DONE} {OF} {LEFT}")},

@@ -77,12 +77,12 @@ var conditions = []fault{
 		Edit: ignoresErrorTo(func(p *program) gearman.Sequence { return p.Option })},
 	{Name: "error-to-status-ignored", About: "The client ignores ERROR in response to GET_STATUS.", Condition: "error-answers", Verdict: "hung",
 		Edit: ignoresErrorTo(func(p *program) gearman.Sequence { return p.Status })},
-	{Name: "partial-result-is-a-result", About: "The client reports success if the server closes the connection after WORK_DATA.", Condition: "closed-behind", Verdict: "wrong result",
+	{Name: "partial-result-is-a-result", About: "The client reports success if the server closes the connection after WORK_DATA.", Condition: "closed-after", Verdict: "wrong result",
 		Edit: jobs(func(p *program, m *codec.Message, _ bool) error {
 			p.EOFEndsJob = m.Type.Name == "WORK_DATA"
 			return nil
 		})},
-	{Name: "crashes-after-a-warning", About: "The client crashes if the server closes the connection after WORK_WARNING.", Condition: "closed-behind", Verdict: "crashed",
+	{Name: "crashes-after-a-warning", About: "The client crashes if the server closes the connection after WORK_WARNING.", Condition: "closed-after", Verdict: "crashed",
 		Edit: jobs(func(p *program, m *codec.Message, _ bool) error {
 			p.ExitsOnEOF = m.Type.Name == "WORK_WARNING"
 			return nil

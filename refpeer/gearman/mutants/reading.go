@@ -29,7 +29,7 @@ var reading = []fault{
 	{Name: "deaf-to-errors", About: "The client ignores ERROR.", Condition: "error-answers", Verdict: "hung", Edit: func(p *program) { p.IgnoresErrors = true }},
 	{Name: "end-not-noticed", About: "The client keeps waiting after the server has closed the connection.", Condition: "closed-before", Verdict: "hung", Edit: func(p *program) { p.IgnoresEOF = true }},
 	{Name: "falls-with-the-connection", About: "The client crashes when the server closes the connection.", Condition: "closed-within", Verdict: "crashed", Edit: func(p *program) { p.ExitsOnEOF = true }},
-	{Name: "hopes-for-the-best", About: "The client reports a result when the server closes the connection without sending one.", Condition: "closed-behind", Verdict: "wrong result", Edit: func(p *program) { p.EOFEndsJob = true }},
+	{Name: "hopes-for-the-best", About: "The client reports a result when the server closes the connection without sending one.", Condition: "closed-after", Verdict: "wrong result", Edit: func(p *program) { p.EOFEndsJob = true }},
 	{Name: "never-connects-again", About: "The client keeps using a closed connection.", Condition: "restarts", Verdict: "not recovered", Edit: func(p *program) { p.ReusesFailed = true }},
 }
 

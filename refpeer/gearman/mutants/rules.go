@@ -48,7 +48,7 @@ var orderFaults = []fault{
 		Edit: edit.SendInstead("WORK_DATA", "WORK_DATA {FN} {WORKLOAD}")},
 	{Name: "warning-with-the-function", About: "The worker sends WORK_WARNING with the function instead of the handle.", Rule: "gearman.worker.uses-the-handle",
 		Edit: edit.SendInstead("WORK_WARNING", "WORK_WARNING {FN} {WORKLOAD}")},
-	{Name: "progress-behind-the-end", About: "The worker sends progress after the result.", Rule: "gearman.worker.uses-the-handle",
+	{Name: "progress-after-the-end", About: "The worker sends progress after the result.", Rule: "gearman.worker.uses-the-handle",
 		Edit: edit.After("WORK_COMPLETE", "WORK_STATUS {HANDLE} 2 2")},
 }
 

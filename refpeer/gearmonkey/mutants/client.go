@@ -86,7 +86,7 @@ var creating = []fault{
 						}
 						t.SHA1, t.Function = t.Function, []byte(*fn)
 						return nil
-					}}, s, {Do: "behind-INCR_UID", Local: func(_ context.Context, t *task) error { t.Function = t.SHA1; return nil }}}
+					}}, s, {Do: "after-INCR_UID", Local: func(_ context.Context, t *task) error { t.Function = t.SHA1; return nil }}}
 				})
 			}
 		})},
@@ -107,7 +107,7 @@ var creating = []fault{
 				t.ID = append(t.ID[:len(t.ID)-3], "000"...)
 			}
 		})},
-	{Name: "high-job-told-otherwise", About: "The client returns a wrong ID to its caller for jobs of high priority.",
+	{Name: "high-job-id-wrong", About: "The client returns a wrong ID to its caller for jobs of high priority.",
 		KilledBy: "run.high run.two-functions blocking.high", Edit: then("LPUSH_QUEUE", func(t *task) {
 			if string(t.Priority) == "high" {
 				t.ID = append(t.ID, '0')

@@ -34,14 +34,14 @@ const (
 		blocking.own-lock blocking.lock-was-there blocking.times-out blocking.goes-on-after-time-out blocking.for-ever blocking.high blocking.one-by-one
 		rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function rollcall.blocking look.busy
 		look.all-fields look.binary look.long look.of-another`
-	checksWorkers = `rollcall.nobody-ever rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function
-		rollcall.blocking rollcall.blocking-nobody rollcall.once`
+	checksWorkers = `rollcall.never-a-worker rollcall.zero rollcall.negative rollcall.text rollcall.digits-and-text rollcall.one rollcall.several rollcall.own-function
+		rollcall.blocking rollcall.blocking-no-workers rollcall.once`
 
-	works = `accept.start accept.own-jobs accept.odd-function exit.once exit.behind-an-error exit.comes-back loop.scheduled-first loop.priorities loop.each-queue
-		loop.not-early loop.again loop.becomes-due loop.script-forgotten work.success work.scheduled work.error work.behind-an-error work.fetches-input
+	works = `accept.start accept.own-jobs accept.odd-function exit.once exit.after-an-error exit.comes-back loop.scheduled-first loop.priorities loop.each-queue
+		loop.not-early loop.again loop.becomes-due loop.script-forgotten work.success work.scheduled work.error work.after-an-error work.fetches-input
 		work.binary work.no-input work.no-output work.long work.keeps-input work.own-id work.announced work.wakes update.progress update.kept update.each-job`
 	ends     = works + " accept.script accept.script-runs"
-	finishes = ends + " exit.idle work.no-data update.only-if-told"
+	finishes = ends + " exit.idle work.no-data update.only-on-request"
 	runs     = finishes + " accept.several"
-	takes    = works + " accept.several exit.idle work.no-data update.only-if-told"
+	takes    = works + " accept.several exit.idle work.no-data update.only-on-request"
 )

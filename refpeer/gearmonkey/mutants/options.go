@@ -118,7 +118,7 @@ var calling = []fault{
 	{Name: "roll-called-too-late", About: "The client checks the worker count only after it has requested the job ID.",
 		KilledBy: checksWorkers, Edit: swap("GET_COUNT", "INCR_UID")},
 	{Name: "no-count-is-enough", About: "The client creates a job although the server has no worker count.",
-		KilledBy: "rollcall.nobody-ever rollcall.own-function rollcall.blocking-nobody rollcall.once",
+		KilledBy: "rollcall.never-a-worker rollcall.own-function rollcall.blocking-no-workers rollcall.once",
 		Edit:     count(func(text string, there bool) bool { return !there || validCount(text) })},
 	{Name: "zero-is-enough", About: "The client creates a job although the worker count is 0.",
 		KilledBy: "rollcall.zero", Edit: count(func(text string, _ bool) bool { return text == "0" || validCount(text) })},
@@ -141,5 +141,5 @@ var calling = []fault{
 	{Name: "roll-call-instead-of-wait", About: "The client ignores the option blocking if rollcall is set.",
 		KilledBy: "rollcall.blocking", Edit: when("BRPOP_LOCK", func(t *task) bool { return t.Blocking && !t.RollCall })},
 	{Name: "wait-instead-of-roll-call", About: "The client ignores the option rollcall if blocking is set.",
-		KilledBy: "rollcall.blocking rollcall.blocking-nobody", Edit: when("GET_COUNT", func(t *task) bool { return t.RollCall && !t.Blocking })},
+		KilledBy: "rollcall.blocking rollcall.blocking-no-workers", Edit: when("GET_COUNT", func(t *task) bool { return t.RollCall && !t.Blocking })},
 }

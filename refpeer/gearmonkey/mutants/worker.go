@@ -30,7 +30,7 @@ var coming = []fault{
 		})},
 	{Name: "script-takes-nothing", About: "The worker's script does not remove the job from its queue, and the worker calls the script only once.",
 		KilledBy: `accept.script-runs loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.again loop.becomes-due loop.script-forgotten work.scheduled
-			work.behind-an-error work.own-id update.each-job`,
+			work.after-an-error work.own-id update.each-job`,
 		Edit: both(
 			first("SCRIPT_LOAD", func(t *task) error {
 				t.Script = []byte(strings.Replace(protocol.Script, "redis.call('ZREM', KEYS[1], item[1]); ", "", 1))
@@ -67,8 +67,8 @@ var coming = []fault{
 				finished(func(*task) { *worked = true }),
 				when("DECR_COUNT", func(*task) bool { return *worked }))
 		})},
-	{Name: "stays-registered-behind-an-error", About: "The worker does not decrement the worker count after a job has failed.",
-		KilledBy: `exit.behind-an-error loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.error work.behind-an-error
+	{Name: "stays-registered-after-an-error", About: "The worker does not decrement the worker count after a job has failed.",
+		KilledBy: `exit.after-an-error loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.error work.after-an-error
 			work.no-data`,
 		Edit: stateful(func(failed *bool) func(*program) {
 			return both(
@@ -112,7 +112,7 @@ var jobLookupFaults = []fault{
 	{Name: "scheduled-never", About: "The worker does not look for scheduled jobs.",
 		KilledBy: takes, Edit: drop("EVALSHA_SCHEDULED")},
 	{Name: "scheduled-once", About: "The worker looks for scheduled jobs only in its first round.",
-		KilledBy: `loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.again loop.becomes-due loop.script-forgotten work.scheduled work.behind-an-error work.own-id
+		KilledBy: `loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.again loop.becomes-due loop.script-forgotten work.scheduled work.after-an-error work.own-id
 			update.each-job`,
 		Edit: stateful(func(asked *bool) func(*program) {
 			return when("EVALSHA_SCHEDULED", func(*task) bool { return once(asked) })
@@ -186,9 +186,9 @@ var working = []fault{
 			}
 		})},
 	{Name: "errors-succeed", About: "The worker stores the status \"success\" for a failed job.",
-		KilledBy: "work.error work.behind-an-error", Edit: finished(func(t *task) { t.Status = []byte("success") })},
+		KilledBy: "work.error work.after-an-error", Edit: finished(func(t *task) { t.Status = []byte("success") })},
 	{Name: "ended-by-an-error", About: "The worker ends after a job has failed.",
-		KilledBy: "loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.behind-an-error work.no-data",
+		KilledBy: "loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.after-an-error work.no-data",
 		Edit: stateful(func(failed *bool) func(*program) {
 			return both(
 				finished(func(t *task) { *failed = string(t.Status) == "error" }),
@@ -210,14 +210,14 @@ var working = []fault{
 			}
 		})},
 	{Name: "status-before-output", About: "The worker stores the status and the output with two commands instead of one.",
-		KilledBy: `work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id update.progress`,
+		KilledBy: `work.success work.scheduled work.error work.after-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id update.progress`,
 		Edit: both(
 			before("HMSET_DONE", "command HSET job:{FN}:{ID} output {OUTPUT}"),
 			sendInstead("HMSET_DONE", "command HMSET job:{FN}:{ID} status {STATUS}"))},
 	{Name: "input-removed", About: "The worker removes the input of a finished job.",
 		KilledBy: "work.no-output work.keeps-input", Edit: after("HMSET_DONE", "command HDEL job:{FN}:{ID} input")},
 	{Name: "done-under-the-first-id", About: "The worker stores the status and the output of each job under the ID of the first job.",
-		KilledBy: `exit.comes-back loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.behind-an-error work.own-id
+		KilledBy: `exit.comes-back loop.scheduled-first loop.priorities loop.each-queue loop.not-early loop.script-forgotten work.scheduled work.after-an-error work.own-id
 			work.no-data update.each-job`,
 		Edit: stateful(func(id *string) func(*program) {
 			return first("HMSET_DONE", func(t *task) error {
@@ -236,13 +236,13 @@ var working = []fault{
 	{Name: "finish-not-announced", About: "The worker publishes no finish event.",
 		KilledBy: "work.success work.scheduled work.error work.own-id work.announced update.progress", Edit: drop("PUBLISH_FINISH")},
 	{Name: "finish-announced-early", About: "The worker publishes the finish event before it stores the data.",
-		KilledBy: `accept.odd-function work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id
+		KilledBy: `accept.odd-function work.success work.scheduled work.error work.after-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id
 			work.announced update.progress`,
 		Edit: swap("HMSET_DONE", "PUBLISH_FINISH")},
 	{Name: "lock-not-pushed", About: "The worker does not push the lock.",
 		KilledBy: "work.success work.scheduled work.error work.own-id work.wakes update.progress", Edit: drop("LPUSH_LOCK")},
 	{Name: "lock-pushed-early", About: "The worker pushes the lock before it stores the data.",
-		KilledBy: `accept.odd-function work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id
+		KilledBy: `accept.odd-function work.success work.scheduled work.error work.after-an-error work.fetches-input work.binary work.no-input work.no-output work.long work.own-id
 			work.announced work.wakes update.progress`,
 		Edit: swap("HMSET_DONE", "LPUSH_LOCK")},
 	{Name: "lock-of-done", About: "The worker pushes \"done\" instead of \"OK\" to the list of the lock.",
@@ -255,7 +255,7 @@ var working = []fault{
 
 // updating are faults of Worker.update.
 var updating = []fault{
-	{Name: "progress-not-told", About: "The worker does not store progress.",
+	{Name: "progress-not-stored", About: "The worker does not store progress.",
 		KilledBy: "update.progress update.kept update.each-job", Edit: drop("HMSET_PROGRESS")},
 	{Name: "progress-upside-down", About: "The worker exchanges dividend and divisor of progress.",
 		KilledBy: "update.progress update.kept update.each-job", Edit: sendInstead("HMSET_PROGRESS", "HMSET_PROGRESS {FN} {ID} {DIVISOR} {DIVIDEND}")},
@@ -264,7 +264,7 @@ var updating = []fault{
 	{Name: "progress-forgotten", About: "The worker removes the progress when the job ends.",
 		KilledBy: "work.keeps-input update.kept", Edit: after("HMSET_DONE", "command HDEL job:{FN}:{ID} status:dividend status:divisor")},
 	{Name: "progress-unasked", About: "The worker stores empty progress at the start of each job.",
-		KilledBy: `accept.odd-function work.success work.scheduled work.error work.behind-an-error work.fetches-input work.binary work.no-input work.no-output work.long
-			work.keeps-input work.own-id update.progress update.each-job update.only-if-told`,
+		KilledBy: `accept.odd-function work.success work.scheduled work.error work.after-an-error work.fetches-input work.binary work.no-input work.no-output work.long
+			work.keeps-input work.own-id update.progress update.each-job update.only-on-request`,
 		Edit: after("HMSET_BUSY", "HMSET_PROGRESS {FN} {ID} 0 1")},
 }

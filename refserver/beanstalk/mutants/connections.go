@@ -44,7 +44,7 @@ var connections = []mutantSpec{
 	{Name: "body-blocks-others", About: "The server does not serve other clients while a body is arriving.",
 		KilledBy: "connection.independent-body", Edit: inject.Blocked("list-tube-used", inBody)},
 	{Name: "reserve-does-not-hold", About: "The server executes commands that follow a waiting reserve at once instead of after the reserve has ended.",
-		KilledBy: "connection.behind-reserve connection.put-behind-reserve", Edit: inject.On("reserve", nil, func(m *message) { m.Pass(); m.Peer.Resume() })},
+		KilledBy: "connection.after-reserve connection.put-after-reserve", Edit: inject.On("reserve", nil, func(m *message) { m.Pass(); m.Peer.Resume() })},
 	{Name: "half-closed-not-answered", About: "The server sends no more replies to a client that half-closes the connection immediately after reserve.",
 		KilledBy: "half-closed.with-a-job", Edit: func(s *inject.Server) {
 			pending := map[*peer]bool{}
