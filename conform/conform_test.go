@@ -386,6 +386,31 @@ func TestCrashIsReported(t *testing.T) {
 	}
 }
 
+// TestPassOfSomeInstances tests that a case that a profile lists passes unexpectedly only if all its instances ran and
+// passed: the server may fail in an instance that did not run.
+func TestPassOfSomeInstances(t *testing.T) {
+	src := head + "@case echoes\n@about x\n@rules gearman.echo.same-data\n@for n in 1 2\nClient -> Job Server: ECHO_REQ {n}\nJob Server -> Client: ECHO_RES {n}\n"
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	profile, err := conform.ParseProfile("a.yaml", []byte("name: a\nknown:\n- cases: gearman.echoes*\n  why: it fails\n"), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := conform.Runner{Start: embedded, Profile: profile}
+	for _, tt := range []struct {
+		suite *conform.Suite
+		want  conform.Verdict
+	}{{s, conform.Unexpected}, {s.First(), conform.Passed}} {
+		for _, res := range r.Run(t.Context(), tt.suite, nil) {
+			if res.Verdict != tt.want {
+				t.Errorf("%d of 2 instances ran: %s: %s, want %s", len(tt.suite.Cases), res.Case.ID, res.Verdict, tt.want)
+			}
+		}
+	}
+}
+
 // TestNonStrictNoteNamesTheReply runs a case that accepts several non-strict replies.
 func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	src := head + "@case lax\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or lax ERROR * *\n  or lax ECHO_RES a\n"

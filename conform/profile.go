@@ -53,6 +53,8 @@ type Profile struct {
 	Known   []Exception    `yaml:"known"`
 	Flaky   []Exception    `yaml:"flaky"`
 	Fuzz    Fuzzing        `yaml:"fuzz"`
+
+	instances map[string]int // number of instances of each case, by its family; nil if the profile was not parsed
 }
 
 // Fuzzing are settings that prevent the fuzzer from reporting known failures of an implementation.
@@ -109,7 +111,10 @@ func LoadProfile(name string, s *Suite) (*Profile, error) {
 
 // ParseProfile parses the text of a profile and checks it against the suite. file is the name for error messages.
 func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
-	p := &Profile{}
+	p := &Profile{instances: map[string]int{}}
+	for _, c := range s.Cases {
+		p.instances[c.Family]++
+	}
 	if err := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(p); err != nil {
 		var at yaml.Error
 		if errors.As(err, &at) && at.GetToken() != nil {
@@ -284,8 +289,8 @@ func (p *Profile) mayCrash(c *Case) bool {
 }
 
 // unexpected changes the verdict of passed cases to Unexpected if the profile lists them as failing. If an entry
-// matches a case with parameters, all instances must have passed; if an entry names one instance, that instance must
-// have passed. unexpected calls changed with the index of each changed result.
+// matches a case with parameters, all its instances must have run and passed; if an entry names one instance, that
+// instance must have passed. unexpected calls changed with the index of each changed result.
 func (p *Profile) unexpected(results []Result, changed func(i int)) {
 	if p == nil {
 		return
@@ -296,6 +301,7 @@ func (p *Profile) unexpected(results []Result, changed func(i int)) {
 		for ; i < len(results) && results[i].Case.Family == results[from].Case.Family; i++ {
 			all = all && passed(results[i])
 		}
+		all = all && i-from >= p.instances[results[from].Case.Family]
 		for n := from; n < i; n++ {
 			c := results[n].Case
 			k := slices.IndexFunc(p.Known, func(e Exception) bool {
