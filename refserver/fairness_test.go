@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,41 +27,42 @@ func TestFullBufferDoesNotDelayOthers(t *testing.T) {
 		all     = 16 * buffer
 	)
 	// The other connection sends a request at ten positions spread over the buffer.
-	var asked []int
+	var asked []int64
 	for i := range 10 {
-		asked = append(asked, 5*buffer+i*(buffer+buffer/10))
+		asked = append(asked, int64(5*buffer+i*(buffer+buffer/10)))
 	}
 	var (
-		handled, since int
-		busy           *refserver.Conn
-		waited         []int
-		ask            func()
+		handled atomic.Int64
+		since   int64 // value of handled when the other connection had read its request
+		busy    *refserver.Conn
+		waited  []int64
+		ask     func()
 	)
 	hook := func(c *refserver.Conn, from codec.Side, f *codec.Frame) refserver.Verdict {
 		switch {
 		case from != codec.Peer:
 		case f.Type.Name == "getpid":
-			waited = append(waited, handled-since)
+			waited = append(waited, handled.Load()-since)
 		case busy == nil || c == busy:
 			busy = c
-			handled++
+			n := handled.Add(1)
 			for start := time.Now(); time.Since(start) < time.Microsecond; {
 			}
-			if len(asked) > 0 && handled >= asked[0] && len(waited) == 10-len(asked) {
-				asked, since = asked[1:], handled
-				ask() // returns when the other connection has read the request
+			if len(asked) > 0 && n >= asked[0] && len(waited) == 10-len(asked) {
+				asked = asked[1:]
+				go ask()
 			}
 		}
 		return refserver.Verdict{}
 	}
 	srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: gearman.Protocol, Intercept: hook})
-	connect := func() net.Conn {
+	connect := func(read func()) net.Conn {
 		near, far := net.Pipe()
-		go srv.ServeConn(t.Context(), far)
+		go srv.ServeConn(t.Context(), notifyingConn{far, read})
 		go io.Copy(io.Discard, near)
 		return near
 	}
-	one, other := connect(), connect()
+	one, other := connect(func() {}), connect(func() { since = handled.Load() })
 	ask = func() { other.Write([]byte("getpid\n")) }
 	if _, err := one.Write(bytes.Repeat([]byte(request), all)); err != nil {
 		t.Fatal(err)
@@ -72,9 +74,20 @@ func TestFullBufferDoesNotDelayOthers(t *testing.T) {
 		t.Fatalf("only %d of 10 requests were answered", len(waited))
 	}
 	// The two longest waits are ignored: the scheduler may have caused them.
-	if slices.Sort(waited); waited[len(waited)-3] >= buffer/2 {
+	if slices.Sort(waited); waited[len(waited)-3] >= int64(buffer/2) {
 		t.Errorf("another's request waits for %v of %d requests", waited, buffer)
 	}
+}
+
+// notifyingConn calls a function after each read.
+type notifyingConn struct {
+	net.Conn
+	read func()
+}
+
+func (c notifyingConn) Read(b []byte) (int, error) {
+	defer c.read()
+	return c.Conn.Read(b)
 }
 
 // TestOutputIsBounded checks that MaxOutput includes the message to be added, but that a single message may be longer.
