@@ -420,7 +420,7 @@ func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	}
 	r := conform.Runner{Start: embedded}
 	res := r.Run(t.Context(), s, nil)[0]
-	want := "expected ECHO_RES b or the end of the connection; the case also accepts what the server sent: ECHO_RES a (line 9 of the case file)"
+	want := "expected ECHO_RES b or the end of the connection, got ECHO_RES a, which the case also accepts (line 9 of the case file)"
 	if res.Verdict != conform.NonStrict || res.Note != want {
 		t.Errorf("%s: %s\nwant: %s", res.Verdict, res.Note, want)
 	}

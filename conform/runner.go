@@ -499,7 +499,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		if t := p.Accepted.Choice.For; t > 0 && lag.since(from) > max(maxLag, t/maxDelayShare) {
 			return verdict(Inconclusive, fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check a silence of %v", lag.since(from).Round(time.Millisecond), t), p)
 		}
-		return verdict(NonStrict, fmt.Sprintf("expected %s; the case also accepts what the server sent: %s (line %d of the case file)", p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line), p)
+		return verdict(NonStrict, fmt.Sprintf("expected %s, got %s, which the case also accepts (line %d of the case file)", p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line), p)
 	case f == nil:
 		return verdict(Passed, "", nil)
 	case f.Reason == play.Unsupported:
