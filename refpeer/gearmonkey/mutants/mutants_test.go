@@ -40,7 +40,7 @@ func TestSomeMutants(t *testing.T) {
 		"scheduled-and-queued",              // an additional command
 		"input-ends-at-its-nul",             // a changed value
 		"uid-repaired",                      // a different reaction to an error
-		"high-job-id-wrong",           // a different reply to the caller
+		"high-job-id-wrong",                 // a different reply to the caller
 		"time-out-takes-the-job-back",       // a longer sequence
 		"zero-is-enough",                    // a different check of a reply
 		"roll-call-remembered",              // state between jobs
