@@ -89,7 +89,7 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check
 		}
 	}
 	for id := range left {
-		t.Errorf("no faulty server is listed for the case %s", id)
+		t.Errorf("no faulty program is listed that fails the case %s", id)
 	}
 }
 

@@ -87,7 +87,7 @@ type gJob struct {
 	state                     gState
 	requeued                  bool // the position of the job in the queue is unknown
 	vague                     bool // the state of the job is unknown: queued, running or finished
-	soon                      bool // the time timer is near, so the state of the job is unknown until the time latest + Slack
+	soon                      bool // the clock is near timer, so the state of the job is unknown until latest + Slack
 	holder                    int
 	timer                     time.Duration // earliest time at which the scheduled time comes or the time limit is exceeded; 0: never
 	latest                    time.Duration // latest time at which that happens

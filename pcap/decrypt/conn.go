@@ -34,7 +34,7 @@ const (
 // Limits of the search for the next record after a loss.
 const (
 	maxAhead  = 1 << 8  // lost records
-	maxFailed = 1 << 30 // limit of the costs of failed attempts to decrypt, in one direction of a connection, in bytes: they take about 1 s
+	maxFailed = 1 << 30 // bytes that failed attempts to decrypt may cost in one direction of a connection: about 1 s of work
 	attempt   = 1000    // cost of an attempt in bytes, in addition to the size of the record
 )
 
