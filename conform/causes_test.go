@@ -3,7 +3,6 @@ package conform
 import (
 	"context"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -11,8 +10,6 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
-	"jobwire/refserver"
-	server "jobwire/refserver/gearman"
 	"jobwire/refserver/inject"
 )
 
@@ -58,27 +55,24 @@ func TestCauses(t *testing.T) {
 	}{
 		{"no fault", nil, nil},
 		{"a message without reply", inject.Ignore("ECHO_REQ", nil), []string{
-			"no reply: no reply to ECHO_REQ within 300ms: gearman.echo gearman.empty gearman.big-endian, 3 instances; --run gearman.echo; known: [{cases: gearman.echo, why: REASON}]"}},
+			"no reply: no reply to ECHO_REQ within 1s: gearman.echo gearman.empty gearman.big-endian, 3 instances; --run gearman.echo; known: [{cases: gearman.echo, why: REASON}]"}},
 		{"a message that ends the connection", inject.Hangup("OPTION_REQ", nil), []string{
 			"disconnect: unexpected disconnect: the target closed the connection after OPTION_REQ: gearman.option, 1 instances; --run gearman.option; known: [{cases: gearman.option, why: REASON}]"}},
 		{"an instance", inject.Drop("STATUS_RES", nil), []string{
-			"no reply: rule gearman.echo.same-data (MUST): no reply to GET_STATUS within 300ms: gearman.status, 3 instances; --run 'gearman.status[n=1]'; known: [{cases: gearman.status, why: REASON}]"}},
+			"no reply: rule gearman.echo.same-data (MUST): no reply to GET_STATUS within 1s: gearman.status, 3 instances; --run 'gearman.status[n=1]'; known: [{cases: gearman.status, why: REASON}]"}},
 		{"a message that the setups need", inject.Rewrite("JOB_CREATED", 0, nil, func(string) string { return "" }), []string{
 			"invalid message: rule gearman.handle.not-empty (DE-FACTO): the received message is invalid: byte 12, Job handle: expected a value that is not empty, got an empty value [gearman.handle.not-empty]: gearman.status gearman.created, 4 instances; --run gearman.created; --waive gearman.handle.not-empty; known: [{cases: gearman.created, why: REASON}]"}},
 		{"two causes", inject.Ignore("ECHO_REQ OPTION_REQ", nil), []string{
-			"no reply: no reply to ECHO_REQ within 300ms: gearman.echo gearman.empty gearman.big-endian, 3 instances; --run gearman.echo; known: [{cases: gearman.echo, why: REASON}]",
-			"no reply: rule gearman.echo.same-data (MUST): no reply to OPTION_REQ within 300ms: gearman.option, 1 instances; --run gearman.option; known: [{cases: gearman.option, why: REASON}]"}},
+			"no reply: no reply to ECHO_REQ within 1s: gearman.echo gearman.empty gearman.big-endian, 3 instances; --run gearman.echo; known: [{cases: gearman.echo, why: REASON}]",
+			"no reply: rule gearman.echo.same-data (MUST): no reply to OPTION_REQ within 1s: gearman.option, 1 instances; --run gearman.option; known: [{cases: gearman.option, why: REASON}]"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
-			start := func(ctx context.Context) (target.Target, error) {
-				return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-					return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: tt.edit})
-				})
-			}
-			r := &Runner{Start: start, Timeout: 300 * time.Millisecond, Parallel: 3}
-			report := &Report{Protocol: gearman.Protocol, Results: r.Run(t.Context(), s, nil)}
+			var results []Result
+			inMemory(t, faulty(tt.edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
+				results = (&Runner{Start: start, Timeout: time.Second, Parallel: 3}).Run(t.Context(), s, nil)
+			})
+			report := &Report{Protocol: gearman.Protocol, Results: results}
 			var got []string
 			for _, c := range report.Causes() {
 				text := fmt.Sprintf("%s: %s: %s, %d instances", c.Kind, c.Text, strings.Join(c.Cases, " "), c.Instances)

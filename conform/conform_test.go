@@ -261,7 +261,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 		{"absent", func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }, conform.Unreachable, "refused"},
 		{"does not start", func(context.Context) (target.Target, error) { return nil, &target.Error{Target: "x", Reason: "no"} }, conform.Unreachable, "no"},
 		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), conform.Crashed, "out of luck"},
-		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "got nothing within 300ms"},
+		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "got nothing within 1s"},
 		{"hangs up", serve(func(net.Conn) error { return nil }), conform.Failed, "expected ECHO_RES, got "},
 		{"garbage", serve(func(c net.Conn) error { c.Write([]byte("\x00BAD and worse")); return nil }), conform.Failed, "magic"},
 		{"another protocol", serve(func(c net.Conn) error { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n")); return nil }), conform.Failed, "no command waits for one"},
@@ -269,7 +269,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := conform.Runner{Start: tt.start, Timeout: 300 * time.Millisecond, Parallel: 2}
+			r := conform.Runner{Start: tt.start, Timeout: time.Second, Parallel: 2}
 			var reported []string
 			results := r.Run(t.Context(), smallSuite(t, false), func(r conform.Result) { reported = append(reported, r.Case.ID) })
 			if len(results) != 1 || len(reported) != 1 || results[0].Verdict != tt.want || !strings.Contains(results[0].Note, tt.note) {

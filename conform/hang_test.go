@@ -2,7 +2,7 @@ package conform
 
 import (
 	"context"
-	"net"
+	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -10,8 +10,6 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
-	"jobwire/refserver"
-	server "jobwire/refserver/gearman"
 	"jobwire/refserver/inject"
 )
 
@@ -30,17 +28,11 @@ func TestHungServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve := func(ctx context.Context) (target.Target, error) {
-		faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
-		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-			edit := func(s *inject.Server) {
-				inject.Out("*", func(*inject.Message) bool { return s.Notes["hung"] }, (*inject.Message).Drop)(s)
-				inject.On("OPTION_REQ", nil, func(m *inject.Message) { s.Notes["hung"] = true })(s)
-			}
-			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: edit})
-		})
+	edit := func(s *inject.Server) {
+		inject.Out("*", func(*inject.Message) bool { return s.Notes["hung"] }, (*inject.Message).Drop)(s)
+		inject.On("OPTION_REQ", nil, func(m *inject.Message) { s.Notes["hung"] = true })(s)
 	}
-	verdicts := func(r *Runner) (string, []Result) {
+	verdicts := func(t *testing.T, r *Runner) (string, []Result) {
 		var all []string
 		results := r.Run(t.Context(), s, nil)
 		for _, res := range results {
@@ -49,23 +41,30 @@ func TestHungServer(t *testing.T) {
 		return strings.Join(all, ", "), results
 	}
 	for _, parallel := range []int{1, 5} {
-		got, results := verdicts(&Runner{Start: serve, Timeout: 300 * time.Millisecond, Parallel: parallel})
-		if want := "passed, passed, hung, passed, passed"; got != want {
-			t.Errorf("%d at a time: %s, want %s", parallel, got, want)
+		inMemory(t, faulty(edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
+			got, results := verdicts(t, &Runner{Start: start, Timeout: time.Second, Parallel: parallel})
+			if want := "passed, passed, hung, passed, passed"; got != want {
+				t.Errorf("%d at a time: %s, want %s", parallel, got, want)
+			}
+			if !strings.Contains(results[2].Note, "answered no request on a new connection within 1s") {
+				t.Errorf("note: %s", results[2].Note)
+			}
+		})
+	}
+	inMemory(t, faulty(edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
+		srv, _ := start(t.Context())
+		defer srv.Stop()
+		address := func(context.Context) (target.Target, error) { return fixed{srv.(*memoryTarget)}, nil }
+		got, _ := verdicts(t, &Runner{Start: address, Timeout: time.Second})
+		if want := "passed, passed, hung, not run, not run"; got != want {
+			t.Errorf("by address: %s, want %s", got, want)
 		}
-		if !strings.Contains(results[2].Note, "answered no request on a new connection within 300ms") {
-			t.Errorf("note: %s", results[2].Note)
-		}
-	}
-	srv, err := serve(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer srv.Stop()
-	address := func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }
-	got, results := verdicts(&Runner{Start: address, Timeout: 300 * time.Millisecond})
-	if want := "passed, passed, hung, not run, not run"; got != want {
-		t.Errorf("by address: %s, want %s", got, want)
-	}
-	_ = results
+	})
 }
+
+// fixed is a server at a fixed address, which cannot be restarted.
+type fixed struct{ *memoryTarget }
+
+func (fixed) Done() <-chan struct{} { return nil }
+func (fixed) Stop() error           { return nil }
+func (fixed) Restart() error        { return errors.ErrUnsupported }

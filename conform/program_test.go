@@ -73,17 +73,17 @@ func TestPrograms(t *testing.T) {
 		verdict conform.Verdict
 		note    string // a part of the note
 	}{
-		"does as it is told": {
+		"sends the text": {
 			echoer(func(addr string, w []string) string { return say(addr, w[1]) }), conform.Passed, ""},
-		"says something else": {
+		"sends another text": {
 			echoer(func(addr string, w []string) string { say(addr, "another"); return "echoed " + w[1] }), conform.Failed, "Data: expected"},
-		"says more than it should": {
+		"sends two messages": {
 			echoer(func(addr string, w []string) string { say(addr, w[1], w[1]); return "echoed " + w[1] }), conform.Failed, "got ECHO_REQ"},
-		"tells something else": {
+		"prints another answer": {
 			echoer(func(addr string, w []string) string { say(addr, w[1]); return "echoed nothing" }), conform.Failed, `expected the answer "echoed $text", got "echoed nothing"`},
 		"never connects": {
 			echoer(func(string, []string) string { return "echoed" }), conform.Failed, "got nothing within"},
-		"has does not support the task it": {
+		"does not support the task": {
 			echoer(func(string, []string) string { return "error unsupported" }), conform.Skipped, `does not support the task "echo `},
 		"ends at once": {
 			func(context.Context, string, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }, conform.Failed, "the program under test: unexpected EOF"},
@@ -112,7 +112,7 @@ func TestPrograms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := conform.Runner{Start: embedded, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced},
+			r := conform.Runner{Start: embedded, Timeout: 2 * time.Second, Segments: []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced},
 				Programs: map[string]conform.Program{"Client": c.program}}
 			res := r.Run(t.Context(), s, nil)[0]
 			if res.Verdict != c.verdict || !strings.Contains(res.Note, c.note) {
@@ -256,16 +256,17 @@ func TestChildProcessesEndWithTheProgram(t *testing.T) {
 	}
 }
 
-// TestSlowStart tests a program that connects long after the time limit of its first step.
+// TestSlowStart tests a program that connects after the time limit of its first step.
 func TestSlowStart(t *testing.T) {
+	t.Parallel()
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const timeout = 100 * time.Millisecond
+	const timeout = time.Second
 	r := conform.Runner{Start: embedded, Timeout: timeout, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string {
-			<-time.After(5 * timeout)
+			<-time.After(2 * timeout)
 			return say(addr, w[1])
 		})}}
 	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != conform.Passed {

@@ -199,33 +199,32 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			var requests atomic.Int32
-			start := func(ctx context.Context) (target.Target, error) {
-				return target.Func(ctx, "mute", func(ctx context.Context, ln net.Listener) error {
-					defer context.AfterFunc(ctx, func() { ln.Close() })()
-					for {
-						c, err := ln.Accept()
-						if err != nil {
-							return nil
-						}
-						go func() {
-							defer c.Close()
-							request := make([]byte, len("\x00REQttttllllx"))
-							_, err := io.ReadFull(c, request)
-							if ofCase := string(request) == "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x"; err == nil && ofCase && requests.Add(1) > test.silent {
-								io.WriteString(c, "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x")
-							}
-							io.Copy(io.Discard, c)
-						}()
+			serve := func(ctx context.Context, ln net.Listener) error {
+				for {
+					c, err := ln.Accept()
+					if err != nil {
+						return nil
 					}
-				})
-			}
-			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Parallel: parallel,
-				delay: &schedulingDelay{}} // no delays, as on an idle machine; with delays, more cases would be repeated
-			for _, res := range r.Run(t.Context(), s, nil) {
-				if res.Verdict != test.verdict {
-					t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, test.verdict)
+					go func() {
+						defer c.Close()
+						request := make([]byte, len("\x00REQttttllllx"))
+						_, err := io.ReadFull(c, request)
+						if ofCase := string(request) == "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x"; err == nil && ofCase && requests.Add(1) > test.silent {
+							io.WriteString(c, "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x")
+						}
+						io.Copy(io.Discard, c)
+					}()
 				}
 			}
+			inMemory(t, serve, func(t *testing.T, start func(context.Context) (target.Target, error)) {
+				r := &Runner{Start: start, Timeout: time.Second, Parallel: parallel,
+					delay: &schedulingDelay{}} // no delays, as on an idle machine; with delays, more cases would be repeated
+				for _, res := range r.Run(t.Context(), s, nil) {
+					if res.Verdict != test.verdict {
+						t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, test.verdict)
+					}
+				}
+			})
 			if got := requests.Load(); got != test.requests {
 				t.Errorf("%d requests, want %d", got, test.requests)
 			}

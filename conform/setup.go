@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"sync"
 
 	"jobwire/codec/transcript"
 	"jobwire/play"
@@ -13,7 +12,7 @@ import (
 // setupWays determines, once for each target, which way to each setup works on the target.
 type setupWays struct {
 	setups  *transcript.Setups
-	mu      sync.Mutex
+	lock    chan struct{}    // full while ways are being tested; protects the fields below
 	chosen  transcript.Ways  // index of the way that works or is being tested, by setup
 	found   map[string]bool  // setups for which a working way is known
 	failed  map[string]error // reason why no way works, by setup
@@ -22,7 +21,7 @@ type setupWays struct {
 
 func newSetupWays(s *transcript.Setups) *setupWays {
 	return &setupWays{
-		setups: s, chosen: transcript.Ways{}, found: map[string]bool{}, failed: map[string]error{}, pending: map[string]bool{},
+		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{}, failed: map[string]error{}, pending: map[string]bool{},
 	}
 }
 
@@ -48,8 +47,12 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (*transc
 	if len(c.Script.Setups) == 0 {
 		return c.Script, nil, nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	select {
+	case w.lock <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	defer func() { <-w.lock }()
 	for _, name := range c.Script.Setups {
 		why, final, err := w.find(ctx, name, try)
 		if err != nil {

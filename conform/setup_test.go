@@ -3,7 +3,6 @@ package conform
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,8 +12,6 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/play"
-	"jobwire/refserver"
-	server "jobwire/refserver/gearman"
 	"jobwire/refserver/inject"
 )
 
@@ -88,15 +85,12 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
-			start := func(ctx context.Context) (target.Target, error) {
-				return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-					return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: test.edit})
-				})
-			}
-			r := &Runner{Start: start, Timeout: 300 * time.Millisecond, Parallel: 3, Segments: []play.Segmentation{play.Plain, play.Coalesced}}
 			var got []string
-			results := r.Run(t.Context(), s, nil)
+			var results []Result
+			inMemory(t, faulty(test.edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
+				r := &Runner{Start: start, Timeout: time.Second, Parallel: 3, Segments: []play.Segmentation{play.Plain, play.Coalesced}}
+				results = r.Run(t.Context(), s, nil)
+			})
 			for _, res := range results {
 				got = append(got, string(res.Verdict))
 			}
