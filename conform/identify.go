@@ -8,28 +8,47 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/play"
 )
 
-// identifyTimeout is the timeout of a reply to a barrier request while the protocol of a server is identified.
+// identifyTimeout is the timeout of a reply to a barrier request, and of a TLS handshake, while the protocol of a server
+// is identified.
 const identifyTimeout = time.Second
 
+// CheckProtocol returns an error that matches [target.ErrUnreachable] if the target is a server of another protocol, or
+// uses TLS and is not connected to with TLS. It returns nil if the protocol of the target remains unknown.
+func CheckProtocol(ctx context.Context, p *codec.Protocol, t target.Target) error {
+	if _, other := identify(ctx, p, t); other != "" {
+		return &target.Error{Target: t.String(), Reason: fmt.Sprintf("cannot be used as a server of %s: %s", p.Title, other)}
+	}
+	return nil
+}
+
 // identify sends a barrier request of the protocol own. If the server replies as expected, identify returns the
-// transcript of the request and the reply. Otherwise it tries the barrier requests of all other protocols, and returns
-// the protocol in which the server replies, or nil.
-func identify(ctx context.Context, own *codec.Protocol, dial play.Dialer) (barrier *transcript.Script, other *codec.Protocol) {
+// transcript of the request and the reply. Otherwise it tries the barrier requests of all other protocols and a TLS
+// handshake. If the server replies to one of them, other is a sentence about that.
+func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrier *transcript.Script, other string) {
+	dial := dialer(t, identifyTimeout)
 	answers := func(script *transcript.Script) bool {
 		return script != nil && play.Peers(ctx, script, dial, play.Options{Timeout: identifyTimeout}).Failure == nil
 	}
 	if barrier = barrierScript(own); answers(barrier) {
-		return barrier, nil
+		return barrier, ""
 	}
 	for _, p := range codec.Protocols() {
 		if p != own && answers(barrierScript(p)) {
-			return nil, p
+			return nil, "it answers as a server of " + p.Title
 		}
 	}
-	return nil, nil
+	if c, err := dial(ctx, transcript.Actor{}); err == nil && target.Dialer(t).Plain() {
+		defer c.Close()
+		if transport.UsesTLS(c, identifyTimeout) {
+			return nil, "it uses TLS: add --tls"
+		}
+	}
+	return nil, ""
 }
 
 // barrierScript returns the transcript of a barrier request and its reply, or nil if the protocol has no barrier.

@@ -205,7 +205,7 @@ func (r *Runner) mustRepeat(a *attempt) bool {
 }
 
 // otherProtocol records whether the shared target replies to a barrier request. If the target is a server of another
-// protocol, otherProtocol returns a sentence about that, and otherwise "".
+// protocol, or expects TLS, otherProtocol returns a sentence about that, and otherwise "".
 func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *sharedTarget) string {
 	if r.NewServerPerCase || !slices.ContainsFunc(s.Cases, func(c *Case) bool { return !c.OwnServer && c.Program == "" }) {
 		return ""
@@ -214,11 +214,11 @@ func (r *Runner) otherProtocol(ctx context.Context, s *Suite, shared *sharedTarg
 	if err != nil {
 		return ""
 	}
-	script, other := identify(ctx, s.Protocol, dialer(t, r.Timeout))
-	if r.barrier = script; other == nil {
+	script, other := identify(ctx, s.Protocol, t)
+	if r.barrier = script; other == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s as a server of %s: it answers as a server of %s", t, s.Protocol.Title, other.Title)
+	return fmt.Sprintf("%s as a server of %s: %s", t, s.Protocol.Title, other)
 }
 
 // dialer returns a function that connects to a target within the timeout.

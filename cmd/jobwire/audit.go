@@ -16,6 +16,7 @@ import (
 	"jobwire/audit"
 	"jobwire/catalog"
 	"jobwire/codec"
+	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/refserver"
@@ -200,7 +201,10 @@ func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []c
 		return nil, err
 	}
 	c.Close()
-	return srv, nil
+	if o.target.addr == "" || o.target.conn.loginMissing.Load() {
+		return srv, nil
+	}
+	return srv, conform.CheckProtocol(ctx, sys.Protocol, srv)
 }
 
 // liveFindings prints violations when they are found.

@@ -244,7 +244,6 @@ func TestConnectionErrors(t *testing.T) {
 	absent := transport.Unix(socketPath(t))
 	t.Setenv(userVariable, "ann")
 	t.Setenv(passwordVariable, "wrong-"+testPassword)
-	commands := []string{"conform", "bench run", "fuzz", "audit"}
 	for i, tt := range []struct{ name, protocol, addr, flags, want string }{
 		{"path", "gearman", absent, "", "check the path, and whether the server runs"},
 		{"refused", "gearman", "127.0.0.1:1", "", "connection refused"},
@@ -255,9 +254,13 @@ func TestConnectionErrors(t *testing.T) {
 		{"no client certificate", "gearman", strict, "--tls-insecure", "check the client certificate (--tls-cert, --tls-key)"},
 		{"other client certificate", "gearman", strict, fmt.Sprintf("--tls-insecure --tls-cert %s --tls-key %s", other.Cert, other.Key), "check the client certificate (--tls-cert, --tls-key)"},
 		{"password", "gearmonkey", locked, "", "WRONGPASS"},
+		{"without --tls", "gearman", secure, "", "it uses TLS: add --tls"},
+		{"without --tls, with client certificates", "gearman", strict, "", "it uses TLS: add --tls"},
+		{"another protocol", "beanstalk", plain, "", "it answers as a server of Gearman"},
 	} {
-		if i > 0 { // one command shows all errors, the others some of them
-			commands = slices.Compact([]string{"audit", []string{"audit", "conform", "fuzz", "bench run"}[i%4]})
+		commands := []string{"audit", "conform", "fuzz", "bench run"}
+		if tt.flags != "" || tt.protocol == "gearmonkey" { // one command shows all errors of package transport, the others some of them
+			commands = slices.Compact([]string{"audit", commands[i%4]})
 		}
 		for _, command := range commands {
 			t.Run(tt.name+"/"+command, func(t *testing.T) {

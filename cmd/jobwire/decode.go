@@ -134,7 +134,7 @@ func newDecodeSummary() *cobra.Command {
 
 func newDecodeJobs() *cobra.Command {
 	o := &decodeOptions{}
-	cmd := o.command("jobs", "Show statistics of the jobs of each queue, and jobs with anomalies", o.countJobs)
+	cmd := o.command("jobs", "Show statistics of the jobs of each queue", o.countJobs)
 	formatFlag(cmd, &o.format, "text", "json")
 	groupFlags(cmd, decodeFlagGroups)
 	return cmd

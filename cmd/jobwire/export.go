@@ -21,7 +21,7 @@ import (
 func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Write a dissector, fuzzer dictionaries and example messages for other programs",
+		Short: "Write definitions of messages for other programs",
 	}
 	cmd.AddCommand(
 		newExportFile("wireshark", "Write a Wireshark dissector in Lua", "dissector", export.Wireshark),

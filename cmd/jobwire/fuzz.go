@@ -145,6 +145,11 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		target.Kill(t)
 	}
+	if o.target.addr != "" {
+		if _, err := o.target.existing(cmd.Context(), sys); err != nil {
+			return err
+		}
+	}
 	out, err := newFuzzOutput(cmd, sys, o)
 	if err != nil {
 		return usage(err)

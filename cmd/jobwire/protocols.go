@@ -11,6 +11,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/codec"
+	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 )
@@ -145,6 +146,15 @@ func (t *targetFlags) words() []string {
 // name returns the name of the target in reports.
 func (t *targetFlags) name(s *catalog.Entry) string {
 	return cmp.Or(t.addr, t.exec, "the built-in "+s.Protocol.Name+" server")
+}
+
+// existing returns the running server of --addr. The error says if it is a server of another protocol.
+func (t *targetFlags) existing(ctx context.Context, s *catalog.Entry) (target.Target, error) {
+	tgt, err := t.start(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return tgt, conform.CheckProtocol(ctx, s.Protocol, tgt)
 }
 
 // start returns the target: a running server, or a program or the built-in server, which it starts.

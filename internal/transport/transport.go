@@ -186,6 +186,15 @@ func explain(err error, name string) error {
 	return fmt.Errorf("TLS: %w", err)
 }
 
+// UsesTLS reports whether the other side of a new connection replies to a TLS handshake within the timeout, even with an
+// alert. Nothing else can be sent on the connection after that.
+func UsesTLS(c net.Conn, timeout time.Duration) bool {
+	c.SetDeadline(time.Now().Add(timeout))
+	err := tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake()
+	var remote *net.OpError
+	return err == nil || errors.As(err, &remote) && remote.Op == "remote error"
+}
+
 // Listen listens on addr. With a config, from [Files.Server], connections use TLS. Listen replaces the file of a Unix socket on
 // which no program listens any more.
 func Listen(addr string, config *tls.Config) (net.Listener, error) {
