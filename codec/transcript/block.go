@@ -76,7 +76,6 @@ func (r *parser) block(i int, head position, st *Step) (int, *Error) {
 			}
 		}
 		st.Choices = []Choice{{Line: head.line, Verb: Raw, Bytes: all}}
-		r.advance(st)
 	} else {
 		c, err := r.recorded(head, st, lines, all)
 		if err != nil {
@@ -134,7 +133,9 @@ func (r *parser) byteLines(i int) ([]byteLine, int, *Error) {
 
 // recorded reads a block that contains one message.
 func (r *parser) recorded(head position, st *Step, lines []byteLine, all []byte) (*Choice, *Error) {
-	f, n, err := r.wire(st.Peer).decode(st.From, all)
+	w := r.wire(st.Peer)
+	w.next++ // decode also advances the connection by this step
+	f, n, err := w.decode(st.From, all)
 	if bad, is := err.(*codec.Error); is {
 		return nil, find(lines, bad.Offset).errorf("%s; to keep the invalid message, label its first line %s", explain(f.Type, err), rawLabel)
 	}

@@ -1,9 +1,11 @@
 package transcript
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"jobwire/codec"
 )
@@ -15,8 +17,17 @@ const maxText = 4 * codec.DefaultMaxData
 // token is a word or a quoted text of a step.
 type token struct {
 	text   string
+	data   []byte // the bytes of a text with a long repetition, which other tokens share; nil for other texts
 	quoted bool
 	col    int // from 1, in bytes
+}
+
+// bytes returns the text as bytes, which must not be changed.
+func (t token) bytes() []byte {
+	if t.data != nil {
+		return t.data
+	}
+	return []byte(t.text)
 }
 
 // position is a position in the source. Its methods create errors for this position.
@@ -34,31 +45,39 @@ func (a position) atColumn(col int) position { a.col = col; return a }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// quotedTexts contains what the quoted texts of one source have in common.
-type quotedTexts struct {
+// sharedTexts contains what the scripts of one source have in common. The instances of a case have many equal texts.
+type sharedTexts struct {
 	room     int               // the remaining part of maxText
-	repeated map[string]string // for each text with a long repetition, the longest one
+	repeated map[string][]byte // for each text with a long repetition, the longest one; the bytes never change
+	legal    map[said]bool     // texts of messages whose literal values are legal
 }
 
-func newQuotedTexts() quotedTexts { return quotedTexts{maxText, map[string]string{}} }
+// said is the text of a message in a script, and the side that sends it.
+type said struct {
+	from codec.Side
+	text string
+}
+
+func newSharedTexts() sharedTexts { return sharedTexts{maxText, map[string][]byte{}, map[said]bool{}} }
 
 // longRepetition is the number of bytes from which the cases of a source share a repetition.
 const longRepetition = 1024
 
-// repeat returns the text count times.
-func (q *quotedTexts) repeat(text string, count int) string {
+// repeat returns the text count times, and the bytes of a long repetition.
+func (q *sharedTexts) repeat(text string, count int) (string, []byte) {
 	n := count * len(text)
 	if n < longRepetition {
-		return strings.Repeat(text, count)
+		return strings.Repeat(text, count), nil
 	}
 	if len(q.repeated[text]) < n {
-		q.repeated[text] = strings.Repeat(text, count)
+		q.repeated[text] = bytes.Repeat([]byte(text), count)
 	}
-	return q.repeated[text][:n]
+	b := q.repeated[text][:n:n]
+	return unsafe.String(&b[0], n), b // a copy of the longest texts would take as long as parsing the whole source
 }
 
 // lex splits a step into tokens. pos is the position of s.
-func lex(pos position, s string, quoted *quotedTexts) ([]token, *Error) {
+func lex(pos position, s string, quoted *sharedTexts) ([]token, *Error) {
 	var toks []token
 	for i := 0; i < len(s); {
 		c, here := s[i], pos.atColumn(pos.col+i)
@@ -69,11 +88,11 @@ func lex(pos position, s string, quoted *quotedTexts) ([]token, *Error) {
 		case c == '#':
 			return toks, nil
 		case c == '"':
-			text, n, err := lexQuoted(here, s[i:], quoted)
+			tok, n, err := lexQuoted(here, s[i:], quoted)
 			if err != nil {
 				return nil, err
 			}
-			toks = append(toks, token{text, true, here.col})
+			toks = append(toks, tok)
 			i += n
 		default:
 			n := strings.IndexAny(s[i:], " \t")
@@ -84,7 +103,7 @@ func lex(pos position, s string, quoted *quotedTexts) ([]token, *Error) {
 			if k := strings.IndexFunc(word, notInWord); k >= 0 {
 				return nil, here.atColumn(here.col+k).errorf("expected a word, got a word that contains %q: write the value in double quotes", word[k])
 			}
-			toks = append(toks, token{word, false, here.col})
+			toks = append(toks, token{text: word, col: here.col})
 			i += n
 		}
 		if i < len(s) && !isBlank(s[i]) {
@@ -104,16 +123,16 @@ func notInWord(r rune) bool {
 	return r < ' '
 }
 
-// lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the value and its
+// lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the token and its
 // length in s.
-func lexQuoted(pos position, s string, quoted *quotedTexts) (string, int, *Error) {
+func lexQuoted(pos position, s string, quoted *sharedTexts) (token, int, *Error) {
 	end := quotedEnd(s)
 	if end == 0 {
-		return "", 0, pos.errorf("expected a closing quote, got the end of the line")
+		return token{}, 0, pos.errorf("expected a closing quote, got the end of the line")
 	}
 	text, k, bad := unescape(s[1:end-1], `"`)
 	if bad != "" {
-		return "", 0, pos.atColumn(pos.col+1+k).errorf("%s", bad)
+		return token{}, 0, pos.atColumn(pos.col+1+k).errorf("%s", bad)
 	}
 	count := 1
 	if end < len(s) && s[end] == '*' {
@@ -122,15 +141,16 @@ func lexQuoted(pos position, s string, quoted *quotedTexts) (string, int, *Error
 		}
 		n, err := strconv.Atoi(s[digits:end])
 		if err != nil {
-			return "", 0, pos.atColumn(pos.col + digits).errorf("expected a number after *, as in \"x\"*1000")
+			return token{}, 0, pos.atColumn(pos.col + digits).errorf("expected a number after *, as in \"x\"*1000")
 		}
 		count = n
 	}
 	if len(text) > 0 && count > quoted.room/len(text) {
-		return "", 0, pos.errorf("expected at most %d bytes of quoted text in the file, got more", maxText)
+		return token{}, 0, pos.errorf("expected at most %d bytes of quoted text in the file, got more", maxText)
 	}
 	quoted.room -= count * len(text)
-	return quoted.repeat(text, count), end, nil
+	text, data := quoted.repeat(text, count)
+	return token{text, data, true, pos.col}, end, nil
 }
 
 // quotedEnd returns the length of the quoted text at the beginning of s, including both quotes, or 0 if the

@@ -165,28 +165,56 @@ func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, 
 	if len(params) == 0 || !strings.Contains(l.text, "{") {
 		return l.text, nil
 	}
-	var bad *Error
-	text := reference.ReplaceAllStringFunc(l.text, func(ref string) string {
-		m := reference.FindStringSubmatch(ref)
-		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == m[1] })
-		if i < 0 {
-			if strict && bad == nil {
-				bad = position{r.pos.file, l.number, 1}.errorf("expected the name of a parameter, got %s", ref)
+	var out strings.Builder
+	rest := l.text
+	for {
+		end := strings.IndexByte(rest, '}')
+		begin := strings.LastIndexByte(rest[:max(end, 0)], '{')
+		if end < 0 {
+			out.WriteString(rest)
+			return out.String(), nil
+		}
+		if begin < 0 {
+			out.WriteString(rest[:end+1])
+		} else {
+			value, err := r.dereference(l.number, rest[begin:end+1], params, strict)
+			if err != nil {
+				return "", err
 			}
-			return ref
+			out.WriteString(rest[:begin])
+			out.WriteString(value)
 		}
-		if m[2] == "" {
-			return params[i].value
-		}
-		n, ok := new(big.Int).SetString(params[i].value, 10)
-		if !ok {
-			bad = position{r.pos.file, l.number, 1}.errorf("expected a parameter that is a number, got %s", ref)
-			return ref
-		}
-		k, _ := new(big.Int).SetString(m[2], 10)
-		return n.Add(n, k).String()
-	})
-	return text, bad
+		rest = rest[end+1:]
+	}
+}
+
+// dereference returns the value of a reference in braces. It returns other text in braces, and a reference to an unknown
+// parameter if strict is false, unchanged.
+func (r *parser) dereference(line int, ref string, params []Param, strict bool) (string, *Error) {
+	named := func(name string) int {
+		return slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
+	}
+	if i := named(ref[1 : len(ref)-1]); i >= 0 {
+		return params[i].value, nil
+	}
+	m := reference.FindStringSubmatch(ref)
+	if m == nil {
+		return ref, nil
+	}
+	pos := position{r.pos.file, line, 1}
+	i := named(m[1])
+	switch {
+	case i < 0 && strict:
+		return "", pos.errorf("expected the name of a parameter, got %s", ref)
+	case i < 0:
+		return ref, nil
+	}
+	n, ok := new(big.Int).SetString(params[i].value, 10)
+	if !ok {
+		return "", pos.errorf("expected a parameter that is a number, got %s", ref)
+	}
+	k, _ := new(big.Int).SetString(m[2], 10)
+	return n.Add(n, k).String(), nil
 }
 
 // combinations returns the combinations of parameter values to test.

@@ -60,7 +60,7 @@ func (r *parser) read(lines section) error {
 		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, fileMeta: r.fileMeta}
 		r.script.again = func(choice Ways) (*Script, error) {
 			other := again
-			other.ways, other.quoted = choice, newQuotedTexts()
+			other.ways, other.shared = choice, newSharedTexts()
 			if err := other.read(lines); err != nil {
 				return nil, err
 			}
@@ -84,7 +84,7 @@ type parser struct {
 	ways   Ways
 	used   []string // the setups that the current script uses
 	strict bool     // prose is an error
-	quoted quotedTexts
+	shared sharedTexts
 
 	scripts  []*Script
 	fileMeta []Meta  // @-lines of the whole file, set at the first @case
@@ -242,11 +242,11 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 		return next, nil
 	}
 	st.Source = s
-	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.quoted)
+	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.shared)
 	if err != nil {
 		return 0, err
 	}
-	c, err := r.choice(pos, &st, toks, true)
+	c, err := r.choice(pos, &st, toks, s[colon+1:], true)
 	if err != nil {
 		return 0, err
 	}
@@ -254,7 +254,6 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 		return 0, pos.errorf("expected one connection for each name, got a second connection for %s: use another name", st.Peer.Name)
 	}
 	st.Choices, st.Setup = []Choice{*c}, r.lines[i].setup
-	r.advance(&st)
 	script.Steps = append(script.Steps, st)
 	return i + 1, nil
 }
@@ -279,7 +278,7 @@ func (r *parser) alternative(pos position, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
 		return pos.errorf("\"or\" is not allowed after \"opens\"")
 	}
-	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.quoted)
+	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.shared)
 	if err != nil {
 		return err
 	}
@@ -287,7 +286,7 @@ func (r *parser) alternative(pos position, st *Step, s string) *Error {
 	if len(toks) > 0 && toks[0].is("lax") {
 		grade, toks = NonStrict, toks[1:]
 	}
-	c, err := r.choice(pos, st, toks, false)
+	c, err := r.choice(pos, st, toks, s[2:], false)
 	if err != nil {
 		return err
 	}

@@ -129,7 +129,7 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 
 // Probe returns the transcript that tests whether a server supports the chosen way of a setup.
 func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
-	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, quoted: newQuotedTexts()}
+	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, shared: newSharedTexts()}
 	if err := r.read(s.Named(name).probe); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
 
 // Parse parses a source of transcripts, as the function [Parse] does. The steps may use the setups.
 func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
-	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), quoted: newQuotedTexts()}).parse()
+	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), shared: newSharedTexts()}).parse()
 }
 
 // With returns the script with other ways of its setups. The steps of the script itself stay unchanged.

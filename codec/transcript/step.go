@@ -41,9 +41,9 @@ func isModifier(word string) bool {
 // is reports whether the token is the word without quotes.
 func (t token) is(word string) bool { return !t.quoted && t.text == word }
 
-// choice parses the text after the colon of a step, or after "or". pos is the beginning of its line. whole is
-// true for a step and false for an alternative, whose only modifier can be crlf.
-func (r *parser) choice(pos position, st *Step, toks []token, whole bool) (*Choice, *Error) {
+// choice parses the text after the colon of a step, or after "or". toks are its tokens, and pos is the beginning
+// of its line. whole is true for a step and false for an alternative, whose only modifier can be crlf.
+func (r *parser) choice(pos position, st *Step, toks []token, text string, whole bool) (*Choice, *Error) {
 	if len(toks) == 0 {
 		return nil, pos.errorf("expected a message or an action after the colon, got none")
 	}
@@ -80,8 +80,9 @@ func (r *parser) choice(pos position, st *Step, toks []token, whole bool) (*Choi
 	if err == nil {
 		err = r.modify(pos, st, c, toks, whole)
 	}
-	if err == nil && c.Verb == Send && !c.Unchecked {
+	if same := (said{st.From, text}); err == nil && c.Verb == Send && !c.Unchecked && !r.shared.legal[same] {
 		err = r.checkLiterals(pos.atColumn(first.col), st, c)
+		r.shared.legal[same] = err == nil
 	}
 	return c, err
 }
@@ -150,7 +151,7 @@ func argument(pos position, c *Choice, tok token) (Arg, *Error) {
 	s := tok.text
 	switch {
 	case tok.quoted:
-		a.Value = []byte(s)
+		a.Value = tok.bytes()
 	case s == "*":
 		a.Kind = Any
 	case s == "...":
@@ -230,6 +231,9 @@ func (r *parser) raw(pos position, c *Choice, toks []token) ([]token, *Error) {
 		tok := toks[0]
 		b, ok := hexPair(tok.text)
 		switch {
+		case tok.quoted && c.Bytes == nil:
+			c.Bytes = tok.bytes()
+			continue
 		case tok.quoted:
 			c.Bytes = append(c.Bytes, tok.text...)
 			continue

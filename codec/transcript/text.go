@@ -25,14 +25,14 @@ func isTextLine(s string) bool {
 
 // textLine parses a line of text: a quoted text and an optional label.
 func (r *parser) textLine(pos position, s string) (byteLine, *Error) {
-	text, n, err := lexQuoted(pos, s, &r.quoted)
+	tok, n, err := lexQuoted(pos, s, &r.shared)
 	if err != nil {
 		return byteLine{}, err
 	}
 	rest := strings.TrimLeft(s[n:], " \t")
-	w := byteLine{position: pos, b: []byte(text), quoted: s[:n], rest: rest, restCol: pos.col + len(s) - len(rest)}
+	w := byteLine{position: pos, b: tok.bytes(), quoted: s[:n], rest: rest, restCol: pos.col + len(s) - len(rest)}
 	switch {
-	case text == "":
+	case tok.text == "":
 		return w, pos.errorf("expected at least one byte in the line, got none")
 	case rest != "" && (rest[0] != '(' || rest[len(rest)-1] != ')'):
 		return w, w.atColumn(w.restCol).errorf("expected the (Label) or nothing after the text, got something else")

@@ -11,16 +11,24 @@ import (
 // wire decodes one actor's connection in the order of the script, so that bytes are interpreted with the
 // messages before them.
 type wire struct {
+	next    int // index of the first step of the script that has not been decoded
 	session codec.Session
 	frame   codec.Frame
 	streams [2]codec.Stream // used for raw bytes
 }
 
+// wire returns an actor's connection after all steps of the script so far. Most scripts contain no bytes that
+// need it, so earlier steps are decoded only now.
 func (r *parser) wire(a Actor) *wire {
 	w := r.wires[a.Name]
 	if w == nil {
 		w = newWire(r.proto)
 		r.wires[a.Name] = w
+	}
+	for ; w.next < len(r.script.Steps); w.next++ {
+		if st := &r.script.Steps[w.next]; st.Peer.Name == a.Name {
+			r.advance(w, st)
+		}
 	}
 	return w
 }
@@ -56,8 +64,7 @@ func (w *wire) raw(from codec.Side, b []byte) {
 }
 
 // advance decodes what a step sends on its actor's connection if the first choice of the step happens.
-func (r *parser) advance(st *Step) {
-	w := r.wire(st.Peer)
+func (r *parser) advance(w *wire, st *Step) {
 	switch c := &st.Choices[0]; c.Verb {
 	case Raw:
 		w.raw(st.From, c.Bytes)
