@@ -33,9 +33,9 @@ run: ## test the built-in Gearman server, then play an example transcript
 # Tests allocate much and keep little.
 test programs: export GOGC ?= 400
 
-# Most tests wait for other programs most of the time, so four packages are tested at a time.
+# Most tests wait for other programs most of the time, so eight packages are tested at a time.
 test: ## run the short form of the tests (skips tests whose third-party program is missing)
-	$(GO) test -short -p 4 ./...
+	$(GO) test -short -p 8 ./...
 
 # The tests of these packages run jobwire or its suites hundreds of times as its users do, with
 # the users' time limits. The race detector makes programs up to ten times slower, so these tests run
@@ -54,7 +54,7 @@ race: ## run the short form of the tests with the race detector (needs a C compi
 	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
 
 programs: ## run the long form of the tests, also with real servers, clients and workers
-	$(GO) test -timeout 30m $(PROGRAMS) $(VARIANTS)
+	$(GO) test -timeout 30m -parallel 4 $(PROGRAMS) $(VARIANTS)
 
 # An int has 32 bits on windows/386, so that vet finds numbers that are too large for it.
 lint: ## run gofmt, go vet, staticcheck and actionlint

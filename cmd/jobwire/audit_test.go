@@ -153,6 +153,7 @@ func slow(c *conform.Case) bool {
 // TestAuditOfMutants runs each faulty server of the table in audit_faulty_test.go with its case: the audit of the capture
 // must report that the server breaks the listed rule.
 func TestAuditOfMutants(t *testing.T) {
+	t.Parallel()
 	suites := map[string]map[string][]*conform.Case{}
 	mutants := map[string]conform.Mutant{}
 	for _, sys := range catalog.All() {

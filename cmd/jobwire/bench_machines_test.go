@@ -92,6 +92,7 @@ func measuring(t *testing.T, progress *bufio.Scanner) {
 // TestBenchOnTwoMachines generates a load in three shares on two machines. One process is killed in the middle, and
 // one starts late. The merged result must have the jobs of the other two shares, and name the missing one.
 func TestBenchOnTwoMachines(t *testing.T) {
+	t.Parallel()
 	m := newMachines(t)
 	queue := m.command(t.Context(), "queue", "serve", "gearman", "--listen", "0.0.0.0:4730")
 	out, err := queue.StderrPipe()

@@ -57,6 +57,7 @@ func benchJSON(t *testing.T, args ...string) benchResult {
 // TestBenchSharesAreOneRun runs a load in several processes, each with its share, and merges the results: they must have
 // as many jobs, clients and latencies as the run of one process.
 func TestBenchSharesAreOneRun(t *testing.T) {
+	t.Parallel()
 	const shares, jobs = 3, 3001
 	self := jobwireItself(t)
 	srv, err := target.Command{Args: []string{self, "serve", "gearman", "--listen", "127.0.0.1:{port}"}}.Start(t.Context())

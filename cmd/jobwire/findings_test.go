@@ -220,6 +220,7 @@ func findingsByProgram(all []finding, severity map[string]string) string {
 
 // TestFindingsCases checks the lines with "Case: " of the findings about servers.
 func TestFindingsCases(t *testing.T) {
+	t.Parallel()
 	_, _, all := readFindings(t)
 	for _, server := range findingServers {
 		suite, profile := profileOf(t, server.profile)
@@ -255,6 +256,7 @@ func TestFindingsCases(t *testing.T) {
 
 // TestProfilesNameFindings checks that each failure in a profile names a finding about the server.
 func TestProfilesNameFindings(t *testing.T) {
+	t.Parallel()
 	_, _, all := readFindings(t)
 	for _, server := range findingServers {
 		_, profile := profileOf(t, server.profile)

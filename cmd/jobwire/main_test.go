@@ -13,6 +13,7 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the scripts in testdata/script.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
@@ -24,10 +25,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// skipIfShort skips a test that takes more than 20 s if -short is set.
+// skipIfShort skips a test that takes more than 10 s of processor time if -short is set.
 func skipIfShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("takes more than 20 s: run without -short")
+		t.Skip("takes more than 10 s: run without -short")
 	}
 }
