@@ -142,7 +142,7 @@ func TestReferenceDriversPassAllProfiles(t *testing.T) {
 	}
 }
 
-// shortMutants is the number of mutants of which one is tested with -short.
+// With -short, one of every shortMutants mutants is tested.
 const shortMutants = 3
 
 // TestMutants: each injected fault is found, by its rule or by its verdict. With -short, one of several faults is tested.
