@@ -54,7 +54,7 @@ race: ## run the short form of the tests with the race detector (needs a C compi
 	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
 
 programs: ## run the long form of the tests, also with real servers, clients and workers
-	$(GO) test -timeout 30m -parallel 4 $(PROGRAMS) $(VARIANTS)
+	$(GO) test -timeout 30m $(PROGRAMS) $(VARIANTS)
 
 # An int has 32 bits on windows/386, so that vet finds numbers that are too large for it.
 lint: ## run gofmt, go vet, staticcheck and actionlint

@@ -276,7 +276,7 @@ func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs 
 	}
 	defer srv.Stop()
 	tp := tapped(t, srv.Addr())
-	r := conform.Runner{Programs: programs, Timeout: time.Second, Start: func(context.Context) (target.Target, error) {
+	r := conform.Runner{Programs: programs, Timeout: 5 * time.Second, Start: func(context.Context) (target.Target, error) {
 		return relayed{srv, tp.Addr().String()}, nil
 	}}
 	r.Run(t.Context(), &conform.Suite{Protocol: sys.Protocol, Cases: []*conform.Case{c}}, nil)
