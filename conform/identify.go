@@ -42,11 +42,16 @@ func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrie
 			return nil, "it answers as a server of " + p.Title
 		}
 	}
-	if c, err := dial(ctx, transcript.Actor{}); err == nil && target.Dialer(t).Plain() {
-		defer c.Close()
-		if transport.UsesTLS(c, identifyTimeout) {
-			return nil, "it uses TLS: add --tls"
-		}
+	if !target.Dialer(t).Plain() {
+		return nil, ""
+	}
+	c, err := dial(ctx, transcript.Actor{})
+	if err != nil {
+		return nil, ""
+	}
+	defer c.Close()
+	if transport.UsesTLS(c, identifyTimeout) {
+		return nil, "it uses TLS: add --tls"
 	}
 	return nil, ""
 }

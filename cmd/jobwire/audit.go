@@ -16,7 +16,6 @@ import (
 	"jobwire/audit"
 	"jobwire/catalog"
 	"jobwire/codec"
-	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/refserver"
@@ -191,7 +190,7 @@ func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []c
 			return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
 		})
 	}
-	srv, err := o.target.start(ctx, sys)
+	srv, err := o.target.startChecked(ctx, sys)
 	if err != nil {
 		return nil, err
 	}
@@ -201,10 +200,7 @@ func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []c
 		return nil, err
 	}
 	c.Close()
-	if o.target.addr == "" || o.target.conn.loginMissing.Load() {
-		return srv, nil
-	}
-	return srv, conform.CheckProtocol(ctx, sys.Protocol, srv)
+	return srv, nil
 }
 
 // liveFindings prints violations when they are found.

@@ -30,7 +30,7 @@ var half = sync.OnceValue(func() int {
 // open loop the load generator can use all of them, because it must keep its schedule.
 func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bool) (target.Target, error) {
 	if tf.addr != "" {
-		return tf.existing(ctx, sys)
+		return tf.startChecked(ctx, sys)
 	}
 	n := 0
 	if !open {

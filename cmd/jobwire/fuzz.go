@@ -146,7 +146,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		target.Kill(t)
 	}
 	if o.target.addr != "" {
-		if _, err := o.target.existing(cmd.Context(), sys); err != nil {
+		if _, err := o.target.startChecked(cmd.Context(), sys); err != nil {
 			return err
 		}
 	}

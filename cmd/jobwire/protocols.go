@@ -148,11 +148,12 @@ func (t *targetFlags) name(s *catalog.Entry) string {
 	return cmp.Or(t.addr, t.exec, "the built-in "+s.Protocol.Name+" server")
 }
 
-// existing returns the running server of --addr. The error says if it is a server of another protocol.
-func (t *targetFlags) existing(ctx context.Context, s *catalog.Entry) (target.Target, error) {
+// startChecked starts the target as start does, and returns an error if the server of --addr is a server of another
+// protocol. It cannot know this if the server requires a login that is missing.
+func (t *targetFlags) startChecked(ctx context.Context, s *catalog.Entry) (target.Target, error) {
 	tgt, err := t.start(ctx, s)
-	if err != nil {
-		return nil, err
+	if err != nil || t.addr == "" || t.conn.loginMissing.Load() {
+		return tgt, err
 	}
 	return tgt, conform.CheckProtocol(ctx, s.Protocol, tgt)
 }

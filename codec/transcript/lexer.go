@@ -47,18 +47,20 @@ func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
 // sharedTexts contains what the scripts of one source have in common. The instances of a case have many equal texts.
 type sharedTexts struct {
-	room     int               // the remaining part of maxText
-	repeated map[string][]byte // for each text with a long repetition, the longest one; the bytes never change
-	legal    map[said]bool     // texts of messages whose literal values are legal
+	room     int                  // the remaining part of maxText
+	repeated map[string][]byte    // for each text with a long repetition, the longest one; the bytes never change
+	legal    map[messageText]bool // texts of messages whose literal values are legal
 }
 
-// said is the text of a message in a script, and the side that sends it.
-type said struct {
+// messageText is the text of a message in a script, and the side that sends it.
+type messageText struct {
 	from codec.Side
 	text string
 }
 
-func newSharedTexts() sharedTexts { return sharedTexts{maxText, map[string][]byte{}, map[said]bool{}} }
+func newSharedTexts() sharedTexts {
+	return sharedTexts{maxText, map[string][]byte{}, map[messageText]bool{}}
+}
 
 // longRepetition is the number of bytes from which the cases of a source share a repetition.
 const longRepetition = 1024
@@ -77,7 +79,7 @@ func (q *sharedTexts) repeat(text string, count int) (string, []byte) {
 }
 
 // lex splits a step into tokens. pos is the position of s.
-func lex(pos position, s string, quoted *sharedTexts) ([]token, *Error) {
+func lex(pos position, s string, shared *sharedTexts) ([]token, *Error) {
 	var toks []token
 	for i := 0; i < len(s); {
 		c, here := s[i], pos.atColumn(pos.col+i)
@@ -88,7 +90,7 @@ func lex(pos position, s string, quoted *sharedTexts) ([]token, *Error) {
 		case c == '#':
 			return toks, nil
 		case c == '"':
-			tok, n, err := lexQuoted(here, s[i:], quoted)
+			tok, n, err := lexQuoted(here, s[i:], shared)
 			if err != nil {
 				return nil, err
 			}
@@ -125,7 +127,7 @@ func notInWord(r rune) bool {
 
 // lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the token and its
 // length in s.
-func lexQuoted(pos position, s string, quoted *sharedTexts) (token, int, *Error) {
+func lexQuoted(pos position, s string, shared *sharedTexts) (token, int, *Error) {
 	end := quotedEnd(s)
 	if end == 0 {
 		return token{}, 0, pos.errorf("expected a closing quote, got the end of the line")
@@ -145,11 +147,11 @@ func lexQuoted(pos position, s string, quoted *sharedTexts) (token, int, *Error)
 		}
 		count = n
 	}
-	if len(text) > 0 && count > quoted.room/len(text) {
+	if len(text) > 0 && count > shared.room/len(text) {
 		return token{}, 0, pos.errorf("expected at most %d bytes of quoted text in the file, got more", maxText)
 	}
-	quoted.room -= count * len(text)
-	text, data := quoted.repeat(text, count)
+	shared.room -= count * len(text)
+	text, data := shared.repeat(text, count)
 	return token{text, data, true, pos.col}, end, nil
 }
 
