@@ -17,6 +17,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 )
 
 // run is one run of a driver under a profile.
@@ -139,7 +140,7 @@ func (r *run) perform(ctx context.Context) {
 	defer r.server.Stop()
 	r.auditor = New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec})
 	r.auditor.keep = true
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := transport.Listen(transport.Local(r.server.Addr()), nil)
 	if err != nil {
 		r.err = err
 		return
@@ -150,7 +151,7 @@ func (r *run) perform(ctx context.Context) {
 	defer ln.Close()
 	defer cancel()
 
-	d := r.drive(ctx, r.opts.Drivers[r.role], ln.Addr().String())
+	d := r.drive(ctx, r.opts.Drivers[r.role], transport.Name(ln))
 	r.names = names{"{}": ""}
 	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text
@@ -351,7 +352,7 @@ func shortened(s string) string {
 
 // runPartner makes the partner perform its tasks. It returns what was wrong, or "".
 func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := transport.Listen(transport.Local(r.server.Addr()), nil)
 	if err != nil {
 		return err.Error()
 	}
@@ -364,7 +365,7 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	defer cancel()
 	relay.Go(func() { plain.relay(ctx, ln) })
 	for ctx.Err() == nil {
-		d := r.drive(ctx, r.opts.Partners[a.Partner], ln.Addr().String())
+		d := r.drive(ctx, r.opts.Partners[a.Partner], transport.Name(ln))
 		wrong := ""
 		if a.Serves != "" {
 			d.ask(ctx, own.task(a.Serves), time.Hour)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/mutant"
+	"jobwire/internal/transport"
 	"jobwire/play"
 )
 
@@ -177,10 +177,10 @@ func shortened(s string) string {
 	return s
 }
 
-// performProgram runs a case that tests a program, with a relay between the program and the server. note is the reason
+// performProgram runs a case that tests a program, with a relay between the program and the server at addr. note is the reason
 // for a failure, or "". able is false if the program does not support a task; the result is then meaningless.
-func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript.Script, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript.Script, addr string, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
+	ln, err := transport.Listen(transport.Local(addr), nil)
 	if err != nil {
 		return &play.Result{}, err.Error(), true
 	}
@@ -196,7 +196,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	o.StartupTimeout, o.Exited = startupTimeout, left
 	wg.Go(func() {
 		defer close(left)
-		failed = r.Programs[c.Program](ctx, ln.Addr().String(), taskR, answerW)
+		failed = r.Programs[c.Program](ctx, transport.Name(ln), taskR, answerW)
 		taskR.Close()
 		answerW.Close()
 	})

@@ -438,7 +438,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		p = play.Peers(ctx, script, dial, options)
 	} else {
 		var able bool
-		if p, note, able = r.performProgram(ctx, c, script, dial, options); !able {
+		if p, note, able = r.performProgram(ctx, c, script, t.Addr(), dial, options); !able {
 			return verdict(Skipped, note, p)
 		}
 	}

@@ -94,9 +94,7 @@ func (l *conn) read() {
 // stopReading leaves further bytes in the receive buffer of the socket, and makes this buffer small.
 func (l *conn) stopReading() {
 	l.stopped = true
-	if c := transport.TCP(l.net); c != nil {
-		c.SetReadBuffer(4 << 10)
-	}
+	transport.SetReadBuffer(l.net, 4<<10)
 	l.net.SetReadDeadline(time.Now())
 	<-l.done
 }

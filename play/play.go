@@ -305,10 +305,9 @@ func (p *performer) act(l *conn, st *transcript.Step, index int, deadline time.T
 	case transcript.HalfCloses:
 		err = transport.CloseWrite(l.net)
 	case transcript.Resets:
-		if transport.TCP(l.net) == nil {
+		if !transport.Reset(l.net) {
 			return unsupported("reset a connection", "a Unix socket has no resets")
 		}
-		transport.Reset(l.net)
 		l.close()
 	case transcript.Urgent:
 		if _, ok := l.net.(*net.TCPConn); !ok {

@@ -283,14 +283,24 @@ func (s *supervised) stop() error {
 // ends; the end of the context also closes the listener. If serve returns earlier, the server counts as crashed. The end of
 // ctx stops the server.
 func Func(ctx context.Context, name string, serve func(context.Context, net.Listener) error) (Target, error) {
+	return function(ctx, "127.0.0.1:0", name, serve)
+}
+
+// InMemory is like Func, but the server listens in memory (package memnet), so that only this process can connect to it.
+func InMemory(ctx context.Context, name string, serve func(context.Context, net.Listener) error) (Target, error) {
+	return function(ctx, transport.Memory, name, serve)
+}
+
+// function starts a server inside this process that listens on addr.
+func function(ctx context.Context, addr, name string, serve func(context.Context, net.Listener) error) (Target, error) {
 	s := &supervised{name: name, grace: defaultGrace}
 	s.begin = func(last string) (*life, error) {
-		ln, err := listen(last)
+		ln, err := listen(last, addr)
 		if err != nil {
 			return nil, &Error{Target: name, Reason: "cannot listen", Err: err}
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		l := &life{addr: ln.Addr().String(), output: new(Tail), cancel: cancel, done: make(chan struct{})}
+		l := &life{addr: transport.Name(ln), output: new(Tail), cancel: cancel, done: make(chan struct{})}
 		unwatch := context.AfterFunc(ctx, func() { ln.Close() })
 		go func() {
 			err := serve(ctx, ln)
@@ -308,14 +318,14 @@ func Func(ctx context.Context, name string, serve func(context.Context, net.List
 	return s.supervise()
 }
 
-// listen listens on the previous address if it is free, or else on another port.
-func listen(last string) (net.Listener, error) {
+// listen listens on the previous address if it is free, or else on addr.
+func listen(last, addr string) (net.Listener, error) {
 	if last != "" {
-		if ln, err := net.Listen("tcp", last); err == nil {
+		if ln, err := transport.Listen(last, nil); err == nil {
 			return ln, nil
 		}
 	}
-	return net.Listen("tcp", "127.0.0.1:0")
+	return transport.Listen(addr, nil)
 }
 
 // Kill kills the server, without asking it to exit, and returns when all its processes have ended.

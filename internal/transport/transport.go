@@ -1,5 +1,5 @@
 // Package transport connects to servers and listens for connections over TCP, TLS and Unix sockets. An address is
-// HOST:PORT, [IPV6]:PORT or unix:PATH.
+// HOST:PORT, [IPV6]:PORT or unix:PATH. In tests of programs in this process it may also be memory:NAME, an address of package memnet.
 package transport
 
 import (
@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"jobwire/internal/memnet"
 )
 
 const (
@@ -27,15 +29,32 @@ const (
 	maxPath = 107
 )
 
-// unixPrefix begins the address of a Unix socket.
-const unixPrefix = "unix:"
+const (
+	unixPrefix   = "unix:"   // begins the address of a Unix socket
+	memoryPrefix = "memory:" // begins the name of a listener in this process
+)
 
-// Split returns the arguments of net.Dial and net.Listen for an address.
+// Memory is the address on which Listen listens in memory, under a name that it chooses.
+const Memory = memoryPrefix
+
+// Split returns the network and the address in it, which for tcp and unix are the arguments of net.Dial and net.Listen.
 func Split(addr string) (network, address string) {
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return "unix", path
 	}
+	if name, ok := strings.CutPrefix(addr, memoryPrefix); ok {
+		return "memory", name
+	}
 	return "tcp", addr
+}
+
+// Local returns the address for a listener to which programs connect in the same way as to addr: in memory, or else on a free loopback
+// port.
+func Local(addr string) string {
+	if network, _ := Split(addr); network == "memory" {
+		return Memory
+	}
+	return "127.0.0.1:0"
 }
 
 // Path returns the path of a Unix socket, and whether addr is the address of one.
@@ -46,14 +65,20 @@ func Unix(path string) string { return unixPrefix + path }
 
 // Name returns the address of a listener.
 func Name(ln net.Listener) string {
-	if a := ln.Addr(); a.Network() == "unix" {
+	switch a := ln.Addr(); a.Network() {
+	case "unix":
 		return Unix(a.String())
+	case "memory":
+		return memoryPrefix + a.String()
 	}
 	return ln.Addr().String()
 }
 
-// Check returns an error if addr is not an address in one of the three forms.
+// Check returns an error if addr is not an address.
 func Check(addr string) error {
+	if network, _ := Split(addr); network == "memory" {
+		return nil
+	}
 	if path, ok := Path(addr); ok {
 		if path == "" || len(path) > maxPath {
 			return fmt.Errorf("invalid address %q: expected unix:PATH with a path of 1 to %d bytes, got %d", addr, maxPath, len(path))
@@ -80,8 +105,7 @@ func (d *Dialer) Plain() bool { return d == nil || d.TLS == nil && d.Login == ni
 // Dial connects to addr. The TLS handshake and the login may take 10 s together. The error says what to do, in one line.
 func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	network, address := Split(addr)
-	var dialer net.Dialer
-	nc, err := dialer.DialContext(ctx, network, address)
+	nc, err := dial(ctx, network, address)
 	if err != nil {
 		if network == "unix" && errors.Is(err, syscall.ENOENT) {
 			err = fmt.Errorf("%w: check the path, and whether the server runs", err)
@@ -100,6 +124,28 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if network != "memory" {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	c, err := memnet.Dial(ctx, address)
+	if err != nil {
+		return nil, err // not a nil *memnet.Conn
+	}
+	return c, nil
+}
+
+func listen(network, address string) (net.Listener, error) {
+	if network != "memory" {
+		return net.Listen(network, address)
+	}
+	ln, err := memnet.Listen(address)
+	if err != nil {
+		return nil, err
+	}
+	return ln, nil
 }
 
 // secure performs the TLS handshake and the login on a new connection.
@@ -202,9 +248,9 @@ func Listen(addr string, config *tls.Config) (net.Listener, error) {
 		return nil, err
 	}
 	network, address := Split(addr)
-	ln, err := net.Listen(network, address)
+	ln, err := listen(network, address)
 	if network == "unix" && errors.Is(err, syscall.EADDRINUSE) && abandoned(address) && os.Remove(address) == nil {
-		ln, err = net.Listen(network, address)
+		ln, err = listen(network, address)
 	}
 	if err != nil || config == nil {
 		return ln, err
@@ -248,13 +294,29 @@ func TCP(c net.Conn) *net.TCPConn {
 	return t
 }
 
-// Reset closes c with a TCP reset. A connection without TCP is only closed.
-func Reset(c net.Conn) {
-	if t := TCP(c); t != nil {
-		t.SetLinger(0)
-		t.Close()
+// Reset closes c with a reset. It reports whether the transport of c has resets; otherwise c is only closed.
+func Reset(c net.Conn) bool {
+	defer c.Close()
+	if m, ok := c.(*memnet.Conn); ok {
+		m.Reset()
+		return true
 	}
-	c.Close()
+	t := TCP(c)
+	if t == nil {
+		return false
+	}
+	t.SetLinger(0)
+	t.Close()
+	return true
+}
+
+// SetReadBuffer limits the number of bytes that the other side may send before this side reads them, if the transport of c can.
+func SetReadBuffer(c net.Conn, bytes int) {
+	if t := TCP(c); t != nil {
+		t.SetReadBuffer(bytes)
+	} else if m, ok := c.(*memnet.Conn); ok {
+		m.SetReadBuffer(bytes)
+	}
 }
 
 // leaveTime is how long Leave waits for the server.

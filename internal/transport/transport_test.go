@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -336,5 +337,35 @@ func TestLeave(t *testing.T) {
 	}
 	if Leave(c); !closed.Load() {
 		t.Error("Leave returned before the server had closed the connection")
+	}
+}
+
+// TestMemory checks that addresses in memory are listened on and dialed like others.
+func TestMemory(t *testing.T) {
+	ln, err := Listen(Memory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := Name(ln)
+	if err := Check(addr); err != nil || Local(addr) != Memory || Local("localhost:1") != "127.0.0.1:0" {
+		t.Errorf("%s: %v; a listener beside it: %s", addr, err, Local(addr))
+	}
+	near, err := new(Dialer).Dial(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !Reset(near) {
+		t.Error("a connection in memory has no resets")
+	}
+	if _, err := far.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after a reset: %v", err)
+	}
+	ln.Close()
+	if c, err := new(Dialer).Dial(t.Context(), addr); c != nil || !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("a closed listener: %v, %v", c, err)
 	}
 }

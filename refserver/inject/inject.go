@@ -117,13 +117,13 @@ func (p *Protocol) edit(r *MutantSpec) (Edit, error) {
 	return Both(script, r.Edit), nil
 }
 
-// start starts the server in this process.
+// start starts the server in memory.
 func (p *Protocol) start(ctx context.Context, r *MutantSpec, edit func() (Edit, error)) (target.Target, error) {
 	e, err := edit()
 	if err != nil {
 		return nil, err
 	}
-	return target.Func(ctx, r.Name, func(ctx context.Context, ln net.Listener) error { return p.serve(ctx, ln, r, e) })
+	return target.InMemory(ctx, r.Name, func(ctx context.Context, ln net.Listener) error { return p.serve(ctx, ln, r, e) })
 }
 
 // Serve runs the server that the row describes on the connections that ln accepts. It returns like [refserver.Server.Serve], or with
