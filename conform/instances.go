@@ -57,7 +57,7 @@ func (s *Suite) forMutant(m *Mutant) *Suite {
 	}
 	clear(first)
 	for _, c := range s.Cases {
-		if named(m, c) || !first[c.Family] || chosen[c] {
+		if c.Program == m.Role && (named(m, c) || !first[c.Family] || chosen[c]) {
 			out.Cases = append(out.Cases, c)
 		}
 		first[c.Family] = true

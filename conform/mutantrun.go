@@ -1,172 +1,92 @@
 package conform
 
 import (
+	"cmp"
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"jobwire/internal/virtualtime"
 )
 
-// mutantRun is the self-test of one mutant.
-type mutantRun struct {
-	*MutantResult
-	with   Baseline
-	suite  *Suite // instances to run
-	ways   *setupWays
-	mu     sync.Mutex
-	passes int // number of parts of the suite that still have to run
-	so     map[*Case]Result
-}
+// baselinePart is the number of cases that run against the faultless programs in one bubble.
+const baselinePart = 50
 
-// run tests the mutants against the cases, several mutants at a time, and calls done for each.
-func (o SelfTestOptions) run(ctx context.Context, s *Suite, sound Baseline, mutants []Mutant, done func(*MutantResult)) []MutantResult {
-	var trials, doubted []*mutantRun
-	for i := range mutants {
-		m := &mutants[i]
-		if slices.ContainsFunc(s.Cases, func(c *Case) bool { return named(m, c) }) {
-			trials = append(trials, &mutantRun{MutantResult: &MutantResult{Mutant: m}, with: sound.with(m), suite: s.forMutant(m), ways: newSetupWays(s.Setups), passes: 2, so: map[*Case]Result{}})
-		}
-	}
-	var mu sync.Mutex
-	end := func(t *mutantRun) {
-		t.conclude()
-		if done != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			done(t.MutantResult)
-		}
-	}
-	pass := func(part *Suite, parallel int, r Runner) {
-		each(trials, parallel, func(t *mutantRun) {
-			t.runCases(ctx, part, r)
-			switch last := t.passed(); {
-			case last && len(t.unexpectedCases()) == 0:
-				end(t)
-			case last:
-				mu.Lock()
-				doubted = append(doubted, t)
-				mu.Unlock()
-			}
-		})
-	}
-	// Heavy cases need much memory and time, so only two mutants run them at once, with a longer timeout. They run at
-	// the same time as the light cases, which mostly wait.
-	light, heavy := s.byWeight()
+// each calls do for the numbers below n, several at the same time, each in a bubble of its own. It stops early when ctx ends.
+func (o SelfTestOptions) each(ctx context.Context, n int, do func(i int)) {
 	var wg sync.WaitGroup
-	wg.Go(func() { pass(light, o.Mutants, Runner{Parallel: o.Cases, Timeout: o.Timeout}) })
-	wg.Go(func() { pass(heavy, 2, Runner{Timeout: repeatTimeoutFactor * o.Timeout}) })
-	wg.Wait()
-
-	// Run the cases with unexpected results again, now that the machine is less busy: on a busy machine, a server may
-	// reply too late.
-	each(doubted, 4, func(t *mutantRun) {
-		for range 2 {
-			if cases := t.unexpectedCases(); len(cases) > 0 {
-				t.runCases(ctx, s.with(cases...), Runner{Parallel: 2, Timeout: repeatTimeoutFactor * o.Timeout})
-			}
-		}
-		end(t)
-	})
-	var results []MutantResult
-	for _, t := range trials {
-		results = append(results, *t.MutantResult)
-	}
-	return results
-}
-
-// each calls do once for each mutant run. At most parallel calls run at the same time.
-func each(trials []*mutantRun, parallel int, do func(*mutantRun)) {
-	var wg sync.WaitGroup
-	next := make(chan *mutantRun)
-	for range max(1, parallel) {
+	next := make(chan int)
+	for range min(n, cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))) {
 		wg.Go(func() {
-			for t := range next {
-				do(t)
+			for i := range next {
+				if ctx.Err() == nil {
+					o.Bubble(func() {
+						virtualtime.Forward()
+						do(i)
+					})
+				}
 			}
 		})
 	}
-	for _, t := range trials {
-		next <- t
+	for i := range n {
+		next <- i
 	}
 	close(next)
 	wg.Wait()
 }
 
-// runCases runs the cases of s that concern the mutant. Each case gets its own server, so that the fault does not
-// affect other cases.
-func (t *mutantRun) runCases(ctx context.Context, s *Suite, r Runner) {
-	began := time.Now()
-	r.Start, r.Programs, r.NewServerPerCase, r.OmitPlay, r.once, r.ways, r.Strict = t.with.Start, t.with.Programs, true, true, true, t.ways, true
-	part := s.with()
-	for _, c := range s.Cases {
-		if t.concerns(c) && slices.Contains(t.suite.Cases, c) {
-			part.Cases = append(part.Cases, c)
+// runner returns a runner in which each case gets its own server, so that a fault does not affect other cases.
+func (b Baseline) runner() *Runner {
+	return &Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true, delay: new(schedulingDelay), settle: virtualtime.Wait}
+}
+
+// fails returns the results of the cases that do not pass.
+func (b Baseline) fails(s *Suite) []Result {
+	return slices.DeleteFunc(b.runner().Run(context.Background(), s, nil), func(r Result) bool { return r.Verdict == Passed })
+}
+
+// run tests the mutants that should fail a case of the suite, and calls done for each.
+func (o SelfTestOptions) run(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, done func(*MutantResult)) []MutantResult {
+	var results []MutantResult
+	for i := range mutants {
+		if m := &mutants[i]; slices.ContainsFunc(s.Cases, func(c *Case) bool { return named(m, c) }) {
+			results = append(results, MutantResult{Mutant: m})
 		}
 	}
-	results := r.Run(ctx, part, nil)
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	var mu sync.Mutex
+	o.each(ctx, len(results), func(i int) {
+		r := &results[i]
+		began := time.Now()
+		r.conclude(s, faultless.with(r.Mutant).runner().Run(context.Background(), s.forMutant(r.Mutant), nil))
+		r.Took = time.Since(began)
+		if done != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			done(r)
+		}
+	})
+	return results
+}
+
+// conclude sets Failed, Unexpected and Survivors. If KilledBy names an instance, the mutant must fail this instance. If it names a case, the
+// mutant must fail at least one instance.
+func (r *MutantResult) conclude(s *Suite, results []Result) {
+	failed := map[string]bool{}
 	for _, res := range results {
-		t.so[res.Case] = res
-	}
-	t.Took += time.Since(began)
-}
-
-// concerns reports whether the case tests the kind of program that the mutant is: a server, or a client or worker with
-// the same role.
-func (t *mutantRun) concerns(c *Case) bool { return c.Program == t.Mutant.Role }
-
-// passed records that one more part of the suite has run, and reports whether it was the last part.
-func (t *mutantRun) passed() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.passes--
-	return t.passes == 0
-}
-
-// unexpectedCases returns the cases whose results differ from the expected results.
-func (t *mutantRun) unexpectedCases() []*Case {
-	survives := t.survives()
-	var cases []*Case
-	for _, c := range t.suite.Cases {
-		r := t.so[c]
-		if !t.concerns(c) {
+		if !detects(res) {
 			continue
 		}
-		if slices.Contains([]Verdict{Inconclusive, Unreachable, NotRun}, r.Verdict) && r.setup == nil || detects(r) && !named(t.Mutant, c) || survives(c) {
-			cases = append(cases, c)
+		failed[res.Case.Family], failed[res.Case.ID] = true, true
+		r.Failed = append(r.Failed, res.Case.ID)
+		if !named(r.Mutant, res.Case) {
+			r.Unexpected = append(r.Unexpected, res)
 		}
 	}
-	return cases
-}
-
-// survives returns a function that reports whether the mutant passed a case that it should fail. If KilledBy names an
-// instance, the mutant must fail this instance. If KilledBy names a case, it must fail at least one instance.
-func (t *mutantRun) survives() func(*Case) bool {
-	failed := map[string]bool{}
-	for c, r := range t.so {
-		if detects(r) {
-			failed[c.Family], failed[c.ID] = true, true
-		}
-	}
-	return func(c *Case) bool {
-		return slices.Contains(t.Mutant.KilledBy, c.Family) && !failed[c.Family] || slices.Contains(t.Mutant.KilledBy, c.ID) && !failed[c.ID]
-	}
-}
-
-// conclude sets Failed, Unexpected and Survivors of the mutant's result.
-func (t *mutantRun) conclude() {
-	survives := t.survives()
-	for _, c := range t.suite.Cases {
-		r := t.so[c]
-		if detects(r) {
-			t.Failed = append(t.Failed, c.ID)
-			if !named(t.Mutant, c) {
-				t.Unexpected = append(t.Unexpected, r)
-			}
-		}
-		if survives(c) {
-			t.Survivors = append(t.Survivors, c.ID)
+	for _, name := range r.Mutant.KilledBy {
+		if !failed[name] && slices.ContainsFunc(s.Cases, func(c *Case) bool { return name == c.Family || name == c.ID }) {
+			r.Survivors = append(r.Survivors, name)
 		}
 	}
 }
@@ -174,26 +94,4 @@ func (t *mutantRun) conclude() {
 // detects reports whether a result proves that the case detects the fault.
 func detects(r Result) bool {
 	return slices.Contains([]Verdict{Failed, Inconsistent, Crashed, Hung}, r.Verdict)
-}
-
-// heavyCase is the total size of the arguments, in bytes, above which a case is heavy.
-const heavyCase = 4 << 20
-
-// byWeight separates the heavy cases from the others.
-func (s *Suite) byWeight() (light, heavy *Suite) {
-	light, heavy = s.with(), s.with()
-	for _, c := range s.Cases {
-		size := 0
-		for _, st := range c.Script.Steps {
-			for _, a := range st.Choices[0].Args {
-				size += len(a.Value)
-			}
-		}
-		part := light
-		if size > heavyCase {
-			part = heavy
-		}
-		part.Cases = append(part.Cases, c)
-	}
-	return light, heavy
 }

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/internal/transport"
 	"jobwire/play"
 )
 
@@ -55,7 +55,7 @@ func echoer(do func(addr string, words []string) (answer string)) conform.Progra
 // say sends each packet on a connection of its own and reads a reply to each.
 func say(addr string, packets ...string) string {
 	for _, p := range packets {
-		c, err := net.Dial("tcp", addr)
+		c, err := new(transport.Dialer).Dial(context.Background(), addr)
 		if err != nil {
 			return err.Error()
 		}
@@ -96,7 +96,7 @@ func TestPrograms(t *testing.T) {
 			}, conform.Failed, "did not exit after its last task"},
 		"breaks a rule": {
 			echoer(func(addr string, w []string) string {
-				c, err := net.Dial("tcp", addr)
+				c, err := new(transport.Dialer).Dial(context.Background(), addr)
 				if err != nil {
 					return err.Error()
 				}
@@ -220,12 +220,12 @@ func TestSelfTestWithFaultyProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sound := conform.Baseline{Start: embedded, Programs: map[string]conform.Program{
+	sound := conform.Baseline{Start: reference, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string { return say(addr, w[1]) })}}
 	r := conform.SelfTest(t.Context(), s, sound, []conform.Mutant{
 		{Name: "mute", KilledBy: []string{"gearman.client.echo"}, Role: "Client", Program: echoer(func(string, []string) string { return "" })},
 		mutant("about-the-server", "gearman.client.echo", "drop ECHO_REQ"),
-	}, conform.SelfTestOptions{}, nil)
+	}, inBubbles(t), nil)
 	if len(r.Failed) > 0 || !r.Mutants[0].Exact() || len(r.Mutants[1].Survivors) != 1 {
 		t.Errorf("%+v", r)
 	}

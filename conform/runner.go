@@ -100,7 +100,7 @@ type Runner struct {
 	ways        *setupWays         // ways to setups that work on the target; nil: not tested yet
 	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
 	checkTarget bool               // check the target after each run of a case, even if the case passed
-	once        bool               // do not repeat cases that miss a time limit while others run
+	settle      func()             // called after each step of a case; nil: nothing
 	delay       *schedulingDelay   // scheduling delay of this machine; nil: Run measures it
 }
 
@@ -201,7 +201,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 
 // mustRepeat reports whether a case must run again because time limits may have made it fail while other cases ran.
 func (r *Runner) mustRepeat(a *attempt) bool {
-	return a.late && r.Parallel > 1 && !r.once && r.Profile.apply(a.Result).Verdict == a.Verdict
+	return a.late && r.Parallel > 1 && r.Profile.apply(a.Result).Verdict == a.Verdict
 }
 
 // otherProtocol records whether the shared target replies to a barrier request. If the target is a server of another
@@ -268,6 +268,9 @@ func (r Result) notRun(ctx context.Context) Result {
 // slowCase is the duration above which time counts as a possible reason for the failure of a case. A server may act at
 // times that the case does not state, for example at the end of a time-to-run of 1 s.
 const slowCase = 500 * time.Millisecond
+
+// patience is the factor by which a timeout is multiplied when the machine may have caused that there was no reply.
+const patience = 5
 
 // retries is the maximum number of times that a case is repeated because the machine was too slow.
 const retries = 2
@@ -428,7 +431,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	}
 	script = ready
 	from := time.Now()
-	options.Segments = how
+	options.Segments, options.Settle = how, r.settle
 	if observer != nil {
 		options.AtEnd = observer.AtEnd
 	}
@@ -481,7 +484,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	}
 	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
 	// A late machine may also be the reason for a missing reply, so use a longer timeout then.
-	if !c.OwnServer && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(repeatTimeoutFactor*limit)) {
+	if !c.OwnServer && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(patience*limit)) {
 		if a, yes := ended(); yes { // a process that prints a stack trace ends shortly after its connections are closed
 			return a
 		}

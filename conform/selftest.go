@@ -2,11 +2,13 @@ package conform
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
+	"jobwire/internal/virtualtime"
 )
 
 // Mutant is a server, client or worker with one deliberate fault. The cases that detect the fault are thereby proved to
@@ -30,23 +32,19 @@ func (s Baseline) with(m *Mutant) Baseline {
 
 // SelfTestOptions are the options of a self-test.
 type SelfTestOptions struct {
-	Mutants int           // number of mutants tested at the same time; 0: 1
-	Cases   int           // number of cases of one mutant that run at the same time; 0: 1
-	Timeout time.Duration // timeout of an expectation; 0: DefaultSelfTestTimeout
+	// Bubble runs a function in virtual time, so that time limits take no time and a busy machine changes no verdict. In tests it calls
+	// synctest.Test. nil: virtualtime.Run.
+	Bubble func(do func())
+
+	// Parallel is the number of mutants that are tested at the same time. 0: the number of processors.
+	Parallel int
 }
-
-// DefaultSelfTestTimeout is short, because each missing reply of a mutant takes the whole timeout.
-const DefaultSelfTestTimeout = 400 * time.Millisecond
-
-// repeatTimeoutFactor is the factor by which the timeout is multiplied when a case is repeated because a busy machine
-// may have caused its verdict.
-const repeatTimeoutFactor = 5
 
 // MutantResult is the result of one mutant.
 type MutantResult struct {
 	Mutant     *Mutant
 	Failed     []string // IDs of the cases that the mutant failed, in the order of the suite
-	Survivors  []string // IDs of the cases that the mutant should fail but passed
+	Survivors  []string // names of the cases, or IDs of the instances, that the mutant should fail but passed
 	Unexpected []Result // results of the cases that the mutant should pass but failed
 	Took       time.Duration
 }
@@ -113,17 +111,15 @@ func (r *SelfTestReport) Passed() bool {
 // calls it for each mutant after testing the mutant.
 func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()
-	if o.Timeout == 0 {
-		o.Timeout = DefaultSelfTestTimeout
+	if o.Bubble == nil {
+		o.Bubble = virtualtime.Run
 	}
 	s = s.InProcess() // faulty servers run in this process, so cases that need a server's process cannot run
 	report := &SelfTestReport{Suite: s, Began: began}
-	sound := Runner{Start: faultless.Start, Programs: faultless.Programs, Parallel: o.Cases, Timeout: repeatTimeoutFactor * o.Timeout, OmitPlay: true, Strict: true}
-	for _, r := range sound.Run(ctx, s, nil) {
-		if r.Verdict != Passed {
-			report.Failed = append(report.Failed, r)
-		}
-	}
+	parts := slices.Collect(slices.Chunk(s.Cases, baselinePart))
+	failed := make([][]Result, len(parts))
+	o.each(ctx, len(parts), func(i int) { failed[i] = faultless.fails(s.with(parts[i]...)) })
+	report.Failed = slices.Concat(failed...)
 	if len(report.Failed) == 0 {
 		report.Mutants = o.run(ctx, s, faultless, mutants, done)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 
 	"jobwire/codec/gearman"
 	"jobwire/conform"
@@ -20,11 +21,19 @@ import (
 func mutant(name, kills string, faults ...string) conform.Mutant {
 	return conform.Mutant{Name: name, About: "It is wrong.", KilledBy: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
 		p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}
-		return target.Func(ctx, name, func(ctx context.Context, ln net.Listener) error {
+		return target.InMemory(ctx, name, func(ctx context.Context, ln net.Listener) error {
 			return p.Serve(ctx, ln, &inject.MutantSpec{Name: name, Fault: strings.Join(faults, "\n")})
 		})
 	}}
 }
+
+// inBubbles returns options for a self-test in a test.
+func inBubbles(t *testing.T) conform.SelfTestOptions {
+	return conform.SelfTestOptions{Bubble: func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }}
+}
+
+// reference starts the reference server in memory.
+func reference(ctx context.Context) (target.Target, error) { return mutant("reference", "").Start(ctx) }
 
 // threeCases returns a suite of three cases.
 func threeCases(t *testing.T) *conform.Suite {
@@ -42,11 +51,11 @@ func threeCases(t *testing.T) *conform.Suite {
 func TestSelfTestPasses(t *testing.T) {
 	t.Parallel()
 	reported := 0
-	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: embedded}, []conform.Mutant{
+	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: reference}, []conform.Mutant{
 		mutant("echo-silent", "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"),
 		mutant("empty-echo-silent", "gearman.none", "drop ECHO_REQ when data == \"\""),
 		mutant("about-other-cases", "gearman.other", "drop ECHO_REQ"),
-	}, conform.SelfTestOptions{Mutants: 2, Cases: 3}, func(*conform.MutantResult) { reported++ })
+	}, inBubbles(t), func(*conform.MutantResult) { reported++ })
 	if !r.Passed() || r.Exact() != 2 || reported != 2 || len(r.Mutants) != 2 {
 		t.Errorf("passed %v, %d exact, %d reported: %+v", r.Passed(), r.Exact(), reported, r.Mutants)
 	}
@@ -60,7 +69,7 @@ func TestSelfTestFails(t *testing.T) {
 	t.Parallel()
 	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data == \"\"")
 	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when data endsWith \"x\"")
-	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: embedded}, []conform.Mutant{survives, tooMuch}, conform.SelfTestOptions{Cases: 3}, nil)
+	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: reference}, []conform.Mutant{survives, tooMuch}, inBubbles(t), nil)
 	if r.Passed() || r.Exact() != 0 || len(r.Failed) != 0 {
 		t.Fatalf("held %v, %d exact, faultless failed %v", r.Passed(), r.Exact(), r.Failed)
 	}
@@ -79,7 +88,7 @@ func TestSelfTestFails(t *testing.T) {
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	t.Parallel()
 	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")
-	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: bad.Start}, []conform.Mutant{bad}, conform.SelfTestOptions{Cases: 3}, nil)
+	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: bad.Start}, []conform.Mutant{bad}, inBubbles(t), nil)
 	if r.Passed() || len(r.Failed) != 1 || r.Failed[0].Case.ID != "gearman.none" || len(r.Mutants) != 0 {
 		t.Errorf("held %v, failed %+v, %d mutants were run", r.Passed(), r.Failed, len(r.Mutants))
 	}

@@ -46,6 +46,9 @@ type Options struct {
 	StartupTimeout time.Duration
 	Exited         <-chan struct{}
 
+	// Settle, if it is not nil, is called after each step. In virtual time, it waits until the other side has handled the step.
+	Settle func()
+
 	// AtEnd, if it is not nil, is called after the last step, before the connections are closed, unless a step failed.
 	AtEnd func()
 }
@@ -188,6 +191,9 @@ func (p *performer) run(ctx context.Context) *Result {
 			f.Step, f.Index = st, i
 			p.result.Failure = f
 			break
+		}
+		if p.opts.Settle != nil {
+			p.opts.Settle()
 		}
 		p.since = time.Now()
 	}

@@ -219,7 +219,7 @@ func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err != nil {
 		return err
 	}
-	report, err := audit.SelfTest(cmd.Context(), stressOf(sys, all, drivers(sys)), sys.PeerMutants(), casesAtATime)
+	report, err := audit.SelfTest(cmd.Context(), stressOf(sys, all, drivers(sys)), sys.PeerMutants(), 16)
 	if err != nil {
 		return err
 	}

@@ -168,8 +168,12 @@ func (t *targetFlags) start(ctx context.Context, s *catalog.Entry) (target.Targe
 		tgt, err := target.Exec(ctx, t.exec)
 		return t.connect(ctx, s, tgt, err)
 	}
-	return target.Func(ctx, t.name(s), func(ctx context.Context, ln net.Listener) error {
-		srv := refserver.New(s.New(), refserver.Options{Protocol: s.Protocol, Codec: codec.Options{Waive: s.Lenient}})
-		return srv.Serve(ctx, ln)
-	})
+	return target.Func(ctx, t.name(s), serve(s))
+}
+
+// serve returns a function that runs the reference server with the defaults of its flags.
+func serve(s *catalog.Entry) func(context.Context, net.Listener) error {
+	return func(ctx context.Context, ln net.Listener) error {
+		return refserver.New(s.New(), refserver.Options{Protocol: s.Protocol, Codec: codec.Options{Waive: s.Lenient}}).Serve(ctx, ln)
+	}
 }

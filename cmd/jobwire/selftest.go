@@ -11,13 +11,6 @@ import (
 	"jobwire/internal/target"
 )
 
-// Numbers of mutants, and of cases for each, that a self-test runs in parallel. They are high because most of the time is
-// spent waiting.
-const (
-	mutantsAtATime = 16
-	casesAtATime   = 16
-)
-
 // newConformSelfTest returns the command that tests the cases.
 func newConformSelfTest() *cobra.Command {
 	o := &conformOptions{}
@@ -42,14 +35,14 @@ func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) err
 		return usage(fmt.Errorf("there are no servers with injected faults for %s", sys.Protocol.Title))
 	}
 	faultless := conform.Baseline{
-		Start:    func(ctx context.Context) (target.Target, error) { return (&targetFlags{}).start(ctx, sys) },
+		Start: func(ctx context.Context) (target.Target, error) {
+			return target.InMemory(ctx, "the reference server", serve(sys))
+		},
 		Programs: sys.Programs,
 	}
 	mutants := sys.Mutants()
 	progress := newProgress(cmd.ErrOrStderr(), len(mutants))
-	report := conform.SelfTest(cmd.Context(), suite, faultless, mutants,
-		conform.SelfTestOptions{Mutants: mutantsAtATime, Cases: casesAtATime},
-		func(*conform.MutantResult) { progress.step() })
+	report := conform.SelfTest(cmd.Context(), suite, faultless, mutants, conform.SelfTestOptions{}, func(*conform.MutantResult) { progress.step() })
 	progress.clear()
 	out := cmd.OutOrStdout()
 	if o.format == "json" {

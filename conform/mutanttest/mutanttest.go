@@ -92,39 +92,3 @@ func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check
 		t.Errorf("no faulty program is listed that fails the case %s", id)
 	}
 }
-
-// RunSample runs the mutants whose names are in picked. Of the cases that they name and the cases in around, each
-// mutant must fail exactly those that it names. The faultless programs must pass all of these cases.
-func RunSample(t *testing.T, s *conform.Suite, sound conform.Baseline, all []conform.Mutant, picked, around []string) {
-	t.Helper()
-	var mutants []conform.Mutant
-	run := slices.Clone(around)
-	for _, m := range all {
-		if slices.Contains(picked, m.Name) {
-			mutants = append(mutants, m)
-			run = append(run, m.KilledBy...)
-		}
-	}
-	if len(mutants) != len(picked) {
-		t.Fatalf("%d of %d mutants are there", len(mutants), len(picked))
-	}
-	s, err := s.Select(run, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := conform.SelfTest(t.Context(), s, sound, mutants, conform.SelfTestOptions{Mutants: 6, Cases: 8}, nil)
-	for _, r := range report.Failed {
-		t.Errorf("without a fault: %s %s: %s", r.Case.ID, r.Verdict, r.Note)
-	}
-	for _, m := range report.Mutants {
-		for _, id := range m.Survivors {
-			t.Errorf("%s is survived by %s", m.Mutant.Name, id)
-		}
-		for _, r := range m.Unexpected {
-			t.Errorf("%s kills %s too: %s", m.Mutant.Name, r.Case.ID, r.Note)
-		}
-	}
-	if len(report.Mutants) != len(picked) {
-		t.Errorf("%d mutants were tested, expected %d", len(report.Mutants), len(picked))
-	}
-}

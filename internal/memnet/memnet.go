@@ -6,7 +6,6 @@ package memnet
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -128,7 +127,7 @@ func Dial(ctx context.Context, name string) (*Conn, error) {
 	if l != nil {
 		near, far := Pipe()
 		near.remote, far.local = l.addr, l.addr
-		near.local = Addr(fmt.Sprintf("client of %s", name))
+		near.local = "client-of-" + l.addr
 		far.remote = near.local
 		l.mu.Lock()
 		defer l.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // host returns the test that package synctest requires. It runs until the program ends. testing.Main is the function that package
@@ -32,3 +33,12 @@ var host = sync.OnceValue(func() *testing.T {
 func Run(do func()) {
 	synctest.Test(host(), func(*testing.T) { do() })
 }
+
+// Wait waits until all other goroutines of the bubble wait. Only one goroutine of a bubble may call it at a time.
+func Wait() { synctest.Wait() }
+
+// start is a date after those that test cases consider long past, and before those that they consider far in the future.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Forward moves the time in a new bubble, which begins with the year 2000, to the year 2026.
+func Forward() { time.Sleep(time.Until(start)) }

@@ -18,38 +18,6 @@ func TestTable(t *testing.T) {
 	mutanttest.Table(t, mutanttest.Suite(t, protocol.Protocol, ""), All(), 12, func(i int) error { return System.Check(&all()[i]) })
 }
 
-// TestSomeMutants runs a few mutants of every kind. An edit that changes nothing must not fail a case.
-func TestSomeMutants(t *testing.T) {
-	sound := conform.Baseline{Start: server(func(*inject.Server) {})}
-	mutanttest.RunSample(t, mutanttest.Suite(t, protocol.Protocol, ""), sound, All(), []string{
-		"first-ok-overtaken",               // a fault
-		"lines-without-end",                // a limit
-		"negative-size-is-0",               // another way to read from the connection
-		"silence-broken",                   // a timer of the edit
-		"protocol-errors-without-code",     // another reply to an illegal message
-		"ids-by-connection",                // other arguments
-		"hmset-replaces-the-hash",          // commands that the edit executes before
-		"output-expires-by-itself",         // and after a command
-		"absent-field-empty",               // another reply
-		"waits-for-a-key-to-become-a-list", // a command without a reply
-		"commands-overtake-a-wait",         // a command that does not wait
-		"served-though-gone",               // another queue of waits, and removal from it
-		"served-stays-first",               // another order of service
-		"over-at-half-time",                // another timeout
-		"latest-first",                     // another script
-		"popped-job-queued-again",          // at the end of a connection
-		"half-close-unnoticed",             // after the end of a direction
-		"woken-by-its-first-key",           // another reply to a client that waited
-		"subscribed-twice-sent-twice",      // messages that the edit sends
-		"expiry-of-the-emptied",            // the record of a key
-		"one-script-at-a-time",             // and of a peer
-		"commands-in-capitals-only",        // how a command is written
-		"command-after-a-line-lost",        // and the command before it
-		"woken-by-longer-names",            // the clients that are woken
-		"waiting-holds-up-its-function",    // and the clients that are delayed meanwhile
-	}, []string{"gearmonkey.uid.*", "gearmonkey.cycle.*"})
-}
-
 // server starts a server with an edit.
 func server(edit inject.Edit) func(context.Context) (target.Target, error) {
 	return System.Mutants([]mutantSpec{{Name: "none", Edit: edit}})[0].Start
