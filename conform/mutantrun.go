@@ -39,7 +39,7 @@ func (o SelfTestOptions) each(ctx context.Context, n int, do func(i int)) {
 
 // runner returns a runner in which each case gets its own server, so that a fault does not affect other cases.
 func (b Baseline) runner() *Runner {
-	return &Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true, delay: new(schedulingDelay), settle: virtualtime.Wait}
+	return &Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true, delay: new(schedulingDelay), virtual: true}
 }
 
 // fails returns the results of the cases that do not pass.

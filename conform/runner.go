@@ -14,6 +14,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/internal/virtualtime"
 	"jobwire/internal/watch"
 	"jobwire/play"
 )
@@ -100,7 +101,7 @@ type Runner struct {
 	ways        *setupWays         // ways to setups that work on the target; nil: not tested yet
 	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
 	checkTarget bool               // check the target after each run of a case, even if the case passed
-	settle      func()             // called after each step of a case; nil: nothing
+	virtual     bool               // time is virtual: a case begins with a second, and a step ends when the target waits
 	delay       *schedulingDelay   // scheduling delay of this machine; nil: Run measures it
 }
 
@@ -431,7 +432,11 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	}
 	script = ready
 	from := time.Now()
-	options.Segments, options.Settle = how, r.settle
+	options.Segments = how
+	if r.virtual {
+		options.Settle = virtualtime.Wait
+		virtualtime.NextSecond()
+	}
 	if observer != nil {
 		options.AtEnd = observer.AtEnd
 	}

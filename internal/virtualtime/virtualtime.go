@@ -42,3 +42,6 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Forward moves the time in a new bubble, which begins with the year 2000, to the year 2026.
 func Forward() { time.Sleep(time.Until(start)) }
+
+// NextSecond moves the time to the beginning of a second, so that fractions of seconds do not depend on what ran before.
+func NextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }

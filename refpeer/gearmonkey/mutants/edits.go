@@ -2,6 +2,8 @@ package mutants
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/refpeer/gearmonkey"
@@ -102,18 +104,25 @@ func then(name string, do func(*task)) func(*program) {
 	})
 }
 
-// swap exchanges two steps of Run or of Work.
+// swap exchanges two steps of Run or of Work. A pause precedes the one that is now the second.
 func swap(a, b string) func(*program) {
 	return func(p *program) {
-		for i := range p.Run {
-			if p.Run[i].Name() == a {
-				p.Run = p.Run.Swap(a, b)
-				return
-			}
+		sequence := &p.Work
+		if slices.ContainsFunc(p.Run, func(s step) bool { return s.Name() == a }) {
+			sequence = &p.Run
 		}
-		p.Work = p.Work.Swap(a, b)
+		*sequence = sequence.Swap(a, b).Edit(a, func(s step) []step { return []step{pause, s} })
 	}
 }
+
+// pause is a step in which other clients can see the effects of the steps before.
+var pause = step{Do: "pause", Local: func(ctx context.Context, _ *task) error {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+	return nil
+}}
 
 // finished changes the result of the handler.
 func finished(do func(*task)) func(*program) {

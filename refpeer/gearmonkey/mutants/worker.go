@@ -124,7 +124,7 @@ var jobLookupFaults = []fault{
 			p.Look[0].If, p.Look[1].If = nil, condition
 		}},
 	{Name: "queues-too", About: "The worker also reads the queues after it has found a scheduled job.",
-		KilledBy: "loop.scheduled-first loop.each-queue work.scheduled", Edit: when("BRPOP_QUEUES", nil)},
+		KilledBy: "loop.scheduled-first work.scheduled", Edit: when("BRPOP_QUEUES", nil)},
 	{Name: "time-of-the-start", About: "The worker always sends the time at which it started to the script.",
 		KilledBy: "loop.becomes-due", Edit: stateful(func(date *[]byte) func(*program) {
 			return first("EVALSHA_SCHEDULED", func(t *task) error {

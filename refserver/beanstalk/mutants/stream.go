@@ -37,7 +37,7 @@ var stream = []mutantSpec{
 			})
 		})},
 	{Name: "piece-without-end-lost", About: "The server discards a segment that contains no line end.",
-		KilledBy: "peek.unfinished-put line.in-pieces body.in-pieces line.cut-at-the-limit", Edit: inject.Filter(func(p []byte) []byte {
+		KilledBy: "peek.unfinished-put line.in-pieces body.in-pieces body.cut line.cut-at-the-limit", Edit: inject.Filter(func(p []byte) []byte {
 			if bytes.IndexByte(p, '\n') < 0 && len(p) < 512 {
 				return nil
 			}
