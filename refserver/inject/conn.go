@@ -1,9 +1,6 @@
 package inject
 
-import (
-	"net"
-	"time"
-)
+import "net"
 
 // listener wraps each connection that it accepts.
 type listener struct {
@@ -31,17 +28,6 @@ func (r reader) Read(p []byte) (int, error) { return r.read(p) }
 
 // CloseWrite closes the server's direction. It panics if the connection has no CloseWrite.
 func (r reader) CloseWrite() error { return r.Conn.(interface{ CloseWrite() error }).CloseWrite() }
-
-// slowed returns c with each read delayed by d, except reads that fill the buffer or fail.
-func slowed(c net.Conn, d time.Duration) net.Conn {
-	return Reading(c, func(p []byte) (int, error) {
-		n, err := c.Read(p)
-		if err == nil && n < len(p) {
-			time.Sleep(d)
-		}
-		return n, err
-	})
-}
 
 // Filtered returns c with everything that is read from it passed through filter. filter must not return more bytes than it gets.
 func Filtered(c net.Conn, filter func([]byte) []byte) net.Conn {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/internal/mutant"
@@ -64,10 +63,6 @@ type MutantSpec struct {
 	Edit     Edit                     `yaml:"-"`         // may be nil
 	Codec    codec.Options            `yaml:"-"`         // limits, and rules that the server does not enforce
 	New      func() refserver.Machine `yaml:"-"`         // returns the machine; nil: Protocol.New
-
-	// Slow delays data before the server reads it. The end of a connection is not delayed, so the server detects it before it reads
-	// data that other peers send later.
-	Slow time.Duration `yaml:"slow"`
 }
 
 // Mutants returns the faulty servers that the rows describe.
@@ -143,9 +138,6 @@ func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, ed
 	}
 	o := refserver.Options{Protocol: p.Protocol, Codec: r.Codec}
 	o.Codec.Waive = slices.Concat(o.Codec.Waive, p.Waive)
-	if r.Slow > 0 {
-		ln = &listener{ln, func(c net.Conn) net.Conn { return slowed(c, r.Slow) }}
-	}
 	if edit != nil {
 		if r.Edit != nil && p.Edited != nil {
 			o.Protocol = p.Edited

@@ -18,7 +18,6 @@ import (
 //     about: The server removes all functions of a worker on CANT_DO.
 //     killed-by: worker.cant-do
 //     fault: retype CANT_DO RESET_ABILITIES
-//     slow: 30ms
 func Specs(fsys fs.FS, lists ...[]MutantSpec) func() []MutantSpec {
 	return sync.OnceValue(func() []MutantSpec { return append(parse(fsys), slices.Concat(lists...)...) })
 }

@@ -15,30 +15,29 @@ var jobs = []mutantSpec{
 	{Name: "timeout-in-nanoseconds", About: "The server reads the timeout in CAN_DO_TIMEOUT as nanoseconds.",
 		KilledBy: "timeout.in-time timeout.values timeout.announces", New: with(gearman.Options{TimeoutUnit: time.Nanosecond})},
 	{Name: "leaving-client-ends-the-server", About: "The server crashes when a client with a queued job disconnects.",
-		KilledBy: "submit.client-leaves-while-queued field.coalesce-one-leaves wake.abandoned-job field.coalesce-abandoned", Slow: closeDelay,
+		KilledBy: "submit.client-leaves-while-queued field.coalesce-one-leaves wake.abandoned-job field.coalesce-abandoned",
 		Edit: inject.Both(inject.Wrap(noHalfClose), inject.Crash(inject.Closed, func(m *message) bool {
 			return m.Find(func(j *job) bool { return j.Queued() && !background(j) && j.Creator == m.Peer }) != nil
 		}))},
 	{Name: "background-leaves-with-joined-client", About: "The server drops a queued background job when a client that joined it disconnects.",
-		KilledBy: "field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=closes] field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=resets]", Slow: closeDelay,
+		KilledBy: "field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=closes] field.coalesce-background-leaves[type=SUBMIT_JOB_HIGH_BG,how=resets]",
 		Edit: inject.Both(inject.Wrap(noHalfClose), cancels(func(m *message, j *job) bool {
 			return j.Type == "SUBMIT_JOB_HIGH_BG" && slices.Contains(j.Clients, m.Peer)
 		}))},
 	{Name: "job-leaves-with-first-client", About: "A job fails when its first client disconnects, although other clients wait for it.",
-		KilledBy: "field.coalesce-one-leaves", Slow: closeDelay,
-		Edit: inject.Both(inject.Wrap(noHalfClose), cancels(func(m *message, j *job) bool { return j.Creator == m.Peer && len(j.Clients) > 1 }))},
+		KilledBy: "field.coalesce-one-leaves",
+		Edit:     inject.Both(inject.Wrap(noHalfClose), cancels(func(m *message, j *job) bool { return j.Creator == m.Peer && len(j.Clients) > 1 }))},
 	{Name: "job-without-worker-fails", About: "A job fails after a short time if no worker has registered its function, instead of waiting for a worker.",
 		KilledBy: "field.no-worker-yet field.coalesce-one-leaves field.coalesce-background-leaves retry.low-last", Edit: failsWithoutWorker},
 	{Name: "lost-job-fails", About: "A job fails when its worker disconnects, instead of being assigned again.",
 		KilledBy: "retry.client-waits retry.after-data retry.background retry.twice retry.lost-worker-returns field.retry-same-handle field.retry-wakes field.retry-two-jobs retry.worker-leaves retry.high-first",
-		Slow:     closeDelay,
 		New:      with(gearman.Options{Retries: 1})},
 	{Name: "one-retry", About: "A job fails when its second worker disconnects, instead of being assigned again.",
-		KilledBy: "retry.twice", Slow: closeDelay, New: with(gearman.Options{Retries: 2})},
+		KilledBy: "retry.twice", New: with(gearman.Options{Retries: 2})},
 	{Name: "reset-not-noticed", About: "The server does not notice that a worker's connection was reset.",
 		KilledBy: "retry.worker-leaves retry.client-waits[how=resets]", Edit: inject.Wrap(newLateResetConn)},
 	{Name: "retried-high-is-normal", About: "The server queues a job of high priority with normal priority when its worker disconnects.",
-		KilledBy: "retry.high-first", Slow: closeDelay, Edit: inject.On(inject.Closed, nil, func(m *message) {
+		KilledBy: "retry.high-first", Edit: inject.On(inject.Closed, nil, func(m *message) {
 			for _, j := range m.Peer.Jobs() {
 				if j.Type == "SUBMIT_JOB_HIGH" && !j.Creator.Left {
 					m.Peer.InjectSilently("WORK_FAIL", j.ID)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"net"
 	"sync/atomic"
-	"time"
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearman"
@@ -49,8 +48,8 @@ var packets = []mutantSpec{
 	{Name: "answers-at-the-end-of-input", About: "The server sends no replies while it has received only part of the next packet.",
 		KilledBy: "packet.one-and-a-half", Edit: inject.Wrap(wholeMessages)},
 	{Name: "full-segment-answered-by-half", About: "If one segment holds two packets of equal length, the server processes the second only when more data arrives.",
-		KilledBy: "packet.two-in-a-segment echo.order", Edit: inject.Wrap(func(c net.Conn) net.Conn {
-			return inject.Filtered(coalesced(c), func(p []byte) []byte {
+		KilledBy: "packet.two-in-a-segment", Edit: inject.Wrap(func(c net.Conn) net.Conn {
+			return inject.Filtered(c, func(p []byte) []byte {
 				n := packetSize(p)
 				if n == 0 || 2*n > len(p) || !bytes.Equal(p[:12], p[n:n+12]) || p[7] != 16 {
 					return p
@@ -101,10 +100,6 @@ var packets = []mutantSpec{
 		})},
 }
 
-// closeDelay is long enough for the server to notice the end of a connection before it reads what other
-// peers send next.
-const closeDelay = 25 * time.Millisecond
-
 // crashOnIncomplete crashes the server when a connection closes in the middle of a packet of which the condition holds.
 func crashOnIncomplete(is func(s *stream) bool) inject.Edit {
 	return func(s *inject.Server) {
@@ -116,8 +111,6 @@ func crashOnIncomplete(is func(s *stream) bool) inject.Edit {
 				s.whole(p[:n])
 				if err != nil && is(&s) {
 					cutOff.Store(true)
-				} else if s.left == 0 && len(s.head) == 0 {
-					time.Sleep(closeDelay) // the incomplete packet is noticed first
 				}
 				return n, err
 			})

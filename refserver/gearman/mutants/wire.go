@@ -102,21 +102,6 @@ func wholeMessages(c net.Conn) net.Conn {
 	})
 }
 
-// coalesced reads data that the peer writes at once as one segment.
-func coalesced(c net.Conn) net.Conn {
-	return inject.Reading(c, func(p []byte) (int, error) {
-		n, err := c.Read(p)
-		if err != nil || packetSize(p[:n]) == 0 || p[7] != 16 {
-			return n, err
-		}
-		time.Sleep(closeDelay)
-		c.SetReadDeadline(time.Now().Add(time.Millisecond))
-		more, _ := c.Read(p[n:])
-		c.SetReadDeadline(time.Time{})
-		return n + more, nil
-	})
-}
-
 // noHalfClose hides CloseWrite, so that the server closes a half-closed connection at once.
 func noHalfClose(c net.Conn) net.Conn { return struct{ net.Conn }{c} }
 
