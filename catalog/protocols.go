@@ -48,6 +48,7 @@ func init() {
 		Programs:    map[string]mutant.Program{"Client": gearmanpeer.Drive, "Worker": gearmanpeer.Drive},
 		Inject:      &gearmanmutants.System,
 		Mutants:     gearmanmutants.All,
+		Observe:     gearmanmutants.Observe,
 		PeerMutants: gearmanpeermutants.All,
 	})
 	Add(Entry{
@@ -64,6 +65,7 @@ func init() {
 		Programs: map[string]mutant.Program{"Client": monkeypeer.Drive, "Worker": monkeypeer.Drive},
 		Inject:   &monkeymutants.System,
 		Mutants:  func() []mutant.Mutant { return append(monkeymutants.All(), monkeypeermutants.All()...) },
+		Observe:  monkeymutants.Observe,
 	})
 	Add(Entry{
 		Protocol: beanstalk.Protocol,
@@ -81,6 +83,7 @@ func init() {
 		Programs:    map[string]mutant.Program{"Client": beanstalkpeer.Drive, "Worker": beanstalkpeer.Drive},
 		Inject:      &beanstalkmutants.System,
 		Mutants:     beanstalkmutants.All,
+		Observe:     beanstalkmutants.Observe,
 		PeerMutants: beanstalkpeermutants.All,
 	})
 	Add(Entry{
@@ -97,6 +100,7 @@ func init() {
 		Programs:    map[string]mutant.Program{"Application": dangapeer.Drive, "Worker": dangapeer.Drive},
 		Inject:      &dangamutants.System,
 		Mutants:     dangamutants.All,
+		Observe:     dangamutants.Observe,
 		PeerMutants: dangapeermutants.All,
 	})
 }

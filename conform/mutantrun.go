@@ -3,11 +3,13 @@ package conform
 import (
 	"cmp"
 	"context"
+	"hash/fnv"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
+	"jobwire/internal/target"
 	"jobwire/internal/virtualtime"
 )
 
@@ -42,37 +44,97 @@ func (b Baseline) runner() *Runner {
 	return &Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true, delay: new(schedulingDelay), virtual: true}
 }
 
-// fails returns the results of the cases that do not pass.
-func (b Baseline) fails(s *Suite) []Result {
-	return slices.DeleteFunc(b.runner().Run(context.Background(), s, nil), func(r Result) bool { return r.Verdict == Passed })
+// effects are the names of the mutants whose faults would have had an effect in a case. A case that no server observed has no entry.
+type effects map[*Case]map[string]bool
+
+func join(all []effects) effects {
+	joined := effects{}
+	for _, e := range all {
+		maps.Copy(joined, e)
+	}
+	return joined
+}
+
+// observe runs the cases against the faultless programs. It returns the results of those that do not pass, and which faults would have had
+// an effect.
+func (b Baseline) observe(s *Suite) (failed []Result, seen effects) {
+	r, seen := b.runner(), effects{}
+	var servers []func() map[string]bool // of the present case
+	if b.Observe != nil {
+		r.Start = func(ctx context.Context) (target.Target, error) {
+			t, effective, err := b.Observe(ctx)
+			servers = append(servers, effective)
+			return t, err
+		}
+	}
+	for _, c := range s.Cases {
+		servers = nil
+		if res := r.Run(context.Background(), s.with(c), nil)[0]; res.Verdict != Passed {
+			failed = append(failed, res)
+		}
+		if b.Observe != nil {
+			seen[c] = map[string]bool{}
+			for _, effective := range servers {
+				maps.Copy(seen[c], effective())
+			}
+		}
+	}
+	return failed, seen
+}
+
+// in reports whether the fault of a mutant has an effect in a case, or this is unknown.
+func (e effects) in(c *Case, m *Mutant) bool { return m.Program != nil || e[c] == nil || e[c][m.Name] }
+
+// sampleSize is the number of cases without an effect of a fault of which one runs nevertheless.
+const sampleSize = 100
+
+func sampled(c *Case, m *Mutant) bool {
+	h := fnv.New32a()
+	h.Write([]byte(m.Name + " " + c.ID))
+	return h.Sum32()%sampleSize == 0
 }
 
 // run tests the mutants that should fail a case of the suite, and calls done for each.
-func (o SelfTestOptions) run(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, done func(*MutantResult)) []MutantResult {
-	var results []MutantResult
+func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultless Baseline, mutants []Mutant, seen effects, done func(*MutantResult)) {
+	s := report.Suite
+	var parts []*Suite
 	for i := range mutants {
-		if m := &mutants[i]; slices.ContainsFunc(s.Cases, func(c *Case) bool { return named(m, c) }) {
-			results = append(results, MutantResult{Mutant: m})
+		m := &mutants[i]
+		if !slices.ContainsFunc(s.Cases, func(c *Case) bool { return named(m, c) }) {
+			continue
 		}
+		part, all := s.with(), s.forMutant(m).Cases
+		for _, c := range all {
+			switch {
+			case seen.in(c, m), named(m, c):
+			case sampled(c, m):
+				report.Runs.Sampled++
+			default:
+				continue
+			}
+			part.Cases = append(part.Cases, c)
+		}
+		report.Runs.Possible += len(all)
+		report.Runs.Done += len(part.Cases)
+		parts = append(parts, part)
+		report.Mutants = append(report.Mutants, MutantResult{Mutant: m,
+			Effective: slices.ContainsFunc(s.Cases, func(c *Case) bool { return seen.in(c, m) })})
 	}
 	var mu sync.Mutex
-	o.each(ctx, len(results), func(i int) {
-		r := &results[i]
-		began := time.Now()
-		r.conclude(s, faultless.with(r.Mutant).runner().Run(context.Background(), s.forMutant(r.Mutant), nil))
-		r.Took = time.Since(began)
+	o.each(ctx, len(parts), func(i int) {
+		r := &report.Mutants[i]
+		r.conclude(s, faultless.with(r.Mutant).runner().Run(context.Background(), parts[i], nil), seen)
 		if done != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			done(r)
 		}
 	})
-	return results
 }
 
-// conclude sets Failed, Unexpected and Survivors. If KilledBy names an instance, the mutant must fail this instance. If it names a case, the
+// conclude sets Failed, Unexpected, Hidden and Survivors. If KilledBy names an instance, the mutant must fail this instance. If it names a case, the
 // mutant must fail at least one instance.
-func (r *MutantResult) conclude(s *Suite, results []Result) {
+func (r *MutantResult) conclude(s *Suite, results []Result, seen effects) {
 	failed := map[string]bool{}
 	for _, res := range results {
 		if !detects(res) {
@@ -82,6 +144,9 @@ func (r *MutantResult) conclude(s *Suite, results []Result) {
 		r.Failed = append(r.Failed, res.Case.ID)
 		if !named(r.Mutant, res.Case) {
 			r.Unexpected = append(r.Unexpected, res)
+		}
+		if !seen.in(res.Case, r.Mutant) {
+			r.Hidden = append(r.Hidden, res)
 		}
 	}
 	for _, name := range r.Mutant.KilledBy {

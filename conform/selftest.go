@@ -19,15 +19,16 @@ type Mutant = mutant.Mutant
 type Baseline struct {
 	Start    func(context.Context) (target.Target, error)
 	Programs map[string]Program
+	Observe  mutant.Observe // the faultless server that observes the faults of the mutants; nil: all mutants run against all cases
 }
 
 // with returns the programs for testing a mutant: the mutant, and the faultless server if the mutant is a client or
 // worker.
 func (s Baseline) with(m *Mutant) Baseline {
 	if m.Program != nil {
-		return Baseline{s.Start, map[string]Program{m.Role: m.Program}}
+		return Baseline{Start: s.Start, Programs: map[string]Program{m.Role: m.Program}}
 	}
-	return Baseline{m.Start, s.Programs}
+	return Baseline{Start: m.Start, Programs: s.Programs}
 }
 
 // SelfTestOptions are the options of a self-test.
@@ -46,21 +47,32 @@ type MutantResult struct {
 	Failed     []string // IDs of the cases that the mutant failed, in the order of the suite
 	Survivors  []string // names of the cases, or IDs of the instances, that the mutant should fail but passed
 	Unexpected []Result // results of the cases that the mutant should pass but failed
-	Took       time.Duration
+	Hidden     []Result // results of cases that failed although the condition of the fault never held in them
+	Effective  bool     // there is a case in which the condition of the fault holds, or this is unknown
 }
 
-// Exact reports whether the mutant failed exactly the cases that it should fail.
-func (r *MutantResult) Exact() bool { return len(r.Survivors)+len(r.Unexpected) == 0 }
+// Exact reports whether the mutant failed exactly the cases that it should fail, and its fault has an effect in each of them.
+func (r *MutantResult) Exact() bool {
+	return len(r.Survivors)+len(r.Unexpected)+len(r.Hidden) == 0 && r.Effective
+}
 
 // SelfTestReport is the result of a self-test of a suite.
 type SelfTestReport struct {
 	Suite   *Suite
 	Failed  []Result       // results of the cases that the faultless programs did not pass; if there are any, no mutant is tested
 	Mutants []MutantResult // in the order of the argument
+	Runs    RunCounts
 	Began   time.Time
 	Took    time.Duration
 
 	Interrupted bool // the user ended the run before all mutants had been tested
+}
+
+// RunCounts are numbers of runs of a case against a mutant. A case in which the condition of a fault does not hold cannot show the fault.
+type RunCounts struct {
+	Possible int `json:"possible"` // with the instances of cases that are chosen for the mutant
+	Done     int `json:"done"`
+	Sampled  int `json:"sampled"` // of those done: the condition does not hold, which these runs check
 }
 
 // KilledBy returns, by the name of the case, the names of the mutants that fail the case.
@@ -107,7 +119,8 @@ func (r *SelfTestReport) Passed() bool {
 }
 
 // SelfTest tests the suite itself: the faultless programs must pass every case, and each mutant must fail exactly the
-// cases that it should fail. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
+// cases that it should fail. The faultless server observes first in which cases the condition of the fault of each mutant holds. A mutant
+// runs against these cases, the cases that it should fail, and one in a hundred of the others, which must pass. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
 // calls it for each mutant after testing the mutant.
 func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()
@@ -117,11 +130,11 @@ func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutan
 	s = s.InProcess() // faulty servers run in this process, so cases that need a server's process cannot run
 	report := &SelfTestReport{Suite: s, Began: began}
 	parts := slices.Collect(slices.Chunk(s.Cases, baselinePart))
-	failed := make([][]Result, len(parts))
-	o.each(ctx, len(parts), func(i int) { failed[i] = faultless.fails(s.with(parts[i]...)) })
+	failed, effects := make([][]Result, len(parts)), make([]effects, len(parts))
+	o.each(ctx, len(parts), func(i int) { failed[i], effects[i] = faultless.observe(s.with(parts[i]...)) })
 	report.Failed = slices.Concat(failed...)
 	if len(report.Failed) == 0 {
-		report.Mutants = o.run(ctx, s, faultless, mutants, done)
+		o.run(ctx, report, faultless, mutants, join(effects), done)
 	}
 	report.Took, report.Interrupted = time.Since(began), ctx.Err() != nil
 	return report

@@ -93,3 +93,35 @@ func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 		t.Errorf("held %v, failed %+v, %d mutants were run", r.Passed(), r.Failed, len(r.Mutants))
 	}
 }
+
+// TestSelfTestObserves checks that a mutant runs only against the cases in which the condition of its fault holds, that a fault without an effect
+// is an error, and that a fault which has an effect although its condition does not hold is an error.
+func TestSelfTestObserves(t *testing.T) {
+	t.Parallel()
+	p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}
+	specs := []inject.MutantSpec{
+		{Name: "empty", KilledBy: "none", Fault: `drop ECHO_REQ when data == ""`},
+		{Name: "noted", KilledBy: "echo long", Fault: "note ECHO_REQ size={len(data)}\ndrop ECHO_RES when notes.size > 0"},
+		{Name: "never", KilledBy: "echo", Fault: "drop CAN_DO"},
+		{Name: "in-go", KilledBy: "echo", Edit: inject.Ignore("CAN_DO", nil)},
+	}
+	mutants := p.Mutants(specs)
+	hidden := mutant("hidden", "gearman.echo", "drop ECHO_REQ when len(data) < 100 and data != \"\"") // unknown to the observer
+	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{
+		Start: reference, Observe: p.Observe(func() []inject.MutantSpec { return specs }),
+	}, append(mutants, hidden), inBubbles(t), nil)
+	if len(r.Failed) > 0 || len(r.Mutants) != 5 {
+		t.Fatalf("%d mutants, failed without a fault: %+v", len(r.Mutants), r.Failed)
+	}
+	for i, exact := range []bool{true, true, false, false, false} {
+		if m := r.Mutants[i]; m.Exact() != exact {
+			t.Errorf("%s: exact %v, %+v", m.Mutant.Name, m.Exact(), m)
+		}
+	}
+	if r.Mutants[2].Effective || !r.Mutants[3].Effective || len(r.Mutants[4].Hidden) != 1 {
+		t.Errorf("without an effect: %+v, in Go: %+v, hidden: %+v", r.Mutants[2], r.Mutants[3], r.Mutants[4])
+	}
+	if want := (conform.RunCounts{Possible: 15, Done: 8, Sampled: 0}); r.Runs != want {
+		t.Errorf("expected the runs %+v, got %+v", want, r.Runs)
+	}
+}

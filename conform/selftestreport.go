@@ -27,6 +27,12 @@ func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 		for _, res := range m.Unexpected {
 			fmt.Fprintf(w, "         case that failed, although the injected fault should not affect it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
 		}
+		for _, res := range m.Hidden {
+			fmt.Fprintf(w, "         case that failed, although the condition of the fault never held in it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
+		}
+		if !m.Effective {
+			fmt.Fprintf(w, "         the condition of the fault holds in no case\n")
+		}
 	}
 	if r.Interrupted {
 		fmt.Fprintf(w, "\nthe self-test was interrupted: the results are incomplete\n")
@@ -42,6 +48,9 @@ func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 	if len(unproved) > 0 && len(r.Failed) == 0 {
 		fmt.Fprintf(w, "\ncases that passed with every injected fault, so that nothing shows that they can fail:%s\n", short(unproved))
 	}
+	if n := r.Runs; n.Done < n.Possible {
+		fmt.Fprintf(w, "\n%d of %d possible runs of a case against a faulty program took place; in the others, the condition of the fault does not hold. A sample of %d of these took place too.\n", n.Done, n.Possible, n.Sampled)
+	}
 	_, err := fmt.Fprintf(w, "\n%d servers, clients and workers with one injected fault each: for %d of them exactly the expected cases fail.\n%d of %d cases fail with at least one injected fault. Took %.1f s.\n",
 		len(r.Mutants), r.Exact(), len(r.Suite.Names())-len(unproved), len(r.Suite.Names()), r.Took.Seconds())
 	return err
@@ -55,6 +64,8 @@ func (r *SelfTestReport) WriteJSON(w io.Writer) error {
 		Failed     []string `json:"failed"`
 		Survivors  []string `json:"survivors"`
 		Unexpected []string `json:"unexpected"`
+		Hidden     []string `json:"hidden"`
+		Effective  bool     `json:"effective"`
 	}
 	type proof struct {
 		ID       string   `json:"id"`
@@ -65,12 +76,13 @@ func (r *SelfTestReport) WriteJSON(w io.Writer) error {
 		Protocol  string         `json:"protocol"`
 		Faultless []string       `json:"faultless_failed"`
 		Mutants   []mutant       `json:"mutants"`
+		Runs      RunCounts      `json:"runs"`
 		Cases     []proof        `json:"cases"`
 		Summary   map[string]int `json:"summary"`
-	}{HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed), Mutants: []mutant{}, Cases: []proof{}}
+	}{HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed), Mutants: []mutant{}, Runs: r.Runs, Cases: []proof{}}
 	for _, m := range r.Mutants {
 		out.Mutants = append(out.Mutants, mutant{m.Mutant.Name, m.Mutant.About,
-			append([]string{}, m.Failed...), append([]string{}, m.Survivors...), ids(m.Unexpected)})
+			append([]string{}, m.Failed...), append([]string{}, m.Survivors...), ids(m.Unexpected), ids(m.Hidden), m.Effective})
 	}
 	by := r.KilledBy()
 	for _, name := range r.Suite.Names() {

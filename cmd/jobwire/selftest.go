@@ -39,6 +39,7 @@ func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) err
 			return target.InMemory(ctx, "the reference server", serve(sys))
 		},
 		Programs: sys.Programs,
+		Observe:  sys.Observe,
 	}
 	mutants := sys.Mutants()
 	progress := newProgress(cmd.ErrOrStderr(), len(mutants))

@@ -13,6 +13,10 @@ import (
 // with the result. It returns at the end of the tasks. docs/drivers.md describes the lines.
 type Program = func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
+// Observe starts a faultless server that evaluates the conditions of the faults of all faulty servers, without effect. effective returns the
+// names of the faulty servers that would have behaved differently until now. It may be called after the server has stopped.
+type Observe = func(ctx context.Context) (t target.Target, effective func() map[string]bool, err error)
+
 // Mutant is a server, a client or a worker with one deliberate fault.
 type Mutant struct {
 	Name     string   // describes the fault: "noop-not-sent"

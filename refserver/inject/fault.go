@@ -35,7 +35,15 @@ type fault struct {
 	bytes  *substitution // of a misread
 	peers  *vm.Program   // peers that the message is sent to or given by; nil: the peer of the message
 	each   *vm.Program   // a list; the fault is applied once for each element, "it"
+	asks   bool          // an expression of the fault may send a request to the machine
 	counts map[*Peer]int // number of messages of each connection that met the condition
+}
+
+// copy returns a copy of the fault for one start of a server.
+func (f *fault) copy() *fault {
+	c := *f
+	c.counts = map[*Peer]int{}
+	return &c
 }
 
 // action is one kind of fault.
@@ -219,6 +227,40 @@ jobwire/refserver/inject' lists the variables and functions.
 // server as if these connections had sent it. A fault about a message type also applies to illegal messages of the type, in which fields
 // may be missing (""); the condition violates == "" excludes them. The action alter does not change messages that lack a field.
 func (p *Protocol) ParseFaults(script string) (Edit, error) {
+	all, err := p.parseFaults(script)
+	if err != nil {
+		return nil, err
+	}
+	return func(s *Server) {
+		mine := make([]*fault, len(all))
+		for i, f := range all {
+			mine[i] = f.copy()
+			if f.bytes != nil {
+				f.bytes.edit(s)
+			}
+		}
+		s.observe(func(side codec.Side, m *Message) {
+			happened := false // the previous fault without "then" was applied
+			for _, f := range mine {
+				switch {
+				case f.then && happened:
+					f.inject(m)
+				case !f.then:
+					happened = f.side == side && f.concerns(m) && f.inject(m)
+				}
+			}
+		})
+	}, nil
+}
+
+// observe calls do for all messages and events. The side is that of the sender.
+func (s *Server) observe(do func(codec.Side, *Message)) {
+	s.On("* "+strings.Join([]string{Opened, Illegal, Ended, HalfClosed, Closed}, " "), func(m *Message) { do(codec.Peer, m) })
+	s.Out("*", func(m *Message) { do(codec.Server, m) })
+}
+
+// parseFaults returns the faults of a script.
+func (p *Protocol) parseFaults(script string) ([]*fault, error) {
 	var all []*fault
 	var last *fault
 	for line := range strings.Lines(script) {
@@ -234,32 +276,7 @@ func (p *Protocol) ParseFaults(script string) (Edit, error) {
 			last = f
 		}
 	}
-	return func(s *Server) {
-		mine := make([]*fault, len(all)) // a copy of the faults, whose counts are for one start of the server
-		for i, f := range all {
-			c := *f
-			c.counts = map[*Peer]int{}
-			mine[i] = &c
-			if f.bytes != nil {
-				f.bytes.edit(s)
-			}
-		}
-		handle := func(side codec.Side) func(*Message) {
-			return func(m *Message) {
-				happened := false // the previous fault without "then" was applied
-				for _, f := range mine {
-					switch {
-					case f.then && happened:
-						f.inject(m)
-					case !f.then:
-						happened = f.side == side && f.concerns(m) && f.inject(m)
-					}
-				}
-			}
-		}
-		s.On("* "+strings.Join([]string{Opened, Illegal, Ended, HalfClosed, Closed}, " "), handle(codec.Peer))
-		s.Out("*", handle(codec.Server))
-	}, nil
+	return all, nil
 }
 
 // concerns reports whether the types of the fault include that of the message.
@@ -287,15 +304,23 @@ func (m *Message) types() []string {
 // inject applies the fault to a message if its condition is true, and reports whether it was applied.
 func (f *fault) inject(m *Message) bool {
 	env := m.environment()
+	return f.applies(m, env) && f.apply(m, env)
+}
+
+// applies reports whether the condition of the fault is true for a message, and counts the message if it is.
+func (f *fault) applies(m *Message, env map[string]any) bool {
 	if f.when != nil {
 		yes, err := expr.Run(f.when, env)
 		if m.fail(err); yes != true {
 			return false
 		}
 	}
-	if f.counts[m.Peer]++; f.nth > 0 && f.nth != f.counts[m.Peer] {
-		return false
-	}
+	f.counts[m.Peer]++
+	return f.nth == 0 || f.nth == f.counts[m.Peer]
+}
+
+// apply performs the action of the fault, and reports whether its list has elements.
+func (f *fault) apply(m *Message, env map[string]any) bool {
 	if f.each == nil {
 		m.fail(f.action.do(f, m, env))
 		return true

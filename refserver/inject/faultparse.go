@@ -32,7 +32,10 @@ type faultParser struct {
 
 // parseFault parses a line. last is the previous fault, or nil.
 func (p *Protocol) parseFault(line string, last *fault) (*fault, error) {
-	f := &fault{side: codec.Server}
+	f := &fault{side: codec.Server, asks: strings.Contains(line, "ask(")}
+	for name := range p.Functions {
+		f.asks = f.asks || strings.Contains(line, name+"(")
+	}
 	words, err := splitWords(line)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,9 @@ var System = inject.Protocol{
 // All returns the mutants: those of fault scripts in YAML files, then those that need Go.
 func All() []mutant.Mutant { return System.Mutants(all()) }
 
+// Observe starts the reference server and observes the faults of all mutants.
+var Observe = System.Observe(all)
+
 //go:embed *.yaml
 var files embed.FS
 

@@ -34,6 +34,9 @@ func with(o gearman.Options) func() refserver.Machine {
 // All returns the mutants: those of the YAML files, then those that need Go.
 func All() []mutant.Mutant { return System.Mutants(all()) }
 
+// Observe starts the reference server and observes the faults of all mutants.
+var Observe = System.Observe(all)
+
 //go:embed *.yaml
 var files embed.FS
 
