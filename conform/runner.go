@@ -270,8 +270,8 @@ func (r Result) notRun(ctx context.Context) Result {
 // times that the case does not state, for example at the end of a time-to-run of 1 s.
 const slowCase = 500 * time.Millisecond
 
-// patience is the factor by which a timeout is multiplied when the machine may have caused that there was no reply.
-const patience = 5
+// repeatFactor is the factor by which a timeout is multiplied when the machine may have caused that there was no reply.
+const repeatFactor = 5
 
 // retries is the maximum number of times that a case is repeated because the machine was too slow.
 const retries = 2
@@ -489,7 +489,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	}
 	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
 	// A late machine may also be the reason for a missing reply, so use a longer timeout then.
-	if !c.OwnServer && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(patience*limit)) {
+	if !c.OwnServer && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(repeatFactor*limit)) {
 		if a, yes := ended(); yes { // a process that prints a stack trace ends shortly after its connections are closed
 			return a
 		}

@@ -47,8 +47,8 @@ type MutantResult struct {
 	Failed     []string // IDs of the cases that the mutant failed, in the order of the suite
 	Survivors  []string // names of the cases, or IDs of the instances, that the mutant should fail but passed
 	Unexpected []Result // results of the cases that the mutant should pass but failed
-	Hidden     []Result // results of cases that failed although the condition of the fault never held in them
-	Effective  bool     // there is a case in which the condition of the fault holds, or this is unknown
+	Hidden     []Result // results of cases that failed although the condition of the fault was never true in them
+	Effective  bool     // there is a case in which the condition of the fault is true, or this is unknown
 }
 
 // Exact reports whether the mutant failed exactly the cases that it should fail, and its fault has an effect in each of them.
@@ -68,11 +68,11 @@ type SelfTestReport struct {
 	Interrupted bool // the user ended the run before all mutants had been tested
 }
 
-// RunCounts are numbers of runs of a case against a mutant. A case in which the condition of a fault does not hold cannot show the fault.
+// RunCounts are numbers of runs of a case against a mutant. A case in which the condition of a fault is never true cannot show the fault.
 type RunCounts struct {
 	Possible int `json:"possible"` // with the instances of cases that are chosen for the mutant
 	Done     int `json:"done"`
-	Sampled  int `json:"sampled"` // of those done: the condition does not hold, which these runs check
+	Sampled  int `json:"sampled"` // of those done: the condition is never true, which these runs check
 }
 
 // KilledBy returns, by the name of the case, the names of the mutants that fail the case.
@@ -119,7 +119,7 @@ func (r *SelfTestReport) Passed() bool {
 }
 
 // SelfTest tests the suite itself: the faultless programs must pass every case, and each mutant must fail exactly the
-// cases that it should fail. The faultless server observes first in which cases the condition of the fault of each mutant holds. A mutant
+// cases that it should fail. The faultless server observes first in which cases the condition of the fault of each mutant is true. A mutant
 // runs against these cases, the cases that it should fail, and one in a hundred of the others, which must pass. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
 // calls it for each mutant after testing the mutant.
 func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {

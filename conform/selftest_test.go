@@ -94,8 +94,8 @@ func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	}
 }
 
-// TestSelfTestObserves checks that a mutant runs only against the cases in which the condition of its fault holds, that a fault without an effect
-// is an error, and that a fault which has an effect although its condition does not hold is an error.
+// TestSelfTestObserves checks that a mutant runs only against the cases in which the condition of its fault is true, that a fault without an effect
+// is an error, and that a fault which has an effect although its condition is never true is an error.
 func TestSelfTestObserves(t *testing.T) {
 	t.Parallel()
 	p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}

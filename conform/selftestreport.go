@@ -28,10 +28,10 @@ func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 			fmt.Fprintf(w, "         case that failed, although the injected fault should not affect it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
 		}
 		for _, res := range m.Hidden {
-			fmt.Fprintf(w, "         case that failed, although the condition of the fault never held in it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
+			fmt.Fprintf(w, "         case that failed, although the condition of the fault was never true in it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
 		}
 		if !m.Effective {
-			fmt.Fprintf(w, "         the condition of the fault holds in no case\n")
+			fmt.Fprintf(w, "         the condition of the fault is true in no case\n")
 		}
 	}
 	if r.Interrupted {
@@ -49,7 +49,7 @@ func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 		fmt.Fprintf(w, "\ncases that passed with every injected fault, so that nothing shows that they can fail:%s\n", short(unproved))
 	}
 	if n := r.Runs; n.Done < n.Possible {
-		fmt.Fprintf(w, "\n%d of %d possible runs of a case against a faulty program took place; in the others, the condition of the fault does not hold. A sample of %d of these took place too.\n", n.Done, n.Possible, n.Sampled)
+		fmt.Fprintf(w, "\n%d of %d possible runs of a case against a faulty program took place; in the others, the condition of the fault is never true. A sample of %d of these took place too.\n", n.Done, n.Possible, n.Sampled)
 	}
 	_, err := fmt.Fprintf(w, "\n%d servers, clients and workers with one injected fault each: for %d of them exactly the expected cases fail.\n%d of %d cases fail with at least one injected fault. Took %.1f s.\n",
 		len(r.Mutants), r.Exact(), len(r.Suite.Names())-len(unproved), len(r.Suite.Names()), r.Took.Seconds())

@@ -16,8 +16,8 @@ import (
 )
 
 // Observe returns a function that starts the faultless server in memory and evaluates the conditions of all fault scripts at each message,
-// without effect. A server behaves like the faultless one until the condition of one of its faults holds for the first time, so a conversation
-// in which it does not hold cannot show the fault. The faults of rows without a script, or with an edit in Go, count as effective from the
+// without effect. A server behaves like the faultless one until the condition of one of its faults is true for the first time, so a conversation
+// in which it never is cannot show the fault. The faults of rows without a script, or with an edit in Go, count as effective from the
 // start.
 func (p *Protocol) Observe(specs func() []MutantSpec) mutant.Observe {
 	parsed := sync.OnceValues(func() (*observer, error) { return p.observer(specs()) })
