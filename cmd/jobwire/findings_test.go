@@ -8,9 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,6 +18,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/examples"
 	"jobwire/internal/peers"
 )
 
@@ -306,7 +305,7 @@ func TestFindingsReplay(t *testing.T) {
 				t.Parallel()
 				name, breaks, script := b[1], b[2], b[3]
 				replay := replayServer
-				if _, ok := findingDrivers[name]; ok {
+				if examples.Named(name) != nil {
 					replay = replayLibrary
 				}
 				for try := 1; ; try++ {
@@ -356,63 +355,11 @@ func profileOf(t *testing.T, peer string) (*conform.Suite, *conform.Profile) {
 	return nil, nil
 }
 
-// findingDrivers has the drivers of the libraries in docs/findings.md, by the names in its transcripts.
-var findingDrivers = map[string]struct {
-	protocol, peer string
-	module         string // from npm, in examples/node
-	command        string
-}{
-	"perl":             {"gearman", "gearman-perl", "", "perl ../../examples/gearman-perl/driver.pl {addr}"},
-	"php":              {"gearman", "gearman-php", "", "php ../../examples/gearman-php/driver.php {host} {port}"},
-	"cli":              {"gearman", "gearman", "", "bash ../../examples/gearman-cli/driver.sh {host} {port}"},
-	"libgearman":       {"gearman", "libgearman", "", "{built} {host} {port}"},
-	"gearmanode":       {"gearman", "node", "gearmanode", "node --no-deprecation ../../examples/node/gearmanode.js {host} {port}"},
-	"node-gearman":     {"gearman", "node", "node-gearman", "node --no-deprecation ../../examples/node/node-gearman.js {host} {port}"},
-	"abraxas":          {"gearman", "node", "abraxas", "node --no-deprecation ../../examples/node/abraxas.js {host} {port}"},
-	"gearman-npm":      {"gearman", "node", "gearman", "node --no-deprecation ../../examples/node/gearman.js {host} {port}"},
-	"gearman-node":     {"gearman", "node", "gearman-node", "node --no-deprecation ../../examples/node/gearman-node.js {host} {port}"},
-	"go-beanstalk":     {"beanstalk", "", "", "{built} {addr}"},
-	"pheanstalk":       {"beanstalk", "pheanstalk", "", "php ../../examples/pheanstalk/driver.php {host} {port}"},
-	"beaneater":        {"beanstalk", "beaneater", "", "ruby ../../examples/beaneater/driver.rb {addr}"},
-	"node-beanstalk":   {"beanstalk", "node", "node-beanstalk", "node --no-deprecation ../../examples/node/node-beanstalk.js {host} {port}"},
-	"beanstalkd-npm":   {"beanstalk", "node", "beanstalkd", "node --no-deprecation ../../examples/node/beanstalkd.js {host} {port}"},
-	"beanstalk-client": {"beanstalk", "node", "beanstalk_client", "node --no-deprecation ../../examples/node/beanstalk_client.js {host} {port}"},
-	"qbean":            {"beanstalk", "node", "qbean", "node --no-deprecation ../../examples/node/qbean.js {host} {port}"},
-	"jackd":            {"beanstalk", "node", "jackd", "node --no-deprecation ../../examples/node/jackd.js {host} {port}"},
-	"nodestalker":      {"beanstalk", "node", "nodestalker", "node --no-deprecation ../../examples/node/nodestalker.js {host} {port}"},
-}
-
 // replayLibrary plays the server of a transcript. The driver of the library runs the tasks in the comments of the
 // transcript, and its answers must begin with those in the comments.
 func replayLibrary(t *testing.T, name, script string) (status int, out string) {
-	d := findingDrivers[name]
-	if d.peer != "" {
-		peers.Need(t, d.peer)
-	}
-	if d.module != "" {
-		if _, err := os.Stat(filepath.Join("../../examples/node/node_modules", d.module)); err != nil {
-			if os.Getenv(peers.Required) == "1" {
-				t.Fatalf("peer %s is not installed: make peers", d.module)
-			}
-			t.Skipf("peer %s is not installed: make peers", d.module)
-		}
-	}
-	command := d.command
-	if strings.Contains(command, "{built}") {
-		built := filepath.Join(t.TempDir(), "driver")
-		build := []string{"go", "build", "-C", "../../examples/" + name, "-o", built, "."}
-		if d.peer == "libgearman" {
-			build = []string{"cc", "-o", built, "../../examples/" + name + "/driver.c", "-lgearman"}
-		}
-		if out, err := exec.Command(build[0], build[1:]...).CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		command = strings.ReplaceAll(command, "{built}", built)
-	}
-	program, err := conform.Command(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := examples.Named(name)
+	program := d.Prepare(t, "../../examples")
 	var tasks, want []string
 	for line := range strings.Lines(script) {
 		if task, ok := strings.CutPrefix(line, "# task: "); ok {
@@ -432,7 +379,7 @@ func replayLibrary(t *testing.T, name, script string) (status int, out string) {
 	var played bytes.Buffer
 	done := make(chan int, 1)
 	go func() {
-		status := run(ctx, []string{"play", "-", "--protocol", d.protocol, "--listen", "127.0.0.1:0", "--timeout", "20s"}, strings.NewReader(script), &played, w)
+		status := run(ctx, []string{"play", "-", "--protocol", d.Protocol, "--listen", "127.0.0.1:0", "--timeout", "20s"}, strings.NewReader(script), &played, w)
 		w.Close()
 		done <- status
 	}()
