@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/catalog"
@@ -17,8 +18,10 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/pcap"
 	"jobwire/play"
+	"jobwire/refserver"
 )
 
 // violation is a violation in a capture.
@@ -29,8 +32,8 @@ type violation struct {
 }
 
 // audited plays a case against a server, captures the traffic, and returns the violations of the server and the peers, as
-// the function violations does. limit is how long the case waits for a message.
-func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, limit time.Duration, start func(context.Context) (target.Target, error)) (plain, all []violation) {
+// the function violations does.
+func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start starter) (plain, all []violation) {
 	t.Helper()
 	srv, err := start(t.Context())
 	if err != nil {
@@ -40,11 +43,34 @@ func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, limit time.Durat
 	defer srv.Stop()
 	tp := tapped(t, srv.Addr())
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", tp.Addr().String())
+		return new(transport.Dialer).Dial(ctx, transport.Name(tp))
 	}
-	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: limit, Codec: codec.Options{Waive: sys.Lenient}})
+	play.Peers(t.Context(), c.Script, dial, play.Options{Timeout: time.Second, Codec: codec.Options{Waive: sys.Lenient}})
 	return violations(t, sys, c.ID, tp.capture(t))
+}
+
+// starter starts a server.
+type starter = func(context.Context) (target.Target, error)
+
+// inMemory returns a starter of the reference server of a protocol with a listener in memory, for tests in virtual time.
+func inMemory(sys *catalog.Entry) starter {
+	return func(ctx context.Context) (target.Target, error) {
+		return target.InMemory(ctx, "reference server", func(ctx context.Context, ln net.Listener) error {
+			options := refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: sys.Lenient}}
+			return refserver.New(sys.New(), options).Serve(ctx, ln)
+		})
+	}
+}
+
+// eachProtocol runs a subtest for each protocol, at the same time.
+func eachProtocol(t *testing.T, do func(*testing.T, *catalog.Entry)) {
+	t.Parallel()
+	for _, sys := range catalog.All() {
+		t.Run(sys.Protocol.Name, func(t *testing.T) {
+			t.Parallel()
+			do(t, sys)
+		})
+	}
 }
 
 // violations returns the violations in a capture: first those that single messages show, and then all violations, which
@@ -88,20 +114,19 @@ func each[T any](list []T, do func(T)) {
 	wg.Wait()
 }
 
-// serverCases loads the cases that test a server. byName has them by family.
-func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case, byName map[string][]*conform.Case) {
+// serverCases returns the first instance of each case that tests a server.
+func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case) {
 	t.Helper()
 	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
 		t.Fatal(err)
 	}
-	byName = map[string][]*conform.Case{}
-	for _, c := range suite.Cases {
-		if c.Program == "" {
-			cases, byName[c.Family] = append(cases, c), append(byName[c.Family], c)
+	for _, c := range suite.First().Cases {
+		if c.Program == "" && !slow(c) {
+			cases = append(cases, c)
 		}
 	}
-	return cases, byName
+	return cases
 }
 
 // outOfTurn lists, by protocol, the rules that peers break on purpose in cases that test how the server handles it.
@@ -114,28 +139,22 @@ var outOfTurn = map[string][]string{
 // TestAuditOfCases audits the cases with the reference server: the audit must report no violation of the server, and
 // only those violations of the peers that the case intends.
 func TestAuditOfCases(t *testing.T) {
-	skipIfShort(t)
-	t.Parallel()
-	for _, sys := range catalog.All() {
-		t.Run(sys.Protocol.Name, func(t *testing.T) {
-			t.Parallel()
-			cases, _ := serverCases(t, sys)
-			each(cases, func(c *conform.Case) {
-				if slow(c) {
-					return
-				}
-				plain, all := audited(t, sys, c, time.Second, func(ctx context.Context) (target.Target, error) { return new(targetFlags).start(ctx, sys) })
+	eachProtocol(t, func(t *testing.T, sys *catalog.Entry) {
+		for _, c := range serverCases(t, sys) {
+			synctest.Test(t, func(t *testing.T) {
+				plain, all := audited(t, sys, c, inMemory(sys))
 				for _, a := range all {
 					switch {
 					case a.by == codec.Server:
 						t.Errorf("%s: the server: %s", c.ID, a.text)
-					case a.by == codec.Peer && !slices.Contains(plain, a) && !slices.Contains(c.Rules, a.rule) && !slices.Contains(outOfTurn[sys.Protocol.Name], string(a.rule)):
+					case a.by == codec.Peer && !slices.Contains(plain, a) && !slices.Contains(c.Rules, a.rule) &&
+						!slices.Contains(outOfTurn[sys.Protocol.Name], string(a.rule)):
 						t.Errorf("%s: a peer: %s", c.ID, a.text)
 					}
 				}
 			})
-		})
-	}
+		}
+	})
 }
 
 // slow reports whether a case has an argument longer than 4 MiB.
@@ -153,39 +172,36 @@ func slow(c *conform.Case) bool {
 // TestAuditOfMutants runs each faulty server of the table in audit_faulty_test.go with its case: the audit of the capture
 // must report that the server breaks the listed rule.
 func TestAuditOfMutants(t *testing.T) {
-	t.Parallel()
-	suites := map[string]map[string][]*conform.Case{}
-	mutants := map[string]conform.Mutant{}
-	for _, sys := range catalog.All() {
-		name := sys.Protocol.Name
-		_, suites[name] = serverCases(t, sys)
-		for _, m := range sys.Mutants() {
-			mutants[name+" "+m.Name] = m
-		}
-	}
-	each(faultyServers, func(g struct{ protocol, mutant, of, rule string }) {
-		sys, err := entryNamed(g.protocol)
+	eachProtocol(t, func(t *testing.T, sys *catalog.Entry) {
+		suite, err := conform.Load(sys.Protocol)
 		if err != nil {
-			t.Error(err)
-			return
+			t.Fatal(err)
 		}
-		for try, limit := range []time.Duration{time.Second, 5 * time.Second, 10 * time.Second} { // faults that depend on timing may not show on a busy machine
+		mutants := map[string]conform.Mutant{}
+		for _, m := range sys.Mutants() {
+			mutants[m.Name] = m
+		}
+		for _, g := range faultyServers {
+			if g.protocol != sys.Protocol.Name {
+				continue
+			}
 			var found []violation
-			for _, instance := range suites[g.protocol][g.of] {
-				_, of := audited(t, sys, instance, limit, mutants[g.protocol+" "+g.mutant].Start)
-				found = append(found, of...)
+			for _, c := range suite.Cases {
+				if c.Family == g.of && c.Program == "" {
+					synctest.Test(t, func(t *testing.T) {
+						_, all := audited(t, sys, c, mutants[g.mutant].Start)
+						found = append(found, all...)
+					})
+				}
 			}
-			if slices.ContainsFunc(found, func(a violation) bool { return a.by == codec.Server && string(a.rule) == g.rule }) {
-				return
-			}
-			if try == 2 {
-				t.Errorf("%s: %s is not accused of %s but of %v", g.of, g.mutant, g.rule, found)
+			if !slices.ContainsFunc(found, func(a violation) bool { return a.by == codec.Server && string(a.rule) == g.rule }) {
+				t.Errorf("%s: expected the audit to report %s of %s, got %v", g.of, g.rule, g.mutant, found)
 			}
 		}
 	})
 }
 
-// TestAuditOfRealServers audits the cases with real servers: the audit must report only violations that are known.
+// TestAuditOfRealServers audits the first instance of each case with real servers: the audit must report only violations that are known.
 func TestAuditOfRealServers(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -214,7 +230,6 @@ func TestAuditOfRealServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			cases, _ := serverCases(t, sys)
 			start := func(ctx context.Context) (target.Target, error) { return target.Exec(ctx, profile.Exec) }
 			if tt.shared {
 				one, err := start(t.Context())
@@ -224,11 +239,11 @@ func TestAuditOfRealServers(t *testing.T) {
 				defer one.Stop()
 				start = func(context.Context) (target.Target, error) { return target.Address(one.Addr()) }
 			}
-			each(cases, func(c *conform.Case) {
-				if slow(c) || tt.shared && c.OwnServer {
+			each(serverCases(t, sys), func(c *conform.Case) {
+				if tt.shared && c.OwnServer {
 					return
 				}
-				plain, all := audited(t, sys, c, time.Second, start)
+				plain, all := audited(t, sys, c, start)
 				for _, a := range all {
 					if a.by == codec.Server && !slices.Contains(plain, a) && !slices.Contains(strings.Fields(tt.known), string(a.rule)) {
 						t.Errorf("%s: %s", c.ID, a.text)
@@ -269,19 +284,21 @@ func (r relayed) Addr() string { return r.addr }
 // does not show alone, but only with the messages before it.
 func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs map[string]conform.Program) (found []violation) {
 	t.Helper()
-	srv, err := new(targetFlags).start(t.Context(), sys)
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
-	defer srv.Stop()
-	tp := tapped(t, srv.Addr())
-	r := conform.Runner{Programs: programs, Timeout: 5 * time.Second, Start: func(context.Context) (target.Target, error) {
-		return relayed{srv, tp.Addr().String()}, nil
-	}}
-	r.Run(t.Context(), &conform.Suite{Protocol: sys.Protocol, Cases: []*conform.Case{c}}, nil)
-	plain, all := violations(t, sys, c.ID, tp.capture(t))
-	return slices.DeleteFunc(all, func(a violation) bool { return slices.Contains(plain, a) })
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := inMemory(sys)(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Stop()
+		tp := tapped(t, srv.Addr())
+		r := conform.Runner{Programs: programs, Timeout: 5 * time.Second, Start: func(context.Context) (target.Target, error) {
+			return relayed{srv, transport.Name(tp)}, nil
+		}}
+		r.Run(t.Context(), &conform.Suite{Protocol: sys.Protocol, Cases: []*conform.Case{c}}, nil)
+		plain, all := violations(t, sys, c.ID, tp.capture(t))
+		found = slices.DeleteFunc(all, func(a violation) bool { return slices.Contains(plain, a) })
+	})
+	return found
 }
 
 // TestAuditOfPrograms audits the cases that test clients and workers: the audit must report no violation of the
@@ -303,11 +320,11 @@ func TestAuditOfPrograms(t *testing.T) {
 			programs = append(programs, c)
 		}
 	}
-	each(programs, func(c *conform.Case) {
+	for _, c := range programs {
 		for _, a := range auditedProgram(t, sys, c, sys.Programs) {
 			t.Errorf("%s: %s", c.ID, a.text)
 		}
-	})
+	}
 	faulty := map[string][2]string{
 		"data-kept-for-a-day":    {"gearmonkey.work.success", "gearmonkey.done.expire-job"},
 		"lock-kept-for-a-minute": {"gearmonkey.work.success", "gearmonkey.done.lock-expires"},
@@ -316,15 +333,15 @@ func TestAuditOfPrograms(t *testing.T) {
 		"scheduled-and-queued":   {"gearmonkey.run.scheduled", "gearmonkey.create.once"},
 		"waits-for-ever":         {"gearmonkey.accept.start", "gearmonkey.loop.brpop-timeout"},
 	}
-	each(sys.Mutants(), func(m conform.Mutant) {
+	for _, m := range sys.Mutants() {
 		f, ok := faulty[m.Name]
 		if !ok {
-			return
+			continue
 		}
 		with := map[string]conform.Program{"Client": sys.Programs["Client"], "Worker": sys.Programs["Worker"], m.Role: m.Program}
 		all := auditedProgram(t, sys, cases[f[0]], with)
 		if !slices.ContainsFunc(all, func(a violation) bool { return string(a.rule) == f[1] }) {
 			t.Errorf("%s: %s is not accused of %s but of %v", f[0], m.Name, f[1], all)
 		}
-	})
+	}
 }

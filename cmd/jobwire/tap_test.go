@@ -2,22 +2,26 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/transport"
 	"jobwire/pcap"
 )
 
 // tap relays connections to a server, and records their traffic.
 type tap struct {
 	net.Listener
-	to string
+	to    string
+	delay time.Duration // of each message, in virtual time
 
 	mu     sync.Mutex
 	events []pcap.Event
@@ -28,18 +32,21 @@ type tap struct {
 // tapped starts a relay to a server.
 func tapped(t *testing.T, to string) *tap {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	ln, err := transport.Listen(transport.Local(to), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tp := &tap{Listener: ln, to: to}
+	if strings.HasPrefix(to, transport.Memory) {
+		tp.delay = time.Millisecond // more than the time between the packets of one event in a capture
+	}
 	tp.pumps.Go(func() {
 		for {
 			up, err := ln.Accept()
 			if err != nil {
 				return
 			}
-			down, err := net.Dial("tcp", to)
+			down, err := new(transport.Dialer).Dial(context.Background(), to)
 			if err != nil {
 				up.Close()
 				continue
@@ -47,8 +54,8 @@ func tapped(t *testing.T, to string) *tap {
 			id := tp.add(pcap.Event{Conn: -1, Kind: pcap.Opens})
 			tp.pumps.Go(func() {
 				var both sync.WaitGroup
-				both.Go(func() { tp.pump(id, codec.Peer, up.(*net.TCPConn), down.(*net.TCPConn)) })
-				both.Go(func() { tp.pump(id, codec.Server, down.(*net.TCPConn), up.(*net.TCPConn)) })
+				both.Go(func() { tp.pump(id, codec.Peer, up, down) })
+				both.Go(func() { tp.pump(id, codec.Server, down, up) })
 				both.Wait()
 				up.Close()
 				down.Close()
@@ -75,11 +82,14 @@ func (tp *tap) add(e pcap.Event) int {
 const lingerTime = 300 * time.Millisecond
 
 // pump relays and records the bytes that one end sends.
-func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
+func (tp *tap) pump(id int, from codec.Side, in, out net.Conn) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := in.Read(buf)
 		if n > 0 {
+			if tp.delay > 0 {
+				<-time.After(tp.delay)
+			}
 			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.Data, Data: bytes.Clone(buf[:n])})
 			if _, err := out.Write(buf[:n]); err != nil {
 				io.Copy(io.Discard, in)
@@ -89,12 +99,11 @@ func (tp *tap) pump(id int, from codec.Side, in, out *net.TCPConn) {
 		switch {
 		case errors.Is(err, syscall.ECONNRESET):
 			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.Resets})
-			out.SetLinger(0)
-			out.Close()
+			transport.Reset(out)
 			return
 		case errors.Is(err, io.EOF):
 			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.HalfCloses})
-			out.CloseWrite()
+			transport.CloseWrite(out)
 			out.SetReadDeadline(time.Now().Add(lingerTime))
 			return
 		case err != nil:
@@ -109,10 +118,11 @@ func (tp *tap) capture(t *testing.T) []byte {
 	t.Helper()
 	tp.Close()
 	tp.pumps.Wait()
-	_, port, _ := net.SplitHostPort(tp.to)
-	n, err := net.LookupPort("tcp", port)
-	if err != nil {
-		t.Fatal(err)
+	n := 1 // of a server in memory
+	if _, port, err := net.SplitHostPort(tp.to); err == nil {
+		if n, err = net.LookupPort("tcp", port); err != nil {
+			t.Fatal(err)
+		}
 	}
 	var out bytes.Buffer
 	w, err := pcap.NewWriter(&out, n)
