@@ -1,4 +1,4 @@
-# All targets except "lint", "peers" and "race" need only Go.
+# All targets except "lint", "peers", "race" and "nightly" need only Go.
 
 GO        ?= go
 FUZZTIME  ?= 10s
@@ -15,7 +15,7 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race programs lint peers matrix bench captures cluster-test fuzz dist image reproducible clean
+.PHONY: help build run test race others nightly lint vet-others peers matrix bench captures cluster-test fuzz dist image reproducible clean
 
 help: ## list the make targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,38 +31,48 @@ run: ## test the built-in Gearman server, then play an example transcript
 	$(GO) run ./cmd/jobwire play --annotate corpus/gearman/example.wire
 
 # Tests allocate much and keep little.
-test programs: export GOGC ?= 400
+test race others nightly: export GOGC ?= 400
 
-# Most tests wait for other programs most of the time, so eight packages are tested at a time.
+# "make lint" runs vet. Many tests wait for other programs, so more packages than processors are tested at a time.
+TEST = $(GO) test -vet=off -short -timeout 15m
+
 test: ## run the short form of the tests (skips tests whose third-party program is missing)
-	$(GO) test -short -p 8 ./...
+	$(TEST) -p 8 ./...
 
-# The tests of these packages run jobwire or its suites hundreds of times as its users do, with
-# the users' time limits. The race detector makes programs up to ten times slower, so these tests run
-# without it; the packages that the commands are made of are tested with it.
-# The tests of internal/language read text and have no concurrency.
-PROGRAMS = jobwire/cmd/jobwire jobwire/conform/servertest jobwire/examples jobwire/examples/ci jobwire/export jobwire/fuzz/sanitized jobwire/internal/language
-
-# In their short form, the tests of these packages use fewer faulty servers, correct clients and workers, or inputs,
-# or build or show less.
-VARIANTS = jobwire/audit jobwire/fuzz jobwire/internal/dist jobwire/loadgen jobwire/refpeer/beanstalk jobwire/refpeer/danga jobwire/refpeer/gearman \
-           jobwire/refserver jobwire/refserver/beanstalk jobwire/refserver/gearmonkey
+# The packages with concurrency of their own. "make race" and "make others" test each package once. The tests of
+# cmd/jobwire, conform/servertest and examples run programs and the suites; the packages that these are made of are here.
+CONCURRENT = audit conform fuzz fuzz/model internal/memnet internal/target internal/transport internal/virtualtime \
+             jobtest judge loadgen pcap play refpeer/beanstalk refpeer/danga refpeer/gearman refpeer/gearmonkey \
+             refserver refserver/beanstalk refserver/danga refserver/gearman refserver/gearmonkey refserver/inject
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.
-race: ## run the short form of the tests with the race detector (needs a C compiler)
-	GORACE="atexit_sleep_ms=0 $(GORACE)" $(GO) test -race -short -timeout 30m $$($(GO) list ./... | grep -vxF $(PROGRAMS:%=-e %))
+race: ## run the short form of the tests of packages with concurrency, with the race detector (needs a C compiler)
+	GORACE="atexit_sleep_ms=0 $(GORACE)" $(TEST) -race -p 4 $(CONCURRENT:%=./%)
 
-programs: ## run the long form of the tests, also with real servers, clients and workers
-	$(GO) test -timeout 30m $(PROGRAMS) $(VARIANTS)
+others: ## run the short form of the tests that "make race" leaves out
+	$(TEST) -p 4 $$($(GO) list ./... | grep -vxF $(CONCURRENT:%=-e jobwire/%))
 
-# An int has 32 bits on windows/386, so that vet finds numbers that are too large for it.
+# The long form has all tests. The cluster test needs root, cgroup v1 and kubectl.
+nightly: build vet-others ## run what takes long: all tests, other systems, archives, steadiness, more fuzzing
+	$(GO) test -timeout 60m ./...
+	$(GO) test -timeout 60m -run TestMissingMessages ./conform/servertest -args -every-type
+	$(GO) test -timeout 60m -run TestVariants ./conform/servertest -args -every-instance
+	$(GO) test -timeout 60m ./internal/memnet -args -cases 100000
+	$(GO) test -timeout 2h -run TestSteady ./conform/servertest -args -steady 2
+	$(MAKE) reproducible
+	$(MAKE) fuzz FUZZTIME=10000x
+	if [ "$$(id -u)" = 0 ] && [ -d /sys/fs/cgroup/memory ] && command -v kubectl; then $(MAKE) cluster-test JOBS=1000000; fi
+
 lint: ## run gofmt, go vet, staticcheck and actionlint
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "not formatted (run gofmt -w):"; echo "$$files"; exit 1; fi
 	$(GO) vet ./...
-	for os in darwin/amd64 freebsd/amd64 windows/386; do GOOS=$${os%/*} GOARCH=$${os#*/} $(GO) vet ./... || exit 1; done
 	$(STATICCHECK) ./...
 	$(GO) tool -modfile=tools/go.mod actionlint .github/workflows/*.yml examples/ci/github.yml
+
+# An int has 32 bits on windows/386, so that vet finds numbers that are too large for it.
+vet-others: ## run go vet for other operating systems
+	for os in darwin/amd64 freebsd/amd64 windows/386; do GOOS=$${os%/*} GOARCH=$${os#*/} $(GO) vet ./... || exit 1; done
 
 peers: ## install the third-party programs for the tests (Debian, npm)
 	$(APT) update
