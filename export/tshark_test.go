@@ -41,6 +41,7 @@ type segment struct {
 type connection struct {
 	name     string
 	segments []segment
+	valid    bool // random messages of which none is mutated
 }
 
 // message is what a decoder says about a message.
@@ -343,7 +344,7 @@ func vectors(t *testing.T, p *codec.Protocol) (all []connection) {
 func plain(c connection) connection { return c }
 
 func coalesced(c connection) connection {
-	out := connection{name: c.name}
+	out := connection{name: c.name, valid: c.valid}
 	for _, s := range c.segments {
 		if k := len(out.segments) - 1; k >= 0 && out.segments[k].from == s.from {
 			out.segments[k].data = slices.Concat(out.segments[k].data, s.data)
@@ -355,7 +356,7 @@ func coalesced(c connection) connection {
 }
 
 func split(c connection) connection {
-	out := connection{name: c.name}
+	out := connection{name: c.name, valid: c.valid}
 	for i, s := range c.segments {
 		size := 1 + i%5 + len(s.data)/20
 		for part := range slices.Chunk(s.data, size) {
@@ -424,7 +425,7 @@ func conversations(t *testing.T, p *codec.Protocol, seed uint64, broken bool) (a
 	t.Helper()
 	r := gen.New(seed)
 	for i := range 8 {
-		c := connection{name: fmt.Sprintf("conversation %d", i)}
+		c := connection{name: fmt.Sprintf("conversation %d, broken=%v", i, broken), valid: !broken}
 		s := p.NewSession(codec.Options{})
 		var waiting []*codec.Type
 		for range 30 {
@@ -461,44 +462,17 @@ func conversations(t *testing.T, p *codec.Protocol, seed uint64, broken bool) (a
 	return all
 }
 
-// TestTsharkAgreesOnConversations compares tshark and jobwire on random conversations, in one and in two passes.
-func TestTsharkAgreesOnConversations(t *testing.T) {
-	tshark := peers.Need(t, "tshark")
-	for _, p := range protocols {
-		for _, broken := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s broken=%v", p.Name, broken), func(t *testing.T) {
-				all := conversations(t, p, 1, broken)
-				for _, way := range []struct {
-					of   func(connection) connection
-					args []string
-				}{{plain, twice}, {coalesced, twice}, {split, nil}} {
-					var sent []connection
-					for _, c := range all {
-						sent = append(sent, way.of(c))
-					}
-					want := decoded(p, sent)
-					got := dissect(t, tshark, p, write(t, p, sent), p.DefaultPort, append(way.args, "-Y", "jobwire."+p.Name)...)
-					compare(t, sent, got, want)
-					if !t.Failed() && !broken {
-						links(t, p, got, want, way.args != nil)
-					}
-				}
-			})
-		}
-	}
-}
-
-// twice makes tshark decode in two passes, as Wireshark does when a packet is selected.
-var twice = []string{"-2"}
-
-// links checks the links between requests and replies. Each must be the one that the contract gives. If forward is set,
-// requests have links too.
-func links(t *testing.T, p *codec.Protocol, got, want []message, forward bool) {
+// links checks the links between the requests and replies of valid connections. Each must be the one that the contract gives.
+// If forward is set, requests have links too.
+func links(t *testing.T, p *codec.Protocol, sent []connection, got, want []message, forward bool) {
 	t.Helper()
 	slices.SortStableFunc(got, func(a, b message) int { return a.Conn - b.Conn })
 	linked, all := 0, 0
 	replies := map[int]int{}
 	for i, g := range got {
+		if !sent[g.Conn].valid {
+			continue
+		}
 		typ := p.TypeNamed(g.Type)
 		pushed := typ != nil && typ.Push // each push that confirms a subscription is linked
 		if w := want[i]; w.request >= 0 {
@@ -516,7 +490,7 @@ func links(t *testing.T, p *codec.Protocol, got, want []message, forward bool) {
 	}
 	answered := 0
 	for _, g := range got {
-		if g.answered == 0 {
+		if g.answered == 0 || !sent[g.Conn].valid {
 			continue
 		}
 		answered++
@@ -578,25 +552,40 @@ func TestIncompleteCapture(t *testing.T) {
 }
 
 // TestTsharkAgrees compares what tshark shows with the exported dissector, and what jobwire's decoder finds, for all
-// example messages: their types, directions, arguments and violated rules.
+// example messages and for random conversations: types, directions, arguments, violated rules and links. Wireshark decodes
+// in two passes when a packet is selected, so the conversations are decoded in one pass and in two.
 func TestTsharkAgrees(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	for _, p := range protocols {
-		all := vectors(t, p)
-		for _, way := range []struct {
-			name string
-			of   func(connection) connection
-		}{{"plain", plain}, {"coalesced", coalesced}, {"split", split}} {
-			t.Run(p.Name+" "+way.name, func(t *testing.T) {
-				var sent []connection
-				for _, c := range all {
-					sent = append(sent, way.of(c))
-				}
-				want := decoded(p, sent)
-				got := dissect(t, tshark, p, write(t, p, sent), p.DefaultPort)
-				compare(t, sent, got, want)
-				t.Logf("%d connections, %d messages", len(sent), len(want))
-			})
-		}
+		examples := vectors(t, p)
+		random := slices.Concat(conversations(t, p, 1, false), conversations(t, p, 1, true))
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			var sent []connection
+			for _, c := range examples {
+				sent = append(sent, plain(c), coalesced(c), split(c))
+			}
+			for _, c := range random {
+				sent = append(sent, split(c))
+			}
+			agree(t, tshark, p, sent)
+			sent = nil
+			for _, c := range random {
+				sent = append(sent, plain(c), coalesced(c))
+			}
+			agree(t, tshark, p, sent, "-2")
+		})
+	}
+}
+
+// agree compares what tshark and jobwire find in a capture of the connections.
+func agree(t *testing.T, tshark string, p *codec.Protocol, sent []connection, passes ...string) {
+	t.Helper()
+	want := decoded(p, sent)
+	got := dissect(t, tshark, p, write(t, p, sent), p.DefaultPort, append(passes, "-Y", "jobwire."+p.Name)...)
+	compare(t, sent, got, want)
+	t.Logf("%d connections, %d messages", len(sent), len(want))
+	if !t.Failed() {
+		links(t, p, sent, got, want, len(passes) > 0)
 	}
 }
