@@ -67,7 +67,7 @@ func TestBenchSharesAreOneRun(t *testing.T) {
 	defer srv.Stop()
 	plan := []string{"run", "gearman", "-q", "--addr", srv.Addr(), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "50ms"}
 	dir := t.TempDir()
-	at := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339Nano)
+	at := time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)
 	var all sync.WaitGroup
 	errs := make([]error, shares)
 	for i := range shares {

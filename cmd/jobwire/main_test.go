@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "6") // tests mostly wait; the command line can override this
 	testscript.Main(m, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})
 }
 

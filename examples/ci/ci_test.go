@@ -136,7 +136,7 @@ func TestAction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs := map[string]string{"protocol": "gearman", "command": server, "profile": "embedded", "fuzz-duration": "10s", "bench-duration": "1s", "bench-slo": "p50<1m"}
+	inputs := map[string]string{"protocol": "gearman", "command": server, "profile": "embedded", "fuzz-duration": "3s", "bench-duration": "1s", "bench-slo": "p50<1m"}
 	j := newJob(t)
 	paths := filepath.Join(t.TempDir(), "path")
 	runner := t.TempDir()
@@ -226,7 +226,7 @@ func TestGitlab(t *testing.T) {
 		t.Fatal("no script")
 	}
 	j := newJob(t)
-	j.env = []string{"PROTOCOL=gearman", "COMMAND=" + server, "FUZZ=10s", "BENCH=1s"}
+	j.env = []string{"PROTOCOL=gearman", "COMMAND=" + server, "FUZZ=3s", "BENCH=1s"}
 	j.run(bash, "-eo", "pipefail", "-c", "mkdir -p reports\n"+strings.Join(config.Jobwire.Script, "\n"))
 	j.want("reports/conform.xml", "reports/conform.html", "reports/fuzz.xml", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
 }
@@ -241,6 +241,6 @@ func TestMakefile(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := newJob(t)
-	j.run(gnuMake, "-f", makefile, "PROTOCOL=gearman", "COMMAND="+server, "FUZZ=10s", "BENCH=1s")
+	j.run(gnuMake, "-f", makefile, "PROTOCOL=gearman", "COMMAND="+server, "FUZZ=3s", "BENCH=1s")
 	j.want("reports/conform.html", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
 }
