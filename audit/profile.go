@@ -275,12 +275,17 @@ func restart(w *faultyConn, messages [][]byte) error {
 	return nil
 }
 
+// noopPause is a pause before needless NOOPs. Without it, a worker that requests a job after each of them would keep the processor busy, and in
+// virtual time no time would pass.
+const noopPause = time.Millisecond
+
 // addNoops adds NOOPs before and after a message to a worker.
 func (w *faultyConn) addNoops(f *codec.Frame) [][]byte {
 	d := w.run.protoFaults
 	if !w.worker.Load() || f.Type == d.wake && d.wakeMeansNoJob {
 		return [][]byte{f.Raw}
 	}
+	time.Sleep(noopPause)
 	noop := d.encode(codec.Server, &codec.Message{Type: d.wake}, f)
 	return [][]byte{noop, f.Raw, noop}
 }

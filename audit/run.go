@@ -138,6 +138,7 @@ func (r *run) perform(ctx context.Context) {
 		return
 	}
 	defer r.server.Stop()
+	defer r.restarts.Wait()
 	r.auditor = New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec})
 	r.auditor.keep = true
 	ln, err := transport.Listen(transport.Local(r.server.Addr()), nil)

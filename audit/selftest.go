@@ -1,12 +1,16 @@
 package audit
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 
 	"jobwire/internal/mutant"
 )
@@ -19,79 +23,94 @@ type SelfTestReport struct {
 
 // MutantTest is the result of a client or worker with an injected fault.
 type MutantTest struct {
-	Mutant   *mutant.Mutant
-	Outcome  Outcome // under the fault profile that shows the fault
-	Detected bool    // the stress test found the fault: the rule and the verdict of the mutant
+	Mutant  *mutant.Mutant
+	Outcome Outcome // under the fault profile that shows the fault
+	Missed  string  // in which way the outcome, or the one without faults of network and server, is not the expected one; "": it is
 }
 
 // Passed reports whether all faultless clients and workers passed, and all injected faults were detected.
 func (r *SelfTestReport) Passed() bool {
-	for i := range r.Faultless {
-		if !r.Faultless[i].Passed() {
-			return false
-		}
-	}
-	for i := range r.Mutants {
-		if !r.Mutants[i].Detected {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Faultless, func(o Outcome) bool { return !o.Passed() }) &&
+		!slices.ContainsFunc(r.Mutants, func(t MutantTest) bool { return t.Missed != "" })
 }
 
-// faultTime is the time limit per task for injected faults that may leave a task unanswered.
-const faultTime = 700 * time.Millisecond
-
-// SelfTest runs faultless clients and workers, which must pass, as opts selects, and then each mutant under the fault
-// profile that shows its fault, which must be detected. It runs at most parallel mutants at the same time.
-func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant, parallel int) (*SelfTestReport, error) {
-	faultless, err := Stress(ctx, opts)
-	if err != nil {
-		return nil, err
+// SelfTest runs faultless clients and workers, which must pass, as opts selects, and then each mutant under the fault profile that shows
+// its fault, which must be detected. bubble calls a function in a bubble of package synctest, so that waiting takes no time; all programs
+// and servers must communicate in memory. Several bubbles exist at the same time.
+func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant, bubble func(func())) (*SelfTestReport, error) {
+	opts.Runs = 1
+	var tests []func() error
+	var faultless [][]Outcome
+	for _, role := range Roles(opts.Protocol) {
+		for _, p := range opts.Profiles {
+			k := len(faultless)
+			faultless = append(faultless, nil)
+			tests = append(tests, func() (err error) {
+				faultless[k], err = opts.alone(role, opts.Drivers[role], p)
+				return err
+			})
+		}
 	}
-	r := &SelfTestReport{faultless, make([]MutantTest, len(mutants))}
-	errs := make([]error, len(mutants))
-	slots := make(chan struct{}, parallel)
-	var wg sync.WaitGroup
+	r := &SelfTestReport{Mutants: make([]MutantTest, len(mutants))}
 	for i := range mutants {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			r.Mutants[i], errs[i] = testMutant(ctx, opts, &mutants[i], faultTime)
-			if !r.Mutants[i].Detected { // on a busy machine, the messages before the fault may take longer than faultTime
-				r.Mutants[i], errs[i] = testMutant(ctx, opts, &mutants[i], 0)
+		tests = append(tests, func() (err error) {
+			r.Mutants[i], err = opts.testMutant(&mutants[i])
+			return err
+		})
+	}
+	errs := make([]error, len(tests))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		all.Go(func() {
+			for k := next.Add(1) - 1; k < int64(len(tests)) && ctx.Err() == nil; k = next.Add(1) - 1 {
+				bubble(func() { errs[k] = tests[k]() })
 			}
 		})
 	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
+	all.Wait()
+	r.Faultless = slices.Concat(faultless...)
+	return r, cmp.Or(ctx.Err(), errors.Join(errs...))
 }
 
-// testMutant runs one mutant. limit is the time limit per task if the fault may leave a task unanswered; 0 is the default.
-func testMutant(ctx context.Context, opts StressOptions, m *mutant.Mutant, limit time.Duration) (MutantTest, error) {
-	profile := ProfileNamed("plain")
-	if m.Condition != "" {
-		profile = ProfileNamed(m.Condition)
+// alone runs the driver of one role under one fault profile. There is no outcome if the profile does not apply to the protocol.
+func (o StressOptions) alone(role string, d Driver, p *Profile) ([]Outcome, error) {
+	o.Profiles, o.Drivers = []*Profile{p}, map[string]Driver{role: d}
+	return Stress(context.Background(), o)
+}
+
+// testMutant runs one mutant, first without faults of network and server if these show its fault.
+func (o StressOptions) testMutant(m *mutant.Mutant) (MutantTest, error) {
+	t := MutantTest{Mutant: m}
+	if m.Condition != "" && !m.Fragile {
+		plain, err := o.alone(m.Role, Driver(m.Program), ProfileNamed("plain"))
+		if err != nil {
+			return t, err
+		}
+		if !plain[0].Passed() {
+			t.Missed = "fails without the fault profile"
+		}
 	}
-	opts.Profiles, opts.Drivers = []*Profile{profile}, map[string]Driver{m.Role: Driver(m.Program)}
-	if m.Verdict == string(Hung) || m.Verdict == "" {
-		opts.Limit = limit
-	}
-	all, err := Stress(ctx, opts)
+	all, err := o.alone(m.Role, Driver(m.Program), ProfileNamed(cmp.Or(m.Condition, "plain")))
 	if err != nil {
-		return MutantTest{Mutant: m}, err
+		return t, err
 	}
-	t := MutantTest{Mutant: m, Outcome: all[0]}
-	found := m.Rule == ""
+	t.Outcome = all[0]
+	var rules []string
 	for _, b := range t.Outcome.Breaches {
-		found = found || string(b.Rule.ID) == m.Rule
+		// Bytes after an incorrect length may be decoded as the beginning of another message.
+		if id := string(b.Rule.ID); m.Rule == "" || id == m.Rule || b.Rule.ID != o.Protocol.Complete {
+			rules = append(rules, id)
+		}
 	}
-	t.Detected = found && (m.Verdict == "" || m.Verdict == string(t.Outcome.Verdict))
+	switch {
+	case m.Verdict != "" && m.Verdict != string(t.Outcome.Verdict):
+		t.Missed = "expected the verdict " + m.Verdict
+	case strings.Join(rules, " ") != m.Rule:
+		t.Missed = "expected violations of: " + cmp.Or(m.Rule, "no rule")
+	case m.Rule == "" && t.Outcome.Passed() && !t.Outcome.Profile.Reported:
+		t.Missed = "passed"
+	}
 	return t, nil
 }
 
@@ -107,16 +126,18 @@ func (r *SelfTestReport) WriteText(w io.Writer) error {
 	}
 	for i := range r.Mutants {
 		t := &r.Mutants[i]
-		mark := "MISSED   "
-		if t.Detected {
+		mark, missed := "detected ", ""
+		if t.Missed != "" {
+			mark, missed = "MISSED   ", ": "+t.Missed
+		} else {
 			detected++
-			mark = "detected "
 		}
 		var rules []string
 		for _, breach := range t.Outcome.Breaches {
 			rules = append(rules, string(breach.Rule.ID))
 		}
-		fmt.Fprintf(&b, "%s%s: %s\n         %s: %s %s\n", mark, t.Mutant.Name, t.Mutant.About, t.Outcome.Profile.Name, t.Outcome.Verdict, strings.Join(rules, " "))
+		fmt.Fprintf(&b, "%s%s: %s\n         %s: %s %s%s\n",
+			mark, t.Mutant.Name, t.Mutant.About, t.Outcome.Profile.Name, t.Outcome.Verdict, strings.Join(rules, " "), missed)
 	}
 	fmt.Fprintf(&b, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n", detected, len(r.Mutants), failed, len(r.Faultless))
 	_, err := io.WriteString(w, b.String())

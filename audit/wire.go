@@ -24,7 +24,7 @@ type faultyConn struct {
 
 	reading sync.Mutex // guards answers
 
-	mu      sync.Mutex // guards writing to the driver and the following fields
+	mu      lock // guards writing to the driver and the following fields
 	delayed [][]byte
 	timer   *time.Timer
 	last    time.Time // when the delayed messages are sent even if they are not ready
@@ -37,6 +37,14 @@ type faultyConn struct {
 	begun, ended int       // jobs that the driver waits for, and those that have ended
 	refusals     []refusal // sent after the replies to earlier requests
 }
+
+// lock is a mutex that may be held while its holder waits. In a bubble of package synctest, time passes while goroutines wait for it.
+type lock chan struct{}
+
+func newLock() lock { return make(lock, 1) }
+
+func (l lock) Lock()   { l <- struct{}{} }
+func (l lock) Unlock() { <-l }
 
 // refusal is an error reply that the profile sends instead of the server.
 type refusal struct {
@@ -74,7 +82,7 @@ func (r *run) relay(ctx context.Context, ln net.Listener) {
 
 // serve forwards the messages of both ends until one of them ends the connection.
 func (r *run) serve(near, far net.Conn) {
-	w := &faultyConn{run: r, conn: r.auditor.open(), near: near, far: far, answers: r.protoFaults.nonStrictSession()}
+	w := &faultyConn{run: r, conn: r.auditor.open(), near: near, far: far, answers: r.protoFaults.nonStrictSession(), mu: newLock()}
 	r.tap(w.conn, codec.Peer, nil, Opens)
 	var back sync.WaitGroup
 	back.Go(func() {

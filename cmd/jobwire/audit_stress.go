@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"jobwire/audit"
 	"jobwire/catalog"
 	"jobwire/internal/target"
+	"jobwire/internal/virtualtime"
+	"jobwire/refserver"
 )
 
 // drivers returns the reference clients and workers of a protocol that have stress tests, by role.
@@ -219,7 +222,13 @@ func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err != nil {
 		return err
 	}
-	report, err := audit.SelfTest(cmd.Context(), stressOf(sys, all, drivers(sys)), sys.PeerMutants(), 16)
+	opts := stressOf(sys, all, drivers(sys))
+	opts.Start = func(ctx context.Context) (target.Target, error) {
+		return target.InMemory(ctx, sys.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
+			return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol}).Serve(ctx, ln)
+		})
+	}
+	report, err := audit.SelfTest(cmd.Context(), opts, sys.PeerMutants(), virtualtime.Run)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,95 @@
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/audit"
+	"jobwire/catalog"
+	"jobwire/internal/mutant"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+)
+
+// inapplicable lists the fault profiles that do not apply to a protocol.
+var inapplicable = map[string]string{
+	"gearman":    "huge-ids",
+	"beanstalk":  "needless-noops interleaved late-progress unknown-handles unrequested-jobs",
+	"danga":      "interleaved error-answers late-progress unknown-handles unrequested-jobs huge-ids",
+	"gearmonkey": "needless-noops interleaved long-handles huge-ids late-progress unknown-handles unrequested-jobs",
+}
+
+// inMemory returns the options for stress tests of the reference programs of a protocol, in memory.
+func inMemory(e *catalog.Entry, profiles ...string) audit.StressOptions {
+	o := audit.StressOptions{Protocol: e.Protocol, Partners: map[string]audit.Driver{}}
+	for i := range audit.Profiles {
+		if len(profiles) == 0 || slices.Contains(profiles, audit.Profiles[i].Name) {
+			o.Profiles = append(o.Profiles, &audit.Profiles[i])
+		}
+	}
+	for role, program := range e.Programs {
+		o.Partners[role] = audit.Driver(program)
+	}
+	o.Drivers = o.Partners
+	o.Start = func(ctx context.Context) (target.Target, error) {
+		return target.InMemory(ctx, e.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
+			return refserver.New(e.New(), refserver.Options{Protocol: e.Protocol}).Serve(ctx, ln)
+		})
+	}
+	return o
+}
+
+// TestSelfTest: all faulty clients and workers are detected, and the reference clients and workers pass under all fault profiles, without
+// violations.
+func TestSelfTest(t *testing.T) {
+	bubble := func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }
+	for _, e := range catalog.All() {
+		t.Run(e.Protocol.Name, func(t *testing.T) {
+			var mutants []mutant.Mutant
+			if e.PeerMutants != nil {
+				if mutants = e.PeerMutants(); len(mutants) < 25 {
+					t.Errorf("expected at least 25 faulty clients and workers, got %d", len(mutants))
+				}
+			}
+			r, err := audit.SelfTest(t.Context(), inMemory(e), mutants, bubble)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			if err := r.WriteText(&text); err != nil || r.Passed() == strings.Contains(text.String(), "MISSED") {
+				t.Errorf("the report does not have the result %v: %v\n%s", r.Passed(), err, &text)
+			}
+			for _, m := range r.Mutants {
+				if m.Missed != "" {
+					t.Errorf("%s: %s: %s", m.Mutant.Name, m.Missed, described(&m.Outcome))
+				}
+			}
+			without := strings.Fields(inapplicable[e.Protocol.Name])
+			if want := len(audit.Roles(e.Protocol)) * (len(audit.Profiles) - len(without)); len(r.Faultless) != want {
+				t.Errorf("expected %d runs of the reference programs, got %d", want, len(r.Faultless))
+			}
+			for i := range r.Faultless {
+				o := &r.Faultless[i]
+				if !o.Passed() || len(o.Breaches) > 0 || o.Verdict == audit.Unsupported || o.Note != "" && !o.Profile.Fails {
+					t.Error(described(o))
+				}
+				if slices.Contains(without, o.Profile.Name) {
+					t.Errorf("the fault profile applies: %s", described(o))
+				}
+			}
+		})
+	}
+}
+
+func described(o *audit.Outcome) string {
+	text := fmt.Sprintf("%s, %s: %s %s", o.Role, o.Profile.Name, o.Verdict, o.Note)
+	for i := range o.Breaches {
+		text += fmt.Sprintf("; %s: %v", o.Breaches[i].Rule.ID, o.Breaches[i].First[0].Err)
+	}
+	return text
+}
