@@ -56,8 +56,6 @@ others: ## run the short form of the tests that "make race" leaves out
 # The long form has all tests. The cluster test needs root, cgroup v1 and kubectl.
 nightly: build vet-others ## run what takes long: all tests, other systems, archives, steadiness, more fuzzing
 	$(GO) test -timeout 60m ./...
-	$(GO) test -timeout 60m -run TestMissingMessages ./conform/servertest -args -every-type
-	$(GO) test -timeout 60m -run TestVariants ./conform/servertest -args -every-instance
 	$(GO) test -timeout 60m ./internal/memnet -args -cases 100000
 	$(GO) test -timeout 2h -run TestSteady ./conform/servertest -args -steady 2
 	$(MAKE) reproducible

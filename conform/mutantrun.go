@@ -41,7 +41,8 @@ func (o SelfTestOptions) each(ctx context.Context, n int, do func(i int)) {
 
 // runner returns a runner in which each case gets its own server, so that a fault does not affect other cases.
 func (b Baseline) runner() *Runner {
-	return &Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true, delay: new(schedulingDelay), virtual: true}
+	return &Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true,
+		Virtual: true}
 }
 
 // effects are the names of the mutants whose faults would have had an effect in a case. A case that no server observed has no entry.

@@ -98,10 +98,13 @@ type Runner struct {
 	Command          string   // a command line for [Result.Command], without the selection of cases; may be ""
 	OmitPlay         bool     // results do not contain Play, which contains all messages
 
+	// Virtual states that Run is called in a bubble of package testing/synctest, with a target in memory. A case then
+	// begins with a second, a step ends when the target waits, and this machine delays nothing. Parallel must be 0 or 1.
+	Virtual bool
+
 	ways        *setupWays         // ways to setups that work on the target; nil: not tested yet
 	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
 	checkTarget bool               // check the target after each run of a case, even if the case passed
-	virtual     bool               // time is virtual: a case begins with a second, and a step ends when the target waits
 	delay       *schedulingDelay   // scheduling delay of this machine; nil: Run measures it
 }
 
@@ -130,7 +133,11 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		halted   atomic.Bool // a case has the verdict Unreachable, which ends the run
 	)
 	defer shared.stop()
-	if lag == nil {
+	switch {
+	case lag != nil:
+	case r.Virtual:
+		lag = new(schedulingDelay)
+	default:
 		lag = measureSchedulingDelay()
 		defer lag.stop()
 	}
@@ -433,7 +440,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 	script = ready
 	from := time.Now()
 	options.Segments = how
-	if r.virtual {
+	if r.Virtual {
 		options.Settle = virtualtime.Wait
 		virtualtime.NextSecond()
 	}

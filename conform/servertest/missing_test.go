@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"jobwire/catalog"
 	"jobwire/codec"
@@ -21,10 +21,7 @@ import (
 	"jobwire/refserver/inject"
 )
 
-var (
-	everyType = flag.Bool("every-type", false, "test a server without each message type, and not only without some")
-	writeDocs = flag.Bool("write-docs", false, "write docs/missing-messages.md (with -every-type)")
-)
+var writeDocs = flag.Bool("write-docs", false, "write docs/missing-messages.md")
 
 // missingPage is the page that lists the results of TestMissingMessages.
 const missingPage = "../../docs/missing-messages.md"
@@ -40,13 +37,9 @@ type missing struct {
 
 // TestMissingMessages tests reference servers that ignore a request, and servers that close the connection when they
 // receive it. Only cases with the request in their own steps may fail. The others pass, with another way to their setup, or
-// are inconclusive. With -short, one server is tested for each protocol.
+// are inconclusive.
 func TestMissingMessages(t *testing.T) {
 	t.Parallel()
-	apart, ways := 24, []string{"ignores", "closes"}
-	if testing.Short() {
-		apart, ways = 96, ways[:1]
-	}
 	var all []*missing
 	for _, e := range catalog.All() {
 		suite, err := mutanttest.Load(t, e.Protocol).About("")
@@ -60,16 +53,13 @@ func TestMissingMessages(t *testing.T) {
 				types = append(types, typ)
 			}
 		}
-		for i, typ := range types {
-			if !*everyType && i%apart != 2 {
-				continue
-			}
-			for _, how := range ways {
+		for _, typ := range types {
+			for _, how := range []string{"ignores", "closes"} {
 				m := &missing{protocol: e.Protocol.Title, typ: typ.Name, how: how}
 				all = append(all, m)
 				t.Run(e.Protocol.Name+"/"+how+"/"+typ.Name, func(t *testing.T) {
 					t.Parallel()
-					m.run(t, e, suite, typ)
+					synctest.Test(t, func(t *testing.T) { m.run(t, e, suite, typ) })
 					t.Logf("%d cases failed, %d are inconclusive, %d passed", m.failed, m.inconclusive, m.passed)
 					for _, id := range m.unfair {
 						t.Errorf("%s", id)
@@ -91,12 +81,12 @@ func (m *missing) run(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ 
 	}
 	faulty := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
 	start := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
+		return target.InMemory(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
 			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: edit(typ.Name, nil)})
 		})
 	}
-	r := conform.Runner{Start: start, Timeout: time.Second, Parallel: 8, Strict: true, Segments: []play.Segmentation{play.Plain}}
-	for _, res := range r.Run(t.Context(), suite, nil) {
+	r := &conform.Runner{Start: start, Strict: true, Segments: []play.Segmentation{play.Plain}}
+	for _, res := range runInBubble(t, r, suite) {
 		switch {
 		case res.Verdict == conform.Inconclusive:
 			m.inconclusive++
@@ -163,7 +153,7 @@ func writeMissing(t *testing.T, all []*missing) {
 		"such a request. The column failed has the number of cases that fail; each of these cases sends the request in its own steps. The\n" +
 		"column inconclusive has the number of cases that could not run, because only this request can bring the server to the state in which\n" +
 		"they begin. The column passed has the number of cases that pass. Of a case with parameters, only the first instance is counted.\n\n" +
-		"`go test ./conform/servertest -run TestMissingMessages -args -every-type -write-docs` writes this page.\n")
+		"`go test ./conform/servertest -run TestMissingMessages -args -write-docs` writes this page.\n")
 	protocol := ""
 	for _, m := range all {
 		if m.protocol != protocol {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"jobwire/internal/transport"
 )
 
 // This file contains a second server of the Danga draft, which shares neither code nor tables with the server that was
@@ -109,11 +111,9 @@ func (s *naiveServer) serveConn(p *naivePeer) {
 	s.leave(p)
 	// Closing a connection with unread bytes would reset it, and that can destroy replies that the other side has not
 	// read yet. So this direction is ended first.
-	if c, ok := p.conn.(*net.TCPConn); ok {
-		c.CloseWrite()
-		c.SetReadDeadline(time.Now().Add(naiveLinger))
-		io.Copy(io.Discard, c)
-	}
+	transport.CloseWrite(p.conn)
+	p.conn.SetReadDeadline(time.Now().Add(naiveLinger))
+	io.Copy(io.Discard, p.conn)
 }
 
 // step handles one packet. Interpretation 2: the header is checked as soon as all nine octets have arrived, before the

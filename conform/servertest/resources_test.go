@@ -2,7 +2,6 @@ package servertest
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -24,16 +23,11 @@ import (
 // serveVariable is the environment variable that makes this test binary run a server with a fault: "PROTOCOL FAULT ADDR".
 const serveVariable = "JOBWIRE_TEST_SERVE"
 
-// parallelTests is the number of tests that run at the same time. Most of the time, a test waits, so it is larger than the
-// number of processors, which is the default of -parallel.
-const parallelTests = "6"
-
 func TestMain(m *testing.M) {
 	if words := strings.Fields(os.Getenv(serveVariable)); len(words) == 3 {
 		fmt.Fprintln(os.Stderr, serveFaulty(words[0], words[1], words[2]))
 		os.Exit(1)
 	}
-	flag.Set("test.parallel", parallelTests) // before m.Run reads the flags, so that -parallel has priority
 	os.Exit(m.Run())
 }
 

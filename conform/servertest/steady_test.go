@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net"
 	"os/exec"
 	"runtime"
 	"slices"
@@ -13,10 +14,13 @@ import (
 	"time"
 
 	"jobwire/catalog"
+	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
+	"jobwire/play"
+	"jobwire/refserver"
 )
 
 var (
@@ -73,6 +77,28 @@ func TestSteady(t *testing.T) {
 			test(name, executed(profile), nil, profile)
 		}
 	}
+}
+
+// everySegmentation is all ways to divide messages into writes.
+var everySegmentation = []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced}
+
+// realServers returns the names of the profiles of servers that are not part of jobwire.
+func realServers(p *codec.Protocol) []string {
+	return slices.DeleteFunc(conform.Profiles(p), func(name string) bool { return name == "embedded" })
+}
+
+// embedded returns a function that starts the reference server of the protocol in this process.
+func embedded(e *catalog.Entry) func(context.Context) (target.Target, error) {
+	return func(ctx context.Context) (target.Target, error) {
+		return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
+			return refserver.New(e.New(), refserver.Options{Protocol: e.Protocol}).Serve(ctx, ln)
+		})
+	}
+}
+
+// executed returns a function that starts the real server of the profile.
+func executed(profile *conform.Profile) func(context.Context) (target.Target, error) {
+	return func(ctx context.Context) (target.Target, error) { return target.Exec(ctx, profile.Exec) }
 }
 
 // busyLoops keeps all processors busy until the function that it returns is called.

@@ -191,7 +191,9 @@ var variants = map[string][]variant{
 		{MutantSpec: mutantSpec{Name: "yaml-json", About: "YAML documents are also valid JSON.", Edit: yaml(func(d *document) { d.start, d.flow, d.key, d.value = "", true, doubleQuoted, doubleQuoted })}},
 
 		{MutantSpec: mutantSpec{Name: "tubes-reversed", About: "Lists of tubes are in the reverse order.", Edit: inject.Out("list-reply", nil, func(m *message) { slices.Reverse(m.Args) })}},
-		{MutantSpec: mutantSpec{Name: "rounded-up", About: "The times left in statistics are rounded up to whole seconds.", Edit: both(statistic("time-left", plusOne), statistic("pause-time-left", plusOne))}},
+		{MutantSpec: mutantSpec{Name: "rounded-up", About: "The times left in statistics are rounded up to whole seconds.",
+			// With the slow reader, the time between two requests is not a whole number of seconds.
+			Edit: both(statistic("time-left", plusOne), statistic("pause-time-left", plusOne), slowReader(time.Millisecond))}},
 		{MutantSpec: mutantSpec{Name: "time-left-of-ready", About: "time-left of a job that is neither reserved nor delayed is a number without meaning.", Edit: inject.Out("stats-reply", inject.CauseIs("stats-job"), func(m *message) {
 			if i := slices.Index(m.Args, "state"); m.Args[i+1] == "ready" || m.Args[i+1] == "buried" {
 				m.Args[slices.Index(m.Args, "time-left")+1] = "4294967295"

@@ -1,12 +1,13 @@
 package servertest
 
 import (
-	"cmp"
 	"context"
 	"flag"
+	"hash/fnv"
 	"net"
 	"regexp"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/catalog"
@@ -14,14 +15,12 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
+	"jobwire/internal/virtualtime"
 	"jobwire/play"
 	"jobwire/refserver/inject"
 )
 
-var (
-	everyInstance = flag.Bool("every-instance", false, "test variants of the reference servers with all instances of cases, and not only the first")
-	variantNamed  = flag.String("variant", "", "test only variants whose PROTOCOL/NAME matches the regular expression")
-)
+var variantNamed = flag.String("variant", "", "test only variants whose PROTOCOL/NAME matches the regular expression")
 
 // variant is a server that differs from the reference server in a way that the specification allows.
 type variant struct {
@@ -31,12 +30,11 @@ type variant struct {
 	// specification allows but no known server does.
 	customary bool
 
-	lacks    []string // capabilities, as in a profile
-	parallel int      // cases at a time; 0: 8
+	lacks []string // capabilities, as in a profile
 }
 
 // TestVariants tests variants of the reference servers that differ where the specification leaves a choice. No case may
-// fail: a case that fails would report a correct server as faulty. With -short, only one of eight variants is tested.
+// fail: a case that fails would report a correct server as faulty. With -short, only some instances of each case run.
 func TestVariants(t *testing.T) {
 	t.Parallel()
 	only := regexp.MustCompile(*variantNamed)
@@ -46,21 +44,18 @@ func TestVariants(t *testing.T) {
 			t.Fatal(err)
 		}
 		suite = suite.InProcess()
-		if !*everyInstance {
-			suite = suite.First()
-		}
 		names := map[string]bool{}
-		for i, v := range append(variants[e.Protocol.Name], everywhere...) {
+		for _, v := range append(variants[e.Protocol.Name], everywhere...) {
 			name := e.Protocol.Name + "/" + v.Name
 			if names[name] {
 				t.Errorf("two variants have the name %s", name)
 			}
-			if names[name] = true; !only.MatchString(name) || testing.Short() && i%8 != 0 {
+			if names[name] = true; !only.MatchString(name) {
 				continue
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				testVariant(t, e, suite, &v)
+				synctest.Test(t, func(t *testing.T) { testVariant(t, e, suite, &v) })
 			})
 		}
 	}
@@ -68,14 +63,19 @@ func TestVariants(t *testing.T) {
 
 // testVariant runs the suite against a variant.
 func testVariant(t *testing.T, e *catalog.Entry, suite *conform.Suite, v *variant) {
+	name := e.Protocol.Name + "/" + v.Name
 	system := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient, Raw: sampleReply[e.Protocol.Name]}
 	start := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, v.Name, func(ctx context.Context, ln net.Listener) error { return system.Serve(ctx, ln, &v.MutantSpec) })
+		return target.InMemory(ctx, v.Name, func(ctx context.Context, ln net.Listener) error {
+			return system.Serve(ctx, ln, &v.MutantSpec)
+		})
 	}
-	r := conform.Runner{Start: start, Parallel: cmp.Or(v.parallel, 8), Timeout: 10 * time.Second, Segments: []play.Segmentation{play.Plain}, Profile: &conform.Profile{Lacks: v.lacks}}
-	begun := time.Now()
-	results := r.Run(t.Context(), suite, nil)
-	took := time.Since(begun)
+	if testing.Short() {
+		suite = some(suite, name)
+	}
+	profile := &conform.Profile{Lacks: v.lacks}
+	r := &conform.Runner{Start: start, Segments: []play.Segmentation{play.Plain}, Profile: profile}
+	results := runInBubble(t, r, suite)
 	for _, res := range results {
 		switch {
 		case res.Verdict == conform.Passed || res.Verdict == conform.NonStrict:
@@ -85,5 +85,33 @@ func testVariant(t *testing.T, e *catalog.Entry, suite *conform.Suite, v *varian
 			t.Logf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note)
 		}
 	}
-	t.Logf("%s %v in %v", v.About, tally(results), took.Round(time.Millisecond))
+	t.Logf("%s %v", v.About, tally(results))
+}
+
+// others is the number of instances besides the first of each case that run against a variant with -short.
+const others = 12
+
+// some returns the suite with the first instance of each case, and a few others, which differ between variants.
+func some(suite *conform.Suite, variant string) *conform.Suite {
+	part := *suite
+	h := fnv.New32a()
+	h.Write([]byte(variant))
+	apart := max(1, len(suite.Cases)/others)
+	chosen := int(h.Sum32() % uint32(apart))
+	part.Cases = nil
+	for i, c := range suite.Cases {
+		if i == 0 || suite.Cases[i-1].Family != c.Family || i%apart == chosen {
+			part.Cases = append(part.Cases, c)
+		}
+	}
+	return &part
+}
+
+// runInBubble runs a suite in the bubble of t against servers in memory.
+func runInBubble(t *testing.T, r *conform.Runner, suite *conform.Suite) []conform.Result {
+	virtualtime.Forward()
+	r.Virtual = true
+	results := r.Run(t.Context(), suite, nil)
+	wait(time.Minute) // until delayed connections have ended
+	return results
 }
