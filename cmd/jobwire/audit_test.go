@@ -117,10 +117,7 @@ func each[T any](list []T, do func(T)) {
 // serverCases returns the first instance of each case that tests a server.
 func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case) {
 	t.Helper()
-	suite, err := conform.Load(sys.Protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	suite := suiteOf(t, sys.Protocol)
 	for _, c := range suite.First().Cases {
 		if c.Program == "" && !slow(c) {
 			cases = append(cases, c)
@@ -173,10 +170,7 @@ func slow(c *conform.Case) bool {
 // must report that the server breaks the listed rule.
 func TestAuditOfMutants(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, sys *catalog.Entry) {
-		suite, err := conform.Load(sys.Protocol)
-		if err != nil {
-			t.Fatal(err)
-		}
+		suite := suiteOf(t, sys.Protocol)
 		mutants := map[string]conform.Mutant{}
 		for _, m := range sys.Mutants() {
 			mutants[m.Name] = m
@@ -222,10 +216,7 @@ func TestAuditOfRealServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			suite, err := conform.Load(sys.Protocol)
-			if err != nil {
-				t.Fatal(err)
-			}
+			suite := suiteOf(t, sys.Protocol)
 			profile, err := conform.LoadProfile(tt.server, suite)
 			if err != nil {
 				t.Fatal(err)
@@ -309,10 +300,7 @@ func TestAuditOfPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	suite, err := conform.Load(sys.Protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
+	suite := suiteOf(t, sys.Protocol)
 	cases := map[string]*conform.Case{}
 	var programs []*conform.Case
 	for _, c := range suite.Cases {

@@ -341,10 +341,7 @@ func profileOf(t *testing.T, peer string) (*conform.Suite, *conform.Profile) {
 		if !slices.Contains(conform.Profiles(e.Protocol), peer) {
 			continue
 		}
-		suite, err := conform.Load(e.Protocol)
-		if err != nil {
-			t.Fatal(err)
-		}
+		suite := suiteOf(t, e.Protocol)
 		p, err := conform.LoadProfile(peer, suite)
 		if err != nil {
 			t.Fatal(err)

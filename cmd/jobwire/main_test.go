@@ -3,9 +3,13 @@ package main
 import (
 	"flag"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"jobwire/codec"
+	"jobwire/conform"
 )
 
 func TestMain(m *testing.M) {
@@ -33,4 +37,18 @@ func skipIfShort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than 10 s: run without -short")
 	}
+}
+
+// suites has the result of suiteOf, a func() (*conform.Suite, error), by protocol.
+var suites sync.Map
+
+// suiteOf returns the built-in suite of a protocol. Loading a suite takes half a second, so each is loaded once.
+func suiteOf(t *testing.T, p *codec.Protocol) *conform.Suite {
+	t.Helper()
+	load, _ := suites.LoadOrStore(p.Name, sync.OnceValues(func() (*conform.Suite, error) { return conform.Load(p) }))
+	suite, err := load.(func() (*conform.Suite, error))()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return suite
 }

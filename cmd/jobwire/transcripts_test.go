@@ -16,7 +16,6 @@ import (
 	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/pcap"
@@ -71,10 +70,7 @@ func TestTranscriptsOfCases(t *testing.T) {
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			suite, err := conform.Load(sys.Protocol)
-			if err != nil {
-				t.Fatal(err)
-			}
+			suite := suiteOf(t, sys.Protocol)
 			for i, c := range suite.First().Cases {
 				if i%sampled != 0 || c.Program != "" || lengthy(c.Script) {
 					continue
