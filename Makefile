@@ -58,6 +58,7 @@ nightly: build vet-others ## run what takes long: all tests, other systems, arch
 	$(GO) test -timeout 60m ./...
 	$(GO) test -timeout 60m ./internal/memnet -args -cases 100000
 	$(GO) test -timeout 2h -run TestSteady ./conform/servertest -args -steady 2
+	for protocol in gearman beanstalk danga gearmonkey; do bin/jobwire fuzz self-test $$protocol || exit 1; done
 	$(MAKE) reproducible
 	$(MAKE) fuzz FUZZTIME=10000x
 	if [ "$$(id -u)" = 0 ] && [ -d /sys/fs/cgroup/memory ] && command -v kubectl; then $(MAKE) cluster-test JOBS=1000000; fi

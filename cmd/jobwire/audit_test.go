@@ -19,9 +19,9 @@ import (
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
+	"jobwire/internal/virtualtime"
 	"jobwire/pcap"
 	"jobwire/play"
-	"jobwire/refserver"
 )
 
 // violation is a violation in a capture.
@@ -55,10 +55,7 @@ type starter = func(context.Context) (target.Target, error)
 // inMemory returns a starter of the reference server of a protocol with a listener in memory, for tests in virtual time.
 func inMemory(sys *catalog.Entry) starter {
 	return func(ctx context.Context) (target.Target, error) {
-		return target.InMemory(ctx, "reference server", func(ctx context.Context, ln net.Listener) error {
-			options := refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: sys.Lenient}}
-			return refserver.New(sys.New(), options).Serve(ctx, ln)
-		})
+		return target.InMemory(ctx, "reference server", serve(sys))
 	}
 }
 
@@ -139,6 +136,7 @@ func TestAuditOfCases(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, sys *catalog.Entry) {
 		for _, c := range serverCases(t, sys) {
 			synctest.Test(t, func(t *testing.T) {
+				virtualtime.Forward()
 				plain, all := audited(t, sys, c, inMemory(sys))
 				for _, a := range all {
 					switch {
@@ -183,6 +181,7 @@ func TestAuditOfMutants(t *testing.T) {
 			for _, c := range suite.Cases {
 				if c.Family == g.of && c.Program == "" {
 					synctest.Test(t, func(t *testing.T) {
+						virtualtime.Forward()
 						_, all := audited(t, sys, c, mutants[g.mutant].Start)
 						found = append(found, all...)
 					})
