@@ -275,8 +275,8 @@ func restart(w *faultyConn, messages [][]byte) error {
 	return nil
 }
 
-// noopPause is a pause before needless NOOPs. Without it, a worker that requests a job after each of them would keep the processor busy, and in
-// virtual time no time would pass.
+// noopPause is a pause before needless NOOPs. Without it, a worker that requests a job after each of them would
+// keep the processor busy, and in virtual time no time would pass.
 const noopPause = time.Millisecond
 
 // addNoops adds NOOPs before and after a message to a worker.

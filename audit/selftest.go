@@ -34,9 +34,10 @@ func (r *SelfTestReport) Passed() bool {
 		!slices.ContainsFunc(r.Mutants, func(t MutantTest) bool { return t.Missed != "" })
 }
 
-// SelfTest runs faultless clients and workers, which must pass, as opts selects, and then each mutant under the fault profile that shows
-// its fault, which must be detected. bubble calls a function in a bubble of package synctest, so that waiting takes no time; all programs
-// and servers must communicate in memory. Several bubbles exist at the same time.
+// SelfTest runs faultless clients and workers, which must pass, as opts selects, and then each mutant under the fault
+// profile that shows its fault, which must be detected. bubble calls a function in a bubble of package synctest, so
+// that waiting takes no time; all programs and servers must communicate in memory. Several bubbles exist at the same
+// time.
 func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant, bubble func(func())) (*SelfTestReport, error) {
 	opts.Runs = 1
 	var tests []func() error
@@ -73,7 +74,8 @@ func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant, 
 	return r, cmp.Or(ctx.Err(), errors.Join(errs...))
 }
 
-// alone runs the driver of one role under one fault profile. There is no outcome if the profile does not apply to the protocol.
+// alone runs the driver of one role under one fault profile. There is no outcome if the profile does not apply to the
+// protocol.
 func (o StressOptions) alone(role string, d Driver, p *Profile) ([]Outcome, error) {
 	o.Profiles, o.Drivers = []*Profile{p}, map[string]Driver{role: d}
 	return Stress(context.Background(), o)

@@ -38,7 +38,7 @@ type faultyConn struct {
 	refusals     []refusal // sent after the replies to earlier requests
 }
 
-// lock is a mutex that may be held while its holder waits. In a bubble of package synctest, time passes while goroutines wait for it.
+// lock is a mutex whose owner may wait. In a bubble of package synctest, time passes while goroutines wait for it.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }

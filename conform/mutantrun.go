@@ -16,7 +16,8 @@ import (
 // baselinePart is the number of cases that run against the faultless programs in one bubble.
 const baselinePart = 50
 
-// each calls do for the numbers below n, several at the same time, each in a bubble of its own. It stops early when ctx ends.
+// each calls do for the numbers below n, several at the same time, each in a bubble of its own. It stops early when
+// ctx ends.
 func (o SelfTestOptions) each(ctx context.Context, n int, do func(i int)) {
 	var wg sync.WaitGroup
 	next := make(chan int)
@@ -45,7 +46,8 @@ func (b Baseline) runner() *Runner {
 		Virtual: true}
 }
 
-// effects are the names of the mutants whose faults would have had an effect in a case. A case that no server observed has no entry.
+// effects are the names of the mutants whose faults would have had an effect in a case. A case that no server observed
+// has no entry.
 type effects map[*Case]map[string]bool
 
 func join(all []effects) effects {
@@ -56,8 +58,8 @@ func join(all []effects) effects {
 	return joined
 }
 
-// observe runs the cases against the faultless programs. It returns the results of those that do not pass, and which faults would have had
-// an effect.
+// observe runs the cases against the faultless programs. It returns the results of those that do not pass, and which
+// faults would have had an effect.
 func (b Baseline) observe(s *Suite) (failed []Result, seen effects) {
 	r, seen := b.runner(), effects{}
 	var servers []func() map[string]bool // of the present case
@@ -96,7 +98,8 @@ func sampled(c *Case, m *Mutant) bool {
 }
 
 // run tests the mutants that should fail a case of the suite, and calls done for each.
-func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultless Baseline, mutants []Mutant, seen effects, done func(*MutantResult)) {
+func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultless Baseline, mutants []Mutant,
+	seen effects, done func(*MutantResult)) {
 	s := report.Suite
 	var parts []*Suite
 	for i := range mutants {
@@ -133,8 +136,8 @@ func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultl
 	})
 }
 
-// conclude sets Failed, Unexpected, Hidden and Survivors. If KilledBy names an instance, the mutant must fail this instance. If it names a case, the
-// mutant must fail at least one instance.
+// conclude sets Failed, Unexpected, Hidden and Survivors. If KilledBy names an instance, the mutant must fail this
+// instance. If it names a case, the mutant must fail at least one instance.
 func (r *MutantResult) conclude(s *Suite, results []Result, seen effects) {
 	failed := map[string]bool{}
 	for _, res := range results {

@@ -11,15 +11,15 @@ import (
 	"jobwire/internal/virtualtime"
 )
 
-// Mutant is a server, client or worker with one deliberate fault. The cases that detect the fault are thereby proved to
-// work. A self-test runs only the cases about the kind of program that the mutant is.
+// Mutant is a server, client or worker with one deliberate fault. The cases that detect the fault are thereby proved
+// to work. A self-test runs only the cases about the kind of program that the mutant is.
 type Mutant = mutant.Mutant
 
 // Baseline contains the faultless server, and the faultless clients and workers by role.
 type Baseline struct {
 	Start    func(context.Context) (target.Target, error)
 	Programs map[string]Program
-	Observe  mutant.Observe // the faultless server that observes the faults of the mutants; nil: all mutants run against all cases
+	Observe  mutant.Observe // observes the faults of the mutants; nil: all mutants run against all cases
 }
 
 // with returns the programs for testing a mutant: the mutant, and the faultless server if the mutant is a client or
@@ -33,8 +33,8 @@ func (s Baseline) with(m *Mutant) Baseline {
 
 // SelfTestOptions are the options of a self-test.
 type SelfTestOptions struct {
-	// Bubble runs a function in virtual time, so that time limits take no time and a busy machine changes no verdict. In tests it calls
-	// synctest.Test. nil: virtualtime.Run.
+	// Bubble runs a function in virtual time, so that time limits take no time and a busy machine changes no verdict.
+	// In tests it calls synctest.Test. nil: virtualtime.Run.
 	Bubble func(do func())
 
 	// Parallel is the number of mutants that are tested at the same time. 0: the number of processors.
@@ -51,7 +51,8 @@ type MutantResult struct {
 	Effective  bool     // there is a case in which the condition of the fault is true, or this is unknown
 }
 
-// Exact reports whether the mutant failed exactly the cases that it should fail, and its fault has an effect in each of them.
+// Exact reports whether the mutant failed exactly the cases that it should fail, and its fault has an effect in each
+// of them.
 func (r *MutantResult) Exact() bool {
 	return len(r.Survivors)+len(r.Unexpected)+len(r.Hidden) == 0 && r.Effective
 }
@@ -68,7 +69,8 @@ type SelfTestReport struct {
 	Interrupted bool // the user ended the run before all mutants had been tested
 }
 
-// RunCounts are numbers of runs of a case against a mutant. A case in which the condition of a fault is never true cannot show the fault.
+// RunCounts are numbers of runs of a case against a mutant. A case in which the condition of a fault is never true
+// cannot show the fault.
 type RunCounts struct {
 	Possible int `json:"possible"` // with the instances of cases that are chosen for the mutant
 	Done     int `json:"done"`
@@ -119,8 +121,9 @@ func (r *SelfTestReport) Passed() bool {
 }
 
 // SelfTest tests the suite itself: the faultless programs must pass every case, and each mutant must fail exactly the
-// cases that it should fail. The faultless server observes first in which cases the condition of the fault of each mutant is true. A mutant
-// runs against these cases, the cases that it should fail, and one in a hundred of the others, which must pass. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
+// cases that it should fail. The faultless server observes first in which cases the condition of the fault of each
+// mutant is true. A mutant runs against these cases, the cases that it should fail, and one in a hundred of the
+// others, which must pass. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
 // calls it for each mutant after testing the mutant.
 func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()

@@ -148,7 +148,8 @@ func canonical(n string) string {
 	return sign + n
 }
 
-// visible returns text of which only the letters and digits of ASCII are kept, because tshark escapes other characters.
+// visible returns text of which only the letters and digits of ASCII are kept, because tshark escapes other
+// characters.
 func visible(v []byte) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
@@ -284,8 +285,9 @@ func shown(t *testing.T, p *codec.Protocol, name string, n *node, stream, frame 
 	return m
 }
 
-// jsonValue returns the value that "jobwire decode --format json" writes: a number, text in UTF-8, or other bytes as Latin-1. tshark
-// shows the decoded value of a scalar of YAML, but the bytes are those on the wire, so only its letters and digits are compared.
+// jsonValue returns the value that "jobwire decode --format json" writes: a number, text in UTF-8, or other bytes as
+// Latin-1. tshark shows the decoded value of a scalar of YAML, but the bytes are those on the wire, so only its
+// letters and digits are compared.
 func jsonValue(fd *codec.Field, f *node) string {
 	raw, _ := hex.DecodeString(f.Value)
 	switch {
@@ -419,8 +421,8 @@ func compare(t *testing.T, all []connection, got, want []message) {
 	}
 }
 
-// conversations returns connections with random messages. Replies are legal replies to the requests. If broken is set, some
-// messages are mutated.
+// conversations returns connections with random messages. Replies are legal replies to the requests. If broken is set,
+// some messages are mutated.
 func conversations(t *testing.T, p *codec.Protocol, seed uint64, broken bool) (all []connection) {
 	t.Helper()
 	r := gen.New(seed)
@@ -462,8 +464,8 @@ func conversations(t *testing.T, p *codec.Protocol, seed uint64, broken bool) (a
 	return all
 }
 
-// links checks the links between the requests and replies of valid connections. Each must be the one that the contract gives.
-// If forward is set, requests have links too.
+// links checks the links between the requests and replies of valid connections. Each must be the one that the contract
+// gives. If forward is set, requests have links too.
 func links(t *testing.T, p *codec.Protocol, sent []connection, got, want []message, forward bool) {
 	t.Helper()
 	slices.SortStableFunc(got, func(a, b message) int { return a.Conn - b.Conn })
@@ -507,8 +509,8 @@ func links(t *testing.T, p *codec.Protocol, sent []connection, got, want []messa
 	}
 }
 
-// TestIncompleteCapture checks that the dissector does not guess if packets are missing: it reports no violation and links
-// no reply, but shows the messages.
+// TestIncompleteCapture checks that the dissector does not guess if packets are missing: it reports no violation and
+// links no reply, but shows the messages.
 func TestIncompleteCapture(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	c := connection{segments: []segment{
@@ -552,8 +554,8 @@ func TestIncompleteCapture(t *testing.T) {
 }
 
 // TestTsharkAgrees compares what tshark shows with the exported dissector, and what jobwire's decoder finds, for all
-// example messages and for random conversations: types, directions, arguments, violated rules and links. Wireshark decodes
-// in two passes when a packet is selected, so the conversations are decoded in one pass and in two.
+// example messages and for random conversations: types, directions, arguments, violated rules and links. Wireshark
+// decodes in two passes when a packet is selected, so the conversations are decoded in one pass and in two.
 func TestTsharkAgrees(t *testing.T) {
 	tshark := peers.Need(t, "tshark")
 	for _, p := range protocols {

@@ -30,8 +30,8 @@ type Options struct {
 	Exact   bool          // send and expect handles literally as in the script
 	Codec   codec.Options // waived rules, and limits
 
-	// Segments is how sent bytes are divided into writes, each of which TCP is likely to carry in its own segment. If it is
-	// Plain, a line @segments of the script selects the segmentation; an unknown name there is ignored.
+	// Segments is how sent bytes are divided into writes, each of which TCP is likely to carry in its own segment. If
+	// it is Plain, a line @segments of the script selects the segmentation; an unknown name there is ignored.
 	Segments Segmentation
 
 	// Actors contains the actors to be played, by name or by role. Steps of other actors are skipped. If it is empty, all
@@ -41,12 +41,14 @@ type Options struct {
 	// Names contains the initial values of names in the script.
 	Names map[string]string
 
-	// StartupTimeout is how long a program may take until its first connection, in addition to the time of its first step. Left, if
-	// it is not nil, is closed when the program has exited and will not connect any more. Both are used only by Proxy.
+	// StartupTimeout is how long a program may take until its first connection, in addition to the time of its first
+	// step. Left, if it is not nil, is closed when the program has exited and will not connect any more. Both are used
+	// only by Proxy.
 	StartupTimeout time.Duration
 	Exited         <-chan struct{}
 
-	// Settle, if it is not nil, is called after each step. In virtual time, it waits until the other side has handled the step.
+	// Settle, if it is not nil, is called after each step. In virtual time, it waits until the other side has handled
+	// the step.
 	Settle func()
 
 	// AtEnd, if it is not nil, is called after the last step, before the connections are closed, unless a step failed.
@@ -87,9 +89,9 @@ func Peers(ctx context.Context, s *transcript.Script, dial Dialer, o Options) *R
 	return p.run(ctx)
 }
 
-// Server plays the server of a script for the clients and workers that connect to ln. It assigns a connection to the actor
-// whose first step matches the first message. It closes connections without an actor at the end. ln stays open if it has a
-// SetDeadline method, as the listeners of package net have; otherwise Server closes it.
+// Server plays the server of a script for the clients and workers that connect to ln. It assigns a connection to the
+// actor whose first step matches the first message. It closes connections without an actor at the end. ln stays open
+// if it has a SetDeadline method, as the listeners of package net have; otherwise Server closes it.
 func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Options) *Result {
 	o.Actors = nil
 	p := newPerformer(s, codec.Server, o)
@@ -256,8 +258,8 @@ func (p *performer) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// mayBeRefused reports whether a refused connection is as good as one that the server closes immediately: the step opens
-// the connection, and the actor's next step expects the server to close it.
+// mayBeRefused reports whether a refused connection is as good as one that the server closes immediately: the step
+// opens the connection, and the actor's next step expects the server to close it.
 func (p *performer) mayBeRefused(st *transcript.Step, index int) bool {
 	if p.side != codec.Peer || st.Choices[0].Verb != transcript.Opens {
 		return false

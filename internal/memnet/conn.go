@@ -49,8 +49,8 @@ func Pipe() (near, far *Conn) {
 	return near, far
 }
 
-// Read reads bytes of one write of the other end. It returns the bytes that arrived before the other end reset the connection, and then an
-// error that matches syscall.ECONNRESET.
+// Read reads bytes of one write of the other end. It returns the bytes that arrived before the other end reset the
+// connection, and then an error that matches syscall.ECONNRESET.
 func (c *Conn) Read(b []byte) (int, error) {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
@@ -76,9 +76,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 	}
 }
 
-// Write sends b. It waits while the buffer of the other end is full, and then divides b where the buffer ends. The first write after the
-// other end was closed succeeds, as over TCP; further ones fail with an error that matches syscall.EPIPE. After a reset by the other end, the
-// error matches syscall.ECONNRESET.
+// Write sends b. It waits while the buffer of the other end is full, and then divides b where the buffer ends. The
+// first write after the other end was closed succeeds, as over TCP; further ones fail with an error that matches
+// syscall.EPIPE. After a reset by the other end, the error matches syscall.ECONNRESET.
 func (c *Conn) Write(b []byte) (n int, err error) {
 	c.link.mu.Lock()
 	defer c.link.mu.Unlock()
@@ -119,13 +119,14 @@ func (c *Conn) Close() error {
 	return c.change("close", func() { c.end(len(c.in.bytes) > 0) })
 }
 
-// Reset closes this end, and the other end sees a reset. Bytes that this end has not read are discarded; the other end can still read the
-// bytes that were sent before.
+// Reset closes this end, and the other end sees a reset. Bytes that this end has not read are discarded; the other end
+// can still read the bytes that were sent before.
 func (c *Conn) Reset() error {
 	return c.change("close", func() { c.end(true) })
 }
 
-// end closes this end. As over TCP, an end that has already seen the end of the stream does not see a reset when it reads.
+// end closes this end. As over TCP, an end that has already seen the end of the stream does not see a reset when it
+// reads.
 func (c *Conn) end(reset bool) {
 	c.closed = true
 	c.in.refuse()
@@ -139,8 +140,8 @@ func (c *Conn) SetReadBuffer(bytes int) error {
 	return c.change("set", func() { c.in.capacity = max(1, bytes) })
 }
 
-// SetDeadline, SetReadDeadline and SetWriteDeadline set the times after which operations fail with an error that matches
-// os.ErrDeadlineExceeded. The zero time means never.
+// SetDeadline, SetReadDeadline and SetWriteDeadline set the times after which operations fail with an error that
+// matches os.ErrDeadlineExceeded. The zero time means never.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return c.change("set", func() { c.readBy, c.writeBy = deadline(t), deadline(t) })
 }

@@ -1,7 +1,7 @@
-// Package memnet is a network in memory, for tests of programs in this process. Its connections behave like TCP connections of
-// Linux over the loopback interface, with three differences that make tests repeatable: a read returns bytes of one write only, each
-// effect reaches the other side before the call that causes it returns, and nothing takes time. In a bubble of package testing/synctest,
-// time passes only while all connections wait.
+// Package memnet is a network in memory, for tests of programs in this process. Its connections behave like TCP
+// connections of Linux over the loopback interface, with three differences that make tests repeatable: a read returns
+// bytes of one write only, each effect reaches the other side before the call that causes it returns, and nothing
+// takes time. In a bubble of package testing/synctest, time passes only while all connections wait.
 package memnet
 
 import (
@@ -26,7 +26,8 @@ var (
 	lastName  uint64
 )
 
-// Listener accepts the connections that [Dial] opens. The number of connections that wait to be accepted is not limited.
+// Listener accepts the connections that [Dial] opens. The number of connections that wait to be accepted is not
+// limited.
 type Listener struct {
 	addr Addr
 
@@ -37,8 +38,8 @@ type Listener struct {
 	closed   bool
 }
 
-// Listen listens on a name. It chooses an unused name if the name is empty. The error matches syscall.EADDRINUSE if another listener has
-// the name.
+// Listen listens on a name. It chooses an unused name if the name is empty. The error matches syscall.EADDRINUSE if
+// another listener has the name.
 func Listen(name string) (*Listener, error) {
 	mu.Lock()
 	defer mu.Unlock()
@@ -115,8 +116,8 @@ func (l *Listener) error(op string, err error) error {
 	return &net.OpError{Op: op, Net: "memory", Addr: l.addr, Err: err}
 }
 
-// Dial opens a connection to the listener with the name. Like a connection over TCP, it is open before the listener accepts it. If there
-// is no listener, the error matches syscall.ECONNREFUSED.
+// Dial opens a connection to the listener with the name. Like a connection over TCP, it is open before the listener
+// accepts it. If there is no listener, the error matches syscall.ECONNREFUSED.
 func Dial(ctx context.Context, name string) (*Conn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "memory", Addr: Addr(name), Err: err}
@@ -137,7 +138,8 @@ func Dial(ctx context.Context, name string) (*Conn, error) {
 			return near, nil
 		}
 	}
-	return nil, &net.OpError{Op: "dial", Net: "memory", Addr: Addr(name), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	err := os.NewSyscallError("connect", syscall.ECONNREFUSED)
+	return nil, &net.OpError{Op: "dial", Net: "memory", Addr: Addr(name), Err: err}
 }
 
 // deadline is the time after which operations fail. The zero time means never.

@@ -90,7 +90,7 @@ func TestListener(t *testing.T) {
 		if _, err := memnet.Listen("a server"); !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("a second listener with the name: %v", err)
 		}
-		c, err := memnet.Dial(t.Context(), "a server")
+		_, err = memnet.Dial(t.Context(), "a server")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,8 @@ var (
 	seed  = flag.Int64("seed", 1, "random seed")
 )
 
-// TestLikeTCP performs the same random operations on connections in memory and over TCP, and compares what both ends see.
+// TestLikeTCP performs the same random operations on connections in memory and over TCP, and compares what both ends
+// see.
 func TestLikeTCP(t *testing.T) {
 	parameters := gopter.DefaultTestParameters()
 	parameters.MinSuccessfulTests = *cases
@@ -85,7 +86,8 @@ type side struct {
 	closed  bool
 }
 
-// perform performs operations, one after another, and returns what the ends see. Afterwards it reads everything that is left.
+// perform performs operations, one after another, and returns what the ends see. Afterwards it reads everything that
+// is left.
 func perform(ops []uint16, ends [2]net.Conn) string {
 	var log strings.Builder
 	var sides [2]side

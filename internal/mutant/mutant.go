@@ -1,5 +1,5 @@
-// Package mutant describes servers, clients and workers with one deliberate fault each. They test a test suite: a test case
-// that no mutant fails tests nothing.
+// Package mutant describes servers, clients and workers with one deliberate fault each. They test a test suite: a test
+// case that no mutant fails tests nothing.
 package mutant
 
 import (
@@ -9,12 +9,13 @@ import (
 	"jobwire/internal/target"
 )
 
-// Program is a client or a worker under test. It connects to addr, reads one task per line, performs it and writes one line
-// with the result. It returns at the end of the tasks. docs/drivers.md describes the lines.
+// Program is a client or a worker under test. It connects to addr, reads one task per line, performs it and writes one
+// line with the result. It returns at the end of the tasks. docs/drivers.md describes the lines.
 type Program = func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
-// Observe starts a faultless server that evaluates the conditions of the faults of all faulty servers, without effect. effective returns the
-// names of the faulty servers that would have behaved differently until now. It may be called after the server has stopped.
+// Observe starts a faultless server that evaluates the conditions of the faults of all faulty servers, without effect.
+// effective returns the names of the faulty servers that would have behaved differently until now. It may be called
+// after the server has stopped.
 type Observe = func(ctx context.Context) (t target.Target, effective func() map[string]bool, err error)
 
 // Mutant is a server, a client or a worker with one deliberate fault.

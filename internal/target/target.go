@@ -1,6 +1,6 @@
-// Package target contains servers that are tested, measured or fuzzed: a server that already runs ([Address]), a program
-// that is started here ([Exec], [Command]) or a server inside this process ([Func]). The last two are monitored and can be
-// restarted, and all their processes end with them.
+// Package target contains servers that are tested, measured or fuzzed: a server that already runs ([Address]), a
+// program that is started here ([Exec], [Command]) or a server inside this process ([Func]). The last two are
+// monitored and can be restarted, and all their processes end with them.
 package target
 
 import (
@@ -35,8 +35,8 @@ type Target interface {
 }
 
 var (
-	// ErrUnreachable is matched by every [*Error]: the target did not start, did not reply, or crashed. Commands exit with
-	// status 3 in this case.
+	// ErrUnreachable is matched by every [*Error]: the target did not start, did not reply, or crashed. Commands exit
+	// with status 3 in this case.
 	ErrUnreachable = errors.New("the target could not be reached")
 	// ErrDied is matched by the errors of a target that exited unexpectedly.
 	ErrDied = errors.New("the target crashed")
@@ -95,8 +95,8 @@ func Dialer(t Target) *transport.Dialer {
 	return nil
 }
 
-// Dial connects to the target, with its method Dial if it has one. The error is an [*Error], which distinguishes a server
-// that has crashed from one that does not accept connections.
+// Dial connects to the target, with its method Dial if it has one. The error is an [*Error], which distinguishes a
+// server that has crashed from one that does not accept connections.
 func Dial(ctx context.Context, t Target) (net.Conn, error) {
 	dial := func(ctx context.Context) (net.Conn, error) { return Dialer(t).Dial(ctx, t.Addr()) }
 	if own, ok := t.(interface {
@@ -147,8 +147,8 @@ func Alive(ctx context.Context, t Target) error {
 	return nil
 }
 
-// Address returns a server that already runs at an address of package transport. It does not connect: an unreachable server
-// is noticed by the first [Dial].
+// Address returns a server that already runs at an address of package transport. It does not connect: an unreachable
+// server is noticed by the first [Dial].
 func Address(addr string) (Target, error) {
 	if err := transport.Check(addr); err != nil {
 		return nil, err
@@ -184,8 +184,8 @@ type life struct {
 	err    error              // why it ended; valid after done is closed
 }
 
-// supervised is a target that begin starts. A server runs until it exits by itself, it is canceled, or the initial context
-// ends.
+// supervised is a target that begin starts. A server runs until it exits by itself, it is canceled, or the initial
+// context ends.
 type supervised struct {
 	name   string
 	grace  time.Duration // how long the server may take to end after it was stopped
@@ -279,14 +279,15 @@ func (s *supervised) stop() error {
 	}
 }
 
-// Func starts a server inside this process. serve gets a listener on a free loopback port, and must return when its context
-// ends; the end of the context also closes the listener. If serve returns earlier, the server counts as crashed. The end of
-// ctx stops the server.
+// Func starts a server inside this process. serve gets a listener on a free loopback port, and must return when its
+// context ends; the end of the context also closes the listener. If serve returns earlier, the server counts as
+// crashed. The end of ctx stops the server.
 func Func(ctx context.Context, name string, serve func(context.Context, net.Listener) error) (Target, error) {
 	return function(ctx, "127.0.0.1:0", name, serve)
 }
 
-// InMemory is like Func, but the server listens in memory (package memnet), so that only this process can connect to it.
+// InMemory is like Func, but the server listens in memory (package memnet), so that only this process can connect to
+// it.
 func InMemory(ctx context.Context, name string, serve func(context.Context, net.Listener) error) (Target, error) {
 	return function(ctx, transport.Memory, name, serve)
 }
@@ -338,9 +339,9 @@ func Kill(t Target) {
 	t.Stop()
 }
 
-// Loads reports whether the process of a target has loaded a library whose path contains the name, and uses it. Programs in
-// Go do not use the C library for most system calls, so it returns false for them. If the libraries are unknown, it returns
-// true.
+// Loads reports whether the process of a target has loaded a library whose path contains the name, and uses it.
+// Programs in Go do not use the C library for most system calls, so it returns false for them. If the libraries are
+// unknown, it returns true.
 func Loads(t Target, name string) bool {
 	process := fmt.Sprintf("/proc/%d/", Pid(t))
 	if _, err := buildinfo.ReadFile(process + "exe"); err == nil {

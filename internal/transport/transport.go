@@ -1,5 +1,6 @@
 // Package transport connects to servers and listens for connections over TCP, TLS and Unix sockets. An address is
-// HOST:PORT, [IPV6]:PORT or unix:PATH. In tests of programs in this process it may also be memory:NAME, an address of package memnet.
+// HOST:PORT, [IPV6]:PORT or unix:PATH. In tests of programs in this process it may also be memory:NAME, an address of
+// package memnet.
 package transport
 
 import (
@@ -37,7 +38,8 @@ const (
 // Memory is the address on which Listen listens in memory, under a name that it chooses.
 const Memory = memoryPrefix
 
-// Split returns the network and the address in it, which for tcp and unix are the arguments of net.Dial and net.Listen.
+// Split returns the network and the address in it, which for tcp and unix are the arguments of net.Dial and
+// net.Listen.
 func Split(addr string) (network, address string) {
 	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
 		return "unix", path
@@ -48,8 +50,8 @@ func Split(addr string) (network, address string) {
 	return "tcp", addr
 }
 
-// Local returns the address for a listener to which programs connect in the same way as to addr: in memory, or else on a free loopback
-// port.
+// Local returns the address for a listener to which programs connect in the same way as to addr: in memory, or else on
+// a free loopback port.
 func Local(addr string) string {
 	if network, _ := Split(addr); network == "memory" {
 		return Memory
@@ -102,7 +104,8 @@ type Dialer struct {
 // Plain reports whether connections are sockets without TLS and without a login.
 func (d *Dialer) Plain() bool { return d == nil || d.TLS == nil && d.Login == nil }
 
-// Dial connects to addr. The TLS handshake and the login may take 10 s together. The error says what to do, in one line.
+// Dial connects to addr. The TLS handshake and the login may take 10 s together. The error says what to do, in one
+// line.
 func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	network, address := Split(addr)
 	nc, err := dial(ctx, network, address)
@@ -232,8 +235,8 @@ func explain(err error, name string) error {
 	return fmt.Errorf("TLS: %w", err)
 }
 
-// UsesTLS reports whether the other side of a new connection replies to a TLS handshake within the timeout, even with an
-// alert. Nothing else can be sent on the connection after that.
+// UsesTLS reports whether the other side of a new connection replies to a TLS handshake within the timeout, even with
+// an alert. Nothing else can be sent on the connection after that.
 func UsesTLS(c net.Conn, timeout time.Duration) bool {
 	c.SetDeadline(time.Now().Add(timeout))
 	err := tls.Client(c, &tls.Config{InsecureSkipVerify: true}).Handshake()
@@ -241,8 +244,8 @@ func UsesTLS(c net.Conn, timeout time.Duration) bool {
 	return err == nil || errors.As(err, &remote) && remote.Op == "remote error"
 }
 
-// Listen listens on addr. With a config, from [Files.Server], connections use TLS. Listen replaces the file of a Unix socket on
-// which no program listens any more.
+// Listen listens on addr. With a config, from [Files.Server], connections use TLS. Listen replaces the file of a Unix
+// socket on which no program listens any more.
 func Listen(addr string, config *tls.Config) (net.Listener, error) {
 	if err := Check(addr); err != nil {
 		return nil, err
@@ -310,7 +313,8 @@ func Reset(c net.Conn) bool {
 	return true
 }
 
-// SetReadBuffer limits the number of bytes that the other side may send before this side reads them, if the transport of c can.
+// SetReadBuffer limits the number of bytes that the other side may send before this side reads them, if the transport
+// of c can.
 func SetReadBuffer(c net.Conn, bytes int) {
 	if t := TCP(c); t != nil {
 		t.SetReadBuffer(bytes)
@@ -322,8 +326,8 @@ func SetReadBuffer(c net.Conn, bytes int) {
 // leaveTime is how long Leave waits for the server.
 const leaveTime = time.Second
 
-// Leave closes a connection on which nothing is expected any more, after the server has closed it too, or after 1 s. Until a server
-// has read the end of a connection, it counts the connection in its statistics.
+// Leave closes a connection on which nothing is expected any more, after the server has closed it too, or after 1 s.
+// Until a server has read the end of a connection, it counts the connection in its statistics.
 func Leave(c net.Conn) {
 	defer c.Close()
 	c.SetDeadline(time.Now().Add(leaveTime))

@@ -15,10 +15,10 @@ import (
 	"jobwire/refserver"
 )
 
-// Observe returns a function that starts the faultless server in memory and evaluates the conditions of all fault scripts at each message,
-// without effect. A server behaves like the faultless one until the condition of one of its faults is true for the first time, so a conversation
-// in which it never is cannot show the fault. The faults of rows without a script, or with an edit in Go, count as effective from the
-// start.
+// Observe returns a function that starts the faultless server in memory and evaluates the conditions of all fault
+// scripts at each message, without effect. A server behaves like the faultless one until the condition of one of its
+// faults is true for the first time, so a conversation in which it never is cannot show the fault. The faults of rows
+// without a script, or with an edit in Go, count as effective from the start.
 func (p *Protocol) Observe(specs func() []MutantSpec) mutant.Observe {
 	parsed := sync.OnceValues(func() (*observer, error) { return p.observer(specs()) })
 	return func(ctx context.Context) (target.Target, func() map[string]bool, error) {
@@ -134,8 +134,8 @@ func (o *observer) concerned(side codec.Side, m *Message) []*script {
 	return all
 }
 
-// effective reports whether one of the faults would change what the server does, and stores the values of notes, which change nothing by
-// themselves.
+// effective reports whether one of the faults would change what the server does, and stores the values of notes, which
+// change nothing by themselves.
 func (sc *script) effective(side codec.Side, m *Message, env map[string]any) bool {
 	before := m.Server.Noted
 	defer func() { m.Server.Noted = before }()

@@ -13,24 +13,24 @@ import (
 	"jobwire/refserver"
 )
 
-// Variant is a correct client or worker: the reference program P with an edit, so that it uses a freedom of the protocol
-// that the reference program does not use.
+// Variant is a correct client or worker: the reference program P with an edit, so that it uses a freedom of the
+// protocol that the reference program does not use.
 type Variant[P any] struct {
 	Name, Role string
 	Edit       func(*P)                // called once for each start of the driver
 	Violates   map[codec.RuleID]string // rules of level SHOULD, MAY or INTERPRETATION that it knowingly violates, with the reasons
 }
 
-// variantRuns is how many runs of a variant are concurrent; they wait most of the time. largeRuns is how many variants run
-// concurrently under the profile large, which needs much memory.
+// variantRuns is how many runs of a variant are concurrent; they wait most of the time. largeRuns is how many variants
+// run concurrently under the profile large, which needs much memory.
 const (
 	variantRuns = 8
 	largeRuns   = 2
 )
 
 // Variants tests that all variants pass under all fault profiles and violate no rule except their own. profiles is the
-// minimum number of fault profiles that must apply to the protocol. The variants run at the same time. With -short, only one of
-// six is tested, and only the first of these for each role with large payloads.
+// minimum number of fault profiles that must apply to the protocol. The variants run at the same time. With -short,
+// only one of six is tested, and only the first of these for each role with large payloads.
 func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) Driver, variants []Variant[P]) {
 	var all []*audit.Profile
 	for i := range audit.Profiles {
