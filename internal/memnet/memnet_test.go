@@ -90,8 +90,7 @@ func TestListener(t *testing.T) {
 		if _, err := memnet.Listen("a server"); !errors.Is(err, syscall.EADDRINUSE) {
 			t.Errorf("a second listener with the name: %v", err)
 		}
-		_, err = memnet.Dial(t.Context(), "a server")
-		if err != nil {
+		if _, err := memnet.Dial(t.Context(), "a server"); err != nil {
 			t.Fatal(err)
 		}
 		ln.SetDeadline(time.Now().Add(time.Minute))
@@ -101,7 +100,8 @@ func TestListener(t *testing.T) {
 		if _, err := ln.Accept(); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("after the deadline: %v", err)
 		}
-		if c, err = memnet.Dial(t.Context(), "a server"); err != nil {
+		c, err := memnet.Dial(t.Context(), "a server")
+		if err != nil {
 			t.Fatal(err)
 		}
 		ln.Close()
