@@ -33,8 +33,8 @@ run: ## test the built-in Gearman server, then play an example transcript
 # Tests allocate much and keep little.
 test race others nightly: export GOGC ?= 400
 
-# "make lint" runs vet. Many tests wait for other programs, so more packages than processors are tested at a time.
-TEST = $(GO) test -vet=off -short -timeout 15m
+# "make lint" runs vet.
+TEST = $(GO) test -vet=off -short -timeout 30m
 
 test: ## run the short form of the tests (skips tests whose third-party program is missing)
 	$(TEST) -p 8 ./...
@@ -49,11 +49,11 @@ CONCURRENT = audit conform fuzz fuzz/model internal/memnet internal/target inter
 # it. Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.
 race: ## run the short form of the tests of packages with concurrency, with the race detector (needs a C compiler)
-	GORACE="atexit_sleep_ms=0 $(GORACE)" $(TEST) -race -p 4 -skip '^TestSelfTest$$' $(CONCURRENT:%=./%)
+	GORACE="atexit_sleep_ms=0 $(GORACE)" $(TEST) -race -skip '^TestSelfTest$$' $(CONCURRENT:%=./%)
 
 others: ## run the short form of the tests that "make race" leaves out
 	$(TEST) -run '^TestSelfTest$$' ./audit
-	$(TEST) -p 4 $$($(GO) list ./... | grep -vxF $(CONCURRENT:%=-e jobwire/%))
+	$(TEST) $$($(GO) list ./... | grep -vxF $(CONCURRENT:%=-e jobwire/%))
 
 # The long form has all tests. The cluster test needs root, cgroup v1 and kubectl.
 nightly: build vet-others ## run what takes long: all tests, other systems, archives, steadiness, more fuzzing
