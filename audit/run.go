@@ -38,7 +38,7 @@ type run struct {
 	hung          atomic.Bool            // the driver hung and is killed
 	connectedOnce sync.Once
 	connected     chan struct{}
-	restarts      sync.WaitGroup
+	restarting    lock      // locked while the server restarts
 	recording     Recording // nil if the run is not recorded
 	tapMu         sync.Mutex
 
@@ -60,7 +60,7 @@ type run struct {
 }
 
 func newRun(o *StressOptions, d *protocolFaults, out *Outcome, at point) *run {
-	return &run{opts: o, protoFaults: d, outcome: out, role: out.Role, profile: out.Profile, point: at, census: census{failed: map[*Step]bool{}}, verdict: Unsupported, connected: make(chan struct{})}
+	return &run{opts: o, protoFaults: d, outcome: out, role: out.Role, profile: out.Profile, point: at, census: census{failed: map[*Step]bool{}}, verdict: Unsupported, connected: make(chan struct{}), restarting: newLock()}
 }
 
 // severity orders runs by their verdicts. A higher value is worse.
@@ -96,15 +96,15 @@ func (r *run) mayFail() bool { return r.profile.Fails && r.reachedPoint() }
 func (r *run) expectEnd() { r.ended.Store(true) }
 
 func (r *run) dial(ctx context.Context) (net.Conn, error) {
-	r.restarts.Wait()
+	r.restarting.wait()
 	return target.Dial(ctx, r.server)
 }
 
 // restart restarts the server.
 func (r *run) restart() {
-	r.restarts.Add(1)
+	r.restarting.Lock()
 	go func() {
-		defer r.restarts.Done()
+		defer r.restarting.Unlock()
 		r.server.Restart()
 	}()
 }
@@ -138,7 +138,7 @@ func (r *run) perform(ctx context.Context) {
 		return
 	}
 	defer r.server.Stop()
-	defer r.restarts.Wait()
+	defer r.restarting.wait()
 	r.auditor = New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec})
 	r.auditor.keep = true
 	ln, err := transport.Listen(transport.Local(r.server.Addr()), nil)
@@ -360,7 +360,7 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	var relay sync.WaitGroup
 	defer relay.Wait()
 	defer ln.Close()
-	plain := &run{opts: r.opts, protoFaults: r.protoFaults, profile: ProfileNamed("plain"), auditor: New(Options{Protocol: r.protoFaults.protocol}), server: r.server, connected: make(chan struct{})}
+	plain := &run{opts: r.opts, protoFaults: r.protoFaults, profile: ProfileNamed("plain"), auditor: New(Options{Protocol: r.protoFaults.protocol}), server: r.server, connected: make(chan struct{}), restarting: newLock()}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -46,6 +46,12 @@ func newLock() lock { return make(lock, 1) }
 func (l lock) Lock()   { l <- struct{}{} }
 func (l lock) Unlock() { <-l }
 
+// wait waits until l is unlocked.
+func (l lock) wait() {
+	l <- struct{}{}
+	<-l
+}
+
 // refusal is an error reply that the profile sends instead of the server.
 type refusal struct {
 	after int // the number of replies to earlier requests
