@@ -3,8 +3,8 @@ package drivetest
 import (
 	"context"
 	"net"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/audit"
@@ -21,55 +21,42 @@ type Variant[P any] struct {
 	Violates   map[codec.RuleID]string // rules of level SHOULD, MAY or INTERPRETATION that it knowingly violates, with the reasons
 }
 
-// variantRuns is how many runs of a variant are concurrent; they wait most of the time. largeRuns is how many variants
-// run concurrently under the profile large, which needs much memory.
-const (
-	variantRuns = 8
-	largeRuns   = 2
-)
-
-// Variants tests that all variants pass under all fault profiles and violate no rule except their own. profiles is the
-// minimum number of fault profiles that must apply to the protocol. The variants run at the same time. With -short,
-// only one of six is tested, and only the first of these for each role with large payloads.
+// Variants tests that all variants pass under all fault profiles and violate no rule except their own, in memory and
+// virtual time. profiles is the minimum number of fault profiles that must apply to the protocol. With -short, only the
+// first variant of each role is tested with large payloads.
 func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) Driver, variants []Variant[P]) {
-	var all []*audit.Profile
-	for i := range audit.Profiles {
-		if p := &audit.Profiles[i]; p.Name != "large" {
-			all = append(all, p)
-		}
-	}
-	large := make(chan struct{}, largeRuns)
 	partners := map[string]audit.Driver{}
 	for _, role := range b.Protocol.Roles {
 		partners[role] = audit.Driver(b.Drive)
 	}
-	start := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, b.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
-			return refserver.New(b.Machine(), refserver.Options{Protocol: b.Protocol}).Serve(ctx, ln)
-		})
-	}
-	var done sync.WaitGroup
-	apart := 1
-	if testing.Short() {
-		apart = 6
-	}
-	for i := 0; i < len(variants); i += apart {
+	large := map[string]bool{} // roles of which a variant is tested with large payloads
+	for i := range variants {
 		v := &variants[i]
-		o := audit.StressOptions{Protocol: b.Protocol, Profiles: all, Partners: partners, Start: start,
-			Drivers: map[string]audit.Driver{v.Role: audit.Driver(edited(v.Edit))}, Limit: time.Minute, Runs: variantRuns}
-		done.Go(func() { v.stress(t, o, profiles-1) })
-		if testing.Short() && i > 0 && v.Role == variants[i-apart].Role {
-			continue
+		var all []*audit.Profile
+		least := profiles
+		for k := range audit.Profiles {
+			p := &audit.Profiles[k]
+			if p.Name == "large" && testing.Short() && large[v.Role] {
+				least--
+				continue
+			}
+			all = append(all, p)
 		}
-		done.Go(func() {
-			large <- struct{}{}
-			defer func() { <-large }()
-			alone := o
-			alone.Profiles = []*audit.Profile{audit.ProfileNamed("large")}
-			v.stress(t, alone, 1)
+		large[v.Role] = true
+		o := audit.StressOptions{Protocol: b.Protocol, Profiles: all, Partners: partners, Start: b.start,
+			Drivers: map[string]audit.Driver{v.Role: audit.Driver(edited(v.Edit))}, Limit: time.Minute, Runs: 1}
+		t.Run(v.Role+"/"+v.Name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { v.stress(t, o, least) })
 		})
 	}
-	done.Wait()
+}
+
+// start starts the reference server in memory. Each restart begins with a new server.
+func (b Suite) start(ctx context.Context) (target.Target, error) {
+	return target.InMemory(ctx, b.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
+		return refserver.New(b.Machine(), refserver.Options{Protocol: b.Protocol}).Serve(ctx, ln)
+	})
 }
 
 // stress runs a variant under fault profiles and checks the outcomes. least is the minimum number of outcomes.
