@@ -146,7 +146,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestModelsFindMutants tests that the models find the faults of the queue in mutants, over TCP. With -short, only one of 16
+// TestModelsFindMutants tests that the models find the faults of the queue in mutants. With -short, only one of 16
 // mutants is tested.
 func TestModelsFindMutants(t *testing.T) {
 	t.Parallel()
@@ -200,7 +200,7 @@ func runOnNewServer(t *testing.T, p *codec.Protocol, m mutant.Mutant, c *Input) 
 		t.Fatal(err)
 	}
 	defer target.Kill(srv)
-	to, err := resolve(srv.Addr())
+	to, err := transportOf(srv)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,13 +11,13 @@ import (
 
 // transportOf returns the transport to a target.
 func transportOf(t target.Target) (transport, error) {
-	if target.Dialer(t).Plain() {
+	if network, _ := connect.Split(t.Addr()); network != "memory" && target.Dialer(t).Plain() {
 		return resolve(t.Addr())
 	}
 	return streams{t}, nil
 }
 
-// streams opens connections with TLS or a login.
+// streams opens connections with TLS or a login, or in memory.
 type streams struct{ t target.Target }
 
 func (s streams) dial(timeout time.Duration) (link, error) {
@@ -32,8 +32,8 @@ func (s streams) dial(timeout time.Duration) (link, error) {
 	return c, nil
 }
 
-// stream is a connection with TLS or a login. A goroutine reads, because a TLS connection does not show whether bytes have
-// arrived.
+// stream is a connection with TLS or a login, or in memory. A goroutine reads, because such a connection does not show
+// whether bytes have arrived.
 type stream struct {
 	nc      net.Conn
 	timeout time.Duration // timeout of writes
