@@ -60,7 +60,11 @@ type run struct {
 }
 
 func newRun(o *StressOptions, d *protocolFaults, out *Outcome, at point) *run {
-	return &run{opts: o, protoFaults: d, outcome: out, role: out.Role, profile: out.Profile, point: at, census: census{failed: map[*Step]bool{}}, verdict: Unsupported, connected: make(chan struct{}), restarting: newLock()}
+	return &run{
+		opts: o, protoFaults: d, outcome: out, role: out.Role, profile: out.Profile, point: at,
+		census: census{failed: map[*Step]bool{}}, verdict: Unsupported,
+		connected: make(chan struct{}), restarting: newLock(),
+	}
 }
 
 // severity orders runs by their verdicts. A higher value is worse.
@@ -360,7 +364,11 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	var relay sync.WaitGroup
 	defer relay.Wait()
 	defer ln.Close()
-	plain := &run{opts: r.opts, protoFaults: r.protoFaults, profile: ProfileNamed("plain"), auditor: New(Options{Protocol: r.protoFaults.protocol}), server: r.server, connected: make(chan struct{}), restarting: newLock()}
+	plain := &run{
+		opts: r.opts, protoFaults: r.protoFaults, profile: ProfileNamed("plain"), server: r.server,
+		auditor:   New(Options{Protocol: r.protoFaults.protocol}),
+		connected: make(chan struct{}), restarting: newLock(),
+	}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"jobwire/internal/mutant"
+	"jobwire/internal/virtualtime"
 )
 
 // SelfTestReport is the result of a self-test of the stress test.
@@ -25,7 +23,7 @@ type SelfTestReport struct {
 type MutantTest struct {
 	Mutant  *mutant.Mutant
 	Outcome Outcome // under the fault profile that shows the fault
-	Missed  string  // in which way the outcome, or the one without faults of network and server, is not the expected one; "": it is
+	Missed  string  // how an outcome, with or without the fault profile, differs from the expected one; "": not at all
 }
 
 // Passed reports whether all faultless clients and workers passed, and all injected faults were detected.
@@ -38,7 +36,8 @@ func (r *SelfTestReport) Passed() bool {
 // profile that shows its fault, which must be detected. bubble calls a function in a bubble of package synctest, so
 // that waiting takes no time; all programs and servers must communicate in memory. Several bubbles exist at the same
 // time.
-func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant, bubble func(func())) (*SelfTestReport, error) {
+func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant,
+	bubble func(do func())) (*SelfTestReport, error) {
 	opts.Runs = 1
 	var tests []func() error
 	var faultless [][]Outcome
@@ -60,16 +59,7 @@ func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant, 
 		})
 	}
 	errs := make([]error, len(tests))
-	var next atomic.Int64
-	var all sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		all.Go(func() {
-			for k := next.Add(1) - 1; k < int64(len(tests)) && ctx.Err() == nil; k = next.Add(1) - 1 {
-				bubble(func() { errs[k] = tests[k]() })
-			}
-		})
-	}
-	all.Wait()
+	virtualtime.Each(ctx, len(tests), bubble, func(i int) { errs[i] = tests[i]() })
 	r.Faultless = slices.Concat(faultless...)
 	return r, cmp.Or(ctx.Err(), errors.Join(errs...))
 }

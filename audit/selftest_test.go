@@ -8,11 +8,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"jobwire/audit"
 	"jobwire/catalog"
+	"jobwire/codec"
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
+	gearmanpeer "jobwire/refpeer/gearman"
 	"jobwire/refserver"
 )
 
@@ -44,8 +47,8 @@ func inMemory(e *catalog.Entry, profiles ...string) audit.StressOptions {
 	return o
 }
 
-// TestSelfTest: all faulty clients and workers are detected, and the reference clients and workers pass under all fault profiles, without
-// violations.
+// TestSelfTest: all faulty clients and workers are detected, and the reference clients and workers pass under all fault
+// profiles, without violations.
 func TestSelfTest(t *testing.T) {
 	bubble := func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }
 	for _, e := range catalog.All() {
@@ -82,6 +85,44 @@ func TestSelfTest(t *testing.T) {
 					t.Errorf("the fault profile applies: %s", described(o))
 				}
 			}
+		})
+	}
+}
+
+// TestResultsAreReorderedForASlowWorker: jobs end in an order other than that in which the worker performed them, even
+// if the worker is slow.
+func TestResultsAreReorderedForASlowWorker(t *testing.T) {
+	e, err := catalog.Named("gearman")
+	if err != nil {
+		t.Fatal(err)
+	}
+	faulty := e.PeerMutants()
+	i := slices.IndexFunc(faulty, func(m mutant.Mutant) bool { return m.Name == "first-come-first-served" })
+	for _, tt := range []struct {
+		name   string
+		client audit.Driver
+		want   audit.Verdict
+	}{{faulty[i].Name, audit.Driver(faulty[i].Program), audit.Wrong}, {"reference", gearmanpeer.Drive, audit.Completed}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pace := time.NewTicker(400 * time.Millisecond) // between jobs
+				defer pace.Stop()
+				slow := gearmanpeer.Document()
+				slow.Edit = func(m *codec.Message) error {
+					if m.Type.Name == "JOB_ASSIGN_UNIQ" {
+						<-pace.C
+					}
+					return nil
+				}
+				o := inMemory(e, "interleaved")
+				o.Partners = map[string]audit.Driver{"Worker": (&gearmanpeer.Driver{Program: slow}).Drive}
+				o.Drivers = map[string]audit.Driver{"Client": tt.client}
+				o.Limit = 10 * time.Second
+				out, err := audit.Stress(t.Context(), o)
+				if err != nil || len(out) != 1 || out[0].Verdict != tt.want {
+					t.Errorf("expected one outcome with the verdict %s, got %+v, %v", tt.want, out, err)
+				}
+			})
 		})
 	}
 }

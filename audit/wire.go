@@ -88,7 +88,10 @@ func (r *run) relay(ctx context.Context, ln net.Listener) {
 
 // serve forwards the messages of both ends until one of them ends the connection.
 func (r *run) serve(near, far net.Conn) {
-	w := &faultyConn{run: r, conn: r.auditor.open(), near: near, far: far, answers: r.protoFaults.nonStrictSession(), mu: newLock()}
+	w := &faultyConn{
+		run: r, conn: r.auditor.open(), near: near, far: far,
+		answers: r.protoFaults.nonStrictSession(), mu: newLock(),
+	}
 	r.tap(w.conn, codec.Peer, nil, Opens)
 	var back sync.WaitGroup
 	back.Go(func() {
