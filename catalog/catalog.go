@@ -45,7 +45,7 @@ type Entry struct {
 	Programs    map[string]mutant.Program // the reference client and worker, by role
 	Inject      *inject.Protocol          // fault injection for the reference server; nil: faults have no information about jobs
 	Mutants     func() []mutant.Mutant    // faulty servers and programs, which must fail test cases
-	Observe     mutant.Observe            // observes the faults of the servers of Mutants; nil: unknown when they have an effect
+	Observe     mutant.Observe            // observes the faults of Mutants; may be nil
 	PeerMutants func() []mutant.Mutant    // faulty clients and workers, which must fail in a stress test
 
 	Model *model.Adapter   // a model of the queue, to check replies; nil: the fuzzer checks only the format of messages

@@ -1,11 +1,9 @@
 package conform
 
 import (
-	"cmp"
 	"context"
 	"hash/fnv"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -19,25 +17,10 @@ const baselinePart = 50
 // each calls do for the numbers below n, several at the same time, each in a bubble of its own. It stops early when
 // ctx ends.
 func (o SelfTestOptions) each(ctx context.Context, n int, do func(i int)) {
-	var wg sync.WaitGroup
-	next := make(chan int)
-	for range min(n, cmp.Or(o.Parallel, runtime.GOMAXPROCS(0))) {
-		wg.Go(func() {
-			for i := range next {
-				if ctx.Err() == nil {
-					o.Bubble(func() {
-						virtualtime.Forward()
-						do(i)
-					})
-				}
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	virtualtime.Each(ctx, n, o.Bubble, func(i int) {
+		virtualtime.Forward()
+		do(i)
+	})
 }
 
 // runner returns a runner in which each case gets its own server, so that a fault does not affect other cases.
@@ -125,14 +108,21 @@ func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultl
 			Effective: slices.ContainsFunc(s.Cases, func(c *Case) bool { return seen.in(c, m) })})
 	}
 	var mu sync.Mutex
+	tested := make([]bool, len(parts))
 	o.each(ctx, len(parts), func(i int) {
 		r := &report.Mutants[i]
 		r.conclude(s, faultless.with(r.Mutant).runner().Run(context.Background(), parts[i], nil), seen)
+		tested[i] = true
 		if done != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			done(r)
 		}
+	})
+	i := -1
+	report.Mutants = slices.DeleteFunc(report.Mutants, func(MutantResult) bool { // after an interruption
+		i++
+		return !tested[i]
 	})
 }
 

@@ -36,9 +36,6 @@ type SelfTestOptions struct {
 	// Bubble runs a function in virtual time, so that time limits take no time and a busy machine changes no verdict.
 	// In tests it calls synctest.Test. nil: virtualtime.Run.
 	Bubble func(do func())
-
-	// Parallel is the number of mutants that are tested at the same time. 0: the number of processors.
-	Parallel int
 }
 
 // MutantResult is the result of one mutant.

@@ -2,6 +2,7 @@ package conform_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -123,5 +124,26 @@ func TestSelfTestObserves(t *testing.T) {
 	}
 	if want := (conform.RunCounts{Possible: 15, Done: 8, Sampled: 0}); r.Runs != want {
 		t.Errorf("expected the runs %+v, got %+v", want, r.Runs)
+	}
+}
+
+// TestInterruptedSelfTest checks that the report of an interrupted self-test contains only mutants that were tested, and that
+// it does not pass.
+func TestInterruptedSelfTest(t *testing.T) {
+	t.Parallel()
+	var mutants []conform.Mutant
+	for i := range 100 {
+		mutants = append(mutants, mutant(fmt.Sprint(i), "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"))
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := conform.SelfTest(ctx, threeCases(t), conform.Baseline{Start: reference}, mutants, inBubbles(t),
+		func(*conform.MutantResult) { cancel() })
+	if !r.Interrupted || r.Passed() || len(r.Mutants) == 0 || len(r.Mutants) == 100 {
+		t.Errorf("interrupted %v, passed %v, %d mutants", r.Interrupted, r.Passed(), len(r.Mutants))
+	}
+	for _, m := range r.Mutants {
+		if len(m.Failed) != 3 {
+			t.Errorf("%s was not tested: %+v", m.Mutant.Name, m)
+		}
 	}
 }

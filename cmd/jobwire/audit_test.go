@@ -31,8 +31,8 @@ type violation struct {
 	text string
 }
 
-// audited plays a case against a server, captures the traffic, and returns the violations of the server and the peers, as
-// the function violations does.
+// audited plays a case against a server, captures the traffic, and returns the violations of the server and the peers,
+// as the function violations does.
 func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start starter) (plain, all []violation) {
 	t.Helper()
 	srv, err := start(t.Context())
@@ -52,7 +52,8 @@ func audited(t *testing.T, sys *catalog.Entry, c *conform.Case, start starter) (
 // starter starts a server.
 type starter = func(context.Context) (target.Target, error)
 
-// inMemory returns a starter of the reference server of a protocol with a listener in memory, for tests in virtual time.
+// inMemory returns a starter of the reference server of a protocol with a listener in memory, for tests in virtual
+// time.
 func inMemory(sys *catalog.Entry) starter {
 	return func(ctx context.Context) (target.Target, error) {
 		return target.InMemory(ctx, "reference server", serve(sys))
@@ -70,8 +71,8 @@ func eachProtocol(t *testing.T, do func(*testing.T, *catalog.Entry)) {
 	}
 }
 
-// violations returns the violations in a capture: first those that single messages show, and then all violations, which
-// include those that show only together with earlier messages.
+// violations returns the violations in a capture: first those that single messages show, and then all violations,
+// which include those that show only together with earlier messages.
 func violations(t *testing.T, sys *catalog.Entry, name string, capture []byte) (plain, all []violation) {
 	t.Helper()
 	for _, audit := range []bool{false, true} {
@@ -164,8 +165,8 @@ func slow(c *conform.Case) bool {
 	return false
 }
 
-// TestAuditOfMutants runs each faulty server of the table in audit_faulty_test.go with its case: the audit of the capture
-// must report that the server breaks the listed rule.
+// TestAuditOfMutants runs each faulty server of the table in audit_faulty_test.go with its case: the audit of the
+// capture must report that the server breaks the listed rule.
 func TestAuditOfMutants(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, sys *catalog.Entry) {
 		suite := suiteOf(t, sys.Protocol)
@@ -194,7 +195,8 @@ func TestAuditOfMutants(t *testing.T) {
 	})
 }
 
-// TestAuditOfRealServers audits the first instance of each case with real servers: the audit must report only violations that are known.
+// TestAuditOfRealServers audits the first instance of each case with real servers: the audit must report only
+// violations that are known.
 func TestAuditOfRealServers(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -270,8 +272,8 @@ type relayed struct {
 
 func (r relayed) Addr() string { return r.addr }
 
-// auditedProgram runs a case that tests a client or worker, and returns the violations of its connections that a message
-// does not show alone, but only with the messages before it.
+// auditedProgram runs a case that tests a client or worker, and returns the violations of its connections that a
+// message does not show alone, but only with the messages before it.
 func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs map[string]conform.Program) (found []violation) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

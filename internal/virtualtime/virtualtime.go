@@ -4,8 +4,11 @@
 package virtualtime
 
 import (
+	"context"
 	"flag"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,6 +37,21 @@ var host = sync.OnceValue(func() *testing.T {
 // be canceled.
 func Run(do func()) {
 	synctest.Test(host(), func(*testing.T) { do() })
+}
+
+// Each calls do for the numbers below n, as many at a time as there are processors, each in a bubble of its own. It stops
+// early when ctx ends. bubble runs a function in a new bubble: it is Run, or calls synctest.Test in a test.
+func Each(ctx context.Context, n int, bubble func(do func()), do func(i int)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(n, runtime.GOMAXPROCS(0)) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				bubble(func() { do(i) })
+			}
+		})
+	}
+	all.Wait()
 }
 
 // Wait waits until all other goroutines of the bubble wait. Only one goroutine of a bubble may call it at a time.
