@@ -49,7 +49,9 @@ func (b Baseline) observe(s *Suite) (failed []Result, seen effects) {
 	if b.Observe != nil {
 		r.Start = func(ctx context.Context) (target.Target, error) {
 			t, effective, err := b.Observe(ctx)
-			servers = append(servers, effective)
+			if err == nil {
+				servers = append(servers, effective)
+			}
 			return t, err
 		}
 	}

@@ -80,6 +80,9 @@ func (c *Conn) FD() uint64 {
 	return c.socket.FD()
 }
 
+// Session returns the session with which the connection decodes and encodes its messages.
+func (c *Conn) Session() codec.Session { return c.session }
+
 // receive reads available data into the buffer, and blocks while there is none.
 func (c *Conn) receive() (int, error) {
 	if c.socket == nil {

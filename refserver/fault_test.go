@@ -34,6 +34,8 @@ func TestParseFaults(t *testing.T) {
 		`follow SUBMIT_JOB NOOP to {it} for {filter(peers, does(#, function))}`, "pass GRAB_JOB",
 		`ask ECHO_REQ CAN_DO {data}`, "remove status-reply [f]", "alter status-reply [f]={number(it) + 1}",
 		"ask SUBMIT_JOB CANT_DO {function} as {peers}", `note CAN_DO peer.{function}={peer.notes["="]}`, `misread ^\x00REQ "\x00RES"`,
+		`misread-segment \r$ ""`, `crash (closed) when len(peer.rest) == 4`, "close shutdown to {peers}", "resume GRAB_JOB",
+		"send (opened) NOOP after 1s", "send GRAB_JOB NOOP when job.assigned > 1 after 50ms if is_queued(job) nth=2",
 	} {
 		if _, err := injector.ParseFaults(text); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -65,6 +67,11 @@ func TestParseFaults(t *testing.T) {
 		"misread (":                      "a pattern and a text",
 		"misread ( x":                    "missing closing",
 		"note CAN_DO {function}":         "NAME=VALUE",
+		"misread-segment x":              "after misread-segment",
+		"drop NOOP after 1s":             "send, give",
+		"drop NOOP to {peers}":           "follow, send",
+		"close GRAB_JOB after soon":      "500ms",
+		"close GRAB_JOB after 1s when x": `"if"`,
 		"drop NOOP when":                 "expression",
 		"drop ERROR when error_text":     "bool",
 		"drop ERROR when text == \"x\"":  "error_text",

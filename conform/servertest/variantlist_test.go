@@ -126,8 +126,8 @@ var variants = map[string][]variant{
 		{MutantSpec: mutantSpec{Name: "results-unknown-ignored", About: "The server does not reply to reports about jobs that the worker does not have.",
 			Edit: inject.Drop("ERROR", func(m *message) bool { return strings.HasPrefix(m.Cause, "WORK_") })}, customary: true},
 		{MutantSpec: mutantSpec{Name: "not-merged", About: "Jobs with the same unique ID are independent.", Edit: notMerged}, customary: true, lacks: []string{"status-unique", "GET_STATUS_UNIQUE"}},
-		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", Codec: codec.Options{MaxData: 1 << 30, MaxLine: 1 << 20}}},
-		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB, and lines up to 1 KiB.", Codec: codec.Options{MaxData: 16 << 20, MaxLine: 1 << 10}}, customary: true},
+		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", MaxData: 1 << 30, MaxLine: 1 << 20}},
+		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB, and lines up to 1 KiB.", MaxData: 16 << 20, MaxLine: 1 << 10}, customary: true},
 	},
 
 	"danga": {
@@ -159,8 +159,8 @@ var variants = map[string][]variant{
 		}}},
 		{MutantSpec: mutantSpec{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
 			Edit: inject.On(inject.HalfClosed, nil, func(m *message) { m.Peer.Close() })}},
-		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
-		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB.", Codec: codec.Options{MaxData: 16 << 20}}},
+		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", MaxData: 1 << 30}},
+		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB.", MaxData: 16 << 20}},
 	},
 
 	"beanstalk": {
@@ -212,9 +212,9 @@ var variants = map[string][]variant{
 				}
 			}
 		})}},
-		{MutantSpec: mutantSpec{Name: "size-limit-excluded", About: "max-job-size is the smallest size that is too large, and a line may have 64 KiB.", Codec: codec.Options{MaxLine: 64 << 10},
+		{MutantSpec: mutantSpec{Name: "size-limit-excluded", About: "max-job-size is the smallest size that is too large, and a line may have 64 KiB.", MaxLine: 64 << 10,
 			Edit: statistic("max-job-size", to("65536"))}},
-		{MutantSpec: mutantSpec{Name: "smaller-lines", About: "A line may have up to 224 bytes.", Codec: codec.Options{MaxLine: 224}}},
+		{MutantSpec: mutantSpec{Name: "smaller-lines", About: "A line may have up to 224 bytes.", MaxLine: 224}},
 		{MutantSpec: mutantSpec{Name: "deadline-first", About: "reserve in the safety margin replies DEADLINE_SOON even if a job is ready.", Edit: deadlineFirst}},
 		{MutantSpec: mutantSpec{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Edit: inject.Answer("reserve-job", nil, "UNKNOWN_COMMAND")}},
 		// "<tube> is a name at most 200 bytes", which the specification says of use, watch and stats-tube.
@@ -267,8 +267,8 @@ var variants = map[string][]variant{
 			}
 			return s
 		})}},
-		{MutantSpec: mutantSpec{Name: "inline-to-1-mib", About: "Inline commands may have up to 1 MiB.", Codec: codec.Options{MaxLine: 1 << 20}}},
-		{MutantSpec: mutantSpec{Name: "requests-to-1-gib", About: "Requests may have up to 1 GiB.", Codec: codec.Options{MaxData: 1 << 30}}},
+		{MutantSpec: mutantSpec{Name: "inline-to-1-mib", About: "Inline commands may have up to 1 MiB.", MaxLine: 1 << 20}},
+		{MutantSpec: mutantSpec{Name: "requests-to-1-gib", About: "Requests may have up to 1 GiB.", MaxData: 1 << 30}},
 	},
 }
 

@@ -1,6 +1,9 @@
 package inject
 
-import "net"
+import (
+	"net"
+	"slices"
+)
 
 // listener wraps each connection that it accepts.
 type listener struct {
@@ -29,14 +32,22 @@ func (r reader) Read(p []byte) (int, error) { return r.read(p) }
 // CloseWrite closes the server's direction. It panics if the connection has no CloseWrite.
 func (r reader) CloseWrite() error { return r.Conn.(interface{ CloseWrite() error }).CloseWrite() }
 
-// Filtered returns c with everything that is read from it passed through filter. filter must not return more bytes than it gets.
+// Filtered returns c with everything that is read from it passed through filter.
 func Filtered(c net.Conn, filter func([]byte) []byte) net.Conn {
+	var left []byte // filtered bytes that are not read yet
+	var err error
 	return Reading(c, func(p []byte) (int, error) {
-		for {
-			n, err := c.Read(p)
-			if left := filter(p[:n]); len(left) > 0 || err != nil {
-				return copy(p, left), err
-			}
+		for len(left) == 0 && err == nil {
+			var n int
+			n, err = c.Read(p)
+			left = slices.Clone(filter(p[:n]))
 		}
+		if n := copy(p, left); n > 0 {
+			left = left[n:]
+			return n, nil
+		}
+		ended := err
+		err = nil // a deadline may have passed
+		return 0, ended
 	})
 }

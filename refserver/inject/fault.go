@@ -32,9 +32,12 @@ type fault struct {
 	pair   bool          // alter the argument after the argument field
 	delay  time.Duration // of a delay, or the pause of a split
 	size   int           // size of the pieces of a split in bytes
-	bytes  *substitution // of a misread
+	after  time.Duration // if not 0, the action is performed so much later
+	still  *vm.Program   // the condition at that time; nil: always
+	bytes  *substitution // of a misread or misread-segment
 	peers  *vm.Program   // peers that the message is sent to or given by; nil: the peer of the message
 	each   *vm.Program   // a list; the fault is applied once for each element, "it"
+	rest   bool          // an expression uses [Peer].Rest
 	asks   bool          // an expression of the fault may send a request to the machine
 	counts map[*Peer]int // number of messages of each connection that met the condition
 }
@@ -116,16 +119,17 @@ func init() {
 		}},
 		{"note", "TYPES NAME=VALUE", "remember a value as notes.NAME", parseNote, doNote},
 		{"misread", "PATTERN TEXT", "replace received bytes that match PATTERN", parseMisread, nil},
-		{"close", "TYPES", "close the connection; the message is dropped", nil, func(f *fault, m *Message, _ map[string]any) error {
-			m.Drop()
-			m.Peer.Close()
-			return nil
-		}},
+		{"misread-segment", "PATTERN TEXT", "the same in each segment that arrives", parseMisread, nil},
+		{"close", "TYPES", "close the connection; the message is dropped", nil, doClose},
 		{"hangup", "TYPES", "close the connection after the message", nil, func(f *fault, m *Message, _ map[string]any) error {
 			if m.Hangup = true; f.side == codec.Peer {
 				m.Pass()
 				m.Peer.Close()
 			}
+			return nil
+		}},
+		{"resume", "TYPES", "accept requests although the connection waits", nil, func(_ *fault, m *Message, _ map[string]any) error {
+			m.Peer.Resume()
 			return nil
 		}},
 		{"mute", "TYPES", "ignore the message and all bytes after it", nil, func(_ *fault, m *Message, _ map[string]any) error {
@@ -144,7 +148,7 @@ func init() {
 // FaultSyntax returns the help text about the syntax of faults.
 func FaultSyntax() string {
 	var b strings.Builder
-	b.WriteString("  ACTION [from-peer|from-server] ARGUMENTS [when CONDITION] [nth=N]\n\nACTION and ARGUMENTS:\n")
+	b.WriteString("  ACTION [from-peer|from-server] ARGUMENTS [when CONDITION]\n         [after DURATION [if CONDITION]] [nth=N]\n\nACTION and ARGUMENTS:\n")
 	for _, a := range actions {
 		fmt.Fprintf(&b, "  %-29s  %s\n", a.name+" "+a.args, a.effect)
 	}
@@ -153,13 +157,15 @@ TYPES are message types of the protocol, separated by commas; * stands for any
 characters. from-peer selects messages that the server receives, from-server messages
 that it sends. The default is from-server, or from-peer if the server never sends the
 type. nth=N selects the Nth message of each connection that meets the condition.
-PATTERN is a regular expression; ^ is the beginning of a message.
+after DURATION performs the action later, if the connection and CONDITION still allow it.
+PATTERN is a regular expression; ^ is the beginning of a message or segment.
 
 CONDITION is an expression (https://expr-lang.org/docs/language-definition). The fields
 of the message are variables, in lower case and with _ for spaces:
   drop SUBMIT_JOB when function == "f" and len(workload) > 64
   alter JOB_ASSIGN workload={workload[:4]} when job.assigned > 1
   follow SUBMIT_JOB* NOOP to {filter(peers, does(#, function))}
+  send (opened) NOOP after 1s if peer.heard == 0
 A fault that begins with "then" and names no TYPES is applied to the messages to
 which the previous fault was applied.
 In VALUE and ARG, an expression in braces stands for its value. 'go doc
@@ -213,7 +219,7 @@ jobwire/refserver/inject' lists the variables and functions.
 // The NAME of a note may contain expressions, as in "note SET {args[0]}={now()}". A note whose name begins with "peer." is stored
 // for the connection: peer.notes.NAME.
 //
-// The action misread replaces bytes from peers before they are decoded. In its TEXT, $1 is the first group of the pattern, and $$ is a
+// The action misread replaces bytes from peers before they are decoded. Bytes above 0x7f that are not UTF-8 match [^\x00-\x7f]. In its TEXT, $1 is the first group of the pattern, and $$ is a
 // dollar sign.
 //
 // The action alter with FIELD in square brackets alters the argument after the argument FIELD, as in
@@ -223,7 +229,12 @@ jobwire/refserver/inject' lists the variables and functions.
 // A line may begin with "then" and have no message types, as in "then send NOOP": this fault is applied to the messages to which the
 // previous fault was applied. A fault is not applied to a message for which its LIST is empty.
 //
-// A fault that ends in "to {PEERS}" sends its message to these connections. One that ends in "as {PEERS}" gives the message to the
+// A fault that ends in "after DURATION" performs its action so much later, unless the connection of the message has been closed by
+// then. With "if CONDITION" after the duration, it does so only if this condition is true at that time.
+//
+// The action misread-segment replaces bytes in each segment that the server receives, before it divides them into messages.
+//
+// A fault that ends in "to {PEERS}" sends its message to these connections, or closes them. One that ends in "as {PEERS}" gives the message to the
 // server as if these connections had sent it. A fault about a message type also applies to illegal messages of the type, in which fields
 // may be missing (""); the condition violates == "" excludes them. The action alter does not change messages that lack a field.
 func (p *Protocol) ParseFaults(script string) (Edit, error) {
@@ -238,6 +249,7 @@ func (p *Protocol) ParseFaults(script string) (Edit, error) {
 			if f.bytes != nil {
 				f.bytes.edit(s)
 			}
+			s.rests = s.rests || f.rest
 		}
 		s.observe(func(side codec.Side, m *Message) {
 			happened := false // the previous fault without "then" was applied
@@ -279,11 +291,11 @@ func (p *Protocol) parseFaults(script string) ([]*fault, error) {
 	return all, nil
 }
 
-// concerns reports whether the types of the fault include that of the message.
+// concerns reports whether the types of the fault include that of the message. Patterns do not include events.
 func (f *fault) concerns(m *Message) bool {
 	return slices.ContainsFunc(f.types, func(pattern string) bool {
 		for _, name := range m.types() {
-			if ok, _ := path.Match(pattern, name); ok {
+			if ok, _ := path.Match(pattern, name); ok && (name[0] != '(' || pattern == name) {
 				return true
 			}
 		}
@@ -321,6 +333,25 @@ func (f *fault) applies(m *Message, env map[string]any) bool {
 
 // apply performs the action of the fault, and reports whether its list has elements.
 func (f *fault) apply(m *Message, env map[string]any) bool {
+	if f.after > 0 {
+		late := m.kept()
+		m.Peer.Later(f.after, func() {
+			env := late.environment()
+			if f.still != nil {
+				yes, err := expr.Run(f.still, env)
+				if late.fail(err); yes != true {
+					return
+				}
+			}
+			f.perform(late, env)
+		})
+		return true
+	}
+	return f.perform(m, env)
+}
+
+// perform performs the action now, for each element of the list if there is one, and reports whether the list has elements.
+func (f *fault) perform(m *Message, env map[string]any) bool {
 	if f.each == nil {
 		m.fail(f.action.do(f, m, env))
 		return true
@@ -347,17 +378,41 @@ func doDelay(f *fault, m *Message, _ map[string]any) error {
 		m.Delay = f.delay
 		return nil
 	}
-	frame, late := m.Frame.Clone(), *m
+	late := m.kept()
 	m.Drop()
 	m.Peer.Later(f.delay, func() {
 		s := late.Server
+		if late.Peer.Ignored {
+			return
+		}
 		cause, request := s.Cause, s.Request
-		s.Cause, s.Request = late.Name, &late
-		late.Frame, late.done = &frame, false
+		s.Cause, s.Request = late.Name, late
 		late.Pass()
 		s.Cause, s.Request = cause, request
 	})
 	return nil
+}
+
+// kept returns a copy of the message that stays valid after the message has been handled.
+func (m *Message) kept() *Message {
+	c := *m
+	if c.done = false; m.Frame != nil {
+		frame := m.Frame.Clone()
+		c.Frame = &frame
+	}
+	return &c
+}
+
+// doClose closes the connections of "to". Without these it closes that of the message, which is then dropped.
+func doClose(f *fault, m *Message, env map[string]any) error {
+	if f.peers == nil {
+		m.Drop()
+	}
+	peers, err := f.receivers(m, env)
+	for _, p := range peers {
+		p.Close()
+	}
+	return err
 }
 
 func doAlter(f *fault, m *Message, env map[string]any) error {

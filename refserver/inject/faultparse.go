@@ -32,7 +32,7 @@ type faultParser struct {
 
 // parseFault parses a line. last is the previous fault, or nil.
 func (p *Protocol) parseFault(line string, last *fault) (*fault, error) {
-	f := &fault{side: codec.Server, asks: strings.Contains(line, "ask(")}
+	f := &fault{side: codec.Server, asks: strings.Contains(line, "ask("), rest: strings.Contains(line, ".rest")}
 	for name := range p.Functions {
 		f.asks = f.asks || strings.Contains(line, name+"(")
 	}
@@ -184,7 +184,8 @@ func (p *faultParser) types(f *fault) error {
 
 var nthWord = regexp.MustCompile(`^nth=(.*)$`)
 
-// endings parses and removes "for LIST", "to PEERS", "as PEERS", "when CONDITION" and "nth=N" at the end of the line.
+// endings parses and removes "for LIST", "to PEERS", "as PEERS", "when CONDITION", "after DURATION [if CONDITION]" and "nth=N" at the
+// end of the line.
 func (p *faultParser) endings(f *fault) (err error) {
 	if n := len(p.words); n > 0 {
 		if m := nthWord.FindStringSubmatch(p.words[n-1]); m != nil {
@@ -193,6 +194,15 @@ func (p *faultParser) endings(f *fault) (err error) {
 			}
 			p.words = p.words[:n-1]
 		}
+	}
+	if k := slices.Index(p.words, "after"); k >= 0 {
+		if !slices.Contains(laterActions, p.action.name) {
+			return fmt.Errorf("%s cannot have \"after\"; these actions can: %s", p.action.name, strings.Join(laterActions, ", "))
+		}
+		if err := p.later(f, p.words[k+1:]); err != nil {
+			return err
+		}
+		p.words = p.words[:k]
 	}
 	if k := slices.Index(p.words, "when"); k >= 0 {
 		if f.when, err = p.compile(strings.Join(p.words[k+1:], " "), expr.AsBool()); err != nil {
@@ -213,11 +223,38 @@ func (p *faultParser) endings(f *fault) (err error) {
 		if *ending.to, err = p.compile(source); err != nil {
 			return err
 		}
-		if ending.word == "for" {
+		switch {
+		case ending.word == "for":
 			p.env["it"] = element(f.each.Node())
+		case !slices.Contains(peerActions, p.action.name):
+			return fmt.Errorf("%s cannot have %q; these actions can: %s", p.action.name, ending.word, strings.Join(peerActions, ", "))
 		}
 	}
 	return nil
+}
+
+// Actions that can end in "after DURATION" and in "to {PEERS}" or "as {PEERS}".
+var (
+	laterActions = []string{"send", "give", "ask", "close", "mute", "resume", "crash"}
+	peerActions  = []string{"follow", "send", "give", "ask", "close"}
+)
+
+// later parses the words after "after".
+func (p *faultParser) later(f *fault, words []string) (err error) {
+	if len(words) > 0 {
+		f.after, err = time.ParseDuration(words[0])
+	}
+	if err != nil || f.after <= 0 {
+		return errors.New("expected a duration after \"after\", such as 500ms")
+	}
+	if words = words[1:]; len(words) == 0 {
+		return nil
+	}
+	if words[0] != "if" {
+		return fmt.Errorf("expected \"if\" after the duration, got %q", words[0])
+	}
+	f.still, err = p.compile(strings.Join(words[1:], " "), expr.AsBool())
+	return err
 }
 
 // element returns the zero value of the type that the elements of a list have.
@@ -422,7 +459,7 @@ func parseNote(p *faultParser, f *fault) error {
 func parseMisread(p *faultParser, f *fault) error {
 	pattern, text := p.next(), p.next()
 	if text == "" {
-		return errors.New("expected a pattern and a text after misread")
+		return fmt.Errorf("expected a pattern and a text after %s", p.action.name)
 	}
 	re, err := regexp.Compile(pattern)
 	if err != nil {
@@ -433,7 +470,7 @@ func parseMisread(p *faultParser, f *fault) error {
 			return errors.New("expected a quoted text after the pattern")
 		}
 	}
-	f.bytes = &substitution{re, text}
+	f.bytes = &substitution{re, text, p.action.name == "misread-segment"}
 	return nil
 }
 

@@ -61,7 +61,9 @@ type MutantSpec struct {
 	KilledBy string                   `yaml:"killed-by"` // conformance cases that it fails, separated by spaces, without the protocol name
 	Fault    string                   `yaml:"fault"`     // a fault script: see [Protocol.ParseFaults]
 	Edit     Edit                     `yaml:"-"`         // may be nil
-	Codec    codec.Options            `yaml:"-"`         // limits, and rules that the server does not enforce
+	Waive    []codec.RuleID           `yaml:"waive"`     // rules that the server does not enforce
+	MaxLine  int                      `yaml:"max-line"`  // see [codec.Options]; 0: the default
+	MaxData  int                      `yaml:"max-data"`  // see [codec.Options]; 0: the default
 	New      func() refserver.Machine `yaml:"-"`         // returns the machine; nil: Protocol.New
 }
 
@@ -82,10 +84,10 @@ func (p *Protocol) Mutants(specs []MutantSpec) []mutant.Mutant {
 
 // Check returns an error if the row has no fault, or an invalid fault script or rule. It panics if its edit has an unknown message type.
 func (p *Protocol) Check(r *MutantSpec) error {
-	if r.Fault == "" && r.Edit == nil && r.New == nil && r.Codec.Waive == nil && r.Codec.MaxData == 0 && r.Codec.MaxLine == 0 {
+	if r.Fault == "" && r.Edit == nil && r.New == nil && r.Waive == nil && r.MaxData == 0 && r.MaxLine == 0 {
 		return fmt.Errorf("%s has no fault", r.Name)
 	}
-	for _, id := range r.Codec.Waive {
+	for _, id := range r.Waive {
 		if p.Rule(id) == nil {
 			return fmt.Errorf("%s: unknown rule %s", r.Name, id)
 		}
@@ -136,8 +138,8 @@ func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, ed
 	if r.New != nil {
 		machine = r.New()
 	}
-	o := refserver.Options{Protocol: p.Protocol, Codec: r.Codec}
-	o.Codec.Waive = slices.Concat(o.Codec.Waive, p.Waive)
+	limits := codec.Options{MaxLine: r.MaxLine, MaxData: r.MaxData, Waive: slices.Concat(r.Waive, p.Waive)}
+	o := refserver.Options{Protocol: p.Protocol, Codec: limits}
 	if edit != nil {
 		if r.Edit != nil && p.Edited != nil {
 			o.Protocol = p.Edited
@@ -166,8 +168,8 @@ func (p *Protocol) Wrap(machine refserver.Machine, o *refserver.Options, script 
 func (p *Protocol) wrap(machine refserver.Machine, o *refserver.Options, edit Edit) *Server {
 	s := p.server(machine)
 	edit(s)
-	if s.Decode != nil {
-		o.Protocol = decoding(o.Protocol, s.Decode)
+	if s.Decode != nil || s.rests {
+		o.Protocol = decoding(o.Protocol, s.decoder())
 	}
 	o.Intercept = s.intercept
 	return s

@@ -18,7 +18,7 @@ import (
 // Observe returns a function that starts the faultless server in memory and evaluates the conditions of all fault
 // scripts at each message, without effect. A server behaves like the faultless one until the condition of one of its
 // faults is true for the first time, so a conversation in which it never is cannot show the fault. The faults of rows
-// without a script, or with an edit in Go, count as effective from the start.
+// without a script, about segments, or with an edit in Go, count as effective from the start.
 func (p *Protocol) Observe(specs func() []MutantSpec) mutant.Observe {
 	parsed := sync.OnceValues(func() (*observer, error) { return p.observer(specs()) })
 	return func(ctx context.Context) (target.Target, func() map[string]bool, error) {
@@ -48,13 +48,14 @@ type observer struct {
 func (p *Protocol) observer(specs []MutantSpec) (*observer, error) {
 	o := &observer{effective: map[string]bool{}}
 	for _, r := range specs {
-		if r.Edit != nil || r.New != nil || r.Codec.Waive != nil || r.Codec.MaxData > 0 || r.Codec.MaxLine > 0 {
-			o.effective[r.Name] = true
-			continue
-		}
 		faults, err := p.parseFaults(r.Fault)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
+		}
+		segments := func(f *fault) bool { return f.bytes != nil && f.bytes.segment }
+		if r.Edit != nil || r.New != nil || r.Waive != nil || r.MaxData > 0 || r.MaxLine > 0 || slices.ContainsFunc(faults, segments) {
+			o.effective[r.Name] = true
+			continue
 		}
 		o.scripts = append(o.scripts, &script{name: r.Name, faults: faults})
 	}
@@ -87,6 +88,7 @@ type script struct {
 
 // edit makes a server evaluate the scripts.
 func (o *observer) edit(s *Server) {
+	s.rests = true
 	s.Decode = func(session codec.Session, b []byte, f *codec.Frame) (int, error) {
 		for _, sc := range o.misreads {
 			for _, f := range sc.faults {

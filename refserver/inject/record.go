@@ -22,6 +22,7 @@ type Peer struct {
 	Ignored       bool           `expr:"ignored"` // the server reads nothing more from the peer
 	Ended         bool           `expr:"ended"`   // the peer sends nothing more
 	Left          bool           `expr:"left"`    // the connection is closed
+	Rest          string         `expr:"rest"`    // the bytes that have arrived after the last complete message
 	raw           []byte         // the bytes of the last message, if replies are decoded according to it
 
 	// Recorded for workers:

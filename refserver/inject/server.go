@@ -41,6 +41,7 @@ type Server struct {
 	nonStrict codec.Session
 	received  map[string][]func(*Message)
 	sent      map[string][]func(*Message)
+	rests     bool      // [Peer].Rest is recorded
 	rewrite   bool      // encode every message that edits may change again, even if they did not change it
 	silent    bool      // messages from the machine are dropped
 	sending   bool      // an edit is sending a message
@@ -111,6 +112,14 @@ func (s *Server) event(name string, p *Peer) (dropped bool) {
 	return m.done
 }
 
+// decoder returns the decoder of messages from peers.
+func (s *Server) decoder() Decoder {
+	if s.Decode == nil {
+		return decode
+	}
+	return s.Decode
+}
+
 func (s *Server) peer(c *refserver.Conn) *Peer {
 	for _, p := range s.Peers {
 		if p.Conn == c {
@@ -124,6 +133,9 @@ func (s *Server) Open(c *refserver.Conn) {
 	p := &Peer{Conn: c, server: s, Count: map[string]int{}, Request: &Message{}, Noted: map[string]any{}, Notes: map[string]string{}}
 	s.Peers = append(s.Peers, p)
 	s.Opened++
+	if own, ok := c.Session().(*session); ok && s.rests {
+		own.peer = p
+	}
 	s.Machine.Open(c)
 	s.event(Opened, p)
 }

@@ -76,7 +76,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{MutantSpec{Name: "x"}, "x has no fault"},
 		{MutantSpec{Name: "x", Fault: "drop nothing"}, "x: "},
-		{MutantSpec{Name: "x", Codec: codec.Options{Waive: []codec.RuleID{"no.rule"}}}, "unknown rule no.rule"},
+		{MutantSpec{Name: "x", Waive: []codec.RuleID{"no.rule"}}, "unknown rule no.rule"},
 		{MutantSpec{Name: "x", Fault: "drop put"}, ""},
 		{MutantSpec{Name: "x", Edit: Drop("USING", nil)}, ""},
 	} {

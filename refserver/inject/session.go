@@ -1,6 +1,7 @@
 package inject
 
 import (
+	"net"
 	"regexp"
 
 	"jobwire/codec"
@@ -12,34 +13,55 @@ type Decoder func(s codec.Session, b []byte, f *codec.Frame) (int, error)
 // decoding returns p with decode as the decoder of messages from peers.
 func decoding(p *codec.Protocol, decode Decoder) *codec.Protocol {
 	other := *p
-	other.NewSession = func(o codec.Options) codec.Session { return session{p.NewSession(o), decode} }
+	other.NewSession = func(o codec.Options) codec.Session { return &session{p.NewSession(o), decode, nil} }
 	return &other
 }
 
+// session is the session of a connection with another decoder.
 type session struct {
 	codec.Session
 	decode Decoder
+	peer   *Peer // whose Rest is recorded; may be nil
 }
 
-func (s session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
-	if from == codec.Peer {
-		return s.decode(s.Session, b, f)
+func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
+	if from != codec.Peer {
+		return s.Session.Decode(from, b, f)
 	}
-	return s.Session.Decode(from, b, f)
+	n, err := s.decode(s.Session, b, f)
+	switch {
+	case s.peer == nil:
+	case err == codec.ErrShort:
+		s.peer.Rest, n = string(b), len(b)+1
+	case err != nil:
+		s.peer.Rest = ""
+	default:
+		s.peer.Rest = string(b[n:])
+	}
+	return n, err
+}
+
+// decode decodes a message as the session does.
+func decode(s codec.Session, b []byte, f *codec.Frame) (int, error) {
+	return s.Decode(codec.Peer, b, f)
 }
 
 // substitution replaces bytes from peers before they are decoded.
 type substitution struct {
 	pattern *regexp.Regexp
 	by      string // replacement; $1 is the first group of the pattern
+	segment bool   // in each segment, not in each message
 }
 
-// edit adds the substitution to the decoder of the server.
+// edit adds the substitution to the server.
 func (u *substitution) edit(s *Server) {
-	decode := s.Decode
-	if decode == nil {
-		decode = func(s codec.Session, b []byte, f *codec.Frame) (int, error) { return s.Decode(codec.Peer, b, f) }
+	if u.segment {
+		s.Wrap = func(c net.Conn) net.Conn {
+			return Filtered(c, func(p []byte) []byte { return u.pattern.ReplaceAll(p, []byte(u.by)) })
+		}
+		return
 	}
+	decode := s.decoder()
 	s.Decode = func(session codec.Session, b []byte, f *codec.Frame) (int, error) {
 		var out []byte
 		var ends [][2]int // ends of the replaced parts, in out and in b

@@ -37,4 +37,4 @@ var Observe = System.Observe(all)
 //go:embed *.yaml
 var files embed.FS
 
-var all = inject.Specs(files, stream, connections)
+var all = inject.Specs(files, inGo)

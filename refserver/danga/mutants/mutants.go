@@ -36,4 +36,4 @@ var Observe = System.Observe(all)
 //go:embed *.yaml
 var files embed.FS
 
-var all = inject.Specs(files, segments, packets, timed)
+var all = inject.Specs(files)

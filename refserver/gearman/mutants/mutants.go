@@ -40,4 +40,4 @@ var Observe = System.Observe(all)
 //go:embed *.yaml
 var files embed.FS
 
-var all = inject.Specs(files, packets, jobs, administration)
+var all = inject.Specs(files, inGo)

@@ -9,11 +9,9 @@ import (
 
 // Sets of message types.
 const (
-	submissions = "SUBMIT_JOB SUBMIT_JOB_HIGH SUBMIT_JOB_LOW SUBMIT_JOB_BG SUBMIT_JOB_HIGH_BG SUBMIT_JOB_LOW_BG"
 	grabs       = "GRAB_JOB GRAB_JOB_UNIQ GRAB_JOB_ALL"
 	assignments = "JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL"
 	results     = "WORK_COMPLETE WORK_FAIL WORK_EXCEPTION"
-	reports     = "WORK_DATA WORK_WARNING WORK_STATUS " + results
 )
 
 func submission(typ string) bool { return strings.HasPrefix(typ, "SUBMIT_") }
@@ -22,8 +20,6 @@ func submission(typ string) bool { return strings.HasPrefix(typ, "SUBMIT_") }
 func detached(typ string) bool {
 	return strings.HasSuffix(typ, "_BG") || strings.HasSuffix(typ, "_BACKGROUND") || typ == "SUBMIT_JOB_EPOCH" || typ == "SUBMIT_JOB_SCHED"
 }
-
-func background(j *job) bool { return detached(j.Type) }
 
 var record = inject.Record{
 	Received: func(m *message) { m.Job = m.ByID(m.Arg(0)) },

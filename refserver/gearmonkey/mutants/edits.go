@@ -8,13 +8,10 @@ import (
 
 // Replies.
 const (
-	ok       = "+OK\r\n"
 	null     = "$-1\r\n"
 	nullList = "*-1\r\n"
-	wrong    = "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 )
 
-func integer(n int) string { return fmt.Sprintf(":%d\r\n", n) }
 func bulk(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 
 func list(items ...string) string {
@@ -51,7 +48,3 @@ func ask(p *peer, w ...string) string { return string(p.Ask(w[0], w[1:]...).Raw)
 // kind returns the type of a key's value: string, list, hash, set, zset, or none if the key does not exist. p is any
 // connection that does not wait.
 func kind(p *peer, key string) string { return p.Ask("TYPE", key).Arg(0) }
-
-// Conditions on commands.
-
-// Changes of commands.

@@ -49,8 +49,7 @@ var Observe = System.Observe(all)
 //go:embed *.yaml
 var files embed.FS
 
-var all = inject.Specs(files, locks, popping, requests, framing,
-	boundNumbers, boundRequests, boundClosings)
+var all = inject.Specs(files, waits)
 
 // least is the number of arguments that some commands must have. Edits do not change shorter commands.
 var least = map[string]int{"LPUSH": 2, "ZADD": 3, "EXPIRE": 2, "PUBLISH": 2, "EVALSHA": 3, "ZRANGE": 3, "LRANGE": 3}

@@ -65,8 +65,8 @@ func TestValues(t *testing.T) {
 		list():                  nil,
 		null:                    nil,
 		nullList:                nil,
-		wrong:                   nil,
-		integer(7):              nil,
+		"-ERR no\r\n":           nil,
+		":7\r\n":                nil,
 	} {
 		if got := values(reply); !slices.Equal(got, want) {
 			t.Errorf("%q has the values %q, want %q", reply, got, want)

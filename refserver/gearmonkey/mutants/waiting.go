@@ -9,6 +9,40 @@ import (
 	"jobwire/refserver/inject"
 )
 
+// waits are faults of BRPOP that no fault script can describe.
+var waits = []mutantSpec{
+	{Name: "waits-for-the-next-push", About: "BRPOP of a single list ignores elements that it contains already.",
+		KilledBy: "lock.there-already lock.wrong-type expire.lock-emptied expire.queue-emptied killed.after-lock bytes.lock gone.finished " +
+			"type.popped",
+		Edit: lined(line{turn: longest, skipsSingleKey: true})},
+	{Name: "first-after-a-time-out-lost", About: "The first element pushed after a BRPOP has timed out is lost.",
+		KilledBy: "lock.late pop.times-out pop.times-out-alone",
+		Edit:     lined(line{turn: longest, over: func(l *line, w *wait) { l.gone = append(l.gone, w) }})},
+	{Name: "who-waited-least-first", About: "The server serves the connection first that started to wait last.",
+		KilledBy: "lock.one-for-one pop.first-come-first-served pop.served-goes-last pop.one-worker pop.many-at-once gone.from-the-middle",
+		Edit:     lined(line{turn: latest})},
+	{Name: "lists-of-a-function-in-turn",
+		About:    "The server serves clients that wait for locks of a function only in the order in which they started to wait.",
+		KilledBy: "lock.two-jobs", Edit: lined(line{turn: longest, inTurn: true})},
+	{Name: "served-though-gone", About: "The server gives an element to a connection that closed while it waited.",
+		KilledBy: "lock.client-leaves pop.left-by-close pop.left-by-reset pop.half-closed killed.before-popping gone.waiting-worker " +
+			"gone.waiting-client gone.from-the-middle",
+		Edit: lined(line{turn: longest, keepGone: true})},
+	{Name: "served-stays-first", About: "A connection that was served remains first among those that wait.",
+		KilledBy: "pop.served-goes-last", Edit: lined(line{turn: mostServed})},
+	{Name: "one-served-for-a-push", About: "A push of several elements serves only one waiting connection.",
+		KilledBy: "pop.many-at-once", Edit: lined(line{turn: longest, most: 1})},
+	{Name: "eight-wait-in-order", About: "If more than eight connections wait for a list, the server serves the last first.",
+		KilledBy: "many.waiting-workers[n=9] many.waiting-clients[n=9]", Edit: lined(line{turn: func(l *line, of []*wait) *wait {
+			if len(of) > 8 {
+				return latest(l, of)
+			}
+			return longest(l, of)
+		}})},
+	{Name: "last-takes-the-place-of-the-gone", About: "When a connection that waits disconnects, the last that waits takes its place.",
+		KilledBy: "gone.from-the-middle", Edit: lined(line{turn: longest, swaps: true})},
+}
+
 // line serves BRPOP instead of the machine, which therefore does not know which peers wait.
 type line struct {
 	*inject.Server
