@@ -1,15 +1,14 @@
 package conform
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/gearman"
-	"jobwire/internal/target"
 	"jobwire/refserver/inject"
 )
 
@@ -69,8 +68,8 @@ func TestCauses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var results []Result
-			inMemory(t, faulty(tt.edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
-				results = (&Runner{Start: start, Timeout: time.Second, Parallel: 3}).Run(t.Context(), s, nil)
+			synctest.Test(t, func(t *testing.T) {
+				results = (&Runner{Start: faulty(tt.edit), Timeout: time.Second, Parallel: 3}).Run(t.Context(), s, nil)
 			})
 			report := &Report{Protocol: gearman.Protocol, Results: results}
 			var got []string

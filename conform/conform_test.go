@@ -3,7 +3,6 @@ package conform_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,8 +12,10 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
+	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
@@ -27,10 +28,6 @@ import (
 	"jobwire/internal/target"
 	"jobwire/play"
 	"jobwire/refserver"
-	beanstalkserver "jobwire/refserver/beanstalk"
-	dangaserver "jobwire/refserver/danga"
-	gearmanserver "jobwire/refserver/gearman"
-	gearmonkeyserver "jobwire/refserver/gearmonkey"
 )
 
 var update = flag.Bool("update", false, "write the golden files in testdata anew")
@@ -38,16 +35,11 @@ var update = flag.Bool("update", false, "write the golden files in testdata anew
 // protocols are the protocols that have cases.
 var protocols = []struct {
 	protocol *codec.Protocol
-	machine  func() refserver.Machine
 	silent   map[string]string // message types that no server can be made to send, and the rule that states the reason
 }{
-	{
-		protocol: gearman.Protocol,
-		machine:  func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
-	},
+	{protocol: gearman.Protocol},
 	{
 		protocol: beanstalk.Protocol,
-		machine:  func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) },
 		silent: map[string]string{
 			"BURIED_JOB":     "beanstalk.put.buried",
 			"DRAINING":       "beanstalk.drain.refuses-put",
@@ -55,13 +47,9 @@ var protocols = []struct {
 			"INTERNAL_ERROR": "beanstalk.error.internal",
 		},
 	},
-	{
-		protocol: danga.Protocol,
-		machine:  func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
-	},
+	{protocol: danga.Protocol},
 	{
 		protocol: gearmonkey.Protocol,
-		machine:  func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) },
 		silent: map[string]string{
 			"null":          "resp.reply.resp3",
 			"double":        "resp.reply.resp3",
@@ -84,18 +72,34 @@ var protocols = []struct {
 // suite returns the suite that tests of the package itself use.
 func suite(t *testing.T) *conform.Suite { t.Helper(); return mutanttest.Load(t, gearman.Protocol) }
 
-// serving returns a function that starts a reference server as a target.
-func serving(p *codec.Protocol, machine func() refserver.Machine) func(context.Context) (target.Target, error) {
+// serving returns a function that starts the reference server of a protocol in memory.
+func serving(e *catalog.Entry) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "embedded", func(ctx context.Context, ln net.Listener) error {
-			return refserver.New(machine(), refserver.Options{Protocol: p}).Serve(ctx, ln)
+		return target.InMemory(ctx, e.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
+			o := refserver.Options{Protocol: e.Protocol, Codec: codec.Options{Waive: e.Lenient}}
+			return refserver.New(e.New(), o).Serve(ctx, ln)
 		})
 	}
 }
 
-// embedded starts the reference server of Gearman.
-func embedded(ctx context.Context) (target.Target, error) {
-	return serving(gearman.Protocol, protocols[0].machine)(ctx)
+// load returns the suite of Gearman with the cases of one file.
+func load(t *testing.T, src string) *conform.Suite {
+	t.Helper()
+	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// run runs a suite in virtual time. The server is the reference server of Gearman unless r has a function Start.
+func run(t *testing.T, r conform.Runner, s *conform.Suite) (results []conform.Result) {
+	t.Helper()
+	if r.Start == nil {
+		r.Start = reference
+	}
+	synctest.Test(t, func(t *testing.T) { results = r.Run(t.Context(), s, nil) })
+	return results
 }
 
 // TestEveryTypeHasACase checks that the cases together send or expect every message type in every direction that it has.
@@ -166,11 +170,7 @@ func smallSuite(t *testing.T, alone bool) *conform.Suite {
 	if alone {
 		src += strings.Replace(echo, "@case echo", "@case alone\n@alone", 1)
 	}
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return load(t, src)
 }
 
 func TestLoadRefuses(t *testing.T) {
@@ -228,7 +228,7 @@ func TestSelect(t *testing.T) {
 // serve returns a function that starts a target that calls handle for each connection. An error of handle ends the target.
 func serve(handle func(net.Conn) error) func(context.Context) (target.Target, error) {
 	return func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "fake", func(ctx context.Context, ln net.Listener) error {
+		return target.InMemory(ctx, "fake", func(ctx context.Context, ln net.Listener) error {
 			defer context.AfterFunc(ctx, func() { ln.Close() })()
 			for {
 				c, err := ln.Accept()
@@ -258,7 +258,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 		want  conform.Verdict
 		note  string
 	}{
-		{"absent", func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }, conform.Unreachable, "refused"},
+		{"absent", func(context.Context) (target.Target, error) { return target.Address("memory:absent") }, conform.Unreachable, "refused"},
 		{"does not start", func(context.Context) (target.Target, error) { return nil, &target.Error{Target: "x", Reason: "no"} }, conform.Unreachable, "no"},
 		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), conform.Crashed, "out of luck"},
 		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "got nothing within 1s"},
@@ -269,9 +269,12 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			r := conform.Runner{Start: tt.start, Timeout: time.Second, Parallel: 2}
+			var results []conform.Result
 			var reported []string
-			results := r.Run(t.Context(), smallSuite(t, false), func(r conform.Result) { reported = append(reported, r.Case.ID) })
+			synctest.Test(t, func(t *testing.T) {
+				r := conform.Runner{Start: tt.start, Timeout: time.Second, Parallel: 2}
+				results = r.Run(t.Context(), smallSuite(t, false), func(r conform.Result) { reported = append(reported, r.Case.ID) })
+			})
 			if len(results) != 1 || len(reported) != 1 || results[0].Verdict != tt.want || !strings.Contains(results[0].Note, tt.note) {
 				t.Fatalf("%+v, reported %v; want %s and %q", results, reported, tt.want, tt.note)
 			}
@@ -291,7 +294,7 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 func TestInconsistent(t *testing.T) {
 	t.Parallel()
 	start := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "hasty", func(ctx context.Context, ln net.Listener) error {
+		return target.InMemory(ctx, "hasty", func(ctx context.Context, ln net.Listener) error {
 			defer context.AfterFunc(ctx, func() { ln.Close() })()
 			for {
 				c, err := ln.Accept()
@@ -309,7 +312,7 @@ func TestInconsistent(t *testing.T) {
 	}
 	for _, how := range []play.Segmentation{play.Bytewise, play.Coalesced} {
 		r := conform.Runner{Start: start, Timeout: time.Second, Segments: []play.Segmentation{play.Plain, how}}
-		res := r.Run(t.Context(), smallSuite(t, false), nil)[0]
+		res := run(t, r, smallSuite(t, false))[0]
 		want := map[play.Segmentation]conform.Verdict{play.Bytewise: conform.Inconsistent, play.Coalesced: conform.Passed}[how]
 		if res.Verdict != want || want == conform.Inconsistent && !strings.Contains(res.Note, "passed with plain writes, failed with bytewise writes") {
 			t.Errorf("plain and %s: %s, %s; want %s", how, res.Verdict, res.Note, want)
@@ -328,28 +331,8 @@ func TestCrashingCaseIsFound(t *testing.T) {
 	src += "@case poison\n@about Poison.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ poison\nJob Server -> Client: ECHO_RES poison\n" +
 		// Nothing uses the server for a while, so the crash is noticed late.
 		"@case slow\n@alone\n@about A slow case.\n@rules gearman.echo.same-data\nJob Server -> Client: nothing for 800ms\n"
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	fragile := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "fragile", func(ctx context.Context, ln net.Listener) error {
-			ctx, cancel := context.WithCancelCause(ctx)
-			poison := func(_ *refserver.Conn, _ codec.Side, f *codec.Frame) refserver.Verdict {
-				if f.Type != nil && f.Type.Name == "ECHO_REQ" && string(f.Arg(0)) == "poison" {
-					cancel(errors.New("poisoned"))
-				}
-				return refserver.Verdict{}
-			}
-			refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: gearman.Protocol, Intercept: poison}).Serve(ctx, ln)
-			if err := context.Cause(ctx); err != nil && err.Error() == "poisoned" {
-				return err
-			}
-			return nil
-		})
-	}
-	r := conform.Runner{Start: fragile, Parallel: 8, Timeout: time.Second}
-	for _, res := range r.Run(t.Context(), s, nil) {
+	fragile := mutant("fragile", "", `crash ECHO_REQ when data == "poison"`).Start
+	for _, res := range run(t, conform.Runner{Start: fragile, Parallel: 8, Timeout: time.Second}, load(t, src)) {
 		want := conform.Passed
 		if res.Case.ID == "gearman.poison" {
 			want = conform.Crashed
@@ -376,7 +359,7 @@ func TestCrashIsReported(t *testing.T) {
 		{nil, []conform.Exception{{Cases: "gearman.*", Crash: true, Why: "it may crash"}}, conform.Flaky, "it may crash: the target crashed: out of luck"},
 	} {
 		r := conform.Runner{Start: crash, Timeout: time.Second, Profile: &conform.Profile{Name: "x", Known: tt.known, Flaky: tt.flaky}}
-		res := r.Run(t.Context(), s, nil)[0]
+		res := run(t, r, s)[0]
 		if res.Verdict != tt.want || !strings.Contains(res.Note, tt.note) {
 			t.Errorf("known %v, flaky %v: %s, %q; want %s, %q", tt.known, tt.flaky, res.Verdict, res.Note, tt.want, tt.note)
 		}
@@ -390,20 +373,17 @@ func TestCrashIsReported(t *testing.T) {
 // passed: the server may fail in an instance that did not run.
 func TestPassOfSomeInstances(t *testing.T) {
 	src := head + "@case echoes\n@about x\n@rules gearman.echo.same-data\n@for n in 1 2\nClient -> Job Server: ECHO_REQ {n}\nJob Server -> Client: ECHO_RES {n}\n"
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := load(t, src)
 	profile, err := conform.ParseProfile("a.yaml", []byte("name: a\nknown:\n- cases: gearman.echoes*\n  why: it fails\n"), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := conform.Runner{Start: embedded, Profile: profile}
+	r := conform.Runner{Profile: profile}
 	for _, tt := range []struct {
 		suite *conform.Suite
 		want  conform.Verdict
 	}{{s, conform.Unexpected}, {s.First(), conform.Passed}} {
-		for _, res := range r.Run(t.Context(), tt.suite, nil) {
+		for _, res := range run(t, r, tt.suite) {
 			if res.Verdict != tt.want {
 				t.Errorf("%d of 2 instances ran: %s: %s, want %s", len(tt.suite.Cases), res.Case.ID, res.Verdict, tt.want)
 			}
@@ -414,12 +394,8 @@ func TestPassOfSomeInstances(t *testing.T) {
 // TestNonStrictNoteNamesTheReply runs a case that accepts several non-strict replies.
 func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	src := head + "@case lax\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or lax ERROR * *\n  or lax ECHO_RES a\n"
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := conform.Runner{Start: embedded}
-	res := r.Run(t.Context(), s, nil)[0]
+	s := load(t, src)
+	res := run(t, conform.Runner{}, s)[0]
 	want := "expected ECHO_RES b or the end of the connection, got ECHO_RES a, which the case also accepts (line 9 of the case file)"
 	if res.Verdict != conform.NonStrict || res.Note != want {
 		t.Errorf("%s: %s\nwant: %s", res.Verdict, res.Note, want)
@@ -435,9 +411,10 @@ func TestNonStrictNoteNamesTheReply(t *testing.T) {
 }
 
 func TestCaseWithAloneGetsItsOwnServer(t *testing.T) {
+	t.Parallel()
 	started := 0
-	r := conform.Runner{Start: func(ctx context.Context) (target.Target, error) { started++; return embedded(ctx) }}
-	for _, res := range r.Run(t.Context(), smallSuite(t, true), nil) {
+	start := func(ctx context.Context) (target.Target, error) { started++; return reference(ctx) }
+	for _, res := range run(t, conform.Runner{Start: start}, smallSuite(t, true)) {
 		if res.Verdict != conform.Passed {
 			t.Errorf("%s: %s, %s", res.Case.ID, res.Verdict, res.Note)
 		}
@@ -445,43 +422,16 @@ func TestCaseWithAloneGetsItsOwnServer(t *testing.T) {
 	if started != 2 {
 		t.Errorf("%d servers were started, want 2", started)
 	}
-
-	shared, err := embedded(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer shared.Stop()
-	r.Start = func(context.Context) (target.Target, error) { return target.Address(shared.Addr()) }
-	results := r.Run(t.Context(), smallSuite(t, true), nil)
-	if results[0].Verdict != conform.Passed || results[1].Verdict != conform.Skipped {
-		t.Errorf("at an address: %s and %s, want passed and skipped", results[0].Verdict, results[1].Verdict)
-	}
-}
-
-func TestJSON(t *testing.T) {
-	r := conform.Runner{Start: embedded}
-	report := &conform.Report{Protocol: gearman.Protocol, Target: "x", Results: r.Run(t.Context(), smallSuite(t, false), nil)}
-	var out bytes.Buffer
-	if err := conform.WriteJSON(&out, []*conform.Report{report}); err != nil {
-		t.Fatal(err)
-	}
-	var got struct {
-		Target  string
-		Summary map[string]int
-		Cases   []struct {
-			ID, Level, Verdict string
-			Rules              []string
-			Duration           *float64 `json:"duration_seconds"`
+	synctest.Test(t, func(t *testing.T) {
+		shared, err := reference(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	d := json.NewDecoder(&out)
-	if err := d.Decode(&got); err != nil || d.More() {
-		t.Fatalf("not one object: %v", err)
-	}
-	if got.Target != "x" || got.Summary["cases"] != 1 || got.Summary["passed"] != 1 || got.Summary["failed"] != 0 || len(got.Cases) != 1 {
-		t.Fatalf("%+v", got)
-	}
-	if c := got.Cases[0]; c.ID != "gearman.echo" || c.Level != "MUST" || c.Verdict != "passed" || c.Duration == nil || !slices.Equal(c.Rules, []string{"gearman.echo.same-data"}) {
-		t.Errorf("%+v", c)
-	}
+		defer shared.Stop()
+		r := conform.Runner{Start: func(context.Context) (target.Target, error) { return target.Address(shared.Addr()) }}
+		results := r.Run(t.Context(), smallSuite(t, true), nil)
+		if results[0].Verdict != conform.Passed || results[1].Verdict != conform.Skipped {
+			t.Errorf("at an address: %s and %s, want passed and skipped", results[0].Verdict, results[1].Verdict)
+		}
+	})
 }

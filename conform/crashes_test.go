@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/gearman"
@@ -14,6 +15,16 @@ import (
 	server "jobwire/refserver/gearman"
 	"jobwire/refserver/inject"
 )
+
+// faulty returns a function that starts the reference server of Gearman with an edit, in memory.
+func faulty(edit inject.Edit) func(context.Context) (target.Target, error) {
+	p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
+	return func(ctx context.Context) (target.Target, error) {
+		return target.InMemory(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
+			return p.Serve(ctx, ln, &inject.MutantSpec{Edit: edit})
+		})
+	}
+}
 
 // TestCrashAfterRestart tests that the case that crashed the target is found after a restart. The case received the
 // target before the restart, connected to it after the restart and crashed it, while another case ran on the same
@@ -27,17 +38,7 @@ func TestCrashAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	crash := errors.New("crashed on OPTION_REQ")
-	start := func(ctx context.Context) (target.Target, error) {
-		faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
-		return target.Func(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-			ctx, end := context.WithCancelCause(ctx)
-			err := faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: inject.On("OPTION_REQ", nil, func(*inject.Message) { end(crash) })})
-			if context.Cause(ctx) == crash {
-				return crash
-			}
-			return err
-		})
-	}
+	start := faulty(inject.Crash("OPTION_REQ", nil))
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	died := Result{Verdict: Crashed}
 	attempts := []attempt{
@@ -47,9 +48,13 @@ func TestCrashAfterRestart(t *testing.T) {
 	for i := range attempts {
 		attempts[i].Case = s.Cases[i]
 	}
-	sharedRuns := &sharedTarget{start: start, deaths: []death{{from: at(0), at: at(100), err: crash}, {from: at(120), at: at(290), err: crash}}}
-	r := Runner{Start: start, Parallel: 1}
-	final := r.findCrashingCases(t.Context(), attempts, sharedRuns, &schedulingDelay{})
+	var final map[int]Result
+	synctest.Test(t, func(t *testing.T) {
+		deaths := []death{{from: at(0), at: at(100), err: crash}, {from: at(120), at: at(290), err: crash}}
+		sharedRuns := &sharedTarget{start: start, deaths: deaths}
+		r := Runner{Start: start, Parallel: 1}
+		final = r.findCrashingCases(t.Context(), attempts, sharedRuns, &schedulingDelay{})
+	})
 	if got := final[0].Verdict; got != Crashed {
 		t.Errorf("the case that crashes the target: %s", got)
 	}

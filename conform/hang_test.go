@@ -2,10 +2,10 @@ package conform
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/gearman"
@@ -41,8 +41,8 @@ func TestHungServer(t *testing.T) {
 		return strings.Join(all, ", "), results
 	}
 	for _, parallel := range []int{1, 5} {
-		inMemory(t, faulty(edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
-			got, results := verdicts(t, &Runner{Start: start, Timeout: time.Second, Parallel: parallel})
+		synctest.Test(t, func(t *testing.T) {
+			got, results := verdicts(t, &Runner{Start: faulty(edit), Timeout: time.Second, Parallel: parallel})
 			if want := "passed, passed, hung, passed, passed"; got != want {
 				t.Errorf("%d at a time: %s, want %s", parallel, got, want)
 			}
@@ -51,20 +51,16 @@ func TestHungServer(t *testing.T) {
 			}
 		})
 	}
-	inMemory(t, faulty(edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
-		srv, _ := start(t.Context())
+	synctest.Test(t, func(t *testing.T) {
+		srv, err := faulty(edit)(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
 		defer srv.Stop()
-		address := func(context.Context) (target.Target, error) { return fixed{srv.(*memoryTarget)}, nil }
+		address := func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }
 		got, _ := verdicts(t, &Runner{Start: address, Timeout: time.Second})
 		if want := "passed, passed, hung, not run, not run"; got != want {
 			t.Errorf("by address: %s, want %s", got, want)
 		}
 	})
 }
-
-// fixed is a server at a fixed address, which cannot be restarted.
-type fixed struct{ *memoryTarget }
-
-func (fixed) Done() <-chan struct{} { return nil }
-func (fixed) Stop() error           { return nil }
-func (fixed) Restart() error        { return errors.ErrUnsupported }

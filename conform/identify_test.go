@@ -1,17 +1,12 @@
 package conform_test
 
 import (
-	"context"
-	"net"
 	"strings"
 	"testing"
 
 	"jobwire/catalog"
-	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
-	"jobwire/internal/target"
-	"jobwire/refserver"
 )
 
 // TestOtherProtocol tests each reference server with the suite of each other protocol: the run ends at once and reports the
@@ -27,13 +22,7 @@ func TestOtherProtocol(t *testing.T) {
 					t.Fatal(err)
 				}
 				suite.Cases = suite.Cases[:3]
-				start := func(ctx context.Context) (target.Target, error) {
-					return target.Func(ctx, server.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
-						o := refserver.Options{Protocol: server.Protocol, Codec: codec.Options{Waive: server.Lenient}}
-						return refserver.New(server.New(), o).Serve(ctx, ln)
-					})
-				}
-				report := &conform.Report{Protocol: tested.Protocol, Results: (&conform.Runner{Start: start}).Run(t.Context(), suite, nil)}
+				report := &conform.Report{Protocol: tested.Protocol, Results: run(t, conform.Runner{Start: serving(server)}, suite)}
 				want := ""
 				if server != tested {
 					want = "answers as a server of " + server.Protocol.Title

@@ -28,6 +28,13 @@ func TestJSONMatchesSchema(t *testing.T) {
 				Version  int     `json:"schema_version"`
 				Start    string  `json:"start"`
 				Duration float64 `json:"duration_seconds"`
+				Target   string
+				Summary  map[string]int
+				Cases    []struct {
+					ID, Level, Verdict string
+					Rules              []string
+					Duration           *float64 `json:"duration_seconds"`
+				}
 			}
 			if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 				t.Fatal(err)
@@ -35,6 +42,17 @@ func TestJSONMatchesSchema(t *testing.T) {
 			want := map[string]float64{"passing": 1, "failing": 2, "both": 3}[name]
 			if got.Version != version.Schema || got.Duration != want || name != "failing" && got.Start != "2026-03-29T00:30:00.005Z" {
 				t.Errorf("got %+v, want a duration of %v s", got, want)
+			}
+			if name != "passing" {
+				return
+			}
+			n := got.Summary
+			if got.Target != "good 1.0" || n["cases"] != 15 || n["passed"] != 15 || n["failed"] != 0 || len(got.Cases) != 15 {
+				t.Errorf("got the target %q, %d cases, and the summary %v", got.Target, len(got.Cases), n)
+			}
+			c := got.Cases[0]
+			if c.ID != "gearman.report.other" || c.Level != "MUST" || c.Verdict != "passed" || c.Duration == nil || len(c.Rules) != 2 {
+				t.Errorf("got the case %+v", c)
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package conform_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -11,8 +10,6 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
-	"jobwire/refserver"
-	beanstalkserver "jobwire/refserver/beanstalk"
 )
 
 // knownFailures calls check for each entry about known or flaky cases in each profile, with the cases that the entry
@@ -92,13 +89,16 @@ func TestFailedInterpretationIsDifferent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server, err := catalog.Named("beanstalk")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, strict := range []bool{false, true} {
-		r := conform.Runner{Start: serving(beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }), Strict: strict}
 		want := []conform.Verdict{conform.Failed, conform.Different, conform.Different}
 		if strict {
 			want = []conform.Verdict{conform.Failed, conform.Failed, conform.Failed}
 		}
-		results := r.Run(t.Context(), suite, nil)
+		results := run(t, conform.Runner{Start: serving(server), Strict: strict}, suite)
 		for i, res := range results {
 			if res.Verdict != want[i] {
 				t.Errorf("strict %v: %s: expected %s, got %s", strict, res.Case.ID, want[i], res.Verdict)
@@ -108,26 +108,5 @@ func TestFailedInterpretationIsDifferent(t *testing.T) {
 		if report.Failed() != strict {
 			t.Errorf("strict %v: the report of the interpretations says failed: %v", strict, report.Failed())
 		}
-	}
-}
-
-// The text report of a known failure contains the reason and the words of the specification from the profile.
-func TestReportQuotesTheProfile(t *testing.T) {
-	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	profile, err := conform.ParseProfile("p.yaml", []byte("name: p\nknown:\n  - cases: beanstalk.stated\n    why: it counts once\n    quote: the number of tubes\n"), suite)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	text := conform.Text{W: &out}
-	r := conform.Runner{Start: serving(beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }), Profile: profile}
-	for _, res := range r.Run(t.Context(), suite, nil) {
-		text.Case(res)
-	}
-	if want := "      The specification says: \"the number of tubes\"\n"; strings.Count(out.String(), want) != 1 || !strings.Contains(out.String(), "it counts once") {
-		t.Errorf("expected the reason and %q once, got:\n%s", want, out.String())
 	}
 }

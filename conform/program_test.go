@@ -5,7 +5,6 @@ package conform_test
 import (
 	"bufio"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -19,8 +18,11 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/play"
+	"jobwire/refserver"
+	gearmanserver "jobwire/refserver/gearman"
 )
 
 // echoCase is a case about a client with the task to send a text in an echo request, to print the reply, and to disconnect.
@@ -108,13 +110,9 @@ func TestPrograms(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			r := conform.Runner{Start: embedded, Timeout: 2 * time.Second, Segments: []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced},
+			r := conform.Runner{Timeout: 2 * time.Second, Segments: []play.Segmentation{play.Plain, play.Bytewise, play.Coalesced},
 				Programs: map[string]conform.Program{"Client": c.program}}
-			res := r.Run(t.Context(), s, nil)[0]
+			res := run(t, r, load(t, echoCase))[0]
 			if res.Verdict != c.verdict || !strings.Contains(res.Note, c.note) {
 				t.Errorf("%s: %q; want %s, %q\n%s", res.Verdict, res.Note, c.verdict, c.note, res.Text())
 			}
@@ -123,12 +121,8 @@ func TestPrograms(t *testing.T) {
 }
 
 func TestWithoutProgramItsCasesAreSkipped(t *testing.T) {
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := conform.Runner{Start: embedded}
-	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != conform.Skipped {
+	s := load(t, echoCase)
+	if res := run(t, conform.Runner{}, s)[0]; res.Verdict != conform.Skipped {
 		t.Errorf("%s: %s", res.Verdict, res.Note)
 	}
 	if _, err := s.About("Worker"); err == nil {
@@ -152,9 +146,6 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// Most of the time, a test waits, so more of them run at the same time than there are processors, which is the default of
-	// -parallel. m.Run reads the flags, so -parallel has priority.
-	flag.Set("test.parallel", "8")
 	os.Exit(m.Run())
 }
 
@@ -168,16 +159,16 @@ func TestProgramByCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	start := func(ctx context.Context) (target.Target, error) { // over TCP, because the program is another process
+		server := refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: gearman.Protocol})
+		return target.Func(ctx, "server", server.Serve)
+	}
 	for src, want := range map[string]conform.Verdict{
 		echoCase: conform.Passed,
 		strings.Replace(echoCase, "@task echo $text", "@task echo fail", 1): conform.Failed,
 	} {
-		s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := conform.Runner{Start: embedded, Timeout: time.Second, Programs: map[string]conform.Program{"Client": program}}
-		res := r.Run(t.Context(), s, nil)[0]
+		r := conform.Runner{Start: start, Timeout: time.Second, Programs: map[string]conform.Program{"Client": program}}
+		res := r.Run(t.Context(), load(t, src), nil)[0]
 		if res.Verdict != want {
 			t.Errorf("%s: %s, want %s", res.Verdict, res.Note, want)
 		}
@@ -216,10 +207,7 @@ func TestProgramsAreRefused(t *testing.T) {
 
 // TestSelfTestWithFaultyProgram runs a self-test whose mutant is a program.
 func TestSelfTestWithFaultyProgram(t *testing.T) {
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := load(t, echoCase)
 	sound := conform.Baseline{Start: reference, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string { return say(addr, w[1]) })}}
 	r := conform.SelfTest(t.Context(), s, sound, []conform.Mutant{
@@ -259,17 +247,13 @@ func TestChildProcessesEndWithTheProgram(t *testing.T) {
 // TestSlowStart tests a program that connects after the time limit of its first step.
 func TestSlowStart(t *testing.T) {
 	t.Parallel()
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(echoCase)}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const timeout = time.Second
-	r := conform.Runner{Start: embedded, Timeout: timeout, Programs: map[string]conform.Program{
+	r := conform.Runner{Timeout: timeout, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string {
 			<-time.After(2 * timeout)
 			return say(addr, w[1])
 		})}}
-	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != conform.Passed {
+	if res := run(t, r, load(t, echoCase))[0]; res.Verdict != conform.Passed {
 		t.Errorf("%s: %s", res.Verdict, res.Note)
 	}
 }

@@ -3,8 +3,6 @@ package conform
 import (
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,59 +15,69 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/play"
-	"jobwire/refserver"
-	server "jobwire/refserver/gearman"
 	"jobwire/refserver/inject"
 )
 
-// TestSlowMachineMakesMissingReplyInconclusive tests a server that never replies, first on a machine without scheduling delays and
-// then on a machine with delays.
-func TestSlowMachineMakesMissingReplyInconclusive(t *testing.T) {
-	t.Parallel()
-	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
+// echoCases loads n cases with an echo, in which other is a line with another accepted reply, or "".
+func echoCases(t *testing.T, n int, other string) *Suite {
+	t.Helper()
+	src := "@section s\n@rules gearman.echo.same-data\n"
+	for i := range n {
+		src += fmt.Sprintf("@case echo-%d\n@about An echo.\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n%s", i, other)
+	}
 	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	connections := 0
-	silent, err := target.Func(t.Context(), "mute", func(ctx context.Context, ln net.Listener) error {
-		defer context.AfterFunc(ctx, func() { ln.Close() })()
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return nil
-			}
-			if n, _ := io.Copy(io.Discard, c); n > 0 {
-				connections++
-			}
-			c.Close()
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := func(context.Context) (target.Target, error) { return silent, nil }
-	r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain}}
+	return s
+}
 
-	onTime := &schedulingDelay{}
-	if a := r.runCase(t.Context(), s.Cases[0], &sharedTarget{start: start, ctx: t.Context()}, onTime); a.Verdict != Failed {
-		t.Errorf("on a machine that keeps time: %s, want failed", a.Verdict)
-	}
-	barely := &schedulingDelay{seen: []lateness{{time.Now().Add(time.Hour), 15 * time.Millisecond}}}
-	if a := r.runCase(t.Context(), s.Cases[0], &sharedTarget{start: start, ctx: t.Context()}, barely); a.Verdict != Failed {
-		t.Errorf("on one that was a little late: %s, want failed", a.Verdict)
-	}
-	late := &schedulingDelay{seen: []lateness{{time.Now().Add(time.Hour), 300 * time.Millisecond}}}
-	a := r.runCase(t.Context(), s.Cases[0], &sharedTarget{start: start, ctx: t.Context()}, late)
-	if a.Verdict != Inconclusive || !strings.Contains(a.Note, "by up to 300ms") {
-		t.Errorf("on a late one: %s, %s; want inconclusive", a.Verdict, a.Note)
+// ignoring returns a function that starts a server that does not reply to the first n requests of cases, and adds the
+// number of requests to requests.
+func ignoring(n int32, requests *atomic.Int32) func(context.Context) (target.Target, error) {
+	return faulty(inject.Ignore("ECHO_REQ", func(m *inject.Message) bool { // other requests identify the protocol
+		return m.Arg(0) == "x" && requests.Add(1) <= n
+	}))
+}
+
+// TestSlowMachine tests a server that never replies, on a machine that delays jobwire by up to a duration. A missing
+// reply, or a silence that the case accepts as non-strict, then proves nothing.
+func TestSlowMachine(t *testing.T) {
+	t.Parallel()
+	silence := echoCases(t, 1, "  or lax nothing for 100ms\n")
+	for _, tt := range []struct {
+		name     string
+		suite    *Suite
+		by       time.Duration
+		want     Verdict
+		note     string
+		requests int32
+	}{
+		{"no delay", echoCases(t, 1, ""), 0, Failed, "", 1},
+		{"short delay", echoCases(t, 1, ""), 15 * time.Millisecond, Failed, "", 1},
+		{"long delay", echoCases(t, 1, ""), 300 * time.Millisecond, Inconclusive, "by up to 300ms", 1 + retries},
+		{"silence", silence, 0, NonStrict, "", 2},
+		{"silence, short delay", silence, 24 * time.Millisecond, NonStrict, "", 2},
+		{"silence, long delay", silence, 30 * time.Millisecond, Inconclusive, "by up to 30ms", 1 + retries},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var requests atomic.Int32
+			start := ignoring(1000, &requests)
+			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain}}
+			delay := &schedulingDelay{seen: []lateness{{time.Now().Add(time.Hour), tt.by}}}
+			shared := &sharedTarget{start: start, ctx: ctx}
+			defer shared.stop()
+			a := r.runCase(ctx, tt.suite.Cases[0], shared, delay)
+			wrong := a.Verdict != tt.want || !strings.Contains(a.Note, tt.note) || a.late != (tt.want != NonStrict)
+			if wrong || requests.Load() != tt.requests {
+				t.Errorf("%s: %s, %s, must run again: %v, %d requests", tt.name, a.Verdict, a.Note, a.late, requests.Load())
+			}
+		})
 	}
 	if Inconclusive.FailsRun() {
-		t.Error("what is inconclusive falls short")
-	}
-	silent.Stop()
-	if want := 2 + 1 + retries; connections != want {
-		t.Errorf("%d performances, want %d", connections, want)
+		t.Error("an inconclusive case makes the run fail")
 	}
 }
 
@@ -95,38 +103,6 @@ func TestTimedFailures(t *testing.T) {
 		}
 		if got := timed(script, &play.Failure{Index: failed, Waited: time.Second}); got != time.Second {
 			t.Errorf("%s\ndepends on %v after a limit of 1s was exceeded", src, got)
-		}
-	}
-}
-
-// A silence that a case accepts as non-strict proves nothing on a machine with scheduling delays.
-func TestAcceptedSilenceOnASlowMachine(t *testing.T) {
-	t.Parallel()
-	const src = "@section s\n@case mute\n@about An echo.\n@rules gearman.echo.same-data\n" +
-		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 100ms\n"
-	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent, err := target.Func(t.Context(), "mute", func(ctx context.Context, ln net.Listener) error {
-		defer context.AfterFunc(ctx, func() { ln.Close() })()
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return nil
-			}
-			defer c.Close()
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	start := func(context.Context) (target.Target, error) { return silent, nil }
-	r := &Runner{Start: start, Segments: []play.Segmentation{play.Plain}}
-	for by, want := range map[time.Duration]Verdict{0: NonStrict, 24 * time.Millisecond: NonStrict, 30 * time.Millisecond: Inconclusive} {
-		meter := &schedulingDelay{seen: []lateness{{time.Now().Add(time.Hour), by}}}
-		if a := r.runCase(t.Context(), s.Cases[0], &sharedTarget{start: start, ctx: t.Context()}, meter); a.Verdict != want || a.late != (want == Inconclusive) {
-			t.Errorf("late by %v: %s, to be checked again: %v; want %s", by, a.Verdict, a.late, want)
 		}
 	}
 }
@@ -171,92 +147,35 @@ func TestDelayHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestMissedTimeLimitsAreCheckedAgain runs eight cases, four at a time, against a server that does not reply until all of
-// them have failed, and against a server that never replies.
+// TestMissedTimeLimitsAreCheckedAgain runs eight cases, four at a time, against a server that does not reply until all
+// of them have failed, and against a server that never replies. Then it runs a case that accepts a silence against a
+// server that does not reply to the first request.
 func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 	t.Parallel()
 	const n, parallel = 8, 4
-	files := fstest.MapFS{}
-	for i := range n {
-		name := fmt.Sprintf("case-%d", i)
-		files[name+".wire"] = &fstest.MapFile{Data: []byte("@section s\n@case " + name + "\n@about An echo.\n@rules gearman.echo.same-data\n" +
-			"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n")}
-	}
-	s, err := LoadFS(gearman.Protocol, files)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name     string
-		silent   int32 // requests without a reply
+		suite    *Suite
+		parallel int
+		ignored  int32
 		verdict  Verdict
 		requests int32
 	}{
-		{"busy at first", n, Passed, n + n},
-		{"always mute", 1000, Failed, n + parallel},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
+		{"no reply at first", echoCases(t, n, ""), parallel, n, Passed, n + n},
+		{"never a reply", echoCases(t, n, ""), parallel, 1000, Failed, n + parallel},
+		{"a silence at first", echoCases(t, 1, "  or lax nothing for 1s\n"), 1, 1, Passed, 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
 			var requests atomic.Int32
-			serve := func(ctx context.Context, ln net.Listener) error {
-				for {
-					c, err := ln.Accept()
-					if err != nil {
-						return nil
-					}
-					go func() {
-						defer c.Close()
-						request := make([]byte, len("\x00REQttttllllx"))
-						_, err := io.ReadFull(c, request)
-						if ofCase := string(request) == "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x"; err == nil && ofCase && requests.Add(1) > test.silent {
-							io.WriteString(c, "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x")
-						}
-						io.Copy(io.Discard, c)
-					}()
+			r := &Runner{Start: ignoring(tt.ignored, &requests), Timeout: time.Second, Parallel: tt.parallel}
+			for _, res := range r.Run(t.Context(), tt.suite, nil) {
+				if res.Verdict != tt.verdict {
+					t.Errorf("%s: %s: %s (%s), want %s", tt.name, res.Case.ID, res.Verdict, res.Note, tt.verdict)
 				}
 			}
-			inMemory(t, serve, func(t *testing.T, start func(context.Context) (target.Target, error)) {
-				r := &Runner{Start: start, Timeout: time.Second, Parallel: parallel,
-					delay: &schedulingDelay{}} // no delays, as on an idle machine; with delays, more cases would be repeated
-				for _, res := range r.Run(t.Context(), s, nil) {
-					if res.Verdict != test.verdict {
-						t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, test.verdict)
-					}
-				}
-			})
-			if got := requests.Load(); got != test.requests {
-				t.Errorf("%d requests, want %d", got, test.requests)
+			if got := requests.Load(); got != tt.requests {
+				t.Errorf("%s: %d requests, want %d", tt.name, got, tt.requests)
 			}
 		})
-	}
-}
-
-// TestAcceptedSilenceIsCheckedAgain tests a server that misses the time limit of a silence once, as on a busy machine.
-func TestAcceptedSilenceIsCheckedAgain(t *testing.T) {
-	t.Parallel()
-	const src = "@section s\n@case late\n@about An echo.\n@rules gearman.echo.same-data\n" +
-		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n  or lax nothing for 1s\n"
-	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	faulty := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
-	start := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "late", func(ctx context.Context, ln net.Listener) error {
-			ignored := false
-			first := func(m *inject.Message) bool {
-				if ignored || m.Arg(0) != "x" { // not the request that identifies the protocol
-					return false
-				}
-				ignored = true
-				return true
-			}
-			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: inject.Ignore("ECHO_REQ", first)})
-		})
-	}
-	r := &Runner{Start: start}
-	if res := r.Run(t.Context(), s, nil)[0]; res.Verdict != Passed {
-		t.Errorf("%s: %s, want passed", res.Verdict, res.Note)
 	}
 }

@@ -1,16 +1,15 @@
 package conform
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
-	"jobwire/internal/target"
 	"jobwire/play"
 	"jobwire/refserver/inject"
 )
@@ -87,8 +86,8 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 			t.Parallel()
 			var got []string
 			var results []Result
-			inMemory(t, faulty(test.edit), func(t *testing.T, start func(context.Context) (target.Target, error)) {
-				r := &Runner{Start: start, Timeout: time.Second, Parallel: 3, Segments: []play.Segmentation{play.Plain, play.Coalesced}}
+			synctest.Test(t, func(t *testing.T) {
+				r := &Runner{Start: faulty(test.edit), Timeout: time.Second, Parallel: 3, Segments: []play.Segmentation{play.Plain, play.Coalesced}}
 				results = r.Run(t.Context(), s, nil)
 			})
 			for _, res := range results {

@@ -4,17 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
-	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/fstest"
-	"time"
+	"testing/synctest"
 
 	"jobwire/codec/gearman"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 )
 
 // echoes returns a suite of n cases.
@@ -24,11 +21,7 @@ func echoes(t *testing.T, n int) *conform.Suite {
 	for i := range n {
 		src += strings.Replace(echo, "@case echo", fmt.Sprintf("@case echo-%d", i), 1)
 	}
-	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return load(t, src)
 }
 
 // reports returns a report in all formats except HTML.
@@ -51,18 +44,18 @@ func reports(t *testing.T, r *conform.Report) map[string]string {
 
 // TestUnreachableTargetIsReportedOnce checks that there is one message, however many cases there are.
 func TestUnreachableTargetIsReportedOnce(t *testing.T) {
-	refused := func(context.Context) (target.Target, error) { return target.Address("127.0.0.1:1") }
+	refused := func(context.Context) (target.Target, error) { return target.Address("memory:absent") }
 	broken := func(context.Context) (target.Target, error) {
 		return nil, &target.Error{Target: "server", Reason: "the program exited", Output: "no such file"}
 	}
-	for name, r := range map[string]*conform.Runner{
+	for name, r := range map[string]conform.Runner{
 		"address": {Start: refused, Parallel: 8},
 		"program": {Start: broken, Parallel: 8},
 		"fresh":   {Start: broken, Parallel: 8, NewServerPerCase: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := echoes(t, 40)
-			report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: r.Run(t.Context(), s, nil)}
+			report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: run(t, r, s)}
 			if n, left := report.Count(conform.Unreachable), report.Count(conform.NotRun); n != 1 || left != len(s.Cases)-1 {
 				t.Errorf("%d cases unreachable, %d not run", n, left)
 			}
@@ -80,35 +73,32 @@ func TestUnreachableTargetIsReportedOnce(t *testing.T) {
 // some cases.
 func TestTargetThatDisappears(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var served atomic.Int32
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for served.Load() < 11 { // one connection identifies the protocol
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			b := make([]byte, 4096)
-			n, _ := c.Read(b)
-			copy(b, "\x00RES\x00\x00\x00\x11")
-			c.Write(b[:n])
-			c.Close()
-			served.Add(1)
+	start := func(context.Context) (target.Target, error) {
+		ln, err := transport.Listen(transport.Memory, nil)
+		if err != nil {
+			return nil, err
 		}
-		ln.Close()
-	}()
-	r := conform.Runner{Start: func(context.Context) (target.Target, error) { return target.Address(ln.Addr().String()) }, Timeout: time.Second}
-	s := echoes(t, 60)
-	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: r.Run(t.Context(), s, nil)}
-	<-done
-	// The system may complete one more connection before the listener is closed.
-	if got := report.Unreachable(); !regexp.MustCompile(`^the target could no longer be reached after 1[01] of 60 cases: `).MatchString(got) {
-		t.Errorf("the report says %q, want 10 or 11 of 60 cases", got)
+		go func() {
+			for i := range 11 { // one connection identifies the protocol
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				b := make([]byte, 4096)
+				n, _ := c.Read(b)
+				copy(b, "\x00RES\x00\x00\x00\x11")
+				c.Write(b[:n])
+				if i == 10 {
+					ln.Close()
+				}
+				c.Close()
+			}
+		}()
+		return target.Address(transport.Name(ln))
+	}
+	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: run(t, conform.Runner{Start: start}, echoes(t, 60))}
+	if got, want := report.Unreachable(), "the target could no longer be reached after 10 of 60 cases: "; !strings.HasPrefix(got, want) {
+		t.Errorf("the report says %q, want %q", got, want)
 	}
 	for form, text := range reports(t, report) {
 		if n := strings.Count(text, "cannot connect"); n < 1 || n > 2 {
@@ -120,15 +110,17 @@ func TestTargetThatDisappears(t *testing.T) {
 // TestInterruptedRun checks that every report of a run that the user has interrupted states the interruption.
 func TestInterruptedRun(t *testing.T) {
 	t.Parallel()
-	ctx, interrupt := context.WithCancel(t.Context())
-	defer interrupt()
 	s := echoes(t, 30)
-	n := 0
-	r := conform.Runner{Start: embedded}
-	results := r.Run(ctx, s, func(conform.Result) {
-		if n++; n == 5 {
-			interrupt()
-		}
+	var results []conform.Result
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		n := 0
+		r := conform.Runner{Start: reference}
+		results = r.Run(ctx, s, func(conform.Result) {
+			if n++; n == 5 {
+				interrupt()
+			}
+		})
 	})
 	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: results, Interrupted: true}
 	if report.Count(conform.Skipped) > 0 || report.Ran() < 5 || report.Ran() > 6 {

@@ -95,16 +95,10 @@ func Dialer(t Target) *transport.Dialer {
 	return nil
 }
 
-// Dial connects to the target, with its method Dial if it has one. The error is an [*Error], which distinguishes a
-// server that has crashed from one that does not accept connections.
+// Dial connects to the target. The error is an [*Error], which distinguishes a server that has crashed from one that
+// does not accept connections.
 func Dial(ctx context.Context, t Target) (net.Conn, error) {
-	dial := func(ctx context.Context) (net.Conn, error) { return Dialer(t).Dial(ctx, t.Addr()) }
-	if own, ok := t.(interface {
-		Dial(context.Context) (net.Conn, error)
-	}); ok {
-		dial = own.Dial
-	}
-	c, err := dial(ctx)
+	c, err := Dialer(t).Dial(ctx, t.Addr())
 	if err == nil {
 		return c, nil
 	}
