@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"jobwire/corpus"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/play"
 )
 
@@ -36,53 +36,33 @@ func parse(t *testing.T, src string) *transcript.Script {
 	return scripts[0]
 }
 
-// runBoth runs one script as the peers and another one as the server, over in-memory pipes, and returns both results.
+// runBoth runs one script as the peers and another one as the server, in memory and virtual time, and returns both results.
 func runBoth(t *testing.T, peersSay, serverSays string, o play.Options) (asPeers, asServer *play.Result) {
 	t.Helper()
-	ln := newPipeListener()
-	peersScript, serverScript := parse(t, peersSay), parse(t, serverSays)
-	var wg sync.WaitGroup
-	wg.Go(func() { asServer = play.Server(t.Context(), serverScript, ln, o) })
-	asPeers = play.Peers(t.Context(), peersScript, ln.dial, o)
-	ln.Close()
-	wg.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		ln, dial := listen(t)
+		peersScript, serverScript := parse(t, peersSay), parse(t, serverSays)
+		var wg sync.WaitGroup
+		wg.Go(func() { asServer = play.Server(t.Context(), serverScript, ln, o) })
+		asPeers = play.Peers(t.Context(), peersScript, dial, o)
+		ln.Close()
+		wg.Wait()
+	})
 	return asPeers, asServer
 }
 
-// pipeListener accepts net.Pipe connections, which work in a synctest bubble.
-type pipeListener struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
-}
-
-func newPipeListener() *pipeListener {
-	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
-}
-
-func (l *pipeListener) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
+// listen returns a listener in memory, and a function that connects to it.
+func listen(t *testing.T) (net.Listener, play.Dialer) {
+	t.Helper()
+	ln, err := transport.Listen(transport.Memory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln, func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
+		return new(transport.Dialer).Dial(ctx, transport.Name(ln))
 	}
 }
-
-func (l *pipeListener) dial(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
-	a, b := net.Pipe()
-	select {
-	case l.conns <- a:
-		return b, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 const submit = `
 Client -> Job Server: SUBMIT_JOB reverse "" test
@@ -91,19 +71,17 @@ Job Server -> Client: WORK_COMPLETE $h tset within 10s
 `
 
 func TestBothSidesOfAScript(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := strings.ReplaceAll(submit, " within 10s", "")
-		server = strings.ReplaceAll(server, "$h", "H:lap:1")
-		p, s := runBoth(t, submit, server, play.Options{})
-		for _, r := range []*play.Result{p, s} {
-			if r.Failure != nil {
-				t.Errorf("%v", r.Failure)
-			}
-			if len(r.Events) != 3 {
-				t.Errorf("%d events, want 3", len(r.Events))
-			}
+	server := strings.ReplaceAll(submit, " within 10s", "")
+	server = strings.ReplaceAll(server, "$h", "H:lap:1")
+	p, s := runBoth(t, submit, server, play.Options{})
+	for _, r := range []*play.Result{p, s} {
+		if r.Failure != nil {
+			t.Errorf("%v", r.Failure)
 		}
-	})
+		if len(r.Events) != 3 {
+			t.Errorf("%d events, want 3", len(r.Events))
+		}
+	}
 }
 
 func TestLiteralHandlesAreBoundAndRewritten(t *testing.T) {
@@ -114,18 +92,14 @@ Client -> Job Server: GET_STATUS H:lap:1
 Job Server -> Client: STATUS_RES H:lap:1 1 0 0 0
 `
 	live := strings.ReplaceAll(recorded, "H:lap:1", "H:somewhere-else:4711")
-	synctest.Test(t, func(t *testing.T) {
-		p, s := runBoth(t, recorded, live, play.Options{})
-		if p.Failure != nil || s.Failure != nil {
-			t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		p, _ := runBoth(t, recorded, live, play.Options{Exact: true})
-		if p.Failure == nil || p.Failure.Index != 1 || p.Failure.Reason != play.Mismatched {
-			t.Errorf("exactly: %v, want a mismatch at the second step", p.Failure)
-		}
-	})
+	p, s := runBoth(t, recorded, live, play.Options{})
+	if p.Failure != nil || s.Failure != nil {
+		t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
+	}
+	p, _ = runBoth(t, recorded, live, play.Options{Exact: true})
+	if p.Failure == nil || p.Failure.Index != 1 || p.Failure.Reason != play.Mismatched {
+		t.Errorf("exactly: %v, want a mismatch at the second step", p.Failure)
+	}
 }
 
 // TestSegmentation counts the writes that reach the other side, and checks that their content is the same in all
@@ -190,13 +164,11 @@ func TestUniqueNamesDifferBetweenRuns(t *testing.T) {
 	script := "Client -> Job Server: ECHO_REQ $word\nJob Server -> Client: ECHO_RES $word\n"
 	seen := map[string]bool{}
 	for range 3 {
-		synctest.Test(t, func(t *testing.T) {
-			p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n", play.Options{})
-			if p.Failure != nil || s.Failure != nil {
-				t.Fatalf("peers: %v; server: %v", p.Failure, s.Failure)
-			}
-			seen[string(p.Events[0].Frame.Arg(0))] = true
-		})
+		p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ $x\nJob Server -> Client: ECHO_RES $x\n", play.Options{})
+		if p.Failure != nil || s.Failure != nil {
+			t.Fatalf("peers: %v; server: %v", p.Failure, s.Failure)
+		}
+		seen[string(p.Events[0].Frame.Arg(0))] = true
 	}
 	if len(seen) != 3 {
 		t.Errorf("the words were %v, want three different ones", seen)
@@ -251,23 +223,21 @@ func TestFailures(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p, _ := runBoth(t, tt.peers, tt.server, play.Options{})
-				f := p.Failure
-				if f == nil {
-					t.Fatal("nothing fell short")
-				}
-				if f.Reason != tt.reason || f.Rule() != tt.rule || !strings.Contains(f.Text, tt.text) {
-					t.Errorf("reason %d, rule %q, %q; want %d, %q, and %q in it", f.Reason, f.Rule(), f.Text, tt.reason, tt.rule, tt.text)
-				}
-				var report strings.Builder
-				if err := play.WriteReport(&report, parse(t, tt.peers), p, play.ReportOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				if !strings.Contains(strings.ReplaceAll(report.String(), "\n", " "), tt.text) {
-					t.Errorf("the report does not say %q:\n%s", tt.text, report.String())
-				}
-			})
+			p, _ := runBoth(t, tt.peers, tt.server, play.Options{})
+			f := p.Failure
+			if f == nil {
+				t.Fatal("nothing fell short")
+			}
+			if f.Reason != tt.reason || f.Rule() != tt.rule || !strings.Contains(f.Text, tt.text) {
+				t.Errorf("reason %d, rule %q, %q; want %d, %q, and %q in it", f.Reason, f.Rule(), f.Text, tt.reason, tt.rule, tt.text)
+			}
+			var report strings.Builder
+			if err := play.WriteReport(&report, parse(t, tt.peers), p, play.ReportOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(strings.ReplaceAll(report.String(), "\n", " "), tt.text) {
+				t.Errorf("the report does not say %q:\n%s", tt.text, report.String())
+			}
 		})
 	}
 }
@@ -304,12 +274,10 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p, s := runBoth(t, tt.peers, tt.server, play.Options{})
-				if p.Failure != nil || s.Failure != nil || p.Grade != tt.grade {
-					t.Errorf("peers: %v, grade %d, want %d; server: %v", p.Failure, p.Grade, tt.grade, s.Failure)
-				}
-			})
+			p, s := runBoth(t, tt.peers, tt.server, play.Options{})
+			if p.Failure != nil || s.Failure != nil || p.Grade != tt.grade {
+				t.Errorf("peers: %v, grade %d, want %d; server: %v", p.Failure, p.Grade, tt.grade, s.Failure)
+			}
 		})
 	}
 }
@@ -317,47 +285,36 @@ func TestExpectationsThatAllowMore(t *testing.T) {
 // TestServerDistinguishesLikeActors connects two workers in an order other than that of the script. The server distinguishes
 // them by the arguments of their messages.
 func TestServerDistinguishesLikeActors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, s := runBoth(t,
-			"Worker -> Job Server: CAN_DO other\nWorker 2 -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: GRAB_JOB\nJob Server -> Worker 2: NO_JOB",
-			"Worker -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: CAN_DO other\nWorker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB", play.Options{})
-		if p.Failure != nil || s.Failure != nil {
-			t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
-		}
-	})
+	p, s := runBoth(t,
+		"Worker -> Job Server: CAN_DO other\nWorker 2 -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: GRAB_JOB\nJob Server -> Worker 2: NO_JOB",
+		"Worker -> Job Server: CAN_DO reverse\nWorker 2 -> Job Server: CAN_DO other\nWorker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB", play.Options{})
+	if p.Failure != nil || s.Failure != nil {
+		t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
+	}
 }
 
 // TestServerDistinguishesActors connects a worker before the client that is first in the script.
 func TestServerDistinguishesActors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, s := runBoth(t,
-			"Worker -> Job Server: CAN_DO f\nClient -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED $h\nJob Server -> Worker: nothing for 1s",
-			"Client -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED H:1\nWorker -> Job Server: CAN_DO f", play.Options{})
-		if p.Failure != nil && p.Failure.Reason != play.Ended || s.Failure != nil {
-			t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
-		}
-	})
+	p, s := runBoth(t,
+		"Worker -> Job Server: CAN_DO f\nClient -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED $h\nJob Server -> Worker: nothing for 1s",
+		"Client -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED H:1\nWorker -> Job Server: CAN_DO f", play.Options{})
+	if p.Failure != nil && p.Failure.Reason != play.Ended || s.Failure != nil {
+		t.Errorf("peers: %v; server: %v", p.Failure, s.Failure)
+	}
 }
 
 func TestActorsSelectsWhoIsPlayed(t *testing.T) {
 	script := "Worker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
-	synctest.Test(t, func(t *testing.T) {
-		p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", play.Options{Actors: []string{"Client"}})
-		if p.Failure != nil || s.Failure != nil || len(p.Events) != 2 {
-			t.Errorf("peers: %v with %d events; server: %v", p.Failure, len(p.Events), s.Failure)
-		}
-	})
+	p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", play.Options{Actors: []string{"Client"}})
+	if p.Failure != nil || s.Failure != nil || len(p.Events) != 2 {
+		t.Errorf("peers: %v with %d events; server: %v", p.Failure, len(p.Events), s.Failure)
+	}
 }
 
-// TestExpectedEndsOfConnections uses TCP sockets, because pipes can be neither half-closed nor reset.
 func TestExpectedEndsOfConnections(t *testing.T) {
 	for _, ending := range []string{"closes", "half-closes", "resets"} {
-		t.Run(ending, func(t *testing.T) {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ln.Close()
+		synctest.Test(t, func(t *testing.T) {
+			ln, dial := listen(t)
 			saw := make(chan error, 1)
 			go func() {
 				c, err := ln.Accept()
@@ -366,7 +323,6 @@ func TestExpectedEndsOfConnections(t *testing.T) {
 					return
 				}
 				defer c.Close()
-				c.SetDeadline(time.Now().Add(5 * time.Second))
 				_, err = io.Copy(io.Discard, c)
 				c.Write([]byte("\x00RES\x00\x00\x00\x11\x00\x00\x00\x00"))
 				saw <- err
@@ -375,14 +331,11 @@ func TestExpectedEndsOfConnections(t *testing.T) {
 			if ending == "half-closes" {
 				script += "Job Server -> Client: ECHO_RES \"\"\nJob Server -> Client: closes\n"
 			}
-			dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, "tcp", ln.Addr().String())
-			}
 			if r := play.Peers(t.Context(), parse(t, script), dial, play.Options{}); r.Failure != nil {
 				t.Error(r.Failure)
 			}
 			if err := <-saw; (err != nil) != (ending == "resets") {
-				t.Errorf("the server saw %v", err)
+				t.Errorf("%s: the server saw %v", ending, err)
 			}
 		})
 	}
@@ -446,22 +399,17 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// interrupted is a listener that SetDeadline closes.
-type interrupted struct{ *pipeListener }
-
-func (l interrupted) SetDeadline(time.Time) error { return l.Close() }
-
 // TestProxyForwardsTheLastMessage uses a program that is still reading the last message when the script ends.
 func TestProxyForwardsTheLastMessage(t *testing.T) {
 	const reply = "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"
 	for _, how := range []play.Segmentation{play.Plain, play.Bytewise} {
 		synctest.Test(t, func(t *testing.T) {
-			ln := newPipeListener()
+			ln, connect := listen(t)
 			var wg sync.WaitGroup
 			defer wg.Wait()
 			var received []byte
 			wg.Go(func() {
-				c, err := ln.dial(t.Context(), transcript.Actor{})
+				c, err := connect(t.Context(), transcript.Actor{})
 				if err != nil {
 					t.Error(err)
 					return
@@ -487,7 +435,7 @@ func TestProxyForwardsTheLastMessage(t *testing.T) {
 				})
 				return near, nil
 			}
-			r := play.Proxy(t.Context(), parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x"), dial, "Client", interrupted{ln}, play.Options{Segments: how})
+			r := play.Proxy(t.Context(), parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x"), dial, "Client", ln, play.Options{Segments: how})
 			if r.Failure != nil {
 				t.Error(r.Failure)
 			}
@@ -590,45 +538,24 @@ func TestEncodeFills(t *testing.T) {
 	}
 }
 
-// noDeadlines is a listener without a SetDeadline method.
-type noDeadlines struct{ net.Listener }
-
 // TestListenerWithoutDeadlines: a run and its goroutines end although only closing the listener ends Accept.
 func TestListenerWithoutDeadlines(t *testing.T) {
 	s := parse(t, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n")
-	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, errors.New("no server") }
-	for name, perform := range map[string]func(net.Listener) *play.Result{
-		"server": func(ln net.Listener) *play.Result {
-			return play.Server(t.Context(), s, ln, play.Options{Timeout: time.Millisecond})
+	for name, perform := range map[string]func(context.Context, net.Listener, play.Dialer) *play.Result{
+		"server": func(ctx context.Context, ln net.Listener, _ play.Dialer) *play.Result {
+			return play.Server(ctx, s, ln, play.Options{})
 		},
-		"program": func(ln net.Listener) *play.Result {
-			return play.Proxy(t.Context(), s, dial, "Client", ln, play.Options{Timeout: time.Millisecond, StartupTimeout: time.Millisecond})
+		"program": func(ctx context.Context, ln net.Listener, dial play.Dialer) *play.Result {
+			return play.Proxy(ctx, s, dial, "Client", ln, play.Options{})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			ln, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ln.Close()
-			accepting := runtime.NumGoroutine()
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				if r := perform(noDeadlines{ln}); r.Failure == nil {
-					t.Error("it passed without a connection")
-				}
-			}()
-			select {
-			case <-ended:
-			case <-time.After(10 * time.Second):
-				t.Fatal("it does not end")
+		synctest.Test(t, func(t *testing.T) {
+			ln, dial := listen(t)
+			if r := perform(t.Context(), struct{ net.Listener }{ln}, dial); r.Failure == nil {
+				t.Errorf("%s: it passed without a connection", name)
 			}
 			if _, err := ln.Accept(); !errors.Is(err, net.ErrClosed) {
-				t.Errorf("the listener is still open: %v", err)
-			}
-			if n := runtime.NumGoroutine(); n > accepting+1 {
-				t.Errorf("%d goroutines, %d before", n, accepting)
+				t.Errorf("%s: the listener is still open: %v", name, err)
 			}
 		})
 	}
