@@ -9,15 +9,18 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/internal/target"
+	"jobwire/internal/transport"
 )
 
 // TestProtocolFaults: the contract of a protocol contains everything that the fault profiles need.
@@ -80,92 +83,102 @@ func TestServerMessagesAreSplitAfterTheirHeader(t *testing.T) {
 	}
 }
 
-// proxied starts a server that handles each connection with answer, and returns the address of an auditing proxy for it.
-func proxied(t *testing.T, answer func(*net.TCPConn)) (string, *Auditor) {
+// proxied starts an auditing proxy in memory, with a server that handles each connection with answer. It returns a
+// connection to the proxy.
+func proxied(t *testing.T, protocol *codec.Protocol, answer func(net.Conn)) (net.Conn, *Auditor) {
 	t.Helper()
-	return proxiedOf(t, gearman.Protocol, answer)
-}
-
-func proxiedOf(t *testing.T, protocol *codec.Protocol, answer func(*net.TCPConn)) (string, *Auditor) {
-	t.Helper()
-	upstream, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	serve := func(ctx context.Context, ln net.Listener) error {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return err
+			}
+			answer(c)
+		}
 	}
-	front, err := net.Listen("tcp", "127.0.0.1:0")
+	upstream, err := target.InMemory(t.Context(), "upstream", serve)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := New(Options{Protocol: protocol, Server: true})
-	p := &Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", upstream.Addr().String())
-	}}
-	ctx, cancel := context.WithCancel(t.Context())
-	var all sync.WaitGroup
-	all.Go(func() { p.Serve(ctx, front) })
-	all.Go(func() {
-		for {
-			c, err := upstream.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() { answer(c.(*net.TCPConn)) })
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		upstream.Close()
-		all.Wait()
-	})
-	return front.Addr().String(), a
+	p := &Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, upstream) }}
+	front, err := target.InMemory(t.Context(), "proxy", p.Serve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := target.Dial(t.Context(), front)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c, a
 }
 
 // TestProxyForwardsBytesUnchanged: the proxy forwards bytes and the ends of connections unchanged.
 func TestProxyForwardsBytesUnchanged(t *testing.T) {
-	addr, a := proxied(t, func(c *net.TCPConn) {
-		defer c.Close()
-		io.Copy(c, c)
+	synctest.Test(t, func(t *testing.T) {
+		c, a := proxied(t, gearman.Protocol, func(c net.Conn) {
+			defer c.Close()
+			io.Copy(c, c)
+		})
+		sent := make([]byte, 3<<20)
+		r := rand.New(rand.NewPCG(1, 2))
+		for i := range sent {
+			sent[i] = byte(r.Uint32())
+		}
+		copy(sent, "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00") // one valid packet, then invalid bytes
+		go func() {
+			c.Write(sent)
+			transport.CloseWrite(c)
+		}()
+		got, err := io.ReadAll(c)
+		if err != nil || !bytes.Equal(got, sent) {
+			t.Errorf("%d bytes went in, %d came out, %v", len(sent), len(got), err)
+		}
+		if a.Report().Messages[codec.Peer] == 0 {
+			t.Error("nothing was heard")
+		}
 	})
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	sent := make([]byte, 3<<20)
-	r := rand.New(rand.NewPCG(1, 2))
-	for i := range sent {
-		sent[i] = byte(r.Uint32())
-	}
-	copy(sent, "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00") // one valid packet, then invalid bytes
-	go func() {
-		c.Write(sent)
-		c.(*net.TCPConn).CloseWrite()
-	}()
-	got, err := io.ReadAll(c)
-	if err != nil || !bytes.Equal(got, sent) {
-		t.Errorf("%d bytes went in, %d came out, %v", len(sent), len(got), err)
-	}
-	if a.Report().Messages[codec.Peer] == 0 {
-		t.Error("nothing was heard")
-	}
 }
 
 // TestProxyForwardsResets: a reset by one side is forwarded to the other side.
 func TestProxyForwardsResets(t *testing.T) {
-	addr, _ := proxied(t, func(c *net.TCPConn) {
-		io.ReadFull(c, make([]byte, 1))
-		c.SetLinger(0)
-		c.Close()
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := proxied(t, gearman.Protocol, func(c net.Conn) {
+			io.ReadFull(c, make([]byte, 1))
+			transport.Reset(c)
+		})
+		c.Write([]byte{0})
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+			t.Errorf("got %v", err)
+		}
 	})
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	c.Write([]byte{0})
-	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("got %v", err)
+}
+
+// TestProxyDrains: Drain returns shortly after the last connection has ended, or when its time limit has passed.
+func TestProxyDrains(t *testing.T) {
+	for open, want := range map[time.Duration]time.Duration{0: acceptTime, time.Second: time.Second + acceptTime, time.Hour: time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &Proxy{Auditor: New(Options{Protocol: gearman.Protocol}), Dial: func(context.Context) (net.Conn, error) {
+				c, _ := net.Pipe()
+				return c, nil
+			}}
+			front, err := target.InMemory(t.Context(), "proxy", p.Serve)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := target.Dial(t.Context(), front)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer front.Stop()
+			began := time.Now()
+			time.AfterFunc(open, func() { transport.Reset(c) })
+			p.Drain(time.Minute)
+			if took := time.Since(began); took != want {
+				t.Errorf("a connection ends after %v: expected %v, got %v", open, want, took)
+			}
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/internal/transport"
 )
 
 // TestConnectionThatEndsInsideAMessage: it is a violation if a side closes or resets the connection in the middle of a message before the
@@ -38,42 +39,30 @@ func TestConnectionThatEndsInsideAMessage(t *testing.T) {
 		{danga.Protocol, "GEAR\x04\x00\x00\x00\x0arev\x00\x00\x00\x01abc", codec.Server, "GEAR\x05"},
 	} {
 		for name, end := range map[string]struct {
-			act  func(sender, other *net.TCPConn)
+			act  func(sender, other net.Conn)
 			want int
 		}{
-			"close": {func(sender, _ *net.TCPConn) { sender.Close() }, 1},
-			"half-close": {func(sender, other *net.TCPConn) {
-				sender.CloseWrite()
+			"close": {func(sender, _ net.Conn) { sender.Close() }, 1},
+			"half-close": {func(sender, other net.Conn) {
+				transport.CloseWrite(sender)
 				io.Copy(io.Discard, other)
 				other.Close()
 			}, 1},
-			"reset": {func(sender, _ *net.TCPConn) {
-				sender.SetLinger(0)
-				sender.Close()
-			}, 1},
-			"the other side first": {func(sender, other *net.TCPConn) {
-				other.CloseWrite()
+			"reset": {func(sender, _ net.Conn) { transport.Reset(sender) }, 1},
+			"the other side first": {func(sender, other net.Conn) {
+				transport.CloseWrite(other)
 				io.Copy(io.Discard, sender)
 				sender.Close()
 			}, 0},
 		} {
-			t.Run(tt.protocol.Name+" "+name, func(t *testing.T) {
-				t.Parallel()
-				accepted := make(chan *net.TCPConn)
-				addr, a := proxiedOf(t, tt.protocol, func(c *net.TCPConn) { accepted <- c })
-				near, err := net.Dial("tcp", addr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				client, server := near.(*net.TCPConn), <-accepted
-				defer client.Close()
+			synctest.Test(t, func(t *testing.T) {
+				accepted := make(chan net.Conn)
+				client, a := proxied(t, tt.protocol, func(c net.Conn) { accepted <- c })
+				server := <-accepted
 				defer server.Close()
-				sides := [2]*net.TCPConn{codec.Peer: client, codec.Server: server}
+				sides := [2]net.Conn{codec.Peer: client, codec.Server: server}
 				sender, other := sides[tt.from], sides[tt.from.Other()]
-				deadline := time.Now().Add(20 * time.Second)
-				client.SetDeadline(deadline)
-				server.SetDeadline(deadline)
-				pass := func(from, to *net.TCPConn, data string) {
+				pass := func(from, to net.Conn, data string) {
 					io.WriteString(from, data)
 					if _, err := io.ReadFull(to, make([]byte, len(data))); err != nil {
 						t.Fatal(err)
@@ -85,7 +74,7 @@ func TestConnectionThatEndsInsideAMessage(t *testing.T) {
 				io.Copy(io.Discard, other)
 				r := a.Report()
 				if r.Violations() != end.want {
-					t.Fatalf("%q: expected %d violations, got %d: %v", tt.data, end.want, r.Violations(), r.BrokenRules)
+					t.Fatalf("%s %s: %q: expected %d violations, got %d: %v", tt.protocol.Name, name, tt.data, end.want, r.Violations(), r.BrokenRules)
 				}
 				if end.want == 0 {
 					return

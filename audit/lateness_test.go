@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/beanstalk"
@@ -19,10 +20,8 @@ import (
 
 // TestLateMachine tests a client that reports time-outs in its first run only: the run is repeated if the machine was late.
 func TestLateMachine(t *testing.T) {
-	t.Parallel()
 	for lost, want := range map[time.Duration]Verdict{0: Failed, time.Second: Completed} {
-		t.Run(fmt.Sprintf("%v lost", lost), func(t *testing.T) {
-			t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
 			l := &lateness{}
 			var starts atomic.Int64
 			client := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
@@ -38,12 +37,12 @@ func TestLateMachine(t *testing.T) {
 			out, err := Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol, Profiles: []*Profile{ProfileNamed("plain")},
 				Drivers: map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive}, Limit: 20 * time.Second, lateness: l,
 				Start: func(ctx context.Context) (target.Target, error) {
-					return target.Func(ctx, "beanstalk", func(ctx context.Context, ln net.Listener) error {
+					return target.InMemory(ctx, "beanstalk", func(ctx context.Context, ln net.Listener) error {
 						return refserver.New(server.New(server.Options{}), refserver.Options{Protocol: beanstalk.Protocol}).Serve(ctx, ln)
 					})
 				}})
 			if err != nil || out[0].Verdict != want {
-				t.Errorf("expected %s, got %+v, %v", want, out, err)
+				t.Errorf("%v lost: expected %s, got %+v, %v", lost, want, out, err)
 			}
 		})
 	}

@@ -22,10 +22,12 @@ type Proxy struct {
 	// its direction (b is nil). Calls are in the order of the events, one at a time.
 	Tap func(conn int, from codec.Side, b []byte, what EventKind)
 
-	mu    sync.Mutex
-	conns map[net.Conn]bool
-	over  bool
-	tapMu sync.Mutex
+	mu      sync.Mutex
+	conns   map[net.Conn]bool
+	open    int           // number of accepted connections that have not ended
+	changed chan struct{} // closed when open changes; nil if Drain does not wait
+	over    bool
+	tapMu   sync.Mutex
 }
 
 // EventKind is the kind of an event on a connection.
@@ -44,7 +46,6 @@ const readSize = 32 << 10
 
 // Serve forwards the connections to ln until ctx ends. It closes ln, and returns when all connections have ended.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
-	p.conns = map[net.Conn]bool{}
 	var pumps sync.WaitGroup
 	stop := context.AfterFunc(ctx, func() {
 		ln.Close()
@@ -73,7 +74,11 @@ func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 			}
 			return err
 		}
-		pumps.Go(func() { p.serve(ctx, near) })
+		p.count(1)
+		pumps.Go(func() {
+			defer p.count(-1)
+			p.serve(ctx, near)
+		})
 	}
 }
 
@@ -100,16 +105,42 @@ func (p *Proxy) serve(ctx context.Context, near net.Conn) {
 	p.mu.Unlock()
 }
 
-// Drain waits until no connection is open, at most for limit: when a program has exited, its last messages may still be in
-// transit.
+// count adds n to the number of connections.
+func (p *Proxy) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open += n
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
+	}
+}
+
+// acceptTime is how long a connection that a program has opened may take until it is accepted.
+const acceptTime = 15 * time.Millisecond
+
+// Drain waits until no connection is open, at most for limit: when a program has exited, its last messages may still
+// be in transit.
 func (p *Proxy) Drain(limit time.Duration) {
-	for idle, deadline := 0, time.Now().Add(limit); idle < 3 && time.Now().Before(deadline); idle++ {
+	late := time.After(limit)
+	for {
 		p.mu.Lock()
-		if len(p.conns) > 0 {
-			idle = -1
+		if p.changed == nil {
+			p.changed = make(chan struct{})
 		}
+		open, changed := p.open, p.changed
 		p.mu.Unlock()
-		time.Sleep(5 * time.Millisecond)
+		var idle <-chan time.Time
+		if open == 0 {
+			idle = time.After(acceptTime)
+		}
+		select {
+		case <-changed:
+		case <-idle:
+			return
+		case <-late:
+			return
+		}
 	}
 }
 
@@ -162,10 +193,14 @@ func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what EventKind) {
 func (p *Proxy) admit(near, far net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.over {
-		p.conns[near], p.conns[far] = true, true
+	if p.over {
+		return false
 	}
-	return !p.over
+	if p.conns == nil {
+		p.conns = map[net.Conn]bool{}
+	}
+	p.conns[near], p.conns[far] = true, true
+	return true
 }
 
 // closeAll closes all connections and rejects new ones.
