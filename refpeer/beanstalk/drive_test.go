@@ -5,10 +5,12 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	client "github.com/beanstalkd/go-beanstalk"
 
 	protocol "jobwire/codec/beanstalk"
+	"jobwire/internal/transport"
 	"jobwire/refpeer/beanstalk"
 	"jobwire/refpeer/internal/drivetest"
 	"jobwire/refserver"
@@ -74,7 +76,7 @@ func TestTasks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			conversation(t, bench, bench.Serve(t), lines...)
+			synctest.Test(t, func(t *testing.T) { conversation(t, bench, bench.Serve(t), lines...) })
 		})
 	}
 }
@@ -84,15 +86,19 @@ func TestDraining(t *testing.T) {
 	t.Parallel()
 	b := bench
 	b.Machine = func() refserver.Machine { return server.New(server.Options{Draining: true}) }
-	conversation(t, b, b.Serve(t), "put t x", "error server DRAINING", "work t delete 0", "ok 0")
+	synctest.Test(t, func(t *testing.T) {
+		conversation(t, b, b.Serve(t), "put t x", "error server DRAINING", "work t delete 0", "ok 0")
+	})
 }
 
 // TestReservationEndsWithTheDriver: the job of a driver that has ended is ready again, and another driver cannot touch it.
 func TestReservationEndsWithTheDriver(t *testing.T) {
 	t.Parallel()
-	addr := bench.Serve(t)
-	conversation(t, bench, addr, "put t x", "ok 1", "reserve t", "ok 1 x")
-	conversation(t, bench, addr, "touch 1", "error not-found", "reserve t", "ok 1 x")
+	synctest.Test(t, func(t *testing.T) {
+		addr := bench.Serve(t)
+		conversation(t, bench, addr, "put t x", "ok 1", "reserve t", "ok 1 x")
+		conversation(t, bench, addr, "touch 1", "error not-found", "reserve t", "ok 1 x")
+	})
 }
 
 // TestWorkersShareJobs: a worker waits for jobs that another driver puts.
@@ -124,19 +130,19 @@ func TestConnections(t *testing.T) {
 		{"one for each task", func(p *beanstalk.Program) { p.PerTask = true }, "5"},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
 			b := bench
 			b.Drive = edited(tt.edit)
 			addr := b.Serve(t)
 			conversation(t, b, addr, "put t x", "ok 1", "put t y", "ok 2", "reserve t", "ok 1 x", "touch 1", "ok", "peek 2", "ok y")
-			c, err := client.Dial("tcp", addr)
+			nc, err := new(transport.Dialer).Dial(t.Context(), addr)
 			if err != nil {
 				t.Fatal(err)
 			}
+			c := client.NewConn(nc)
 			defer c.Close()
 			if stats, err := c.Stats(); err != nil || stats["total-connections"] != tt.conns {
-				t.Errorf("expected %s connections with this one, got %s; %v", tt.conns, stats["total-connections"], err)
+				t.Errorf("%s: expected %s connections with this one, got %s; %v", tt.name, tt.conns, stats["total-connections"], err)
 			}
 		})
 	}

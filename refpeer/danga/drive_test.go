@@ -3,6 +3,7 @@ package danga_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	protocol "jobwire/codec/danga"
 	"jobwire/refpeer/danga"
@@ -42,11 +43,14 @@ func TestTasks(t *testing.T) {
 // TestResultLater: an application requests the result of a job over a connection other than the one that created the job.
 func TestResultLater(t *testing.T) {
 	t.Parallel()
-	addr := bench.Serve(t)
-	handle := strings.TrimPrefix(strings.TrimSpace(bench.Answers(t, addr, "create f x handle")), "ok ")
-	if got := bench.Answers(t, addr, "result "+handle, "work f echo 1", "result "+handle, "status "+handle); got != "ok 0 0 \"\"\nok 1\nok 1 0 x\nok 1 1 0\n" {
-		t.Errorf("got %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		addr := bench.Serve(t)
+		handle := strings.TrimPrefix(strings.TrimSpace(bench.Answers(t, addr, "create f x handle")), "ok ")
+		got := bench.Answers(t, addr, "result "+handle, "work f echo 1", "result "+handle, "status "+handle)
+		if got != "ok 0 0 \"\"\nok 1\nok 1 0 x\nok 1 1 0\n" {
+			t.Errorf("got %q", got)
+		}
+	})
 }
 
 // TestUnreachable: each task reports that the application or worker cannot connect.

@@ -5,10 +5,10 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"jobwire/codec"
 	"jobwire/refserver"
@@ -28,24 +28,15 @@ type Suite struct {
 // performed.
 type Exchange = struct{ Name, Client, Answer, Worker, Done string }
 
-// Serve starts a server that ends with the test, and returns its address.
+// Serve starts a server in memory that ends with the test, and returns its address.
 func (b Suite) Serve(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	server, err := b.start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		refserver.New(b.Machine(), refserver.Options{Protocol: b.Protocol}).Serve(ctx, ln)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	return ln.Addr().String()
+	t.Cleanup(func() { server.Stop() })
+	return server.Addr()
 }
 
 // Answers returns the answers of the driver to tasks.
@@ -58,32 +49,34 @@ func (b Suite) Answers(t *testing.T, addr string, tasks ...string) string {
 	return out.String()
 }
 
-// Exchanges tests that the tasks of each element have the expected answers. Client and worker run concurrently, with a separate
-// server for each element.
+// Exchanges tests that the tasks of each element have the expected answers. Client and worker run concurrently, with a
+// separate server for each element, in virtual time.
 func (b Suite) Exchanges(t *testing.T, exchanges []Exchange) {
 	for _, e := range exchanges {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
-			addr := b.Serve(t)
-			var both sync.WaitGroup
-			for _, side := range []struct{ task, expected string }{{e.Client, e.Answer}, {e.Worker, e.Done}} {
-				if side.task == "" {
-					continue
-				}
-				both.Go(func() {
-					if got := b.Answers(t, addr, side.task); !strings.HasPrefix(got, side.expected) || strings.Count(got, "\n") != 1 {
-						t.Errorf("%s: expected %q, got %q", side.task, side.expected, got)
+			synctest.Test(t, func(t *testing.T) {
+				addr := b.Serve(t)
+				var both sync.WaitGroup
+				for _, side := range []struct{ task, expected string }{{e.Client, e.Answer}, {e.Worker, e.Done}} {
+					if side.task == "" {
+						continue
 					}
-				})
-			}
-			both.Wait()
+					both.Go(func() {
+						if got := b.Answers(t, addr, side.task); !strings.HasPrefix(got, side.expected) || strings.Count(got, "\n") != 1 {
+							t.Errorf("%s: expected %q, got %q", side.task, side.expected, got)
+						}
+					})
+				}
+				both.Wait()
+			})
 		})
 	}
 }
 
 // WithoutServer tests that the answer to each task is a connection error if there is no server.
 func (b Suite) WithoutServer(t *testing.T, tasks ...string) {
-	if got := b.Answers(t, "127.0.0.1:1", tasks...); strings.Count(got, "error connection") != len(tasks) {
+	if got := b.Answers(t, "memory:absent", tasks...); strings.Count(got, "error connection") != len(tasks) {
 		t.Errorf("expected %d connection errors, got %q", len(tasks), got)
 	}
 }
