@@ -56,7 +56,7 @@ func BenchmarkRound(b *testing.B) {
 // BenchmarkCycleAtRedis measures creating and performing one job with a real server.
 func BenchmarkCycleAtRedis(b *testing.B) {
 	addr := peers.Start(b, "redis-server").Addr()
-	c := NewClient(redis(b, addr).Conn, nil)
+	c := NewClient(connect(b, addr).Conn, nil)
 	w := worker(b, addr, "reverse")
 	if err := w.Start(b.Context()); err != nil {
 		b.Fatal(err)

@@ -182,17 +182,14 @@ func TestAbort(t *testing.T) {
 }
 
 func TestDial(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := Dial(t.Context(), ln.Addr().String(), codec.Options{})
+	ln, addr := listen(t)
+	c, err := Dial(t.Context(), addr, codec.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Close()
 	ln.Close()
-	if _, err := Dial(t.Context(), ln.Addr().String(), codec.Options{}); err == nil {
+	if _, err := Dial(t.Context(), addr, codec.Options{}); err == nil {
 		t.Error("nobody listens, but Dial connects")
 	}
 }

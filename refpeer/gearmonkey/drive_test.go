@@ -6,9 +6,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/internal/peers"
@@ -85,130 +85,104 @@ func TestDriveAgainstRedis(t *testing.T) {
 	}
 }
 
-// TestTwoDriversExchangeAJob: one driver creates a job and waits for it, another one performs it.
-func TestTwoDriversExchangeAJob(t *testing.T) {
-	addr := peers.Start(t, "redis-server").Addr()
-	done := make(chan []string, 1)
-	go func() { done <- drive(t, addr, "run reverse abc blocking=30", "get reverse 1") }()
-	if got := drive(t, addr, "work reverse reverse 1"); got[0] != "ok 1" {
-		t.Error(got)
-	}
-	if got := <-done; got[0] != "ok 1" || got[1] != "ok success cba input abc" {
-		t.Error(got)
-	}
-}
-
 func TestDriveReportsRedisErrors(t *testing.T) {
-	addr := peers.Start(t, "redis-server").Addr()
-	c := redis(t, addr)
-	c.do("SET", "uid:f", "text")
-	c.do("SET", "queue:g:normal", "no list")
-	c.do("SET", "count:h", "no number")
-	for task, want := range map[string]string{
-		"run f x":       `error redis "ERR value is not an integer or out of range"`,
-		"run g x":       `error redis "WRONGTYPE Operation against a key holding the wrong kind of value"`,
-		"work g echo 1": `error redis "WRONGTYPE Operation against a key holding the wrong kind of value"`,
-		"work h echo 1": `error redis "ERR value is not an integer or out of range"`,
-	} {
-		if got := drive(t, addr, task)[0]; got != want {
-			t.Errorf("%s: %s; want %s", task, got, want)
+	synctest.Test(t, func(t *testing.T) {
+		addr := serve(t)
+		c := connect(t, addr)
+		c.do("SET", "uid:f", "text")
+		c.do("SET", "queue:g:normal", "no list")
+		c.do("SET", "count:h", "no number")
+		for task, want := range map[string]string{
+			"run f x":       `error redis "ERR value is not an integer or out of range"`,
+			"run g x":       `error redis "WRONGTYPE Operation against a key holding the wrong kind of value"`,
+			"work g echo 1": `error redis "WRONGTYPE Operation against a key holding the wrong kind of value"`,
+			"work h echo 1": `error redis "ERR value is not an integer or out of range"`,
+		} {
+			if got := drive(t, addr, task)[0]; got != want {
+				t.Errorf("%s: %s; want %s", task, got, want)
+			}
 		}
-	}
-	if n := c.do("GET", "count:g"); n != "0" {
-		t.Errorf("the count of g is %s", n)
-	}
+		if n := c.do("GET", "count:g"); n != "0" {
+			t.Errorf("the count of g is %s", n)
+		}
+	})
 }
 
-// TestDriverReconnects: a connection error fails one task; the next task connects again.
+// TestDriverReconnects: a connection error fails one task; the next task connects again. The driver closes its last
+// connection when it ends.
 func TestDriverReconnects(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		for _, says := range []string{"", "nonsense\r\n", ":1\r\n+OK\r\n:0\r\n:1\r\n$-1\r\n"} {
-			c, err := ln.Accept()
-			if err != nil {
-				return
+	synctest.Test(t, func(t *testing.T) {
+		ln, addr := listen(t)
+		go func() {
+			for _, says := range []string{"", "nonsense\r\n", ":1\r\n+OK\r\n:0\r\n:1\r\n$-1\r\n"} {
+				c, err := ln.Accept()
+				if err != nil {
+					return
+				}
+				in := bufio.NewReader(c)
+				in.ReadString('\n')
+				io.WriteString(c, says)
+				if says != "" {
+					io.Copy(io.Discard, in)
+				}
+				c.Close()
 			}
-			in := bufio.NewReader(c)
-			in.ReadString('\n')
-			io.WriteString(c, says)
-			if says != "" {
-				io.Copy(io.Discard, in)
+			ln.Close()
+		}()
+		got := drive(t, addr, "run f x", "run f x", "run f x", "run f x")
+		for i, want := range []string{"error connection ", "error connection ", "ok 1", "error no-id "} {
+			if !strings.HasPrefix(got[i], want) {
+				t.Errorf("answer %d is %s, want %s", i, got[i], want)
 			}
-			c.Close()
 		}
-	}()
-	got := drive(t, ln.Addr().String(), "run f x", "run f x", "run f x", "run f x")
-	ln.Close()
-	for i, want := range []string{"error connection ", "error connection ", "ok 1", "error no-id "} {
-		if !strings.HasPrefix(got[i], want) {
-			t.Errorf("answer %d is %s, want %s", i, got[i], want)
+		synctest.Wait()
+		if got := drive(t, addr, "run f x"); !strings.HasPrefix(got[0], "error connection ") {
+			t.Error(got)
 		}
-	}
-	if got := drive(t, ln.Addr().String(), "run f x"); !strings.HasPrefix(got[0], "error connection ") {
-		t.Error(got)
-	}
+	})
 }
 
 // TestDriveEndsWithItsContext: the end of the context ends the driver. A worker exits cleanly, and a client's call is
-// aborted.
+// aborted, also if the server has stopped replying.
 func TestDriveEndsWithItsContext(t *testing.T) {
-	addr := peers.Start(t, "redis-server").Addr()
-	c := redis(t, addr)
-	for _, task := range []string{"work f echo 1", "run f x blocking=0"} {
-		ctx, cancel := context.WithCancel(t.Context())
-		tasks, in := io.Pipe()
-		ended := make(chan error, 1)
-		var out bytes.Buffer
-		go func() { ended <- Drive(ctx, addr, tasks, &out) }()
-		io.WriteString(in, task+"\n")
-		waitUntil(t, "the task is under way", func() bool {
-			return strings.Contains(c.do("CLIENT", "LIST"), "cmd=brpop")
+	answering := func(t *testing.T) string { return serve(t) }
+	silent := func(t *testing.T) string {
+		ln, addr := listen(t)
+		go func() {
+			if c, err := ln.Accept(); err == nil {
+				io.Copy(io.Discard, c)
+				c.Close()
+			}
+		}()
+		return addr
+	}
+	for _, tt := range []struct {
+		task  string
+		start func(t *testing.T) string
+		count string // of workers, at the end; "": unknown
+	}{{"work f echo 1", answering, "0"}, {"run f x blocking=0", answering, "nil"}, {"work f echo 1", silent, ""}} {
+		synctest.Test(t, func(t *testing.T) {
+			addr := tt.start(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			tasks, in := io.Pipe()
+			defer in.Close()
+			ended := make(chan error, 1)
+			go func() { ended <- Drive(ctx, addr, tasks, io.Discard) }()
+			io.WriteString(in, tt.task+"\n")
+			synctest.Wait() // the task waits for the server
+			start := time.Now()
+			cancel()
+			if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(start) > grace {
+				t.Errorf("%s: Drive returns %v after %v", tt.task, err, time.Since(start))
+			}
+			if tt.count == "" {
+				return
+			}
+			if n := connect(t, addr).do("GET", "count:f"); n != tt.count {
+				t.Errorf("%s: the count is %s", tt.task, n)
+			}
 		})
-		start := time.Now()
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) || time.Since(start) > 3*time.Second {
-			t.Errorf("%s: Drive returns %v after %v", task, err, time.Since(start))
-		}
-		if n := c.do("GET", "count:f"); n != "0" {
-			t.Errorf("%s: the count is %s", task, n)
-		}
-		in.Close()
 	}
-}
-
-// TestDriveEndsAtASilentServer: the end of the context ends the driver although the server has stopped replying.
-func TestDriveEndsAtASilentServer(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		c, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		in := bufio.NewReader(c)
-		in.ReadString('\n')
-		cancel()
-		io.Copy(io.Discard, in)
-	}()
-	if err := Drive(ctx, ln.Addr().String(), strings.NewReader("work f echo 1\n"), io.Discard); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-}
-
-// TestDriverClosesItsConnections: the driver closes its connections.
-func TestDriverClosesItsConnections(t *testing.T) {
-	addr := peers.Start(t, "redis-server").Addr()
-	c := redis(t, addr)
-	drive(t, addr, "run f x", "work f echo 1", "get f 1")
-	waitUntil(t, "the operator is alone", func() bool { return strings.Count(c.do("CLIENT", "LIST"), " laddr=") == 1 })
 }
 
 func TestDriveReportsPipeErrors(t *testing.T) {

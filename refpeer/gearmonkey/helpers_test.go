@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,39 +11,34 @@ import (
 	"jobwire/codec"
 	protocol "jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
+	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/play"
+	"jobwire/refserver"
+	server "jobwire/refserver/gearmonkey"
 )
 
-// pipes is a listener whose connections are pipes in this process.
-type pipes struct {
-	conns  chan net.Conn
-	closed chan struct{}
-	once   sync.Once
+// listen returns a listener in memory, and its address.
+func listen(t testing.TB) (net.Listener, string) {
+	t.Helper()
+	ln, err := transport.Listen(transport.Memory, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return ln, transport.Name(ln)
 }
 
-func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.conns:
-		return c, nil
-	case <-l.closed:
-		return nil, net.ErrClosed
+// serve starts the reference server in memory, and returns its address.
+func serve(t testing.TB) string {
+	t.Helper()
+	srv := refserver.New(server.New(server.Options{}), refserver.Options{Protocol: protocol.Protocol})
+	s, err := target.InMemory(t.Context(), "reference server", srv.Serve)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-func (l *pipes) Close() error   { l.once.Do(func() { close(l.closed) }); return nil }
-func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
-
-// dial returns a connection to the listener.
-func (l *pipes) dial(t testing.TB) *Conn {
-	near, far := net.Pipe()
-	select {
-	case l.conns <- far:
-	case <-time.After(time.Minute):
-		t.Fatal("the server accepts nobody")
-	}
-	c := NewConn(near, codec.Options{})
-	t.Cleanup(func() { c.Close() })
-	return c
+	t.Cleanup(func() { s.Stop() })
+	return s.Addr()
 }
 
 // against runs do with a server that performs a transcript, in a synctest bubble. The server expects exactly the commands
@@ -57,12 +51,12 @@ func against(t *testing.T, script string, do func(t *testing.T, dial func() *Con
 			script += role + " -> Server: closes\n"
 		}
 		s := parse(t, script)
-		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		l, addr := listen(t)
 		played := make(chan *play.Result, 1)
 		go func() { played <- play.Server(t.Context(), s, l, play.Options{Exact: true, Timeout: time.Hour}) }()
 		var conns []*Conn
 		do(t, func() *Conn {
-			c := l.dial(t)
+			c := connect(t, addr).Conn
 			conns = append(conns, c)
 			return c
 		})
@@ -110,13 +104,3 @@ func answering(t testing.TB, reply string) *Conn {
 func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
 
 func echo(_ context.Context, t *Task) ([]byte, error) { return t.Input, nil }
-
-// waitUntil polls until ok returns true.
-func waitUntil(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it does not come about that %s", what)
-		}
-	}
-}

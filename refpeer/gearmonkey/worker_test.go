@@ -241,35 +241,6 @@ func TestWorkEndsBetweenJobs(t *testing.T) {
 	})
 }
 
-// TestWorkerDiesAfterStep: a worker that is killed after a step sends nothing more, and Work returns the step that
-// failed.
-func TestWorkerDiesAfterStep(t *testing.T) {
-	whole := joined + popped("7") + begun("7", "bulk test") + done("7", "success", "test")
-	replies := strings.Split(whole, "\n")
-	steps := []string{"SCRIPT_LOAD", "INCR_COUNT", "EVALSHA_SCHEDULED", "BRPOP_QUEUES", "PUBLISH_START", "HMSET_BUSY",
-		"HGET_INPUT", "HMSET_DONE", "EXPIRE_JOB", "PUBLISH_FINISH", "LPUSH_LOCK", "EXPIRE_LOCK"}
-	for i, last := range steps {
-		t.Run(last, func(t *testing.T) {
-			script := lines(append(append([]string{}, replies[:2*i+2]...), "Worker -> Server: closes")...)
-			against(t, script, func(t *testing.T, dial func() *Conn) {
-				c := dial()
-				w := NewWorker(c, nil)
-				w.Accept("reverse")
-				w.After = func(step string) {
-					if step == last {
-						c.Abort()
-					}
-				}
-				var at *StepError
-				err := w.Work(t.Context(), echo)
-				if !errors.As(err, &at) || at.Step == last || strings.Count(err.Error(), "closed pipe") != 1 {
-					t.Errorf("Work: %v; want one error, of the step after %s", err, last)
-				}
-			})
-		})
-	}
-}
-
 func TestWorkerWithoutFunctions(t *testing.T) {
 	if err := NewWorker(answering(t, ""), nil).Work(t.Context(), echo); !errors.Is(err, ErrUsage) {
 		t.Errorf("Work: %v", err)
