@@ -16,6 +16,7 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/play"
 	"jobwire/refserver"
 )
@@ -133,7 +134,7 @@ func (c *faultyConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func (c *faultyConn) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
+func (c *faultyConn) CloseWrite() error { return transport.CloseWrite(c.Conn) }
 
 // endingListener blocks in Accept after an error.
 type endingListener struct{ net.Listener }

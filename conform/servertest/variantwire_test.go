@@ -60,9 +60,6 @@ func slowReader(limit time.Duration) inject.Edit {
 // wait simulates a slow network.
 func wait(d time.Duration) { <-time.After(d) }
 
-// halfCloser is implemented by connections whose sending direction can be closed.
-type halfCloser interface{ CloseWrite() error }
-
 // bytewise writes the first 512 bytes of each message one byte at a time.
 type bytewise struct{ net.Conn }
 
@@ -79,7 +76,7 @@ func (c *bytewise) Write(p []byte) (int, error) {
 	return 512 + n, err
 }
 
-func (c *bytewise) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
+func (c *bytewise) CloseWrite() error { return transport.CloseWrite(c.Conn) }
 
 // lateClose delays the closing of the connection.
 type lateClose struct {
@@ -100,7 +97,7 @@ func (c *lateClose) Close() error {
 	return nil
 }
 
-func (c *lateClose) CloseWrite() error { return c.Conn.(halfCloser).CloseWrite() }
+func (c *lateClose) CloseWrite() error { return transport.CloseWrite(c.Conn) }
 
 // delayedWriter writes data later, in the same order.
 type delayedWriter struct {
@@ -161,7 +158,7 @@ func (w *delayedWriter) Write(p []byte) (int, error) {
 }
 
 func (w *delayedWriter) CloseWrite() error {
-	w.add(piece{end: w.Conn.(halfCloser).CloseWrite})
+	w.add(piece{end: func() error { return transport.CloseWrite(w.Conn) }})
 	return nil
 }
 
