@@ -32,11 +32,6 @@ func reference(protocol, faults string) func(context.Context, net.Listener) erro
 	}
 }
 
-// TestConform tests a reference server. Package conform/servertest tests all of them with all cases.
-func TestConform(t *testing.T) {
-	jobtest.Conform(t, "danga", jobtest.ConformOptions{Serve: reference("danga", ""), Run: []string{"danga.flow.*"}})
-}
-
 // scenarios are calls of Conform whose subtests do not all pass. TestScenario performs one of them in another process.
 var scenarios = map[string]jobtest.ConformOptions{
 	"wrong data":      {Serve: reference("gearman", "alter ECHO_RES data=other"), Run: []string{"gearman.echo.client", "gearman.submit.foreground", "gearman.resource.*"}},

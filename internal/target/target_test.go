@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -231,12 +232,7 @@ func TestDialDistinguishesCrashFromSilence(t *testing.T) {
 	if _, err := Dial(t.Context(), s); !errors.Is(err, ErrDied) {
 		t.Errorf("the program died: %v", err)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln.Close()
-	a, err := Address(ln.Addr().String())
+	a, err := Address("memory:absent")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -502,64 +498,68 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-func TestFunc(t *testing.T) {
-	fail := make(chan error)
-	embedded := func(ctx context.Context, ln net.Listener) error {
-		go func() {
-			for {
-				c, err := ln.Accept()
-				if err != nil {
-					return
+func TestInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := make(chan error)
+		embedded := func(ctx context.Context, ln net.Listener) error {
+			go func() {
+				for {
+					c, err := ln.Accept()
+					if err != nil {
+						return
+					}
+					go obey(c)
 				}
-				go obey(c)
+			}()
+			select {
+			case err := <-fail:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
 			}
-		}()
-		select {
-		case err := <-fail:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
 		}
-	}
-	s, err := Func(t.Context(), "embedded", embedded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := say(t, s, "ping"); got != "pong\n" {
-		t.Errorf("answer %q", got)
-	}
-	broken := errors.New("broken")
-	fail <- broken
-	waitDone(t, s)
-	if err := s.Err(); !errors.Is(err, ErrDied) || !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	if got := say(t, s, "ping"); got != "pong\n" {
-		t.Errorf("answer %q after the restart", got)
-	}
-	if err := s.Stop(); err != nil {
-		t.Fatal(err)
-	}
-	if s.Err() != nil || Alive(t.Context(), s) == nil {
-		t.Errorf("after Stop: %v", s.Err())
-	}
+		s, err := InMemory(t.Context(), "embedded", embedded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := say(t, s, "ping"); got != "pong\n" {
+			t.Errorf("answer %q", got)
+		}
+		broken := errors.New("broken")
+		fail <- broken
+		waitDone(t, s)
+		if err := s.Err(); !errors.Is(err, ErrDied) || !errors.Is(err, broken) {
+			t.Errorf("got %v", err)
+		}
+		if err := s.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		if got := say(t, s, "ping"); got != "pong\n" {
+			t.Errorf("answer %q after the restart", got)
+		}
+		if err := s.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if s.Err() != nil || Alive(t.Context(), s) == nil {
+			t.Errorf("after Stop: %v", s.Err())
+		}
+	})
 }
 
-func TestFuncThatDoesNotEnd(t *testing.T) {
-	release := make(chan struct{})
-	s, err := Func(t.Context(), "deaf", func(context.Context, net.Listener) error { <-release; return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.(*supervised).grace = -time.Second // stop waiting immediately
-	if err := s.Stop(); !errors.Is(err, ErrUnreachable) {
-		t.Errorf("got %v", err)
-	}
-	close(release)
-	waitDone(t, s)
+func TestServerThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		s, err := InMemory(t.Context(), "deaf", func(context.Context, net.Listener) error { <-release; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := s.Stop(); !errors.Is(err, ErrUnreachable) || time.Since(began) != defaultGrace+time.Second {
+			t.Errorf("got %v after %v", err, time.Since(began))
+		}
+		close(release)
+		waitDone(t, s)
+	})
 }
 
 func TestAddress(t *testing.T) {
