@@ -90,8 +90,8 @@ func Peers(ctx context.Context, s *transcript.Script, dial Dialer, o Options) *R
 }
 
 // Server plays the server of a script for the clients and workers that connect to ln. It assigns a connection to the
-// actor whose first step matches the first message. It closes connections without an actor at the end. ln stays open
-// if it has a SetDeadline method, as the listeners of package net have; otherwise Server closes it.
+// actor whose first step matches the first message. It closes connections without an actor at the end. ln must have a
+// method SetDeadline, as all listeners of package transport have. It stays open.
 func Server(ctx context.Context, s *transcript.Script, ln net.Listener, o Options) *Result {
 	o.Actors = nil
 	p := newPerformer(s, codec.Server, o)

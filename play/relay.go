@@ -50,15 +50,9 @@ func Proxy(ctx context.Context, s *transcript.Script, dial Dialer, program strin
 // drainTimeout is how long a relay may take, after the run, to forward the bytes that it has received.
 const drainTimeout = time.Second
 
-// interrupt makes Accept of a listener return, and waits until gone is closed. It closes a listener without deadlines,
-// because nothing else ends Accept.
+// interrupt makes Accept of a listener return, and waits until gone is closed.
 func interrupt(ln net.Listener, gone <-chan struct{}) {
-	d, ok := ln.(interface{ SetDeadline(time.Time) error })
-	if !ok {
-		ln.Close()
-		<-gone
-		return
-	}
+	d := ln.(interface{ SetDeadline(time.Time) error })
 	d.SetDeadline(time.Unix(1, 0))
 	<-gone
 	d.SetDeadline(time.Time{})
