@@ -59,7 +59,7 @@ func (h Histograms) merge(o Histograms) {
 // histogramShard has the latencies of some of the connections since the last call of collect.
 type histogramShard struct {
 	mu   sync.Mutex
-	hist Histograms // latencies
+	hist Histograms // latencies; unset in a shard without connections
 	done int64      // number of jobs that ended
 }
 
@@ -99,10 +99,12 @@ func (r *run) collect(h Histograms) (done int64) {
 	for i := range r.histogramShards {
 		rec := &r.histogramShards[i]
 		rec.mu.Lock()
-		h.merge(rec.hist)
-		rec.hist.reset()
-		done += rec.done
-		rec.done = 0
+		if rec.done > 0 { // otherwise it has no latencies
+			h.merge(rec.hist)
+			rec.hist.reset()
+			done += rec.done
+			rec.done = 0
+		}
 		rec.mu.Unlock()
 	}
 	return done

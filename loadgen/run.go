@@ -100,7 +100,7 @@ func newRun(cfg Config) *run {
 	}
 	r.slots = make(slots, cfg.slots(r.scenario))
 	r.perClient = len(r.slots) / cfg.Clients
-	for i := range r.histogramShards {
+	for i := range min(histogramShards, cfg.Clients) {
 		r.histogramShards[i].hist = newHistograms()
 	}
 	return r
