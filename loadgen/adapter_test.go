@@ -9,10 +9,6 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/loadgen"
-	"jobwire/refserver"
-	beanstalkserver "jobwire/refserver/beanstalk"
-	dangaserver "jobwire/refserver/danga"
-	gearmanserver "jobwire/refserver/gearman"
 )
 
 // without returns a copy of a protocol with another name, without the message types for which drop returns true.
@@ -26,23 +22,21 @@ func without(p *codec.Protocol, name string, drop func(*codec.Type) bool) *codec
 // TestLoadDerivedFromMessageTypes tests that an adapter without Client and Worker gets the scenarios for which the
 // protocol has message types, and that all these scenarios run.
 func TestLoadDerivedFromMessageTypes(t *testing.T) {
-	newBeanstalk := func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }
 	for _, tt := range []struct {
 		of, protocol *codec.Protocol
-		machine      func() refserver.Machine
 		scenarios    []string
 		oneGrab      bool
 	}{
-		{gearman.Protocol, without(gearman.Protocol, "all", func(t *codec.Type) bool { return false }), func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
+		{gearman.Protocol, without(gearman.Protocol, "all", func(t *codec.Type) bool { return false }),
 			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "crash", "echo", "status"}, false},
 		{gearman.Protocol, without(gearman.Protocol, "plain", func(t *codec.Type) bool {
 			return t.Priority != codec.Normal || t.Does == codec.Echo || t.Does == codec.Query || t.Does == codec.Status || t.Does == codec.Data
-		}), func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, []string{"cycle", "background", "drain", "chaos", "crash"}, false},
-		{beanstalk.Protocol, without(beanstalk.Protocol, "waiting", func(t *codec.Type) bool { return t.Blocks == codec.UnlessZero }), newBeanstalk,
+		}), []string{"cycle", "background", "drain", "chaos", "crash"}, false},
+		{beanstalk.Protocol, without(beanstalk.Protocol, "waiting", func(t *codec.Type) bool { return t.Blocks == codec.UnlessZero }),
 			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "crash", "status"}, true},
-		{beanstalk.Protocol, without(beanstalk.Protocol, "polling", func(t *codec.Type) bool { return t.Blocks == codec.Always }), newBeanstalk,
+		{beanstalk.Protocol, without(beanstalk.Protocol, "polling", func(t *codec.Type) bool { return t.Blocks == codec.Always }),
 			[]string{"cycle", "background", "drain", "priorities", "updates", "chaos", "crash", "status"}, false},
-		{danga.Protocol, without(danga.Protocol, "one", func(t *codec.Type) bool { return t.Does == codec.Query }), func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
+		{danga.Protocol, without(danga.Protocol, "one", func(t *codec.Type) bool { return t.Does == codec.Query }),
 			[]string{"cycle", "background", "drain", "updates", "chaos", "crash"}, true},
 	} {
 		a := &loadgen.Adapter{Protocol: tt.protocol}
@@ -55,10 +49,11 @@ func TestLoadDerivedFromMessageTypes(t *testing.T) {
 			t.Errorf("%s: scenarios %q, one job at a time: %v; expected %q, %v", tt.protocol.Name, names, a.OneGrab, tt.scenarios, tt.oneGrab)
 		}
 		for _, name := range names {
-			t.Run(tt.protocol.Name+"/"+name, func(t *testing.T) {
-				res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: tt.protocol, Scenario: name, Dial: serving(t, tt.of, tt.machine()), Count: 300, Functions: 2})
-				if err != nil || !res.Account.NoFaults() || res.Jobs != 300 {
-					t.Errorf("%d jobs, %v, %+v", res.Jobs, err, res.Account)
+			bubble(t, tt.protocol.Name+"/"+name, func(t *testing.T) {
+				res := load(t, loadgen.Config{Protocol: tt.protocol, Scenario: name, Dial: serving(t, tt.of),
+					Count: 300, Clients: 2, Functions: 2})
+				if !res.Account.NoFaults() || res.Jobs != 300 {
+					t.Errorf("%d jobs, %+v", res.Jobs, res.Account)
 				}
 			})
 		}

@@ -3,11 +3,14 @@ package loadgen_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec"
@@ -24,23 +27,18 @@ import (
 	"jobwire/refserver/inject"
 )
 
-// protocols are the protocols with a load, with their reference servers.
-var protocols = []struct {
-	protocol *codec.Protocol
-	machine  func() refserver.Machine
-	jobs     int64 // number of jobs for a short run
-}{
-	{gearman.Protocol, func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }, 5000},
-	{beanstalk.Protocol, func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }, 5000},
-	{gearmonkey.Protocol, func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) }, 500},
-	{danga.Protocol, func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) }, 3000},
+// machines returns the state machines of the reference servers of the protocols with a load.
+var machines = map[*codec.Protocol]func() refserver.Machine{
+	gearman.Protocol:    func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) },
+	beanstalk.Protocol:  func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) },
+	gearmonkey.Protocol: func() refserver.Machine { return gearmonkeyserver.New(gearmonkeyserver.Options{}) },
+	danga.Protocol:      func() refserver.Machine { return dangaserver.New(dangaserver.Options{}) },
 }
 
-// serving starts a reference server, with injected faults if there are any, and returns a function that connects to
-// it.
-func serving(t *testing.T, p *codec.Protocol, m refserver.Machine, faults ...string) func(context.Context) (net.Conn, error) {
+// newServer returns a reference server with injected faults, if there are any, which stops at the end of the test.
+func newServer(t *testing.T, p *codec.Protocol, faults ...string) *refserver.Server {
 	t.Helper()
-	o := refserver.Options{Protocol: p}
+	m, o := machines[p](), refserver.Options{Protocol: p}
 	if len(faults) > 0 {
 		faulty, err := (&inject.Protocol{Protocol: p}).Wrap(m, &o, strings.Join(faults, "\n"))
 		if err != nil {
@@ -48,44 +46,77 @@ func serving(t *testing.T, p *codec.Protocol, m refserver.Machine, faults ...str
 		}
 		m = faulty
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	srv := refserver.New(m, o)
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// serving starts a reference server in memory and returns a function that connects to it.
+func serving(t *testing.T, p *codec.Protocol, faults ...string) func(context.Context) (net.Conn, error) {
+	t.Helper()
+	return (&instance{srv: newServer(t, p, faults...)}).Dial
+}
+
+// load performs a run against a reference server. The test fails if the run fails.
+func load(t *testing.T, cfg loadgen.Config, faults ...string) *loadgen.Result {
+	t.Helper()
+	if cfg.Dial == nil {
+		cfg.Dial = serving(t, cfg.Protocol, faults...)
+	}
+	res, err := loadgen.Run(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := refserver.New(m, o)
-	go srv.Serve(context.Background(), ln)
-	t.Cleanup(srv.Close)
-	return func(ctx context.Context) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "tcp", ln.Addr().String())
+	return res
+}
+
+// bubble runs a subtest in virtual time, beside others.
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, test)
+	})
+}
+
+// schedule parses a schedule.
+func schedule(t *testing.T, text string) *loadgen.Schedule {
+	t.Helper()
+	s, err := loadgen.ParseSchedule(text)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return s
 }
 
 func TestScenariosLoseNothing(t *testing.T) {
-	for _, p := range protocols {
-		for _, sc := range loadgen.Scenarios(p.protocol) {
-			for _, window := range []int{1, 64} {
+	for p := range machines {
+		for _, sc := range loadgen.Scenarios(p) {
+			for _, window := range []int{1, 32} {
 				if sc.MaxWindow > 0 && window > sc.MaxWindow {
 					continue
 				}
-				t.Run(p.protocol.Name+"/"+sc.Name, func(t *testing.T) {
-					cfg := loadgen.Config{Protocol: p.protocol, Scenario: sc.Name, Dial: serving(t, p.protocol, p.machine()), Count: p.jobs, Window: window,
-						DrainTimeout: 5 * time.Second, Functions: 3, Size: loadgen.Sizes{Lo: 16, Hi: 300}}
+				bubble(t, fmt.Sprintf("%s/%s/%d", p.Name, sc.Name, window), func(t *testing.T) {
+					dials, dial := 0, serving(t, p)
+					cfg := loadgen.Config{Protocol: p, Scenario: sc.Name, Count: 300, Window: window, Clients: 2,
+						Functions: 3, Size: loadgen.Sizes{Lo: 16, Hi: 300},
+						Dial: func(ctx context.Context) (net.Conn, error) { dials++; return dial(ctx) }}
+					if p == gearmonkey.Protocol {
+						cfg.Count = 100 // a job takes 15 commands
+					}
 					if sc.Kills {
-						cfg.Kill, cfg.Count, cfg.DrainTimeout = 50, p.jobs/3, time.Second
+						cfg.Count, cfg.Kill, cfg.Work, cfg.DrainTimeout = 200, 200, 20*time.Millisecond, time.Second
 					}
-					res, err := loadgen.Run(t.Context(), cfg)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if sc.Kills && p.protocol == gearmonkey.Protocol {
+					res := load(t, cfg)
+					if sc.Kills && p == gearmonkey.Protocol {
 						res.Account.Lost = 0 // GearMonkey loses the jobs of killed workers
 						res.Jobs = cfg.Count
 					}
 					if !res.Account.NoFaults() || res.Jobs != cfg.Count || res.Account.OutOfOrder > 0 && !sc.Kills {
 						t.Errorf("%d jobs of %d; %+v", res.Jobs, cfg.Count, res.Account)
 					}
-					t.Logf("%.0f/s %+v", res.Rate(), res.Account)
+					if sc.Kills && dials < 10 {
+						t.Errorf("%d connections of 2 clients and 4 workers: too few workers were killed", dials)
+					}
 				})
 			}
 		}
@@ -108,14 +139,18 @@ func (c countingConn) Write(b []byte) (int, error) {
 
 func TestZipf(t *testing.T) {
 	const jobs = 2000
-	dial, names, counts := serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{})), []string{"jobwire-1\x00", "jobwire-2\x00", "jobwire-3\x00"}, make([]atomic.Int64, 3)
-	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Count: jobs, Functions: 3, Zipf: 2, Dial: func(ctx context.Context) (net.Conn, error) {
-		c, err := dial(ctx)
-		return countingConn{c, names, counts}, err
-	}})
-	if err != nil || !res.Account.NoFaults() {
-		t.Fatal(err, res.Account)
-	}
+	names, counts := []string{"jobwire-1\x00", "jobwire-2\x00", "jobwire-3\x00"}, make([]atomic.Int64, 3)
+	synctest.Test(t, func(t *testing.T) {
+		dial := serving(t, gearman.Protocol)
+		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Count: jobs, Functions: 3, Zipf: 2,
+			Dial: func(ctx context.Context) (net.Conn, error) {
+				c, err := dial(ctx)
+				return countingConn{c, names, counts}, err
+			}})
+		if !res.Account.NoFaults() {
+			t.Error(res.Account)
+		}
+	})
 	// The weights of the functions are 1, 1/4 and 1/9, so they get 73, 18 and 8 % of the jobs.
 	for i, want := range []int64{1469, 367, 163} {
 		if n := counts[i].Load(); n < want*8/10 || n > want*12/10 {
@@ -131,13 +166,9 @@ func TestZipf(t *testing.T) {
 }
 
 func TestHistoriesOfReferenceServersAreLinearizable(t *testing.T) {
-	for _, p := range protocols {
-		t.Run(p.protocol.Name, func(t *testing.T) {
-			res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: p.protocol, Dial: serving(t, p.protocol, p.machine()), Count: p.jobs, Check: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !res.Linear.Holds {
+	for p := range machines {
+		bubble(t, p.Name, func(t *testing.T) {
+			if res := load(t, loadgen.Config{Protocol: p, Count: 500, Check: true}); !res.Linear.Holds {
 				t.Error(res.Linear.Why)
 			}
 		})
@@ -147,22 +178,18 @@ func TestHistoriesOfReferenceServersAreLinearizable(t *testing.T) {
 // TestDrainingIntervals tests that jobs queued in the measured part are processed after it, and that the intervals
 // report how many are left.
 func TestDrainingIntervals(t *testing.T) {
-	const count = 40
-	done, left := int64(0), int64(count)
-	res, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearman.Protocol, Scenario: "background", Dial: serving(t, gearman.Protocol, gearmanserver.New(gearmanserver.Options{})),
-		Count: count, Clients: 2, Workers: 2, Grabs: 1, Work: 20 * time.Millisecond, Interval: 50 * time.Millisecond,
-		OnInterval: func(iv *loadgen.Interval) {
-			if iv.Draining {
-				if done += iv.Done; iv.Depth > left {
-					t.Errorf("%d are left, %d before", iv.Depth, left)
+	synctest.Test(t, func(t *testing.T) {
+		const count = 40
+		var left []int64
+		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Scenario: "background", Count: count,
+			Clients: 2, Workers: 2, Grabs: 1, Work: 19 * time.Millisecond, Interval: 50 * time.Millisecond,
+			OnInterval: func(iv *loadgen.Interval) {
+				if iv.Draining {
+					left = append(left, iv.Depth)
 				}
-				left = iv.Depth
-			}
-		}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if done == 0 || done+left < count/2 || res.Jobs != count {
-		t.Errorf("%d done and %d left after the measured part, of %d jobs", done, left, res.Jobs)
-	}
+			}})
+		if want := []int64{36, 30, 26, 20, 14, 10, 4}; res.Jobs != count || !slices.Equal(left, want) {
+			t.Errorf("%d jobs of %d, %d left after the measured part, expected %d", res.Jobs, count, left, want)
+		}
+	})
 }

@@ -131,7 +131,11 @@ func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
 	if r.cfg.Rate == nil {
 		return func() {}
 	}
-	return background(ctx, func(ctx context.Context) { r.submitScheduled(ctx, m) })
+	timer := newTimer(r.clients[0].nc)
+	return background(ctx, func(ctx context.Context) {
+		defer timer.close()
+		r.submitScheduled(ctx, m, timer)
+	})
 }
 
 // Limits of the batches of an open loop. A wakeup and a write cost more CPU time than the submission of several jobs,
@@ -174,16 +178,14 @@ func (a *arrivals) advance() {
 
 // submitScheduled submits jobs at their scheduled times until ctx is done or all jobs of the run are submitted. One
 // client submits all jobs of a batch, unless it would have too many in flight or they are more than maxBatch.
-func (r *run) submitScheduled(ctx context.Context, m *meter) {
-	clock := newPreciseTimer()
-	defer clock.close()
+func (r *run) submitScheduled(ctx context.Context, m *meter, timer *timer) {
 	jobs := r.cfg.Rate.arrivals(r.cfg.Seed)
 	began, last, turn := r.clock(), -mostStep, 0
 	late := make([]int64, 0, maxBatch)
 	for {
 		now := time.Duration(r.clock() - began)
 		if wait := max(jobs.next, last+batchInterval(jobs.rateAt(last))) - now; wait > 0 {
-			if !clock.wait(ctx, wait) {
+			if !timer.wait(ctx, wait) {
 				return
 			}
 			now = time.Duration(r.clock() - began)
