@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"jobwire/codec"
 )
 
 // Edit injects a fault into a server. It is called once for each start of the server, so its closures can keep state of that server.
@@ -57,15 +55,6 @@ func Answer(types string, when When, name string, args ...string) Edit {
 	return On(types, when, func(m *Message) { m.Answer(name, args...) })
 }
 
-// After sends a message after the machine has handled a message from a peer. The condition is checked then.
-func After(types string, when When, name string, args ...string) Edit {
-	return On(types, nil, func(m *Message) {
-		if m.Pass(); when.holds(m) {
-			m.Peer.Send(name, args...)
-		}
-	})
-}
-
 // Hangup closes the connection in place of handling a message from a peer.
 func Hangup(types string, when When) Edit {
 	return On(types, when, func(m *Message) {
@@ -90,11 +79,6 @@ func StopReading(types string, when When) Edit {
 	})
 }
 
-// Retype changes the type of messages from peers; see [Message.Retype].
-func Retype(types string, when When, to string) Edit {
-	return On(types, when, func(m *Message) { m.Retype(to) })
-}
-
 // Change changes argument i of messages from peers. It ignores messages that have no argument i. i counts from 0.
 func Change(types string, i int, when When, to func(v string) string) Edit {
 	return On(types, when, func(m *Message) { m.change(i, to) })
@@ -102,11 +86,6 @@ func Change(types string, i int, when When, to func(v string) string) Edit {
 
 // Drop does not send messages to peers.
 func Drop(types string, when When) Edit { return Out(types, when, (*Message).Drop) }
-
-// Replace sends another message in place of messages to peers.
-func Replace(types string, when When, name string, args ...string) Edit {
-	return Out(types, when, func(m *Message) { m.Become(name, args...) })
-}
 
 // Rewrite changes argument i of messages to peers that have so many arguments. i counts from 0.
 func Rewrite(types string, i int, when When, to func(v string) string) Edit {
@@ -130,37 +109,6 @@ func Filter(filter func(p []byte) []byte) Edit {
 // Decode replaces the decoder of messages from peers.
 func Decode(decode Decoder) Edit { return func(s *Server) { s.Decode = decode } }
 
-// Incomplete calls f each time that bytes from a peer are decoded: with the bytes if they are an incomplete message, otherwise with
-// nil. If f returns bytes, these are decoded instead.
-func Incomplete(f func(session codec.Session, b []byte) []byte) Edit {
-	return Decode(func(session codec.Session, b []byte, frame *codec.Frame) (int, error) {
-		n, err := session.Decode(codec.Peer, b, frame)
-		if err != codec.ErrShort {
-			b = nil
-		}
-		if b = f(session, b); b != nil {
-			return session.Decode(codec.Peer, b, frame)
-		}
-		return n, err
-	})
-}
-
-// Blocked makes the server ignore messages of the types while a message of another connection is incomplete whose bytes satisfy is.
-func Blocked(types string, is func(b []byte) bool) Edit {
-	return func(s *Server) {
-		var in codec.Session // the session of the incomplete message, or nil
-		Incomplete(func(session codec.Session, b []byte) []byte {
-			if b != nil && is(b) {
-				in = session
-			} else if in == session {
-				in = nil
-			}
-			return nil
-		})(s)
-		Ignore(types, func(*Message) bool { return in != nil })(s)
-	}
-}
-
 // Later calls do after d, unless the connection has been closed by then.
 func (p *Peer) Later(d time.Duration, do func()) {
 	p.server.After(d, func() {
@@ -175,24 +123,6 @@ func CauseIs(names string) When {
 	return func(m *Message) bool { return slices.Contains(strings.Fields(names), m.Cause) }
 }
 
-// ArgIs is a condition on argument i, which counts from 0: it has one of the values.
-func ArgIs(i int, values ...string) When {
-	return func(m *Message) bool { return i < len(m.Args) && slices.Contains(values, m.Args[i]) }
-}
-
-// OfJob is a condition on the job that a message is about.
-func OfJob(is func(*Job) bool) When {
-	return func(m *Message) bool { return m.Job != nil && is(m.Job) }
-}
-
-// Broken is a condition on an illegal message: it violates the rule and is of the type. It must only be used for messages with Err.
-func Broken(rule codec.RuleID, typ string) When {
-	return func(m *Message) bool { return m.Err.Rule == rule && m.Typed(typ) }
-}
-
-// ToNUL truncates a value before its first NUL.
-func ToNUL(v string) string { return UpTo("\x00")(v) }
-
 // UpTo returns a function that truncates values before the first separator.
 func UpTo(sep string) func(string) string {
 	return func(v string) string {
@@ -200,9 +130,6 @@ func UpTo(sep string) func(string) string {
 		return v
 	}
 }
-
-// AtMost returns a function that truncates values to n bytes.
-func AtMost(n int) func(string) string { return func(v string) string { return v[:min(n, len(v))] } }
 
 // To returns a function that returns v for every value.
 func To(v string) func(string) string { return func(string) string { return v } }
