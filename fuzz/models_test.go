@@ -59,17 +59,23 @@ var modeled = []struct {
 		decr-replies-before-it-counts first-added-hides-others exists-answers-0 missing-count-is-0 hgetall-lists-two-fields del-answers-1`},
 }
 
-// inMemory runs an input on a new reference server in this process.
-func inMemory(p *codec.Protocol, machine refserver.Machine, c *Input) *Record {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	server := refserver.New(machine, refserver.Options{Protocol: p})
-	x := newExecutor(p, memory{ctx, server}, &Known{}, 2*time.Second)
+// inMemory runs an input on a new reference server in memory.
+func inMemory(t *testing.T, p *codec.Protocol, machine refserver.Machine, c *Input) *Record {
+	return runOn(t, p, c, func(ctx context.Context) (target.Target, error) {
+		return target.InMemory(ctx, p.Name, refserver.New(machine, refserver.Options{Protocol: p}).Serve)
+	})
+}
+
+// runOn runs an input on a new server.
+func runOn(t *testing.T, p *codec.Protocol, c *Input, start func(context.Context) (target.Target, error)) *Record {
+	srv, err := start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Kill(srv)
+	x := newExecutor(p, streams{srv}, &Known{}, 2*time.Second)
+	defer x.closeCanary()
 	x.steady = true
-	defer func() {
-		x.closeCanary()
-		server.Close()
-	}()
 	return x.execute(c, "").clone()
 }
 
@@ -131,7 +137,7 @@ func TestModels(t *testing.T) {
 			for range inputs {
 				in.next(func(c *Input) (r *Record) {
 					synctest.Test(t, func(t *testing.T) {
-						run := func(c *Input) *Record { return inMemory(tt.p, tt.machine(), c) }
+						run := func(c *Input) *Record { return inMemory(t, tt.p, tt.machine(), c) }
 						r = run(c)
 						if v := r.Fault; v != nil {
 							m := &minimizer{best: c, holds: func(d *Input) bool { return v.same(run(d).Fault) }, budget: time.Minute, proto: tt.p}
@@ -168,14 +174,11 @@ func TestModelsFindMutants(t *testing.T) {
 			}
 			t.Run(tt.p.Name+"/"+m.Name, func(t *testing.T) {
 				t.Parallel()
-				in := newSource(t, tt.p, false) // without pauses, because they take real time
-				var found *Fault
+				in := newSource(t, tt.p, true)
 				for n := range most {
-					if n == most/2 {
-						in = newSource(t, tt.p, false) // on a busy machine, requests may arrive in another order
-					}
-					in.next(func(c *Input) *Record {
-						r := runOnNewServer(t, tt.p, m, c)
+					var found *Fault
+					in.next(func(c *Input) (r *Record) {
+						synctest.Test(t, func(t *testing.T) { r = runOn(t, tt.p, c, m.Start) })
 						found = r.Fault
 						return r
 					})
@@ -191,22 +194,6 @@ func TestModelsFindMutants(t *testing.T) {
 			t.Errorf("%s: there is no mutant %s", tt.p.Name, name)
 		}
 	}
-}
-
-// runOnNewServer runs an input on a new faulty server.
-func runOnNewServer(t *testing.T, p *codec.Protocol, m mutant.Mutant, c *Input) *Record {
-	srv, err := m.Start(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer target.Kill(srv)
-	to, err := transportOf(srv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := newExecutor(p, to, &Known{}, 300*time.Millisecond)
-	defer x.closeCanary()
-	return x.execute(c, "").clone()
 }
 
 // byteSource is a source of random numbers. It returns the bytes of an input of a Go fuzz target, and then random bytes.
@@ -247,7 +234,7 @@ func fuzzModel(f *testing.F, n int) {
 			return // long values take most of the time
 		}
 		synctest.Test(t, func(t *testing.T) {
-			if v := inMemory(p, modeled[n].machine(), c).Fault; v != nil {
+			if v := inMemory(t, p, modeled[n].machine(), c).Fault; v != nil {
 				t.Fatalf("%v\n%v", v, c)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"net"
 	"time"
 
+	"jobwire/internal/memnet"
 	"jobwire/internal/target"
 	connect "jobwire/internal/transport"
 )
@@ -27,20 +28,56 @@ func (s streams) dial(timeout time.Duration) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &stream{nc: nc, timeout: timeout, in: make(chan []byte), done: make(chan struct{})}
+	link := opened{nc, timeout}
+	if _, ok := nc.(*memnet.Conn); ok {
+		return memory{link}, nil
+	}
+	c := &stream{opened: link, in: make(chan []byte), done: make(chan struct{})}
 	go c.receive()
 	return c, nil
 }
 
-// stream is a connection with TLS or a login, or in memory. A goroutine reads, because such a connection does not show
-// whether bytes have arrived.
-type stream struct {
+// opened is an open connection.
+type opened struct {
 	nc      net.Conn
 	timeout time.Duration // timeout of writes
-	in      chan []byte   // received bytes; closed at the end of the connection
-	rest    []byte        // received bytes that read did not return yet
-	err     error         // why the connection ended; valid when in is closed
-	done    chan struct{} // closed by close
+}
+
+func (o opened) write(b []byte) error {
+	o.nc.SetWriteDeadline(time.Now().Add(o.timeout))
+	_, err := o.nc.Write(b)
+	return timeout(err)
+}
+
+func (o opened) halfClose() { connect.CloseWrite(o.nc) }
+
+func (o opened) close(reset bool) {
+	if reset {
+		connect.Reset(o.nc)
+	}
+	o.nc.Close()
+}
+
+// memory is a connection in memory.
+type memory struct{ opened }
+
+func (m memory) read(b []byte, within time.Duration) (int, error) {
+	m.nc.SetReadDeadline(time.Now().Add(within))
+	n, err := m.nc.Read(b)
+	return n, timeout(err)
+}
+
+// peek waits for a moment. In virtual time, this moment ends when the server has sent everything that it sends now.
+func (m memory) peek(b []byte) (int, error) { return m.read(b, time.Microsecond) }
+
+// stream is a connection with TLS or a login. A goroutine reads, because such a connection does not show
+// whether bytes have arrived.
+type stream struct {
+	opened
+	in   chan []byte   // received bytes; closed at the end of the connection
+	rest []byte        // received bytes that read did not return yet
+	err  error         // why the connection ended; valid when in is closed
+	done chan struct{} // closed by close
 }
 
 // streamPiece is the maximum number of bytes per read.
@@ -63,12 +100,6 @@ func (s *stream) receive() {
 			return
 		}
 	}
-}
-
-func (s *stream) write(b []byte) error {
-	s.nc.SetWriteDeadline(time.Now().Add(s.timeout))
-	_, err := s.nc.Write(b)
-	return timeout(err)
 }
 
 func (s *stream) read(b []byte, within time.Duration) (int, error) {
@@ -107,12 +138,7 @@ func (s *stream) take(b, piece []byte, ok bool) (int, error) {
 	return n, nil
 }
 
-func (s *stream) halfClose() { connect.CloseWrite(s.nc) }
-
 func (s *stream) close(reset bool) {
 	close(s.done)
-	if reset {
-		connect.Reset(s.nc)
-	}
-	s.nc.Close()
+	s.opened.close(reset)
 }
