@@ -19,10 +19,10 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 	f := &Fuzzer{cfg: cfg, corpus: newCorpus(nil), start: time.Now(), stopped: func() bool { return false }, stopRun: func() {}}
 	f.triage = newTriage(t.Context(), f)
 	t.Cleanup(func() {
-		f.triage.fixedExaminer.replay.close()
+		f.triage.onlyExaminer.replay.close()
 		f.triage.ending.Wait()
 	})
-	return f.triage.fixedExaminer
+	return f.triage.onlyExaminer
 }
 
 // TestNoFaults runs inputs on servers without a fault. A model that is wrong might report faults, because it assumes

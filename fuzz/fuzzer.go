@@ -25,6 +25,10 @@ type Config struct {
 	Start func(context.Context) (target.Target, error)
 	Fixed bool
 
+	// Sequential examines each failure before the next input, with one worker. A run in virtual time needs this, because
+	// time would not pass for the examination while a worker is busy.
+	Sequential bool
+
 	// StartFast starts a server whose clock runs FastClock times as fast as the clock of the machine. Inputs with
 	// pauses run on such servers, and their failures are reproduced on servers that Start starts. It may be nil.
 	StartFast func(context.Context) (target.Target, error)
@@ -137,7 +141,9 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 
 // newFuzzer returns the state of a new run with the default values of cfg filled in.
 func newFuzzer(cfg Config) *Fuzzer {
-	cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers)
+	if cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers); cfg.Sequential {
+		cfg.Workers = 1
+	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
 	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
@@ -149,9 +155,9 @@ func newFuzzer(cfg Config) *Fuzzer {
 
 // run runs the workers and the triage until the run ends.
 func (f *Fuzzer) run(ctx context.Context) error {
-	if f.cfg.Fixed {
+	if f.cfg.Fixed || f.cfg.Sequential {
 		// While a candidate is examined, nothing else may use the only server.
-		defer f.triage.fixedExaminer.replay.close()
+		defer f.triage.onlyExaminer.replay.close()
 		return f.newWorker(0, false).run(ctx)
 	}
 	workers := []*worker{}

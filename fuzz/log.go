@@ -105,7 +105,7 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 	f := newFuzzer(cfg)
 	f.stopped = func() bool { return ctx.Err() != nil }
 	f.triage = newTriage(ctx, f)
-	l := f.triage.fixedExaminer.replay
+	l := f.triage.onlyExaminer.replay
 	if log.Clock > 1 && cfg.StartFast == nil {
 		return fmt.Errorf("the clock of the server of this log ran %d times as fast: add --fast-clock=%[1]d", log.Clock)
 	}

@@ -154,7 +154,9 @@ Client -> Server: reserve-with-timeout 0
 // another fault.
 func TestCauseAmongMany(t *testing.T) {
 	t.Parallel()
-	f, reported := examinerOf(t, beanstalk.Protocol, faults.Named("list-told-to-another").And(*faults.Named("body-of-4096-counted-4095")))
+	both := *faults.Named("list-told-to-another")
+	both.Edit = inject.Both(both.Edit, faults.Named("body-of-4096-counted-4095").Edit)
+	f, reported := examinerOf(t, beanstalk.Protocol, both)
 	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
 	idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")

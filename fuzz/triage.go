@@ -16,11 +16,11 @@ import (
 
 // triage reproduces, minimizes and reports the failures that the workers observe.
 type triage struct {
-	f             *Fuzzer
-	ctx           context.Context
-	ending        sync.WaitGroup // servers that start or stop in the background
-	fixedExaminer *examiner      // the examiner for a server at a fixed address
-	spent         time.Duration  // time that fixedExaminer has used
+	f            *Fuzzer
+	ctx          context.Context
+	ending       sync.WaitGroup // servers that start or stop in the background
+	onlyExaminer *examiner      // the examiner of a run whose only worker waits for it
+	spent        time.Duration  // time that onlyExaminer has used
 
 	first atomic.Bool  // Config.First is set and there is a finding
 	leaks atomic.Int32 // candidates for memory leaks that are waiting or being examined
@@ -55,7 +55,7 @@ type candidate struct {
 
 func newTriage(ctx context.Context, f *Fuzzer) *triage {
 	t := &triage{f: f, ctx: ctx, more: make(chan struct{}, 1), observed: map[string]int{}, tried: map[string]int{}}
-	t.fixedExaminer = t.examiner()
+	t.onlyExaminer = t.examiner()
 	return t
 }
 
@@ -265,15 +265,16 @@ func (t *triage) busy() bool {
 }
 
 // examineBetween examines candidates between the inputs of the only worker. The triage gets at most half of the time of
-// the run, unless Config.First is set.
+// the run, unless Config.First or Config.Sequential is set.
 func (t *triage) examineBetween(ctx context.Context) {
-	for ctx.Err() == nil && (t.spent < time.Since(t.f.start)/2 || t.f.cfg.First) {
-		m, _ := t.nextCandidate(t.f.cfg.First || t.spent < time.Since(t.f.start)/(2*duplicateShare))
+	unlimited := t.f.cfg.First || t.f.cfg.Sequential
+	for ctx.Err() == nil && (t.spent < time.Since(t.f.start)/2 || unlimited) {
+		m, _ := t.nextCandidate(unlimited || t.spent < time.Since(t.f.start)/(2*duplicateShare))
 		if m == nil {
 			return
 		}
 		start := time.Now()
-		t.fixedExaminer.examine(m)
+		t.onlyExaminer.examine(m)
 		t.spent += time.Since(start)
 	}
 }

@@ -93,9 +93,11 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// searchesLeaks reports whether the worker may search for leaks. If there are several workers, they do not search while
-// a candidate for a leak is examined.
-func (w *worker) searchesLeaks() bool { return w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0 }
+// searchesLeaks reports whether the worker may search for leaks: if the server has a process. If there are several
+// workers, they do not search while a candidate for a leak is examined.
+func (w *worker) searchesLeaks() bool {
+	return target.Pid(w.t) != 0 && (w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0)
+}
 
 // ended reports whether the run has ended.
 func (w *worker) ended(ctx context.Context) bool { return ctx.Err() != nil || w.f.done() }
@@ -188,12 +190,14 @@ func (w *worker) fuzz(ctx context.Context) {
 	}
 	for n := 0; n < most && !w.ended(ctx); n++ {
 		w.yieldToTriage(ctx)
-		if !w.runOne() || w.exclusive && !w.noPrefix {
+		usable := w.runOne()
+		if w.f.cfg.Fixed && usable || w.f.cfg.Sequential {
+			w.f.triage.examineBetween(ctx)
+		}
+		if !usable || w.exclusive && !w.noPrefix {
 			return
 		}
-		if w.f.cfg.Fixed {
-			w.f.triage.examineBetween(ctx)
-		} else if len(w.log.Entries)-w.checked >= checkEvery && !w.check() {
+		if !w.f.cfg.Fixed && len(w.log.Entries)-w.checked >= checkEvery && !w.check() {
 			return
 		}
 	}

@@ -42,6 +42,7 @@ type fuzzOptions struct {
 	format   string
 	html     string
 	run      []string
+	inMemory bool
 	verbose  bool
 	logs     string
 }
@@ -78,7 +79,7 @@ func newFuzz() *cobra.Command {
 var fuzzFlagGroups = []flagGroup{
 	{"Server", "addr exec profile allow-remote fast-clock"},
 	connectionGroup,
-	{"Faults", "run"},
+	{"Faults", "run in-memory"},
 	{"Run", "duration count parallel timeout stop-on-failure"},
 	{"Messages", "seed seed-file state"},
 	{"Findings", "findings minimize format html logs verbose"},

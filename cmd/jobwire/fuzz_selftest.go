@@ -8,6 +8,7 @@ import (
 	"net"
 	"path"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,15 +19,18 @@ import (
 	"jobwire/fuzz/faults"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
+	"jobwire/internal/virtualtime"
 )
 
-// Limits of the self-test, for each server. The run with the faultless server is also limited to a number of executions,
-// because the number per second depends on the machine.
+// Limits of the self-test, for each server.
 const (
-	faultFor        = 10 * time.Minute // a fault that is not found within this time is missed
-	faultlessWithin = 10_000
-	faultlessFor    = 60 * time.Second
-	smallEnough     = 10 // most lines of a transcript that reproduces a fault
+	faultWithin     = 1_000_000 // executions; a fault that is not found within them is missed
+	faultlessWithin = 10_000    // executions
+	smallEnough     = 10        // most lines of a transcript that reproduces a fault
+
+	// processTimeout is the timeout of a reply of a server in a process. It is long, because these servers do not hang, but
+	// may be slow on a busy machine.
+	processTimeout = 10 * time.Second
 )
 
 // proof is the result of the self-test for one injected fault, or for the faultless server.
@@ -37,8 +41,9 @@ type proof struct {
 	Oracle   string  `json:"oracle,omitempty"` // oracle that found the fault
 	Text     string  `json:"text,omitempty"`
 	Lines    int     `json:"lines,omitempty"`
+	Process  bool    `json:"process"` // the server ran in a process of its own
+	Count    int64   `json:"executions"`
 	Seconds  float64 `json:"seconds"`
-	Rate     float64 `json:"executions_per_second"`
 	Plays    bool    `json:"plays"`
 	Passed   bool    `json:"passed"`
 	Seed     uint64  `json:"seed"`
@@ -48,7 +53,7 @@ type proof struct {
 
 // newFuzzSelfTest returns the command that tests the fuzzer.
 func newFuzzSelfTest() *cobra.Command {
-	o := &fuzzOptions{timeout: time.Second, minimize: 30 * time.Second}
+	o := &fuzzOptions{timeout: time.Second, minimize: 30 * time.Second, parallel: 4}
 	cmd := &cobra.Command{
 		Use:   "self-test PROTOCOL [flags]",
 		Short: "Check that fuzz finds injected faults",
@@ -57,9 +62,8 @@ func newFuzzSelfTest() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.run, "run", nil, "only the faults whose name matches `GLOB`; repeatable")
 	cmd.RegisterFlagCompletionFunc("run", completed(ofProtocol(injectedChoices)))
-	o.addRun(cmd)
-	f.Lookup("duration").Usage = "length of the run with the server without a fault"
-	f.Lookup("count").Usage = "number of message sequences to send to the server without a fault"
+	f.BoolVar(&o.inMemory, "in-memory", false, "only servers that run in memory and in virtual time, without those that need a process")
+	f.Int64Var(&o.count, "count", faultlessWithin, "number of message sequences to send to a server without a fault")
 	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
 	formatFlag(cmd, &o.format, "text", "json")
 	o.addVerbose(cmd)
@@ -67,38 +71,49 @@ func newFuzzSelfTest() *cobra.Command {
 	return cmd
 }
 
-// runSelfTest fuzzes servers with injected faults, each of which must be found, and a server without a fault, for which
-// there must be no finding. With --run it fuzzes only the selected servers with faults.
+// runSelfTest fuzzes servers with injected faults, each of which must be found, and servers without a fault, for which
+// there must be no finding. With --run it fuzzes only the selected servers with faults. Servers run in memory and in
+// virtual time, unless their faults need a process.
 func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err := o.check(sys); err != nil {
 		return usage(err)
 	}
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
 	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
-	if o.count > 0 && !cmd.Flags().Changed("duration") {
-		o.duration = 0
+	var servers [2][]faults.Fault // in memory, and in processes
+	if len(o.run) == 0 {
+		servers[0] = []faults.Fault{faults.Faultless(sys.Protocol.Name)}
+		servers[1] = servers[0]
 	}
-	servers := []faults.Fault{faults.Faultless(sys.Protocol.Name)}
 	for _, f := range faults.All() {
 		if f.Protocol == sys.Protocol.Name && o.selected(f.Name) {
-			servers = append(servers, f)
+			kind := 0
+			if f.NeedsProcess() {
+				kind = 1
+			}
+			servers[kind] = append(servers[kind], f)
 		}
 	}
-	if len(servers) == 1 && len(o.run) > 0 {
+	if o.inMemory {
+		servers[1] = nil
+	}
+	n := len(servers[0]) + len(servers[1])
+	if n == 0 {
 		return usage(fmt.Errorf("--run: no injected fault of %s matches; got %q", sys.Protocol.Title, o.run))
 	}
-	if len(o.run) > 0 {
-		servers = servers[1:]
+	cfg, err := o.config(nil, sys)
+	if err != nil {
+		return err
 	}
-	progress := newProgress(cmd.ErrOrStderr(), len(servers))
 	failed, start := 0, time.Now()
-	for _, f := range servers {
-		if cmd.Context().Err() != nil {
-			return &exit{exitFailed, nil}
-		}
-		p, err := o.proveOne(cmd, sys, f)
-		if err != nil {
-			return err
+	progress := newProgress(cmd.ErrOrStderr(), n)
+	var mu sync.Mutex // of the output
+	prove := func(f faults.Fault, process bool) {
+		p, proveErr := o.proveOne(cmd, sys, *cfg, f, process)
+		mu.Lock()
+		defer mu.Unlock()
+		if err = errors.Join(err, proveErr); err != nil || cmd.Context().Err() != nil {
+			return
 		}
 		progress.step()
 		progress.clear()
@@ -107,12 +122,22 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 		}
 		if o.format == "json" {
 			json.NewEncoder(cmd.OutOrStdout()).Encode(p)
-			continue
+			return
 		}
 		o.printProof(cmd, p)
 	}
-	if o.format == "text" {
-		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n", counted(len(servers)-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
+	direct := func(do func()) { do() } // prove has a bubble for the server alone
+	virtualtime.Each(cmd.Context(), len(servers[0]), direct, func(i int) { prove(servers[0][i], false) })
+	for _, f := range servers[1] {
+		prove(f, true)
+	}
+	switch {
+	case err != nil:
+		return err
+	case cmd.Context().Err() != nil:
+		return &exit{exitFailed, nil}
+	case o.format == "text":
+		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n", counted(n-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
 	}
 	if failed > 0 {
 		return &exit{exitFailed, nil}
@@ -129,23 +154,14 @@ func (o *fuzzOptions) selected(name string) bool {
 	return len(o.run) == 0
 }
 
-func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.Fault) (*proof, error) {
-	cfg, err := o.config(nil, sys)
-	if err != nil {
-		return nil, err
-	}
-	args := []string{"fuzz", "serve", sys.Protocol.Name, f.Name, "--listen", "127.0.0.1:{port}"}
-	cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
-	cfg.First, cfg.Count, cfg.Duration, cfg.Minimize = true, 0, faultFor, 30*time.Second
-	cfg.Timeout = time.Second
+// proveOne fuzzes one server.
+func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.Config, f faults.Fault, process bool) (p *proof, err error) {
 	faultless := f.Edit == nil
+	cfg.First, cfg.Count, cfg.Duration = true, faultWithin, 0
 	if faultless {
-		cfg.Count, cfg.Duration = faultlessWithin, faultlessFor
-		if o.count > 0 || o.duration > time.Minute {
-			cfg.Count, cfg.Duration = o.count, o.duration
-		}
+		cfg.Count = o.count
 	}
-	p := &proof{Name: f.Name, Injected: f.Oracle, About: f.About, Passed: faultless, Seed: o.seed, Head: version.NewHead()}
+	p = &proof{Name: f.Name, Injected: f.Oracle, About: f.About, Process: process, Passed: faultless, Seed: o.seed, Head: version.NewHead()}
 	cfg.Found = func(fd *fuzz.Finding) {
 		if !fd.Reproduced && p.Oracle != "" {
 			return
@@ -159,13 +175,31 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, f faults.
 	if o.verbose {
 		cfg.Note = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, oneLine(line)) }
 	}
-	stats, err := fuzz.Run(cmd.Context(), *cfg)
-	if err != nil && !errors.Is(err, context.Canceled) {
-		return nil, err
+	run := func(ctx context.Context) {
+		stats, runErr := fuzz.Run(ctx, cfg)
+		if err = runErr; errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		p.Count = stats.Executions
 	}
-	p.Seconds = stats.Elapsed.Seconds()
-	p.Rate = float64(stats.Executions) / p.Seconds
-	return p, nil
+	begin := time.Now()
+	if process {
+		cfg.Timeout = processTimeout
+		args := []string{"fuzz", "serve", sys.Protocol.Name, f.Name, "--listen", "127.0.0.1:{port}"}
+		cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
+		run(cmd.Context())
+	} else {
+		start := func(f faults.Fault) func(context.Context) (target.Target, error) {
+			return func(ctx context.Context) (target.Target, error) { return target.InMemory(ctx, f.Name, f.Serve) }
+		}
+		cfg.Sequential, cfg.Start, cfg.Reference = true, start(f), start(faults.Faultless(sys.Protocol.Name))
+		virtualtime.Run(func() {
+			virtualtime.Forward()
+			run(context.WithoutCancel(cmd.Context()))
+		})
+	}
+	p.Seconds = time.Since(begin).Seconds()
+	return p, err
 }
 
 // lines counts the steps of a script.
@@ -175,9 +209,9 @@ func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 	w := cmd.OutOrStdout()
 	switch {
 	case p.Injected == "" && p.Oracle == "":
-		fmt.Fprintf(w, "passed  server without a fault: no findings in %.0f s, %.0f executions/s\n", p.Seconds, p.Rate)
+		fmt.Fprintf(w, "passed  server without a fault: no findings in %s, %.1f s\n", counted(int(p.Count), "execution"), p.Seconds)
 	case p.Oracle == "":
-		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %.0f s, %.0f executions/s\n        %s\n", p.Name, p.Injected, p.Seconds, p.Rate, p.About)
+		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %s, %.1f s\n        %s\n", p.Name, p.Injected, counted(int(p.Count), "execution"), p.Seconds, p.About)
 	case p.Injected == "":
 		fmt.Fprintf(w, "FAILED  server without a fault: expected no findings, got %s\n", oneLine(p.Text))
 	default:
@@ -185,7 +219,7 @@ func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 		if !p.Passed {
 			mark = "FAILED"
 		}
-		fmt.Fprintf(w, "%s  %s (%s) in %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Injected, p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
+		fmt.Fprintf(w, "%s  %s (%s) in %s, %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Injected, counted(int(p.Count), "execution"), p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
 		if !p.Plays {
 			fmt.Fprintf(w, "        'jobwire play' does not show the fault with this transcript\n")
 		} else if p.Lines > smallEnough {

@@ -59,16 +59,13 @@ Client -> Job Server: closes
 		{"stress failure", "audit", false, 1, []string{"audit", "stress", "gearman", "plain", "--format", "json", "--program", "Worker=sh -c 'read task; echo wrong' {addr}"}},
 		{"finding", "fuzz", true, 1, []string{"fuzz", "gearman", "--format", "json", "--findings", dir, "--stop-on-failure", "--parallel", "1", "--minimize", "5s",
 			"--exec", "jobwire serve gearman --listen 127.0.0.1:{port} --fault 'alter JOB_CREATED job_handle='"}},
-		{"fuzz self-test", "fuzz", true, 0, []string{"fuzz", "self-test", "beanstalk", "--run", "kick-of-none", "--format", "json"}},
+		{"fuzz self-test", "fuzz", true, 0, []string{"fuzz", "self-test", "beanstalk", "--run", "default-not-ignored", "--format", "json"}},
 		{"rules", "rules", false, 0, []string{"rules", "gearman", "--format", "json"}},
 		{"cases", "rules", false, 0, []string{"conform", "cases", "gearman", "--format", "json"}},
 		{"version", "rules", false, 0, []string{"version", "--format", "json"}},
 	} {
 		t.Run(run.name, func(t *testing.T) {
 			t.Parallel()
-			if run.name == "fuzz self-test" {
-				skipIfShort(t)
-			}
 			var text, log bytes.Buffer
 			cmd := exec.CommandContext(t.Context(), "jobwire", run.args...)
 			cmd.Stdout, cmd.Stderr = &text, &log

@@ -84,15 +84,35 @@ func prints(output string) func(*message) {
 	return func(*message) { fmt.Fprint(os.Stderr, output) }
 }
 
-// blocks stops the server from serving any connection until it is stopped.
-func blocks(m *message) { <-m.Context.Done() }
+// blocks returns an edit after which the server handles no more messages, from any connection, from the first event or
+// message of the types for which the condition is true.
+func blocks(types string, when inject.When) inject.Edit {
+	return func(s *inject.Server) {
+		blocked := false
+		inject.On(types, when, func(m *message) {
+			blocked = true
+			m.Drop()
+		})(s)
+		inject.Ignore("*", func(*message) bool { return blocked })(s)
+	}
+}
 
-// spins keeps a CPU core busy until the server ends.
-func spins(m *message) {
-	go func() {
-		for m.Context.Err() == nil {
-		}
-	}()
+// spins returns an edit that keeps one CPU core busy until the server ends, from the first event or message of the types
+// for which the condition is true. With more busy loops, the server would hang instead.
+func spins(types string, when inject.When) inject.Edit {
+	return func(s *inject.Server) {
+		busy := false
+		inject.On(types, when, func(m *message) {
+			if busy {
+				return
+			}
+			busy = true
+			go func() {
+				for m.Context.Err() == nil {
+				}
+			}()
+		})(s)
+	}
 }
 
 // Limits of the leaks, in bytes and file descriptors, so that a long run does not exhaust the machine.

@@ -1,8 +1,7 @@
 // Package faults contains servers with one injected fault each, which the fuzzer must find. They test the fuzzer as the
 // faulty servers of the mutants packages test the conformance suite.
 //
-// A fault is an edit of the reference server. Some faults end the process, block it or fill its memory, so each faulty
-// server must run in its own process. Only protocol messages trigger the faults: their types, their order, and lengths
+// A fault is an edit of the reference server. Only protocol messages trigger the faults: their types, their order, and lengths
 // near a limit. A fuzzer that knows the message types can therefore find them.
 package faults
 
@@ -42,10 +41,14 @@ type Fault struct {
 	Edit     inject.Edit // nil: no fault
 }
 
-// And returns the server f with the fault g added.
-func (f Fault) And(g Fault) Fault {
-	f.Edit = inject.Both(f.Edit, g.Edit)
-	return f
+// NeedsProcess reports whether the fault ends the process of the server, blocks a processor, prints to standard error or
+// uses up memory or descriptors, so that the server needs a process of its own.
+func (f *Fault) NeedsProcess() bool {
+	switch f.Oracle {
+	case Exit, Signal, Sanitizer, Spin, Memory, Descriptors:
+		return true
+	}
+	return false
 }
 
 var (

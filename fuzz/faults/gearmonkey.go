@@ -17,7 +17,7 @@ var GearMonkey = []Fault{
 		Edit:  inject.StopReading("UNSUBSCRIBE_CHANNEL", func(m *message) bool { return m.Peer.Count["SUBSCRIBE_CHANNEL"] == 0 })},
 	{Name: "waiting-client-spins", Oracle: Spin,
 		About: "If a client disconnects while it waits for a lock, the server searches for this client in an endless loop.",
-		Edit:  inject.On(inject.Closed, after("BRPOP_LOCK"), spins)},
+		Edit:  spins(inject.Closed, after("BRPOP_LOCK"))},
 	{Name: "empty-input-unended", Oracle: Framing,
 		About: "The server omits the final CRLF of an empty string.",
 		Edit:  inject.Out("bulk", func(m *message) bool { return m.Text() == "$0\r\n\r\n" }, func(m *message) { m.Raw = []byte("$0\r\n") })},
