@@ -83,10 +83,10 @@ func TestDrivers(t *testing.T) {
 		t.Run(d.Name, func(t *testing.T) {
 			t.Parallel()
 			program := d.Prepare(t, ".")
-			findingIDs := slices.Concat(slices.Collect(maps.Values(d.short)), slices.Collect(maps.Values(d.chance)))
+			findingIDs := slices.Concat(slices.Collect(maps.Values(d.Fails)), slices.Collect(maps.Values(d.MayFail)))
 			ways := []play.Segmentation{play.Plain, play.Bytewise}
-			if d.whole != "" {
-				ways, findingIDs = ways[:1], append(findingIDs, d.whole)
+			if d.Bytewise != "" {
+				ways, findingIDs = ways[:1], append(findingIDs, d.Bytewise)
 			}
 			for _, id := range findingIDs {
 				if !bytes.Contains(findings, []byte("\n<a id=\""+id+"\"></a>\n")) {
@@ -96,7 +96,7 @@ func TestDrivers(t *testing.T) {
 			sys := systems[d.Protocol]
 			if !testing.Short() {
 				d.checkCases(t, program, sys.serve, ways...)
-				if d.whole != "" {
+				if d.Bytewise != "" {
 					d.checkBytewise(t, program)
 				}
 			}
@@ -121,8 +121,8 @@ func (d *Driver) checkCases(t *testing.T, p conform.Program, start func(context.
 	t.Helper()
 	checked := 0
 	for _, r := range d.perform(t, p, start, ways) {
-		switch known := d.short[r.Case.ID]; {
-		case r.Verdict == conform.Skipped || d.chance[r.Case.ID] != "":
+		switch known := d.Fails[r.Case.ID]; {
+		case r.Verdict == conform.Skipped || d.MayFail[r.Case.ID] != "":
 			continue
 		case r.Verdict == conform.Passed && known != "":
 			t.Errorf("%s passes: %q is no longer true", r.Case.ID, known)
@@ -150,8 +150,8 @@ func (d *Driver) checkBreaches(t *testing.T, r *audit.Report) {
 		}
 	}
 	slices.Sort(broken)
-	if !slices.Equal(broken, d.breaks) {
-		t.Errorf("after the proxy it breaks %q, and is known to break %q", broken, d.breaks)
+	if !slices.Equal(broken, d.Breaks) {
+		t.Errorf("after the proxy it breaks %q, and is known to break %q", broken, d.Breaks)
 	}
 }
 
@@ -166,7 +166,7 @@ func (d *Driver) checkBytewise(t *testing.T, p conform.Program) {
 		}
 		passed = append(passed, r.Case.ID)
 	}
-	t.Errorf("%v pass: %q is no longer true", passed, d.whole)
+	t.Errorf("%v pass: %q is no longer true", passed, d.Bytewise)
 }
 
 // perform runs the named cases, or all cases, with a program.
@@ -181,14 +181,14 @@ func (d *Driver) perform(t *testing.T, p conform.Program, start func(context.Con
 	}
 	// A case that is listed as flaky keeps its verdict if it passes, and is not run again if it exceeds a time limit.
 	known := &conform.Profile{Name: d.Name}
-	for id, finding := range d.short {
+	for id, finding := range d.Fails {
 		known.Flaky = append(known.Flaky, conform.Exception{Cases: id, Why: finding})
 	}
-	for id, finding := range d.chance {
+	for id, finding := range d.MayFail {
 		known.Flaky = append(known.Flaky, conform.Exception{Cases: id, Why: finding})
 	}
 	for _, id := range cases {
-		known.Flaky = append(known.Flaky, conform.Exception{Cases: id, Why: d.whole})
+		known.Flaky = append(known.Flaky, conform.Exception{Cases: id, Why: d.Bytewise})
 	}
 	r := conform.Runner{Start: start, Programs: map[string]conform.Program{"Client": p, "Worker": p}, Segments: ways, Timeout: 20 * time.Second, Parallel: 4, Profile: known}
 	return r.Run(t.Context(), suite, nil)
