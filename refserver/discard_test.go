@@ -1,9 +1,7 @@
 package refserver_test
 
 import (
-	"context"
 	"encoding/binary"
-	"net"
 	"testing"
 	"testing/synctest"
 
@@ -36,9 +34,7 @@ func TestRefusedMessageIsDiscardedAsItComes(t *testing.T) {
 		early.NewSession = func(o codec.Options) codec.Session { return earlySession{gearman.Protocol.NewSession(o)} }
 		srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: &early})
 		defer srv.Close()
-		there, here := net.Pipe()
-		go srv.ServeConn(context.Background(), there)
-		p := peertest.New(t, gearman.Protocol, here)
+		p := peertest.Dial(t, gearman.Protocol, srv)
 
 		p.Raw([]byte("\x00REQ\x00\x00\x00\x10\x00\x00\x10\x00 and the data"))
 		p.Want("ERROR", "*", "*")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -127,7 +126,7 @@ func TestDelay(t *testing.T) {
 		c.Send("GRAB_JOB")
 		c.Want("JOB_ASSIGN", h, "f", "x")
 		c.Send("SUBMIT_JOB", "f", "", "y")
-		c.Conn.Close() // what the server sends later is lost
+		c.Leave() // what the server sends later is lost
 		time.Sleep(2 * time.Second)
 	}, "delay JOB_CREATED 500ms", "delay CAN_DO 2s")
 }
@@ -170,7 +169,7 @@ func TestCloseFault(t *testing.T) {
 	}, "close JOB_ASSIGN", "close from-peer SUBMIT_JOB_LOW")
 }
 
-// TestSplit reads from a net.Pipe, where one Read returns the data of one Write.
+// TestSplit reads from a connection in memory, where one Read returns the data of one Write.
 func TestSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := refserver.Options{Protocol: gearman.Protocol}
@@ -179,10 +178,9 @@ func TestSplit(t *testing.T) {
 			t.Fatal(err)
 		}
 		srv := refserver.New(m, o)
-		near, far := net.Pipe()
-		go srv.ServeConn(t.Context(), far)
+		near := peertest.Connect(t, srv)
 		echo := []byte("\x00REQ\x00\x00\x00\x10\x00\x00\x00\x04data")
-		go near.Write(bytes.Repeat(echo, 3))
+		near.Write(bytes.Repeat(echo, 3))
 		start := time.Now()
 		var sizes []int
 		var all []byte
@@ -204,7 +202,7 @@ func TestSplit(t *testing.T) {
 		if !bytes.Equal(all, bytes.Repeat(answer, 3)) {
 			t.Errorf("got %q", all)
 		}
-		near.Close()
+		near.Reset()
 		srv.Close()
 	})
 }
@@ -347,16 +345,16 @@ func TestFaultsOfIllegalMessages(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Errors = func(err error) { t.Error(err) }
-	srv := refserver.New(m, o)
-	defer srv.Close()
-	near, far := net.Pipe()
-	defer near.Close()
-	go srv.ServeConn(t.Context(), far)
-	go near.Write([]byte("put high\r\nput 0 0 none 1\r\nx\r\nuse a\r\nuse\r\nuse ab\r\n"))
-	want := "BAD_FORMAT\r\nBAD_FORMAT\r\nBAD_FORMAT\r\nUSING ab\r\n"
-	got := make([]byte, len(want))
-	near.SetReadDeadline(time.Now().Add(5 * time.Second))
-	if n, err := io.ReadFull(near, got); err != nil || string(got) != want {
-		t.Errorf("got %q, %v, want %q", got[:n], err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := refserver.New(m, o)
+		defer srv.Close()
+		near := peertest.Connect(t, srv)
+		near.Write([]byte("put high\r\nput 0 0 none 1\r\nx\r\nuse a\r\nuse\r\nuse ab\r\n"))
+		want := "BAD_FORMAT\r\nBAD_FORMAT\r\nBAD_FORMAT\r\nUSING ab\r\n"
+		got := make([]byte, len(want))
+		if n, err := io.ReadFull(near, got); err != nil || string(got) != want {
+			t.Errorf("got %q, %v, want %q", got[:n], err, want)
+		}
+		near.Reset()
+	})
 }

@@ -2,52 +2,20 @@ package refserver_test
 
 import (
 	"io"
-	"net"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"jobwire/codec/gearman"
+	"jobwire/internal/memnet"
 	"jobwire/refserver"
-	machine "jobwire/refserver/gearman"
 	"jobwire/refserver/internal/peertest"
 )
-
-// halfClosableConn is one end of two pipes. Like those of a TCP connection, its directions can be closed separately.
-type halfClosableConn struct {
-	net.Conn // to read from
-	out      net.Conn
-}
-
-func newHalves() (near, far halfClosableConn) {
-	a, b := net.Pipe()
-	c, d := net.Pipe()
-	return halfClosableConn{a, c}, halfClosableConn{d, b}
-}
-
-func (h halfClosableConn) Write(b []byte) (int, error)        { return h.out.Write(b) }
-func (h halfClosableConn) SetWriteDeadline(t time.Time) error { return h.out.SetWriteDeadline(t) }
-func (h halfClosableConn) CloseWrite() error                  { return h.out.Close() }
-func (h halfClosableConn) Close() error                       { h.out.Close(); return h.Conn.Close() }
-
-// halfClosable returns a server, and a function that connects to it with connections whose directions can be closed separately.
-func halfClosable(t *testing.T, o refserver.Options) (srv *refserver.Server, dial func() *peertest.Peer) {
-	o.Protocol = gearman.Protocol
-	srv = refserver.New(machine.New(machine.Options{Host: "test"}), o)
-	return srv, func() *peertest.Peer {
-		near, far := newHalves()
-		go srv.ServeConn(t.Context(), far)
-		synctest.Wait()
-		return peertest.New(t, gearman.Protocol, near)
-	}
-}
 
 // halfClose submits a job of the function f and closes the client's direction.
 func halfClose(c *peertest.Peer) (handle string) {
 	c.Send("SUBMIT_JOB", "f", "", "x")
 	handle = c.Want("JOB_CREATED", "*")[0]
-	c.Conn.(halfClosableConn).CloseWrite()
+	c.CloseWrite()
 	synctest.Wait()
 	return handle
 }
@@ -55,9 +23,7 @@ func halfClose(c *peertest.Peer) (handle string) {
 // TestHalfClosedWhileProgressComes checks that the server keeps a half-closed client while it gets messages about its job, and
 // closes the connection between one and two times DefaultHalfClosed after the last one.
 func TestHalfClosedWhileProgressComes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, dial := halfClosable(t, refserver.Options{})
-		defer srv.Close()
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c, w := dial(), dial()
 		h := halfClose(c)
 		w.Send("CAN_DO", "f")
@@ -81,9 +47,7 @@ func TestHalfClosedWhileProgressComes(t *testing.T) {
 // TestHalfClosedNumber checks that the server closes the first half-closed connections if there are more than MaxHalfClosed, and
 // drops their jobs.
 func TestHalfClosedNumber(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv, dial := halfClosable(t, refserver.Options{MaxHalfClosed: 3})
-		defer srv.Close()
+	bubble(t, refserver.Options{MaxHalfClosed: 3}, func(t *testing.T, dial func() *peertest.Peer) {
 		var clients []*peertest.Peer
 		var handles []string
 		for range 5 {
@@ -108,23 +72,16 @@ func TestHalfClosedNumber(t *testing.T) {
 
 // TestHalfClosedMakeRoom checks that the server closes the first half-closed connection at once when file descriptors run out.
 func TestHalfClosedMakeRoom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := &scripted{next: make(chan any), quit: make(chan struct{})}
-		srv := refserver.New(machine.New(machine.Options{Host: "test"}), refserver.Options{Protocol: gearman.Protocol})
-		served := make(chan error)
-		go func() { served <- srv.Serve(t.Context(), l) }()
-		dial := func() *peertest.Peer {
-			near, far := newHalves()
-			l.next <- net.Conn(far)
-			return peertest.New(t, gearman.Protocol, near)
-		}
+	listening(t, func(t *testing.T, _ *refserver.Server, ln *memnet.Listener, dial func() *peertest.Peer) {
 		first, second, other := dial(), dial(), dial()
 		start := time.Now()
 		halfClose(first)
 		h := halfClose(second)
-		l.next <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
+		ln.SetDeadline(time.Now()) // Accept returns a temporary error, as without file descriptors
+		synctest.Wait()
+		ln.SetDeadline(time.Time{})
 		first.Ended()
-		if d := time.Since(start); d >= refserver.DefaultHalfClosed {
+		if d := time.Since(start); d != 0 {
 			t.Errorf("room is made after %v", d)
 		}
 		other.Send("CAN_DO", "f")
@@ -132,38 +89,5 @@ func TestHalfClosedMakeRoom(t *testing.T) {
 		other.Want("JOB_ASSIGN", h, "f", "x")
 		other.Send("WORK_COMPLETE", h, "y")
 		second.Want("WORK_COMPLETE", h, "y")
-		srv.Close()
-		if err := <-served; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
 	})
 }
-
-// scripted is a listener whose Accept returns the values that are sent to next: a net.Conn or an error.
-type scripted struct {
-	next chan any
-	quit chan struct{}
-}
-
-func (l *scripted) Accept() (net.Conn, error) {
-	select {
-	case x := <-l.next:
-		if nc, ok := x.(net.Conn); ok {
-			return nc, nil
-		}
-		return nil, x.(error)
-	case <-l.quit:
-		return nil, net.ErrClosed
-	}
-}
-
-func (l *scripted) Close() error {
-	select {
-	case <-l.quit:
-	default:
-		close(l.quit)
-	}
-	return nil
-}
-
-func (l *scripted) Addr() net.Addr { return &net.TCPAddr{} }

@@ -3,13 +3,16 @@
 package refserver_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"runtime"
 	"syscall"
 	"testing"
 
+	"jobwire/codec/gearman"
 	"jobwire/refserver"
+	machine "jobwire/refserver/gearman"
 )
 
 // TestIdleConnections checks that an idle connection takes at most 12 KiB of memory, both ends included, after it has been used once.
@@ -28,19 +31,25 @@ func TestIdleConnections(t *testing.T) {
 		}
 		want = room
 	}
-	addr, stop := serve(t, refserver.Options{})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := refserver.New(machine.New(machine.Options{}), refserver.Options{Protocol: gearman.Protocol})
+	defer srv.Close()
+	go srv.Serve(context.Background(), ln)
 	memory := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return m.HeapInuse + m.StackInuse
 	}
-	echo := dial(t, addr).Encode("ECHO_REQ", "hello")
+	echo := []byte("\x00REQ\x00\x00\x00\x10\x00\x00\x00\x05hello")
 	before := memory()
 	conns := make([]net.Conn, want)
 	answer := make([]byte, len(echo))
 	for i := range conns {
-		nc, err := net.Dial("tcp", addr)
+		nc, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,5 +66,4 @@ func TestIdleConnections(t *testing.T) {
 	if each > 12<<10 {
 		t.Errorf("an idle connection takes %d bytes", each)
 	}
-	stop()
 }

@@ -31,7 +31,7 @@ var layers = []layer{
 	{"codec/*", []string{"codec"}},
 
 	{"refserver", []string{"codec", "internal/*"}},
-	{"refserver/internal/peertest", []string{"codec", "refserver"}},
+	{"refserver/internal/peertest", []string{"codec", "refserver", "internal/memnet", "internal/transport"}},
 	{"refserver/internal/*", []string{"codec"}},
 	{"refserver/*/mutants", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/{protocol}", "refserver/inject", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/internal/*", "internal/*"}},

@@ -67,11 +67,11 @@ func TestBadInputLosesNoJob(t *testing.T) {
 				continue
 			}
 			if v.Value("rule") == string(beanstalk.RulePutSize) {
-				bad.Conn.Close() // the vector is a line without its body
+				bad.Leave() // the vector is a line without its body
 				continue
 			}
 			bad.quiet()
-			bad.Conn.Close()
+			bad.Leave()
 		}
 		if sent < 40 {
 			t.Errorf("only %d vectors were sent", sent)

@@ -2,7 +2,6 @@ package beanstalk
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -85,9 +84,7 @@ func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.
 		m := New(o)
 		srv := refserver.New(m, ro)
 		test(t, m, func() peerOf {
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			return peerOf{peertest.New(t, beanstalk.Protocol, near), t}
+			return peerOf{peertest.Dial(t, beanstalk.Protocol, srv), t}
 		})
 		srv.Close()
 		m.check(t)

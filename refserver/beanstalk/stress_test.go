@@ -16,7 +16,10 @@ import (
 // TestManyAtOnce runs producers, workers, workers that are lost while they have jobs, and jobs whose time to
 // run passes. Every job must end once, and nothing may be left in the machine.
 func TestManyAtOnce(t *testing.T) {
-	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+	synctest.Test(t, func(t *testing.T) {
+		m := New(Options{})
+		srv := refserver.New(m, refserver.Options{Protocol: beanstalk.Protocol})
+		dial := func() peerOf { return peerOf{peertest.New(t, beanstalk.Protocol, peertest.Connect(t, srv)), t} }
 		const producers, jobs, tubes = 6, 80, 3
 		var all, workers sync.WaitGroup
 		var mu sync.Mutex
@@ -39,7 +42,7 @@ func TestManyAtOnce(t *testing.T) {
 					p.ask("use", fmt.Sprint("t", rng.IntN(tubes)))
 					p.put(rng.IntN(5), rng.IntN(3), 1+rng.IntN(3), fmt.Sprint(n, " ", i))
 				}
-				p.Conn.Close()
+				p.Leave()
 			})
 		}
 		all.Wait()
@@ -68,6 +71,8 @@ func TestManyAtOnce(t *testing.T) {
 		if m.jobs.len != 0 || len(m.jobs.pages) > 1 {
 			t.Errorf("%d jobs, %d pages are left in the machine", m.jobs.len, len(m.jobs.pages))
 		}
+		srv.Close()
+		m.check(t)
 	})
 }
 
@@ -81,7 +86,7 @@ func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}
 		for range 10 + rng.IntN(10) {
 			select {
 			case <-stop:
-				w.Conn.Close()
+				w.Leave()
 				return
 			default:
 			}
@@ -104,7 +109,7 @@ func workUntil(dial func() peerOf, rng *rand.Rand, tubes int, stop chan struct{}
 				}
 			}
 		}
-		w.Conn.Close()
+		w.Leave()
 	}
 }
 

@@ -3,7 +3,6 @@ package beanstalk
 import (
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"regexp"
 	"testing"
@@ -175,7 +174,7 @@ func TestDeadlineSoon(t *testing.T) {
 		w.want("delete 3", "DELETED")
 		w.Send("reserve")
 		time.Sleep(time.Hour)
-		w.Conn.Close()
+		w.Leave()
 	})
 }
 
@@ -210,7 +209,6 @@ func TestPause(t *testing.T) {
 		p.want("pause-tube default 100", "PAUSED")
 		w.want("reserve-with-timeout 15", "TIMED_OUT")
 		w.Send("reserve")
-		synctest.Wait()
 		p.want("pause-tube default 0", "PAUSED")
 		w.Want("RESERVED", "2", "y")
 		after(t, start, 15*time.Second)
@@ -228,7 +226,6 @@ func TestPauseOfOneTube(t *testing.T) {
 		p.want("pause-tube default 10", "PAUSED")
 		w.want("reserve", "RESERVED 2 free")
 		w.Send("reserve")
-		synctest.Wait()
 		id := p.put(9, 0, 100, "free too")
 		w.Want("RESERVED", id, "free too")
 		w.want("reserve-job 1", "RESERVED 1 held") // reserve-job ignores the pause
@@ -265,22 +262,21 @@ func TestStatsOfServer(t *testing.T) {
 // TestHalfClosed checks that a peer that has shut down its direction does not wait, and that all of its earlier
 // commands are executed.
 func TestHalfClosed(t *testing.T) {
-	addr := serveTCP(t)
-	p, w := dialTCP(t, addr), dialTCP(t, addr)
-	w.ask("watch", "other")
-	w.Raw(append(w.Encode("reserve"), w.Encode("reserve")...))
-	w.Raw(append(w.Encode("reserve-with-timeout", "1000"), w.Encode("put", "0", "0", "100", "last")...))
-	waitUntil(t, func() bool { return p.stats("stats", "current-waiting") == "1" })
-	id := p.put(0, 0, 100, "x")
-	w.Want("RESERVED", id, "x")
-	waitUntil(t, func() bool { return p.stats("stats", "current-waiting") == "1" })
-	w.Conn.(*net.TCPConn).CloseWrite()
-	w.Want("TIMED_OUT")
-	w.Want("TIMED_OUT")
-	w.Want("INSERTED", "2")
-	if err := w.Ended(); err != io.EOF {
-		t.Errorf("the connection ends with %v", err)
-	}
-	p.want("reserve", "RESERVED 1 x") // it was made ready again
-	p.want("reserve", "RESERVED 2 last")
+	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
+		p, w := dial(), dial()
+		w.ask("watch", "other")
+		w.Raw(append(w.Encode("reserve"), w.Encode("reserve")...))
+		w.Raw(append(w.Encode("reserve-with-timeout", "1000"), w.Encode("put", "0", "0", "100", "last")...))
+		id := p.put(0, 0, 100, "x")
+		w.Want("RESERVED", id, "x")
+		w.CloseWrite()
+		w.Want("TIMED_OUT")
+		w.Want("TIMED_OUT")
+		w.Want("INSERTED", "2")
+		if err := w.Ended(); err != io.EOF {
+			t.Errorf("the connection ends with %v", err)
+		}
+		p.want("reserve", "RESERVED 1 x") // it was made ready again
+		p.want("reserve", "RESERVED 2 last")
+	})
 }

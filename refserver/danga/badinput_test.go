@@ -67,7 +67,7 @@ func TestOffendersJobIsTriedAgain(t *testing.T) {
 		bad.connect("f")
 		bad.gets("f", "x")
 		bad.Raw(bad.Encode("job_status_announce", num(1), num(2), num(3))[:20])
-		bad.Conn.Close() // inside a packet
+		bad.Leave() // inside a packet
 		worker.connect("f")
 		worker.gets("f", "x")
 		worker.Send("job_status_res", num(1), num(2), num(3)) // in the wrong direction

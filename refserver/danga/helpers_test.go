@@ -1,7 +1,6 @@
 package danga
 
 import (
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -35,7 +34,6 @@ func (p peerOf) create(name, dupkey, typ, args string) string {
 func (p peerOf) connect(names ...string) {
 	p.t.Helper()
 	p.Send("worker_connect", names...)
-	synctest.Wait()
 }
 
 // gets requests a job and expects the given one.
@@ -56,7 +54,6 @@ func (p peerOf) getsNone() {
 func (p peerOf) finishes(code, data string) {
 	p.t.Helper()
 	p.Send("job_complete_announce", code, data)
-	synctest.Wait()
 }
 
 // quiet checks that the server has sent nothing to a peer that does not wait: anything else would come before
@@ -83,10 +80,7 @@ func bubble(t *testing.T, o Options, test func(t *testing.T, m *machine, dial fu
 		m := New(o).(*machine)
 		srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol})
 		test(t, m, func() peerOf {
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			synctest.Wait()
-			return peerOf{peertest.New(t, danga.Protocol, near), t}
+			return peerOf{peertest.Dial(t, danga.Protocol, srv), t}
 		})
 		srv.Close()
 		m.check(t)

@@ -25,7 +25,7 @@ func TestEveryRequestHasAHandler(t *testing.T) {
 	}
 }
 
-// TestConversations performs the best and worst case of the draft over TCP.
+// TestConversations performs the best and worst case of the draft.
 func TestConversations(t *testing.T) {
 	for _, name := range []string{"best.wire", "worst.wire"} {
 		t.Run(name, func(t *testing.T) {
@@ -37,28 +37,16 @@ func TestConversations(t *testing.T) {
 			if err != nil || len(scripts) != 1 {
 				t.Fatalf("%d scripts, %v", len(scripts), err)
 			}
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(t.Context())
-			served := make(chan error, 1)
-			go func() {
-				served <- refserver.New(New(Options{}), refserver.Options{Protocol: danga.Protocol}).Serve(ctx, l)
-			}()
-			dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
-				var d net.Dialer
-				return d.DialContext(ctx, "tcp", l.Addr().String())
-			}
-			if r := play.Peers(ctx, scripts[0], dial, play.Options{}); r.Failure != nil {
-				var report strings.Builder
-				play.WriteReport(&report, scripts[0], r, play.ReportOptions{Bytes: true})
-				t.Errorf("%v\n%s", r.Failure, report.String())
-			}
-			cancel()
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				srv := refserver.New(New(Options{}), refserver.Options{Protocol: danga.Protocol})
+				dial := func(context.Context, transcript.Actor) (net.Conn, error) { return peertest.Connect(t, srv), nil }
+				if r := play.Peers(t.Context(), scripts[0], dial, play.Options{}); r.Failure != nil {
+					var report strings.Builder
+					play.WriteReport(&report, scripts[0], r, play.ReportOptions{Bytes: true})
+					t.Errorf("%v\n%s", r.Failure, report.String())
+				}
+				srv.Close()
+			})
 		})
 	}
 }
@@ -102,9 +90,8 @@ func TestAsyncJobIsAskedFor(t *testing.T) {
 		state(a, 0, 1, unknownTime, 0, "\x00", "")
 		w.Send("job_status_announce", num(1), num(4), num(30))
 		w.Send("job_status_announce", num(2), num(4), num(20))
-		synctest.Wait()
 		state(a, 2, 4, 20, 0, "\x00", "")
-		a.Conn.Close()
+		a.Leave()
 		w.finishes("\x00", "news")
 		state(b, 1, 1, 0, 1, "\x00", "news")
 		time.Sleep(time.Minute)
@@ -121,13 +108,12 @@ func TestThrowAwayJobIsRunInSilence(t *testing.T) {
 		a, w := dial(), dial()
 		a.create("captcha", "1", throwAway, "")
 		a.quiet()
-		a.Conn.Close()
+		a.Leave()
 		w.connect("captcha")
 		w.gets("captcha", "")
 		w.Send("job_status_announce", num(1), num(2), num(3))
 		w.finishes("\x00", "nobody reads this")
 		w.getsNone()
-		synctest.Wait()
 		if len(m.jobs)+len(m.keyed) != 0 {
 			t.Errorf("%d jobs and %d keys are left", len(m.jobs), len(m.keyed))
 		}
@@ -184,8 +170,7 @@ func TestApplicationLeaves(t *testing.T) {
 		gone := func(typ string) {
 			a := dial()
 			a.create("f", "key", typ, "args")
-			a.Conn.Close()
-			synctest.Wait()
+			a.Leave()
 		}
 		gone(syncWait)
 		w.connect("f")
@@ -198,21 +183,17 @@ func TestApplicationLeaves(t *testing.T) {
 		a := dial()
 		a.create("f", "", syncWait, "running")
 		w.gets("f", "running")
-		a.Conn.Close()
-		synctest.Wait()
+		a.Leave()
 		w.finishes("\x00", "for nobody")
 		w.getsNone()
 
 		a = dial()
 		a.create("f", "", syncWait, "running")
 		w.gets("f", "running")
-		a.Conn.Close()
-		synctest.Wait()
+		a.Leave()
 		w.Send("worker_disconnect")
-		synctest.Wait()
 		w.connect("f")
 		w.getsNone() // its worker was lost, and no application waits for it
-		synctest.Wait()
 		if len(m.keyed) != 0 {
 			t.Errorf("%d keys are left", len(m.keyed))
 		}
@@ -222,35 +203,16 @@ func TestApplicationLeaves(t *testing.T) {
 // TestHalfClosedApplicationGetsItsResult checks that an application that has shut down its direction gets its
 // result.
 func TestHalfClosedApplicationGetsItsResult(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The limit on half-closed connections must not end the connection.
-	srv := refserver.New(New(Options{}), refserver.Options{Protocol: danga.Protocol, HalfClosed: time.Hour})
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(context.Background(), l) }()
-	dial := func() peerOf {
-		nc, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return peerOf{peertest.New(t, danga.Protocol, nc), t}
-	}
-	a, w := dial(), dial()
-	a.create("f", "", syncWait, "x")
-	if err := a.Conn.(*net.TCPConn).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
-	w.Send("worker_connect", "f")
-	w.gets("f", "x")
-	w.Send("job_complete_announce", "\x00", "y")
-	a.Want("job_complete_res", num(1), "\x00", "y")
-	a.Ended()
-	srv.Close()
-	if err := <-served; err != nil {
-		t.Error(err)
-	}
+	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
+		a, w := dial(), dial()
+		a.create("f", "", syncWait, "x")
+		a.CloseWrite()
+		w.connect("f")
+		w.gets("f", "x")
+		w.finishes("\x00", "y")
+		a.Want("job_complete_res", num(1), "\x00", "y")
+		a.Ended()
+	})
 }
 
 // TestMessageInWrongStateEndsOnlyItsConnection checks that a message that is not allowed in the state of a connection ends only this
@@ -310,9 +272,7 @@ func TestResultTooLarge(t *testing.T) {
 		m := New(Options{Name: "test"})
 		srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol, Codec: codec.Options{MaxData: most}})
 		dial := func() peerOf {
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			return peerOf{peertest.New(t, danga.Protocol, near), t}
+			return peerOf{peertest.Dial(t, danga.Protocol, srv), t}
 		}
 		a, w := dial(), dial()
 		w.connect("f")

@@ -3,7 +3,6 @@ package danga
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,11 +21,7 @@ func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Name: "test"}).(*machine)
 		srv := refserver.New(m, refserver.Options{Protocol: danga.Protocol})
-		dial := func() peerOf {
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			return peerOf{peertest.New(t, danga.Protocol, near), t}
-		}
+		dial := func() peerOf { return peerOf{peertest.New(t, danga.Protocol, peertest.Connect(t, srv)), t} }
 		const applications, jobs, names = 8, 60, 3
 		var workers, all sync.WaitGroup
 		stop := make(chan struct{})
@@ -51,7 +46,7 @@ func TestManyAtOnce(t *testing.T) {
 						args[handle] = arg
 					case typ == throwAway:
 					case n == 0 && i > jobs/2:
-						a.Conn.Close() // while it waits for a job
+						a.Leave() // while it waits for a job
 						return
 					default:
 						want := []string{"*", "\x00", "done " + arg}
@@ -106,11 +101,11 @@ func workUntil(dial func() peerOf, names int, stop chan struct{}) {
 			}
 			w.Send("worker_sleep")
 			if _, ok := w.NextOrStop(stop); !ok {
-				w.Conn.Close()
+				w.Leave()
 				return
 			}
 		}
-		w.Conn.Close()
+		w.Leave()
 	}
 }
 

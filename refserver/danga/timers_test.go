@@ -2,7 +2,6 @@ package danga
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -68,7 +67,6 @@ func TestResultsAreKeptForATime(t *testing.T) {
 			kept(t, a, second, "two")
 			time.Sleep(limit)
 			kept(t, a, second, "gone")
-			synctest.Wait()
 			if m.kept.Len() != 0 || !m.Next().IsZero() {
 				t.Errorf("%d results are left, the next thing is due at %v", m.kept.Len(), m.Next())
 			}
@@ -104,7 +102,6 @@ func TestResultsAreKeptInASpace(t *testing.T) {
 		kept(t, a, handles, "gone", "six666", "", "1")
 		handles = append(handles, run(a, w, "more than ten")...) // at least one result is kept
 		kept(t, a, handles, "gone", "gone", "gone", "gone", "more than ten")
-		synctest.Wait()
 		if m.keptBytes != len("more than ten") {
 			t.Errorf("%d bytes counted", m.keptBytes)
 		}
@@ -118,14 +115,12 @@ func TestManyResultsRunOutAtOnce(t *testing.T) {
 		w.connect("f")
 		const many = 2*atOnce + 10
 		run(a, w, make([]string, many)...)
-		synctest.Wait()
 		if m.kept.Len() != many {
 			t.Fatalf("%d results are kept", m.kept.Len())
 		}
 		a.quiet() // the test has read the machine before the server continues
 		time.Sleep(DefaultKeepTime + time.Second)
 		a.quiet()
-		synctest.Wait()
 		if len(m.jobs)+m.kept.Len() != 0 {
 			t.Errorf("%d jobs are left, %d results", len(m.jobs), m.kept.Len())
 		}

@@ -2,7 +2,6 @@ package danga
 
 import (
 	"testing"
-	"testing/synctest"
 )
 
 func TestWorkerGetsTheOldestItCanDo(t *testing.T) {
@@ -66,7 +65,6 @@ func TestSleepersAreWoken(t *testing.T) {
 			w.Send("worker_sleep")
 			w.Send("worker_sleep")
 		}
-		synctest.Wait()
 		a.create("f", "", throwAway, "1")
 		one.Want("noop")
 		two.Want("noop")
@@ -113,13 +111,11 @@ func TestSleepersAreWoken(t *testing.T) {
 		one.finishes("\x00", "")
 		one.Send("worker_sleep")
 		one.Send("worker_disconnect")
-		synctest.Wait()
 		a.create("f", "key", throwAway, "8")
 		one.quiet()
 		two.gets("f", "8")
 		one.connect("f")
 		one.Send("worker_sleep")
-		synctest.Wait()
 		a.create("f", "key", throwAway, "8 again")
 		one.quiet()
 	})
@@ -139,14 +135,12 @@ func TestLostWorkersJobIsTriedAgain(t *testing.T) {
 		w.gets("f", "second")
 		w.Send("job_status_announce", num(1), num(2), num(3))
 		sleeper.Send("worker_sleep")
-		synctest.Wait()
 
-		lost.Conn.Close()
+		lost.Leave()
 		sleeper.Want("noop")
 		sleeper.gets("f", "args")
 		b.create("f", "", throwAway, "third")
 		w.Send("worker_disconnect") // worker_disconnect while it has a job
-		synctest.Wait()
 		b.Send("job_status_req", h)
 		b.Want("job_status_res", num(0), num(1), num(1<<32-1))
 		w.connect("f")

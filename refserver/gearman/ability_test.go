@@ -3,7 +3,6 @@ package gearman
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"testing"
 	"testing/synctest"
 
@@ -31,12 +30,7 @@ func TestGrabMatchesLinearSearch(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := New(Options{Host: "test", Wakeups: wakeups}).(*machine)
 			srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol})
-			dial := func() peerOf {
-				near, far := net.Pipe()
-				go srv.ServeConn(t.Context(), far)
-				synctest.Wait()
-				return peerOf{peertest.New(t, gearman.Protocol, near)}
-			}
+			dial := func() peerOf { return peerOf{peertest.Dial(t, gearman.Protocol, srv)} }
 			client := dial()
 			workers := []peerOf{dial(), dial(), dial(), dial()}
 			var peers []*peer
@@ -86,7 +80,6 @@ func TestGrabMatchesLinearSearch(t *testing.T) {
 						t.Fatalf("grabbed %s, want %s", name, want)
 					}
 				}
-				synctest.Wait()
 				for k, p := range peers {
 					if wakeups == 0 && p.sleeping && lookThrough(m, p) != nil {
 						t.Fatalf("worker %d sleeps, but there is a job for it", k)
@@ -113,9 +106,7 @@ func TestGrabSkipsFunctionsWithoutJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Host: "test"}).(*machine)
 		srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol})
-		near, far := net.Pipe()
-		go srv.ServeConn(t.Context(), far)
-		w := peerOf{peertest.New(t, gearman.Protocol, near)}
+		w := peerOf{peertest.Dial(t, gearman.Protocol, srv)}
 		for i := range 1000 {
 			w.Send("CAN_DO", fmt.Sprint("f", i))
 		}

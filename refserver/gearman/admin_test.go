@@ -26,7 +26,7 @@ func TestStatusCommands(t *testing.T) {
 		for _, q := range []struct{ cmd, reply, want string }{
 			{"status", "status-reply", `f 5 1 1 two words\x0a 0 0 1`},
 			{"prioritystatus", "prioritystatus-reply", `f 0 2 2 1 two words\x0a 0 0 0 1`},
-			{"workers", "workers-reply", `3 pipe -  f two\x20words\x0a`},
+			{"workers", "workers-reply", `3 near -  f two\x20words\x0a`},
 			{"show-jobs", "show-jobs-reply", "H:test:1 0 0 1 H:test:2 0 0 0 H:test:3 0 0 1 H:test:4 0 0 1 H:test:5 0 0 1"},
 			{"show-unique-jobs", "show-unique-jobs-reply", "id 5"},
 			{"version", "version-reply", "OK 9.8"},
@@ -40,7 +40,7 @@ func TestStatusCommands(t *testing.T) {
 		w.Send("SET_CLIENT_ID", "a b")
 		w.Send("ALL_YOURS")
 		w.quiet(t)
-		if got := a.ask("workers-reply", "workers"); !strings.HasPrefix(got, `3 pipe a\x20b `) {
+		if got := a.ask("workers-reply", "workers"); !strings.HasPrefix(got, `3 near a\x20b `) {
 			t.Errorf("workers: %q", got)
 		}
 	})

@@ -62,7 +62,7 @@ func TestBadInputLosesNoJob(t *testing.T) {
 				bad.Ended()
 			} else {
 				bad.quiet(t)
-				bad.Conn.Close()
+				bad.Leave()
 			}
 		}
 		if sent < 50 {

@@ -1,7 +1,6 @@
 package gearman
 
 import (
-	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,13 +40,7 @@ func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.
 		o.Host = "test"
 		ro.Protocol = gearman.Protocol
 		srv := refserver.New(New(o), ro)
-		dial := func() peerOf {
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			synctest.Wait()
-			return peerOf{peertest.New(t, gearman.Protocol, near)}
-		}
-		test(t, dial)
+		test(t, func() peerOf { return peerOf{peertest.Dial(t, gearman.Protocol, srv)} })
 		srv.Close()
 	})
 }
@@ -288,7 +281,7 @@ func TestWakeupsAreLimited(t *testing.T) {
 		c.submit("SUBMIT_JOB_BG", "f", "", "1")
 		w1.Want("NOOP")
 		w2.quiet(t)
-		w1.Conn.Close() // it has not grabbed the job, so the other worker must be woken
+		w1.Leave() // it has not grabbed the job, so the other worker must be woken
 		w2.Want("NOOP")
 		w2.Send("GRAB_JOB")
 		w2.Want("JOB_ASSIGN", "*", "f", "1")
@@ -351,7 +344,7 @@ func TestLostWorker(t *testing.T) {
 		next.Want("JOB_ASSIGN_UNIQ", handles[2], "f", "", "3")
 		next.Send("PRE_SLEEP")
 		next.quiet(t)
-		w.Conn.Close()
+		w.Leave()
 		next.Want("NOOP")
 		c.Send("GET_STATUS", handles[0])
 		c.Want("STATUS_RES", handles[0], "1", "0", "0", "0")
@@ -378,7 +371,7 @@ func TestRetriesEnd(t *testing.T) {
 			w.Send("GRAB_JOB")
 			w.Want("JOB_ASSIGN", h, "f", "poison")
 			c.quiet(t)
-			w.Conn.Close()
+			w.Leave()
 		}
 		c.Want("WORK_FAIL", h)
 		if got := c.ask("status-reply", "status"); got != "" {
@@ -387,7 +380,7 @@ func TestRetriesEnd(t *testing.T) {
 	})
 }
 
-// TestClientLeaves uses pipes, whose directions cannot be closed separately: closing one disconnects the client.
+// TestClientLeaves checks what happens to the jobs of a client that disconnects.
 func TestClientLeaves(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, other, w := dial(), dial(), dial()
@@ -400,8 +393,7 @@ func TestClientLeaves(t *testing.T) {
 		other.submit("SUBMIT_JOB", "f", "shared", "")
 		c.submit("SUBMIT_JOB", "f", "detached", "")
 		detached := other.submit("SUBMIT_JOB_BG", "f", "detached", "")
-		c.Conn.Close()
-		synctest.Wait()
+		c.Leave()
 		if got := other.ask("status-reply", "status"); got != "f 3 1 1" {
 			t.Errorf("status %q", got)
 		}

@@ -3,7 +3,6 @@ package gearman
 import (
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,11 +19,7 @@ func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := New(Options{Host: "test"}).(*machine)
 		srv := refserver.New(m, refserver.Options{Protocol: gearman.Protocol})
-		dial := func() peerOf {
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			return peerOf{peertest.New(t, gearman.Protocol, near)}
-		}
+		dial := func() peerOf { return peerOf{peertest.New(t, gearman.Protocol, peertest.Connect(t, srv))} }
 		const clients, jobs, functions = 8, 60, 3
 		var workers, all sync.WaitGroup
 		stop := make(chan struct{})
@@ -54,7 +49,7 @@ func TestManyAtOnce(t *testing.T) {
 						ended(t, left, name, args)
 					}
 					if n == 0 && i == jobs/2 {
-						c.Conn.Close()
+						c.Leave()
 						return
 					}
 				}
@@ -120,11 +115,11 @@ func workUntil(dial func() peerOf, functions int, stop chan struct{}) {
 			}
 			w.Send("PRE_SLEEP")
 			if _, ok := w.NextOrStop(stop); !ok {
-				w.Conn.Close()
+				w.Leave()
 				return
 			}
 		}
-		w.Conn.Close()
+		w.Leave()
 	}
 }
 

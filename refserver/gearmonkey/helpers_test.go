@@ -3,7 +3,6 @@ package gearmonkey
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearmonkey"
+	"jobwire/internal/transport"
 	"jobwire/refserver"
 	"jobwire/refserver/internal/peertest"
 )
@@ -25,14 +25,15 @@ const replyTimeout = 20 * time.Second
 // client is a connection to this server or to redis-server. It decodes only as much of the protocol as it needs
 // to find the end of a reply, so that replies are compared as bytes.
 type client struct {
-	t  testing.TB
-	nc net.Conn
-	r  *bufio.Reader
+	t      testing.TB
+	nc     net.Conn
+	r      *bufio.Reader
+	settle func() // called after each action
 }
 
 func newClient(t testing.TB, nc net.Conn) *client {
 	t.Cleanup(func() { nc.Close() })
-	return &client{t, nc, bufio.NewReader(nc)}
+	return &client{t, nc, bufio.NewReader(nc), func() {}}
 }
 
 func dialTCP(t testing.TB, addr string) *client {
@@ -51,6 +52,13 @@ func (c *client) raw(s string) {
 	if _, err := io.WriteString(c.nc, s); err != nil {
 		c.t.Fatalf("sending %.100q: %v", s, err)
 	}
+	c.settle()
+}
+
+// leave closes the connection with a reset. After a close without a reset, the server would take it for half-closed.
+func (c *client) leave() {
+	transport.Reset(c.nc)
+	c.settle()
 }
 
 // send sends a command with the given words.
@@ -147,16 +155,6 @@ func (c *client) ended() {
 	}
 }
 
-// waitBlocked waits until n connections wait.
-func (c *client) waitBlocked(n int) {
-	c.t.Helper()
-	for end := time.Now().Add(replyTimeout); !strings.Contains(c.ask("INFO clients"), fmt.Sprintf("blocked_clients:%d\r\n", n)); {
-		if time.Now().After(end) {
-			c.t.Fatalf("not %d connections wait: %s", n, c.ask("CLIENT LIST"))
-		}
-	}
-}
-
 // bubble runs a test with a server in a synctest bubble. It also checks that every goroutine ends, and that
 // only keys are left in the machine.
 func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, m *Machine, dial func() *client)) {
@@ -166,10 +164,10 @@ func bubble(t *testing.T, o refserver.Options, test func(t *testing.T, m *Machin
 		m := New(Options{})
 		srv := refserver.New(m, o)
 		test(t, m, func() *client {
-			near, far := net.Pipe()
-			go srv.ServeConn(t.Context(), far)
-			synctest.Wait() // so that the connections are numbered in this order
-			return newClient(t, near)
+			c := newClient(t, peertest.Connect(t, srv))
+			c.settle = synctest.Wait // so that the server handles commands in the order of the test
+			c.settle()
+			return c
 		})
 		srv.Close()
 		synctest.Wait()

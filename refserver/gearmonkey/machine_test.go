@@ -1,17 +1,13 @@
 package gearmonkey
 
 import (
-	"context"
 	"fmt"
-	"net"
-	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"jobwire/codec"
-	"jobwire/codec/gearmonkey"
+	"jobwire/internal/transport"
 	"jobwire/refserver"
 )
 
@@ -72,7 +68,6 @@ func TestFaults(t *testing.T) {
 		bubble(t, refserver.Options{Intercept: intercept}, func(t *testing.T, m *Machine, dial func() *client) {
 			w, c := dial(), dial()
 			w.send("BRPOP", "queue:f:high", "queue:f:normal", "queue:f:low", "1")
-			synctest.Wait()
 			c.want("LPUSH queue:f:high 1", ":1")
 			c.want("EXISTS queue:f:high", ":0")
 		})
@@ -82,16 +77,15 @@ func TestFaults(t *testing.T) {
 // TestHalfClosed checks that the commands of a peer that has shut down its direction are executed, but that the
 // peer does not wait.
 func TestHalfClosed(t *testing.T) {
-	addr := serveTCP(t)
-	c := dialTCP(t, addr)
-	w := dialTCP(t, addr)
-	w.raw("PING\r\nBRPOP q 0\r\nPING\r\n")
-	w.gets("+PONG")
-	c.waitBlocked(1)
-	w.nc.(*net.TCPConn).CloseWrite()
-	w.ended()
-	c.want("LPUSH q x", ":1")
-	c.want("LLEN q", ":1")
+	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
+		c, w := dial(), dial()
+		w.raw("PING\r\nBRPOP q 0\r\nPING\r\n")
+		w.gets("+PONG")
+		transport.CloseWrite(w.nc)
+		w.ended()
+		c.want("LPUSH q x", ":1")
+		c.want("LLEN q", ":1")
+	})
 }
 
 func TestQuit(t *testing.T) {
@@ -108,39 +102,20 @@ func TestQuit(t *testing.T) {
 
 // TestShutdown checks that SHUTDOWN ends every connection, including those that wait, and the server.
 func TestShutdown(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error)
-	go func() {
-		done <- refserver.New(New(Options{}), refserver.Options{Protocol: gearmonkey.Protocol}).Serve(context.Background(), l)
-	}()
-	w, c := dialTCP(t, l.Addr().String()), dialTCP(t, l.Addr().String())
-	w.want("PING", "+PONG")
-	w.send("BRPOP", "q", "0")
-	c.waitBlocked(1)
-	c.want("SHUTDOWN SOON", "-ERR syntax error")
-	c.send("SHUTDOWN", "NOSAVE")
-	c.ended()
-	w.ended()
-	if err := <-done; err != nil {
-		t.Errorf("Serve: %v", err)
-	}
+	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
+		w, c := dial(), dial()
+		w.send("BRPOP", "q", "0")
+		c.want("SHUTDOWN SOON", "-ERR syntax error")
+		c.send("SHUTDOWN", "NOSAVE")
+		c.ended()
+		w.ended()
+		dial().ended()
+	})
 }
 
-// TestNoGoroutines checks that a machine has no goroutines of its own.
+// TestNoGoroutines checks that a machine has no goroutines of its own: a bubble panics if goroutines remain.
 func TestNoGoroutines(t *testing.T) {
-	before := runtime.NumGoroutine()
-	var ms []*Machine
-	for range 20 {
-		ms = append(ms, New(Options{}))
-	}
-	for end := time.Now().Add(replyTimeout); runtime.NumGoroutine() > before; runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("%d machines keep %d goroutines", len(ms), runtime.NumGoroutine()-before)
-		}
-	}
+	synctest.Test(t, func(t *testing.T) { New(Options{}) })
 }
 
 func TestClientReply(t *testing.T) {
@@ -196,7 +171,7 @@ func TestPipeline(t *testing.T) {
 		for i := range n {
 			fmt.Fprintf(&b, "LPUSH q %d\r\n", i)
 		}
-		go c.raw(b.String())
+		c.raw(b.String())
 		for i := range n {
 			c.gets(fmt.Sprint(":", i+1))
 		}

@@ -3,7 +3,6 @@ package gearmonkey
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 
 	"jobwire/refserver"
 )
@@ -69,8 +68,7 @@ func TestEndOfSubscriptions(t *testing.T) {
 		b.want("PSUBSCRIBE *", "*3 $10 psubscribe $1 * :2")
 		c.want("PUBSUB NUMSUB x y", "*4 $1 x :2 $1 y :0")
 		c.want("PUBSUB NUMPAT", ":1")
-		a.nc.Close()
-		synctest.Wait()
+		a.leave()
 		c.want("PUBLISH x 1", ":2")
 		b.gets("*3 $7 message $1 x $1 1")
 		b.gets("*4 $8 pmessage $1 * $1 x $1 1")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"jobwire/codec"
 	"jobwire/refserver"
@@ -44,7 +43,6 @@ func TestAnyWords(t *testing.T) {
 						words = append(words, options[rng.IntN(len(options))])
 					}
 					c.send(words...)
-					synctest.Wait()
 					if m.byID()[1].wait != nil && rng.IntN(3) > 0 {
 						break // all later commands would wait, too
 					}
@@ -52,8 +50,7 @@ func TestAnyWords(t *testing.T) {
 				if got := control.ask("PING"); got != "+PONG" {
 					t.Fatalf("PING: %s", got)
 				}
-				c.nc.Close()
-				synctest.Wait()
+				c.leave()
 			}
 		})
 	}

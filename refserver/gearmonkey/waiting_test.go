@@ -3,7 +3,6 @@ package gearmonkey
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"jobwire/refserver"
@@ -69,7 +68,6 @@ func TestWaitersInOrder(t *testing.T) {
 		for range 5 {
 			w := dial()
 			w.send("BRPOP", "other", "q", "10")
-			synctest.Wait()
 			ws = append(ws, w)
 		}
 		c.want("LPUSH q 1 2 3", ":3")
@@ -78,7 +76,6 @@ func TestWaitersInOrder(t *testing.T) {
 		}
 		ws[3].quiet()
 		ws[0].send("BRPOP", "q", "10") // at the end of the queue again
-		synctest.Wait()
 		c.want("LPUSH q 4", ":1")
 		ws[3].gets("*2 $1 q $1 4")
 		c.want("LPUSH q 5", ":1")
@@ -102,7 +99,6 @@ func TestOrderOfKeys(t *testing.T) {
 		w.want(command, "*2 $14 queue:f:normal $1 3")
 		w.want(command, "*2 $11 queue:f:low $1 1")
 		w.send("BRPOP", "queue:f:high", "queue:f:low", "0")
-		synctest.Wait()
 		c.raw("MULTI\r\nLPUSH queue:f:low 1\r\nLPUSH queue:f:high 2\r\nEXEC\r\n")
 		w.gets("*2 $11 queue:f:low $1 1")
 		for range 4 {
@@ -117,17 +113,12 @@ func TestLeavingWhileWaiting(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		gone, w, c := dial(), dial(), dial()
 		gone.send("BRPOP", "q", "0")
-		synctest.Wait()
 		w.send("BRPOP", "q", "0")
-		synctest.Wait()
-		gone.nc.Close()
-		synctest.Wait()
+		gone.leave()
 		c.want("LPUSH q x", ":1")
 		w.gets("*2 $1 q $1 x")
 		w.send("BRPOP", "q", "0")
-		synctest.Wait()
-		w.nc.Close()
-		synctest.Wait()
+		w.leave()
 		c.want("LPUSH q y", ":1")
 		c.want("LRANGE q 0 -1", "*1 $1 y")
 	})
@@ -138,7 +129,6 @@ func TestPipelineAfterWait(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
 		w.raw("BRPOP q 0\r\nLLEN q\r\nBRPOP q 1\r\nPING\r\n")
-		synctest.Wait()
 		c.want("LPUSH q x", ":1")
 		w.gets("*2 $1 q $1 x")
 		w.gets(":0")
@@ -174,7 +164,6 @@ func TestEveryCommandThatAddsElementsServesWaits(t *testing.T) {
 				c.ask("RPUSH far x")
 				c.ask("SELECT 0")
 				w.send(inlineWords(nil, tt.wait)...)
-				synctest.Wait()
 				c.want("PING", "+PONG")
 				w.quiet()
 				c.ask(tt.supply)
@@ -189,11 +178,8 @@ func TestChainOfWaits(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		a, b, c, d := dial(), dial(), dial(), dial()
 		d.send("BRPOP", "c", "0")
-		synctest.Wait()
 		b.send("BRPOPLPUSH", "b", "c", "0")
-		synctest.Wait()
 		a.send("BRPOPLPUSH", "a", "b", "0")
-		synctest.Wait()
 		c.want("LPUSH a x", ":1")
 		a.gets("$1 x")
 		b.gets("$1 x")
@@ -207,9 +193,7 @@ func TestWaitForAnotherType(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, z, c := dial(), dial(), dial()
 		w.send("BRPOP", "k", "0")
-		synctest.Wait()
 		z.send("BZPOPMIN", "k", "0")
-		synctest.Wait()
 		c.want("SET k v", "+OK")
 		c.want("DEL k", ":1")
 		w.quiet()
@@ -226,14 +210,12 @@ func TestWaitAndTransaction(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		w, c := dial(), dial()
 		w.send("BRPOP", "q", "0")
-		synctest.Wait()
 		c.raw("MULTI\r\nLPUSH q 1\r\nLPUSH q 2\r\nRPOP q\r\nEXEC\r\n")
 		for _, want := range []string{"+OK", "+QUEUED", "+QUEUED", "+QUEUED", "*3 :1 :2 $1 1"} {
 			c.gets(want)
 		}
 		w.gets("*2 $1 q $1 2")
 		w.send("BRPOP", "q", "0")
-		synctest.Wait()
 		c.send("EVAL", "redis.call('LPUSH', KEYS[1], 'a'); redis.call('DEL', KEYS[1]); redis.call('LPUSH', KEYS[1], 'b')", "1", "q")
 		c.gets("$-1")
 		w.gets("*2 $1 q $1 b")
@@ -264,11 +246,9 @@ func TestUnblock(t *testing.T) {
 		w.want("CLIENT ID", ":1")
 		c.want("CLIENT UNBLOCK 1", ":0")
 		w.send("BRPOP", "q", "0")
-		synctest.Wait()
 		c.want("CLIENT UNBLOCK 1", ":1")
 		w.gets("*-1")
 		w.send("BRPOP", "q", "0")
-		synctest.Wait()
 		c.want("CLIENT UNBLOCK 1 ERROR", ":1")
 		w.gets("-UNBLOCKED client unblocked via CLIENT UNBLOCK")
 	})
@@ -282,7 +262,6 @@ func TestPushesWhileWaiting(t *testing.T) {
 		w.ask("HELLO 3")
 		w.want("SUBSCRIBE ch", ">3 $9 subscribe $2 ch :1")
 		w.raw("BRPOP q 0\r\nGET k\r\n")
-		synctest.Wait()
 		c.want("PUBLISH ch a", ":1")
 		w.gets(">3 $7 message $2 ch $1 a")
 		w.quiet()

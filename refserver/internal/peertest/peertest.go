@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/memnet"
+	"jobwire/internal/transport"
 	"jobwire/refserver"
 )
 
@@ -28,7 +30,8 @@ type Peer struct {
 	replies   codec.Stream
 	nonStrict codec.Session // encodes messages
 	frames    chan codec.Frame
-	err       error // why frames was closed
+	settle    func() // called after each action
+	err       error  // why frames was closed
 }
 
 // New returns a peer on the connection nc, which is closed when the test ends.
@@ -39,6 +42,7 @@ func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
 		requests: streams[codec.Peer], replies: streams[codec.Server],
 		nonStrict: p.NewSession(codec.Options{WaiveAll: true}),
 		frames:    make(chan codec.Frame, 4096),
+		settle:    func() {},
 	}
 	go e.read()
 	t.Cleanup(func() { nc.Close() })
@@ -109,6 +113,22 @@ func (e *Peer) Raw(b []byte) {
 	if _, err := e.Conn.Write(b); err != nil {
 		e.t.Fatalf("sending: %v", err)
 	}
+	e.settle()
+}
+
+// CloseWrite closes the direction to the server.
+func (e *Peer) CloseWrite() {
+	e.t.Helper()
+	if err := transport.CloseWrite(e.Conn); err != nil {
+		e.t.Fatal(err)
+	}
+	e.settle()
+}
+
+// Leave closes the connection with a reset. After a close without a reset, the server would take it for half-closed.
+func (e *Peer) Leave() {
+	transport.Reset(e.Conn)
+	e.settle()
 }
 
 // Next returns the type and the arguments of the next message from the server. The test fails if there is none.
@@ -174,7 +194,25 @@ func (e *Peer) Ended() error {
 	return e.err
 }
 
-// Serve runs a server for the machine on loopback until the test ends, and returns its address.
+// Dial returns a peer of a server in memory. Each of its actions waits until the server has handled it, so that the
+// server handles the messages of several peers in the order of the test. Dial must be called in a synctest bubble, and
+// all its peers must be used by the same goroutine.
+func Dial(t testing.TB, p *codec.Protocol, srv *refserver.Server) *Peer {
+	e := New(t, p, Connect(t, srv))
+	e.settle = synctest.Wait
+	e.settle()
+	return e
+}
+
+// Connect connects to a server in memory. It must be called in a synctest bubble.
+func Connect(t testing.TB, srv *refserver.Server) *memnet.Conn {
+	near, far := memnet.Pipe()
+	go srv.ServeConn(t.Context(), far)
+	return near
+}
+
+// Serve runs a server for the machine on loopback until the test ends, and returns its address. It is for tests with
+// programs of other projects, and of sockets.
 func Serve(t testing.TB, p *codec.Protocol, m refserver.Machine) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -196,8 +234,7 @@ func Serve(t testing.TB, p *codec.Protocol, m refserver.Machine) (addr string) {
 // Feed sends b to the server on a new connection, reads and discards the replies, and closes the connection and the server. It must be
 // called in a synctest bubble.
 func Feed(t testing.TB, srv *refserver.Server, b []byte) {
-	near, far := net.Pipe()
-	go srv.ServeConn(t.Context(), far)
+	near := Connect(t, srv)
 	drained := make(chan struct{})
 	go func() {
 		defer close(drained)
@@ -205,7 +242,7 @@ func Feed(t testing.TB, srv *refserver.Server, b []byte) {
 	}()
 	near.Write(b)
 	synctest.Wait()
-	near.Close()
+	near.Reset()
 	<-drained
 	srv.Close()
 }
