@@ -3,9 +3,12 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"jobwire/pcap/jobs"
 	"strings"
 	"testing"
+	"testing/synctest"
+
+	"jobwire/internal/transport"
+	"jobwire/pcap/jobs"
 )
 
 // followed returns the report of decode jobs about a capture.
@@ -61,21 +64,25 @@ func TestJobsOfBench(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tp := tapped(t, embedded(t, sys).Addr())
-			var out, complaints bytes.Buffer
-			args := []string{"bench", "run", tt.protocol, "--addr", tp.Addr().String(), "--scenario", tt.scenario, "--count", "500", "--functions", "2", "--format", "json"}
-			if tt.scenario == "chaos" {
-				args = append(args, "--count", "2000", "--kill", "60", "--work", "1ms", "--settle", "300ms")
-			}
-			if status := run(t.Context(), args, strings.NewReader(""), &out, &complaints); status == exitUsage {
-				t.Fatal(complaints.String())
-			}
+			var capture []byte
 			var sent struct{ Submitted, Redelivered, Lost, Duplicated, Corrupted int64 }
-			if err := json.Unmarshal(out.Bytes(), &sent); err != nil {
-				t.Fatal(err, complaints.String())
-			}
-			capture := tp.capture(t)
-			var said bytes.Buffer
+			synctest.Test(t, func(t *testing.T) {
+				tp := tapped(t, embedded(t, sys).Addr())
+				args := []string{"bench", "run", tt.protocol, "--addr", transport.Name(tp), "--scenario", tt.scenario,
+					"--count", "500", "--functions", "2", "--format", "json"}
+				if tt.scenario == "chaos" {
+					args = append(args, "--kill", "60", "--settle", "2s")
+				}
+				var out, complaints bytes.Buffer
+				if status := run(t.Context(), args, strings.NewReader(""), &out, &complaints); status == exitUsage {
+					t.Fatal(complaints.String())
+				}
+				if err := json.Unmarshal(out.Bytes(), &sent); err != nil {
+					t.Fatal(err, complaints.String())
+				}
+				capture = tp.capture(t)
+			})
+			var said, complaints bytes.Buffer
 			if status := run(t.Context(), []string{"decode", "-", "--audit"}, bytes.NewReader(capture), &said, &complaints); status != exitOK {
 				t.Errorf("exit status %d: %s", status, said.String())
 			}

@@ -88,7 +88,7 @@ func (tp *tap) pump(id int, from codec.Side, in, out net.Conn) {
 		n, err := in.Read(buf)
 		if n > 0 {
 			if tp.delay > 0 {
-				<-time.After(tp.delay)
+				<-time.After(tp.delay + time.Duration(id)*tp.delay/8) // so that the server reads in the order of the events
 			}
 			tp.add(pcap.Event{Conn: id, From: from, Kind: pcap.Data, Data: bytes.Clone(buf[:n])})
 			if _, err := out.Write(buf[:n]); err != nil {

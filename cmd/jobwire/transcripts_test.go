@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/catalog"
@@ -18,6 +19,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/pcap"
 	"jobwire/play"
 )
@@ -50,10 +52,10 @@ func performed(t *testing.T, files []string, args ...string) {
 	}
 }
 
-// embedded starts the reference server of a protocol.
+// embedded starts the reference server of a protocol in memory.
 func embedded(t *testing.T, sys *catalog.Entry) target.Target {
 	t.Helper()
-	srv, err := new(targetFlags).start(t.Context(), sys)
+	srv, err := inMemory(sys)(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,17 +78,20 @@ func TestTranscriptsOfCases(t *testing.T) {
 					continue
 				}
 				t.Run(c.ID, func(t *testing.T) {
-					tp := tapped(t, embedded(t, sys).Addr())
-					dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
-						var d net.Dialer
-						return d.DialContext(ctx, "tcp", tp.Addr().String())
-					}
-					r := play.Peers(t.Context(), c.Script, dial, play.Options{Codec: codec.Options{Waive: sys.Lenient}})
-					capture := tp.capture(t)
-					if r.Failure != nil {
-						t.Skipf("the case itself: %v", r.Failure)
-					}
-					performed(t, transcribed(t, capture, "--protocol", sys.Protocol.Name), "--timeout", "2s")
+					synctest.Test(t, func(t *testing.T) {
+						tp := tapped(t, embedded(t, sys).Addr())
+						dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
+							return new(transport.Dialer).Dial(ctx, transport.Name(tp))
+						}
+						r := play.Peers(t.Context(), c.Script, dial, play.Options{Codec: codec.Options{Waive: sys.Lenient}})
+						capture := tp.capture(t)
+						if r.Failure != nil {
+							t.Skipf("the case itself: %v", r.Failure)
+						}
+						for _, file := range transcribed(t, capture, "--protocol", sys.Protocol.Name) {
+							performed(t, []string{file}, "--addr", embedded(t, sys).Addr())
+						}
+					})
 				})
 			}
 		})
@@ -107,7 +112,9 @@ func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 	t.Helper()
 	tp := tapped(t, addr)
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"bench", "run", sys.Protocol.Name, "--addr", tp.Addr().String(), "--count", "100", "--clients", "1", "--workers", "1"}, nil, &out, &complaints); status != exitOK {
+	args := []string{"bench", "run", sys.Protocol.Name, "--addr", transport.Name(tp),
+		"--count", "100", "--clients", "1", "--workers", "1"}
+	if status := run(t.Context(), args, nil, &out, &complaints); status != exitOK {
 		t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
 	}
 	return transcribed(t, tp.capture(t), "--protocol", sys.Protocol.Name)
@@ -118,7 +125,10 @@ func TestTranscriptsOfBench(t *testing.T) {
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			performed(t, benched(t, sys, embedded(t, sys).Addr()), "--quiet")
+			synctest.Test(t, func(t *testing.T) {
+				files := benched(t, sys, embedded(t, sys).Addr())
+				performed(t, files, "--quiet", "--addr", embedded(t, sys).Addr())
+			})
 		})
 	}
 }
@@ -259,15 +269,17 @@ Worker -> Server: closes after 10ms
 // TestTranscriptOfCaptureWithMissingPacket decodes a capture with a missing packet: the transcript must report the missing bytes, and all
 // messages after them must be comments.
 func TestTranscriptOfCaptureWithMissingPacket(t *testing.T) {
-	sys := catalog.All()[0]
-	srv := embedded(t, sys)
-	tp := tapped(t, srv.Addr())
-	var out, complaints bytes.Buffer
-	example := filepath.Join(corpusDir(t), "gearman", "example.wire")
-	if status := run(t.Context(), []string{"play", example, "--addr", tp.Addr().String()}, nil, &out, &complaints); status != exitOK {
-		t.Fatalf("exit status %d: %s", status, complaints.String())
-	}
-	capture := tp.capture(t)
+	var capture []byte
+	synctest.Test(t, func(t *testing.T) {
+		tp := tapped(t, embedded(t, catalog.All()[0]).Addr())
+		var out, complaints bytes.Buffer
+		example := filepath.Join(corpusDir(t), "gearman", "example.wire")
+		args := []string{"play", example, "--addr", transport.Name(tp)}
+		if status := run(t.Context(), args, nil, &out, &complaints); status != exitOK {
+			t.Fatalf("exit status %d: %s", status, complaints.String())
+		}
+		capture = tp.capture(t)
+	})
 	lost := withoutPacket(t, capture, "\x00RES\x00\x00\x00\x0b")
 	text, err := os.ReadFile(transcribed(t, lost)[0])
 	if err != nil {
