@@ -2,8 +2,8 @@ package fuzz
 
 import (
 	"bytes"
-	"flag"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec"
@@ -85,53 +85,31 @@ Admin -> Job Server: show-unique-jobs
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
-			for range 2 { // the second execution uses the same server if the first one has left nothing
-				if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
-					t.Error(fault)
+			synctest.Test(t, func(t *testing.T) {
+				l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
+				for range 2 { // the second execution uses the same server if the first one has left nothing
+					if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
+						t.Error(fault)
+					}
 				}
-			}
+			})
 		})
 	}
 }
 
 // TestUnfinishedPut tests that statistics may include a put whose body is incomplete, but no other put.
 func TestUnfinishedPut(t *testing.T) {
-	counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk", Edit: inject.Out("stats-reply", nil, func(m *inject.Message) {
-		m.Raw = bytes.Replace(m.Frame.Raw, []byte("current-producers: 0"), []byte("current-producers: 1"), 1)
-	})}
-	l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Timeout: 5 * time.Second}).replay
-	for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
-		_, v := l.execute(FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))
-		if (v != nil) != wrong {
-			t.Errorf("after %s: expected a wrong reply: %v, got %v", first, wrong, v)
-		}
-	}
-}
-
-var randomInputs = flag.Int("random-inputs", 200, "inputs of each protocol that run on a server without a fault")
-
-// TestNoFaultsAtRandom runs each generated input on a server without a fault. A fault that appears only once may have been
-// caused by a busy machine.
-func TestNoFaultsAtRandom(t *testing.T) {
 	t.Parallel()
-	for _, p := range protocols {
-		t.Run(p.Name, func(t *testing.T) {
-			t.Parallel()
-			l := testTriage(t, Config{Protocol: p, Start: serve(faults.Faultless(p.Name)), Timeout: 10 * time.Second}).replay
-			b := newGenerator(p, randOf(11), &Known{})
-			for range *randomInputs {
-				c := b.generate()
-				if len(c.Steps) == 0 {
-					continue
-				}
-				if _, fault := l.execute(c); fault != nil {
-					if _, again := l.execute(c); fault.same(again) {
-						t.Errorf("%v\n%+v", fault, c.Steps)
-					}
-				}
+	synctest.Test(t, func(t *testing.T) {
+		counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk", Edit: inject.Out("stats-reply", nil, func(m *inject.Message) {
+			m.Raw = bytes.Replace(m.Frame.Raw, []byte("current-producers: 0"), []byte("current-producers: 1"), 1)
+		})}
+		l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Timeout: 5 * time.Second}).replay
+		for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
+			_, v := l.execute(FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))
+			if (v != nil) != wrong {
+				t.Errorf("after %s: expected a wrong reply: %v, got %v", first, wrong, v)
 			}
-		})
-	}
+		}
+	})
 }

@@ -7,8 +7,8 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec"
@@ -33,11 +33,9 @@ func script(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
 	return scripts[0]
 }
 
-// serve returns a function that starts a server inside this process.
+// serve returns a function that starts a server in memory.
 func serve(f faults.Fault) func(context.Context) (target.Target, error) {
-	return func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, f.Name, func(ctx context.Context, ln net.Listener) error { return f.Serve(ctx, ln) })
-	}
+	return func(ctx context.Context) (target.Target, error) { return target.InMemory(ctx, f.Name, f.Serve) }
 }
 
 const work = `Client -> Job Server: SUBMIT_JOB $fn "" test
@@ -49,14 +47,14 @@ Worker -> Job Server: WORK_COMPLETE $handle tset
 Job Server -> Client: WORK_COMPLETE $handle tset
 `
 
-// faultlessExecutor returns an executor with a correct server of the protocol, which stops at the end of the test.
-func faultlessExecutor(t *testing.T, p *codec.Protocol) *executor {
-	srv, err := serve(faults.Faultless(p.Name))(t.Context())
+// executorOf returns an executor with a correct server of the protocol, which stops at the end of the test.
+func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, string, func(context.Context, net.Listener) error) (target.Target, error)) *executor {
+	srv, err := start(t.Context(), p.Name, faults.Faultless(p.Name).Serve)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { srv.Stop() })
-	to, err := resolve(srv.Addr())
+	to, err := transportOf(srv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,22 +63,17 @@ func faultlessExecutor(t *testing.T, p *codec.Protocol) *executor {
 	return x
 }
 
+// TestExecutes runs an input on sockets, with and without a prefix.
 func TestExecutes(t *testing.T) {
-	x := faultlessExecutor(t, gearman.Protocol)
+	x := executorOf(t, gearman.Protocol, target.Func)
 	c := FromScript(script(t, gearman.Protocol, work))
 	for _, prefix := range []string{"", "A00001."} {
 		r := x.execute(c, prefix)
 		if r.Fault != nil {
 			t.Fatal(r.Fault)
 		}
-		var got []string
-		for _, e := range r.Events {
-			if e.From == codec.Server && !e.Barrier && e.Type != nil {
-				got = append(got, e.Type.Name)
-			}
-		}
-		if want := "JOB_CREATED JOB_ASSIGN WORK_COMPLETE"; strings.Join(got, " ") != want {
-			t.Errorf("prefix %q: the server sent %v, want %s", prefix, got, want)
+		if got, want := r.outcome(), "JOB_CREATED WORK_COMPLETE ; JOB_ASSIGN"; got != want {
+			t.Errorf("prefix %q: expected the replies %s, got %s", prefix, want, got)
 		}
 	}
 }
@@ -226,57 +219,34 @@ func TestGeneratesBySeed(t *testing.T) {
 	}
 }
 
-// TestFinds tests that the fuzzer finds an injected fault, and writes a short transcript that reveals it.
-func TestFinds(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	for _, name := range []string{"empty-unique-without-nul"} {
-		f := faults.Named(name)
-		if f == nil {
-			t.Fatalf("no fault %s is known", name)
-		}
-		var found *Finding
-		stats, err := Run(t.Context(), Config{
-			Protocol: gearman.Protocol, Start: serve(*f), Reference: serve(faults.Faultless(f.Protocol)),
-			Seeds: []*Input{FromScript(script(t, gearman.Protocol, work))}, Seed: 1, Duration: time.Minute, Minimize: 5 * time.Second,
-			First: true, Found: func(fd *Finding) { found = fd },
-		})
-		if err != nil || found == nil {
-			t.Fatalf("%s was not found: %v, %+v", name, err, stats)
-		}
-		if len(found.Script.Steps) > 10 || !found.Plays {
-			t.Errorf("%s: plays %v, %d steps:\n%s", name, found.Plays, len(found.Script.Steps), found.Text)
-		}
-	}
-}
-
 // TestSlowServerStartDoesNotEndTheRun tests that a server which once takes too long to start does not end a run.
 func TestSlowServerStartDoesNotEndTheRun(t *testing.T) {
-	start := serve(faults.Faultless("gearman"))
-	failures := 0
-	f := &Fuzzer{}
-	late := func(ctx context.Context) (target.Target, error) {
-		if failures > 0 {
-			failures--
-			return nil, errors.New("too late")
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		start := serve(faults.Faultless("gearman"))
+		failures := 0
+		f := &Fuzzer{}
+		late := func(ctx context.Context) (target.Target, error) {
+			if failures > 0 {
+				failures--
+				return nil, errors.New("too late")
+			}
+			return start(ctx)
 		}
-		return start(ctx)
-	}
-	for _, tt := range []struct {
-		servers  uint64 // number of servers started before
-		failures int
-		ok       bool
-	}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
-		f.servers.Store(tt.servers)
-		failures = tt.failures
-		server, err := (&worker{f: f, start: late}).nextServer(t.Context())
-		if (err == nil) != tt.ok {
-			t.Errorf("%+v: %v", tt, err)
+		for _, tt := range []struct {
+			servers  uint64 // number of servers started before
+			failures int
+			ok       bool
+		}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
+			f.servers.Store(tt.servers)
+			failures = tt.failures
+			server, err := (&worker{f: f, start: late}).nextServer(t.Context())
+			if (err == nil) != tt.ok {
+				t.Errorf("%+v: %v", tt, err)
+			}
+			if err == nil {
+				server.Stop()
+			}
 		}
-		if err == nil {
-			server.Stop()
-		}
-	}
+	})
 }

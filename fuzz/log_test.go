@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"strings"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/beanstalk"
@@ -37,126 +36,100 @@ func logsOf(t *testing.T, cfg Config) string {
 // TestSameLogs tests that two runs with the same seed, one worker and the same number of inputs write the same logs.
 func TestSameLogs(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	suite, err := conform.Load(gearman.Protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var seeds []*Input
-	for _, c := range suite.Cases {
-		if in := FromScript(c.Script); in != nil && in.waits() == 0 {
-			seeds = append(seeds, in)
+	synctest.Test(t, func(t *testing.T) {
+		suite, err := conform.Load(gearman.Protocol)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	// The time limits of jobs must not depend on how fast the machine is.
-	start := func(ctx context.Context) (target.Target, error) {
-		return target.Func(ctx, "no time limits", func(ctx context.Context, ln net.Listener) error {
-			return refserver.New(server.New(server.Options{Host: "h", TimeoutUnit: time.Hour}), refserver.Options{Protocol: gearman.Protocol}).Serve(ctx, ln)
-		})
-	}
-	const count = 2000
-	run := func() string {
-		return logsOf(t, Config{Protocol: gearman.Protocol, Start: start, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute})
-	}
-	a, b := run(), run()
-	if strings.Count(a, "\n") < count {
-		t.Fatalf("the logs have only %d lines", strings.Count(a, "\n"))
-	}
-	if a != b {
-		one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
-		for i := range min(len(one), len(two)) {
-			if one[i] != two[i] {
-				at := 0 // the first byte that differs
-				for at < min(len(one[i]), len(two[i])) && one[i][at] == two[i][at] {
-					at++
-				}
-				at = max(0, at-200)
-				t.Fatalf("line %d differs at byte %d:\n%.500s\n%.500s", i+1, at, one[i][min(at, len(one[i])):], two[i][min(at, len(two[i])):])
+		var seeds []*Input
+		for _, c := range suite.Cases {
+			if in := FromScript(c.Script); in != nil && in.waits() == 0 {
+				seeds = append(seeds, in)
 			}
 		}
-		t.Fatalf("%d and %d lines", len(one), len(two))
-	}
+		// The time limits of jobs must not depend on how fast the machine is.
+		start := func(ctx context.Context) (target.Target, error) {
+			machine := server.New(server.Options{Host: "h", TimeoutUnit: time.Hour})
+			return target.InMemory(ctx, "no time limits", refserver.New(machine, refserver.Options{Protocol: gearman.Protocol}).Serve)
+		}
+		const count = 2000
+		run := func() string {
+			return logsOf(t, Config{Protocol: gearman.Protocol, Start: start, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute})
+		}
+		a, b := run(), run()
+		if strings.Count(a, "\n") < count {
+			t.Fatalf("the logs have only %d lines", strings.Count(a, "\n"))
+		}
+		if a != b {
+			one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
+			for i := range min(len(one), len(two)) {
+				if one[i] != two[i] {
+					at := 0 // the first byte that differs
+					for at < min(len(one[i]), len(two[i])) && one[i][at] == two[i][at] {
+						at++
+					}
+					at = max(0, at-200)
+					t.Fatalf("line %d differs at byte %d:\n%.500s\n%.500s", i+1, at, one[i][min(at, len(one[i])):], two[i][min(at, len(two[i])):])
+				}
+			}
+			t.Fatalf("%d and %d lines", len(one), len(two))
+		}
+	})
 }
 
 // TestReplay tests that a log, written and read back, repeats what happened: the fault of a server that fails at its third input.
 func TestReplay(t *testing.T) {
-	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
-	log := seen(beanstalk.Protocol, nil,
-		input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
-		input("Client -> Server: list-tubes-watched\n"),
-		input("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")).log
-	var b bytes.Buffer
-	if err := log.Write(&b); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadLog(gearman.Protocol, bytes.NewReader(b.Bytes())); err == nil {
-		t.Error("the log of another protocol is accepted")
-	}
-	back, err := ReadLog(beanstalk.Protocol, &b)
-	if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.equal(log.Entries[2].Input) {
-		t.Fatalf("read %+v, %v", back, err)
-	}
-	for fault, want := range map[string]string{"empty-body-of-another": "3 " + Law, "none": ""} {
-		served := faults.Faultless("beanstalk")
-		if f := faults.Named(fault); f != nil {
-			served = *f
-		}
-		var got []string
-		cfg := Config{Protocol: beanstalk.Protocol, Start: serve(served)}
-		if err := Replay(t.Context(), cfg, back, func(n int, v *Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
+		log := seen(beanstalk.Protocol, nil,
+			input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
+			input("Client -> Server: list-tubes-watched\n"),
+			input("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")).log
+		var b bytes.Buffer
+		if err := log.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Join(got, ", ") != want {
-			t.Errorf("%s: expected %q, got %q", fault, want, got)
+		if _, err := ReadLog(gearman.Protocol, bytes.NewReader(b.Bytes())); err == nil {
+			t.Error("the log of another protocol is accepted")
 		}
-	}
+		back, err := ReadLog(beanstalk.Protocol, &b)
+		if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.equal(log.Entries[2].Input) {
+			t.Fatalf("read %+v, %v", back, err)
+		}
+		for fault, want := range map[string]string{"empty-body-of-another": "3 " + Law, "none": ""} {
+			served := faults.Faultless("beanstalk")
+			if f := faults.Named(fault); f != nil {
+				served = *f
+			}
+			var got []string
+			cfg := Config{Protocol: beanstalk.Protocol, Start: serve(served)}
+			if err := Replay(t.Context(), cfg, back, func(n int, v *Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
+				t.Fatal(err)
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("%s: expected %q, got %q", fault, want, got)
+			}
+		}
+	})
 }
 
 // A crash that was not reproduced is examined again when it is observed again. A reproduced crash is not.
 func TestCrashIsExaminedAgain(t *testing.T) {
-	for reproduced, want := range map[bool]int{false: 2, true: 1} {
-		e := testTriage(t, Config{Protocol: beanstalk.Protocol})
-		for n := range 4 {
-			m := &candidate{fault: &Fault{Oracle: Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &Log{Protocol: beanstalk.Protocol}}
-			e.add(m)
-			if n == 0 && reproduced {
-				e.findings = append(e.findings, &Finding{Reproduced: true, keys: map[string]bool{m.key: true}})
-			}
-		}
-		if got := len(e.waiting); got != want {
-			t.Errorf("reproduced: %v: %d of four observations are examined, want %d", reproduced, got, want)
-		}
-	}
-}
-
-// TestCrashIsSavedAtOnce tests that a crash is a finding, with its log, before it is reproduced.
-func TestCrashIsSavedAtOnce(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	servers := 0
-	start := func(ctx context.Context) (target.Target, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		servers++
-		ends := servers == 1 // the first server ends after some inputs; the others never do
-		return target.Func(ctx, "unstable", func(ctx context.Context, ln net.Listener) error {
-			if !ends {
-				return faults.Faultless("gearman").Serve(ctx, ln)
+	synctest.Test(t, func(t *testing.T) {
+		for reproduced, want := range map[bool]int{false: 2, true: 1} {
+			e := testTriage(t, Config{Protocol: beanstalk.Protocol})
+			for n := range 4 {
+				m := &candidate{fault: &Fault{Oracle: Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &Log{Protocol: beanstalk.Protocol}}
+				e.add(m)
+				if n == 0 && reproduced {
+					e.findings = append(e.findings, &Finding{Reproduced: true, keys: map[string]bool{m.key: true}})
+				}
 			}
-			serve, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
-			defer cancel()
-			return faults.Faultless("gearman").Serve(serve, ln)
-		})
-	}
-	var found []*Finding
-	stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: start, Seed: 1, Workers: 1, Count: 2000, Duration: time.Minute,
-		Found: func(fd *Finding) { found = append(found, fd) }})
-	if err != nil || stats.Findings != 1 || len(found) != 1 {
-		t.Fatalf("%v, %+v, %v", err, stats, found)
-	}
-	if fd := found[0]; fd.Reproduced || fd.Log == nil || len(fd.Log.Entries) == 0 || fd.Fault.Oracle != Exit {
-		t.Errorf("%+v of %v", fd, fd.Fault)
-	}
+			if got := len(e.waiting); got != want {
+				t.Errorf("reproduced: %v: %d of four observations are examined, want %d", reproduced, got, want)
+			}
+		}
+	})
 }

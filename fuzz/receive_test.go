@@ -1,38 +1,35 @@
 package fuzz
 
 import (
-	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/internal/target"
+	connect "jobwire/internal/transport"
 )
 
 // TestSilentServer tests that the executor does not wait forever for a server that never replies.
 func TestSilentServer(t *testing.T) {
-	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	to, err := resolve(ln.Addr().String()) // the kernel accepts connections, but the server does not
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := newExecutor(gearman.Protocol, to, &Known{}, 500*time.Millisecond)
-	defer x.closeCanary()
-	c := FromScript(script(t, gearman.Protocol, work))
-	done := make(chan *Fault, 1)
-	go func() { done <- x.execute(c, "A00001.").Fault }()
-	select {
-	case v := <-done:
-		if v == nil || v.Oracle != HangAll {
-			t.Errorf("expected that no connection is answered, got %v", v)
+	synctest.Test(t, func(t *testing.T) {
+		ln, err := connect.Listen(connect.Memory, nil) // accepts no connection
+		if err != nil {
+			t.Fatal(err)
 		}
-	case <-time.After(time.Minute):
-		t.Fatal("it still waits")
-	}
+		defer ln.Close()
+		srv, err := target.Address(connect.Name(ln))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := newExecutor(gearman.Protocol, streams{srv}, &Known{}, 500*time.Millisecond)
+		defer x.closeCanary()
+		begin := time.Now()
+		v := x.execute(FromScript(script(t, gearman.Protocol, work)), "A00001.").Fault
+		if took := time.Since(begin); v == nil || v.Oracle != HangAll || took > 5*time.Second {
+			t.Errorf("expected that no connection is answered, got %v after %v", v, took)
+		}
+	})
 }
 
 // TestMessagesThatCannotBeCompleted tests undecidable: whether more bytes can make the beginning of a packet legal.

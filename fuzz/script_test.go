@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec"
@@ -60,23 +61,25 @@ Worker 2 -> Job Server: GRAB_JOB
 	} {
 		t.Run(tt.fault, func(t *testing.T) {
 			t.Parallel()
-			fault := faults.Named(tt.fault)
-			p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
-			cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
-			l := testTriage(t, cfg)
-			fd := &Finding{Name: tt.fault, Input: FromScript(script(t, p, tt.wire))}
-			if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
-				t.Fatal("no oracle reports a fault")
-			}
-			if l.describe(fd); !fd.Plays {
-				t.Errorf("%v: the transcript does not show the fault:\n%s", fd.Fault, fd.Text)
-			}
-			if n := len(fd.Script.Steps); n > 10 {
-				t.Errorf("%d lines:\n%s", n, fd.Text)
-			}
-			if _, err := transcript.Parse(p, tt.fault, fd.Text); err != nil {
-				t.Error(err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				fault := faults.Named(tt.fault)
+				p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
+				cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
+				l := testTriage(t, cfg)
+				fd := &Finding{Name: tt.fault, Input: FromScript(script(t, p, tt.wire))}
+				if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
+					t.Fatal("no oracle reports a fault")
+				}
+				if l.describe(fd); !fd.Plays {
+					t.Errorf("%v: the transcript does not show the fault:\n%s", fd.Fault, fd.Text)
+				}
+				if n := len(fd.Script.Steps); n > 10 {
+					t.Errorf("%d lines:\n%s", n, fd.Text)
+				}
+				if _, err := transcript.Parse(p, tt.fault, fd.Text); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
@@ -107,167 +110,185 @@ func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
 // TestFaultThatNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends the data of that
 // client to this client.
 func TestFaultThatNeedsAnotherInput(t *testing.T) {
-	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
-	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
-	idle := input("Client -> Server: list-tubes-watched\n")
-	other := input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
-	c := input(`Client -> Server: put 0 0 60 ""
-Server -> Client: INSERTED $id
-Client -> Server: peek $id
-`)
-	v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).log.Entries, &Fault{Oracle: Law})
-	if v == nil {
-		t.Fatal("no oracle reports a fault")
-	}
-	if f.examine(seen(beanstalk.Protocol, v, c)); len(f.findings) > 0 {
-		t.Fatal("it is reproduced without the other input")
-	}
-	f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, c))
-	if found := reported(); len(found.Input.Steps) > 4 || !found.Plays {
-		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
+		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
+		idle := input("Client -> Server: list-tubes-watched\n")
+		other := input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
+		c := input(`Client -> Server: put 0 0 60 ""
+	Server -> Client: INSERTED $id
+	Client -> Server: peek $id
+	`)
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).log.Entries, &Fault{Oracle: Law})
+		if v == nil {
+			t.Fatal("no oracle reports a fault")
+		}
+		if f.examine(seen(beanstalk.Protocol, v, c)); len(f.findings) > 0 {
+			t.Fatal("it is reproduced without the other input")
+		}
+		f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, c))
+		if found := reported(); len(found.Input.Steps) > 4 || !found.Plays {
+			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
+		}
+	})
 }
 
 // TestFaultThatNeedsThePreamble tests that a finding is reproduced when its fault appears only after the messages that fuzz
 // sends first on each connection to a server that many inputs share.
 func TestFaultThatNeedsThePreamble(t *testing.T) {
-	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
-	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
-Client -> Server: ignore default
-Client -> Server: put 0 0 60 "x"*4096
-Client -> Server: reserve-with-timeout 0
-`))
-	if _, v := f.replay.execute(c); v != nil {
-		t.Fatalf("it appears without the preamble: %v", v)
-	}
-	v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).log.Entries, &Fault{Oracle: Framing})
-	if v == nil {
-		t.Fatal("no oracle reports a fault")
-	}
-	f.examine(seen(beanstalk.Protocol, v, c))
-	if found := reported(); len(found.Input.Steps) > 3 || !found.Plays {
-		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
+		c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
+	Client -> Server: ignore default
+	Client -> Server: put 0 0 60 "x"*4096
+	Client -> Server: reserve-with-timeout 0
+	`))
+		if _, v := f.replay.execute(c); v != nil {
+			t.Fatalf("it appears without the preamble: %v", v)
+		}
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).log.Entries, &Fault{Oracle: Framing})
+		if v == nil {
+			t.Fatal("no oracle reports a fault")
+		}
+		f.examine(seen(beanstalk.Protocol, v, c))
+		if found := reported(); len(found.Input.Steps) > 3 || !found.Plays {
+			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
+		}
+	})
 }
 
 // TestCauseAmongMany tests that triage finds the one of many inputs that disturbs other clients, although the server has
 // another fault.
 func TestCauseAmongMany(t *testing.T) {
 	t.Parallel()
-	both := *faults.Named("list-told-to-another")
-	both.Edit = inject.Both(both.Edit, faults.Named("body-of-4096-counted-4095").Edit)
-	f, reported := examinerOf(t, beanstalk.Protocol, both)
-	input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
-	wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
-	idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
-	cause := input("Client -> Server: list-tubes\n")
-	f.examine(seen(beanstalk.Protocol, &Fault{Oracle: Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
-	if found := reported(); len(found.Input.Steps) != 1 || found.Fault.Oracle != Disturbed {
-		t.Errorf("%v: %v", found.Fault, found.Input)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		both := *faults.Named("list-told-to-another")
+		both.Edit = inject.Both(both.Edit, faults.Named("body-of-4096-counted-4095").Edit)
+		f, reported := examinerOf(t, beanstalk.Protocol, both)
+		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
+		wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
+		idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
+		cause := input("Client -> Server: list-tubes\n")
+		f.examine(seen(beanstalk.Protocol, &Fault{Oracle: Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
+		if found := reported(); len(found.Input.Steps) != 1 || found.Fault.Oracle != Disturbed {
+			t.Errorf("%v: %v", found.Fault, found.Input)
+		}
+	})
 }
 
 // TestMinimizesToCause tests that the result of an attempt does not depend on what earlier attempts have left on the
 // server.
 func TestMinimizesToCause(t *testing.T) {
 	t.Parallel()
-	f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
-	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
-Client 2 -> Server: list-tubes-watched
-Client -> Server: put 4294967295 0 60 x
-Server -> Client: INSERTED $id
-Client -> Server: stats-job $id
-Client -> Server: delete $id
-Client 2 -> Server: use b
-Client 2 -> Server: peek-ready
-`))
-	_, v := f.replay.execute(c)
-	if v == nil {
-		t.Fatal("no oracle reports a fault")
-	}
-	f.examine(seen(beanstalk.Protocol, v, c))
-	if found := reported(); len(found.Input.Steps) != 3 || !found.Plays {
-		t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
+		c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
+	Client 2 -> Server: list-tubes-watched
+	Client -> Server: put 4294967295 0 60 x
+	Server -> Client: INSERTED $id
+	Client -> Server: stats-job $id
+	Client -> Server: delete $id
+	Client 2 -> Server: use b
+	Client 2 -> Server: peek-ready
+	`))
+		_, v := f.replay.execute(c)
+		if v == nil {
+			t.Fatal("no oracle reports a fault")
+		}
+		f.examine(seen(beanstalk.Protocol, v, c))
+		if found := reported(); len(found.Input.Steps) != 3 || !found.Plays {
+			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
+		}
+	})
 }
 
 // TestFaultThatNeedsPipelinedMessages tests a fault that appears only if messages arrive together. The transcript sends them together.
 func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 	t.Parallel()
-	f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-after-can-do-lost"))
-	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
-Worker -> Job Server: CAN_DO b
-Worker -> Job Server: CAN_DO a
-Worker -> Job Server: ECHO_REQ x
-Worker -> Job Server: GRAB_JOB
-`))
-	for i := range c.Steps {
-		c.Steps[i].Conn = 0 // only messages on one connection can be pipelined
-	}
-	if _, v := f.replay.execute(c); v != nil {
-		t.Fatalf("it appears with one message after the other: %v", v)
-	}
-	_, v := f.replay.execute(c.together(Pipelined))
-	if v == nil {
-		t.Fatal("no oracle reports a fault")
-	}
-	f.examine(seen(gearman.Protocol, v, c))
-	found := reported()
-	if found.Input.Mode == OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
-		t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
-	}
-	var order []string
-	events, at := found.Events(gearman.Protocol)
-	if at < 0 || at >= len(events) {
-		t.Errorf("the finding shows in message %d of %d", at, len(events))
-	}
-	for _, e := range events {
-		if e.Frame.Type != nil {
-			order = append(order, e.Frame.Type.Name)
+	synctest.Test(t, func(t *testing.T) {
+		f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-after-can-do-lost"))
+		c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
+	Worker -> Job Server: CAN_DO b
+	Worker -> Job Server: CAN_DO a
+	Worker -> Job Server: ECHO_REQ x
+	Worker -> Job Server: GRAB_JOB
+	`))
+		for i := range c.Steps {
+			c.Steps[i].Conn = 0 // only messages on one connection can be pipelined
 		}
-	}
-	if grab, created := slices.Index(order, "GRAB_JOB"), slices.Index(order, "JOB_CREATED"); grab < 0 || created < grab {
-		t.Errorf("the messages are not together in the capture: %v", order)
-	}
+		if _, v := f.replay.execute(c); v != nil {
+			t.Fatalf("it appears with one message after the other: %v", v)
+		}
+		_, v := f.replay.execute(c.together(Pipelined))
+		if v == nil {
+			t.Fatal("no oracle reports a fault")
+		}
+		f.examine(seen(gearman.Protocol, v, c))
+		found := reported()
+		if found.Input.Mode == OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
+			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
+		}
+		var order []string
+		events, at := found.Events(gearman.Protocol)
+		if at < 0 || at >= len(events) {
+			t.Errorf("the finding shows in message %d of %d", at, len(events))
+		}
+		for _, e := range events {
+			if e.Frame.Type != nil {
+				order = append(order, e.Frame.Type.Name)
+			}
+		}
+		if grab, created := slices.Index(order, "GRAB_JOB"), slices.Index(order, "JOB_CREATED"); grab < 0 || created < grab {
+			t.Errorf("the messages are not together in the capture: %v", order)
+		}
+	})
 }
 
 // TestFaultThatNeedsAdjacentMessages tests a fault that appears only if one message directly follows another in the same segment.
 func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
-	f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name, Edit: inject.Filter(func(together []byte) []byte {
-		return bytes.Replace(together, []byte("use b\r\nwatch b\r\n"), []byte("use b\r\nwatch default\r\n"), 1)
-	})})
-	c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: ignore a
-Client -> Server: use b
-Client -> Server: watch b
-Client -> Server: list-tubes-watched
-`))
-	if _, v := f.replay.execute(c); v != nil {
-		t.Fatalf("it appears with one message after the other: %v", v)
-	}
-	_, v := f.replay.execute(c.together(Joined))
-	if v == nil {
-		t.Fatal("no oracle reports a fault")
-	}
-	f.examine(seen(beanstalk.Protocol, v, c))
-	found := first()
-	if found.Input.Mode != Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
-		t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
-	}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name, Edit: inject.Filter(func(together []byte) []byte {
+			return bytes.Replace(together, []byte("use b\r\nwatch b\r\n"), []byte("use b\r\nwatch default\r\n"), 1)
+		})})
+		c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: ignore a
+	Client -> Server: use b
+	Client -> Server: watch b
+	Client -> Server: list-tubes-watched
+	`))
+		if _, v := f.replay.execute(c); v != nil {
+			t.Fatalf("it appears with one message after the other: %v", v)
+		}
+		_, v := f.replay.execute(c.together(Joined))
+		if v == nil {
+			t.Fatal("no oracle reports a fault")
+		}
+		f.examine(seen(beanstalk.Protocol, v, c))
+		found := first()
+		if found.Input.Mode != Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
+			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
+		}
+	})
 }
 
 // TestJoinedAfterSleep tests that a message that wakes a worker does not count as the reply to the next request, even if
 // the worker requested to sleep with raw bytes.
 func TestJoinedAfterSleep(t *testing.T) {
-	f, _ := examinerOf(t, danga.Protocol, faults.Faultless(danga.Protocol.Name))
-	c := FromScript(script(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
-Worker -> Job Server: unchecked job_create_req a "" 0 1 ""
-Worker -> Job Server: worker_connect a
-Worker -> Job Server: job_assign_req
-Worker -> Job Server: job_status_announce 0 0 0
-`))
-	for range 20 {
-		if _, v := f.replay.execute(c.together(Joined)); v != nil {
-			t.Fatal(v)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := examinerOf(t, danga.Protocol, faults.Faultless(danga.Protocol.Name))
+		c := FromScript(script(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
+	Worker -> Job Server: unchecked job_create_req a "" 0 1 ""
+	Worker -> Job Server: worker_connect a
+	Worker -> Job Server: job_assign_req
+	Worker -> Job Server: job_status_announce 0 0 0
+	`))
+		for range 20 {
+			if _, v := f.replay.execute(c.together(Joined)); v != nil {
+				t.Fatal(v)
+			}
 		}
-	}
+	})
 }

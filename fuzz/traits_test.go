@@ -3,7 +3,7 @@ package fuzz
 import (
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
@@ -91,15 +91,17 @@ func TestTraits(t *testing.T) {
 // A protocol can be fuzzed without a model, but not without a barrier.
 func TestProtocolWithoutModel(t *testing.T) {
 	t.Parallel()
-	p := *beanstalk.Protocol
-	p.Name = "unmodeled"
-	cfg := Config{Protocol: &p, Start: serve(faults.Faultless("beanstalk")), Seed: 1, Count: 300, Duration: time.Minute}
-	stats, err := Run(t.Context(), cfg)
-	if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
-		t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)
-	}
-	p.Barrier = codec.Barrier{}
-	if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no barrier") {
-		t.Errorf("expected an error about the barrier, got %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		p := *beanstalk.Protocol
+		p.Name = "unmodeled"
+		cfg := Config{Protocol: &p, Start: serve(faults.Faultless("beanstalk")), Seed: 1, Sequential: true, Count: 300}
+		stats, err := Run(t.Context(), cfg)
+		if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
+			t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)
+		}
+		p.Barrier = codec.Barrier{}
+		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no barrier") {
+			t.Errorf("expected an error about the barrier, got %v", err)
+		}
+	})
 }
