@@ -29,7 +29,7 @@ func TestFixedAddress(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer srv.Stop()
-				const count = 5000
+				const count = 2000
 				stats, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Count: count, Fixed: true,
 					Found: func(fd *Finding) { t.Logf("found: %v", fd.Fault) },
 					Start: func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }})

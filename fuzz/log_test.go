@@ -52,7 +52,7 @@ func TestSameLogs(t *testing.T) {
 			machine := server.New(server.Options{Host: "h", TimeoutUnit: time.Hour})
 			return target.InMemory(ctx, "no time limits", refserver.New(machine, refserver.Options{Protocol: gearman.Protocol}).Serve)
 		}
-		const count = 2000
+		const count = 500
 		run := func() string {
 			return logsOf(t, Config{Protocol: gearman.Protocol, Start: start, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute})
 		}
