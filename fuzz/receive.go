@@ -45,6 +45,17 @@ func (k *conn) room() []byte {
 // wait is set, and reports a fault if none arrive before the timeout.
 func (x *executor) receive(k *conn, wait bool) bool {
 	n, err := x.read(k, wait)
+	return x.process(k, n, err, wait)
+}
+
+// receiveWithin is like receive, but waits for at most the given duration, after which it reports no fault.
+func (x *executor) receiveWithin(k *conn, within time.Duration) bool {
+	n, err := k.s.read(k.room(), within)
+	return x.process(k, n, err, false)
+}
+
+// process decodes n bytes that were read into the room of the connection, or handles the error of the read.
+func (x *executor) process(k *conn, n int, err error, wait bool) bool {
 	k.in = k.in[:len(k.in)+n]
 	if n > 0 {
 		x.digest(k)
@@ -86,11 +97,13 @@ func (x *executor) read(k *conn, wait bool) (int, error) {
 	return n, err
 }
 
+// overAfter is how long the executor waits before it checks whether the run has ended.
+const overAfter = 100 * time.Millisecond
+
 // wait waits for bytes until the timeout or the end of the run, and reads them.
 func (x *executor) wait(k *conn, within time.Duration) (int, error) {
-	const piece = 100 * time.Millisecond
-	for ; within > 0 && !x.isOver(); within -= piece {
-		if n, err := k.s.read(k.room(), min(within, piece)); err != errTimeout {
+	for ; within > 0 && !x.isOver(); within -= overAfter {
+		if n, err := k.s.read(k.room(), min(within, overAfter)); err != errTimeout {
 			return n, err
 		}
 	}

@@ -111,7 +111,11 @@ func (x *executor) checkMissing(unproved bool) {
 	x.tick()
 	err := x.model.CheckMissing()
 	for end := time.Now().Add(x.timeout); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil && !x.isOver(); err = x.model.CheckMissing() {
-		time.Sleep(200 * time.Microsecond)
+		k := x.lacking(err)
+		if k == nil {
+			break
+		}
+		x.receiveWithin(k, 200*time.Microsecond) // the other connections may lack messages too
 		for _, o := range x.conns {
 			if o.open {
 				x.drain(o)
@@ -120,6 +124,18 @@ func (x *executor) checkMissing(unproved bool) {
 	}
 	x.reportError(err)
 	x.noteState()
+}
+
+// lacking returns the connection on which a message is missing. If it is not open, lacking returns another one, or nil if
+// none is open.
+func (x *executor) lacking(err error) (open *conn) {
+	c, _ := errors.AsType[*model.Complaint](err)
+	for id, k := range x.conns {
+		if k.open && (open == nil || c != nil && id == c.Conn) {
+			open = k
+		}
+	}
+	return open
 }
 
 // awaitBarrier sends a barrier on the connection and waits for the reply. If the server need not reply to a barrier,
@@ -137,8 +153,8 @@ func (x *executor) awaitBarrier(k *conn) {
 		x.digest(k)
 	}
 	x.drain(k)
-	for end := time.Now().Add(x.timeout); x.model != nil && x.model.Leaving(k.id) && k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); x.drain(k) {
-		time.Sleep(50 * time.Microsecond)
+	for end := time.Now().Add(x.timeout); x.model != nil && x.model.Leaving(k.id) && k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); {
+		x.receiveWithin(k, overAfter)
 	}
 }
 
