@@ -51,8 +51,6 @@ type Entry struct {
 	Model *model.Adapter   // a model of the queue, to check replies; nil: the fuzzer checks only the format of messages
 	Load  *loadgen.Adapter // the load for this protocol; nil: the load is derived from the message types
 
-	Faults []faults.Fault // faults in the reference server that the fuzzer must find
-
 	// Files holds test vectors, and test cases in the folder cases. It is nil if they are in
 	// corpus/NAME and conform/cases/NAME.
 	Files fs.FS
@@ -97,7 +95,7 @@ func Add(e Entry) {
 	if e.Model != nil {
 		model.Register(e.Protocol, e.Model)
 	}
-	faults.Register(&inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}, e.Faults)
+	faults.Register(&inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient})
 	entries = append(entries, &e)
 }
 

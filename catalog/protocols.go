@@ -7,7 +7,6 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
-	"jobwire/fuzz/faults"
 	"jobwire/fuzz/model"
 	"jobwire/internal/mutant"
 	"jobwire/judge"
@@ -39,7 +38,6 @@ func init() {
 		Stress:   audit.Gearman,
 		Model:    model.Gearman,
 		Load:     loadgen.Gearman,
-		Faults:   faults.Gearman,
 		Server: func(f Flags) func() refserver.Machine {
 			retries := f.Uint("retries", 0, "fail a job after `NUMBER` workers have disconnected while running it (0: never)")
 			return func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{Retries: int(*retries)}) }
@@ -57,7 +55,6 @@ func init() {
 		Stress:   audit.GearMonkey,
 		Model:    model.GearMonkey,
 		Load:     loadgen.GearMonkey,
-		Faults:   faults.GearMonkey,
 		Server: func(Flags) func() refserver.Machine {
 			return func() refserver.Machine { return monkeyserver.New(monkeyserver.Options{}) }
 		},
@@ -73,7 +70,6 @@ func init() {
 		Stress:   audit.Beanstalk,
 		Model:    model.Beanstalk,
 		Load:     loadgen.Beanstalk,
-		Faults:   faults.Beanstalk,
 		Server: func(f Flags) func() refserver.Machine {
 			draining := f.Bool("draining", false, "accept no new jobs, like beanstalkd after SIGUSR1")
 			return func() refserver.Machine {
@@ -92,7 +88,6 @@ func init() {
 		Stress:   audit.Danga,
 		Model:    model.Danga,
 		Load:     loadgen.Danga,
-		Faults:   faults.Danga,
 		Server: func(f Flags) func() refserver.Machine {
 			keep := f.Duration("keep-results", dangaserver.DefaultKeepTime, "`DURATION` for which the server keeps the result of a job that has a handle")
 			return func() refserver.Machine { return dangaserver.New(dangaserver.Options{KeepTime: *keep}) }

@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"bytes"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/faults"
-	"jobwire/refserver/inject"
 )
 
 // testTriage returns the triage of a run without workers.
@@ -101,9 +99,8 @@ Admin -> Job Server: show-unique-jobs
 func TestUnfinishedPut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk", Edit: inject.Out("stats-reply", nil, func(m *inject.Message) {
-			m.Raw = bytes.Replace(m.Frame.Raw, []byte("current-producers: 0"), []byte("current-producers: 1"), 1)
-		})}
+		counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk",
+			Script: `write stats-reply {replace_all(raw, "current-producers: 0", "current-producers: 1")}`}
 		l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Timeout: 5 * time.Second}).replay
 		for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
 			_, v := l.execute(FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))

@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/faults"
-	"jobwire/refserver/inject"
 )
 
 // TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily omitted. The
@@ -165,7 +163,7 @@ func TestCauseAmongMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		both := *faults.Named("list-told-to-another")
-		both.Edit = inject.Both(both.Edit, faults.Named("body-of-4096-counted-4095").Edit)
+		both.Script += "\n" + faults.Named("body-of-4096-counted-4095").Script
 		f, reported := examinerOf(t, beanstalk.Protocol, both)
 		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
 		wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
@@ -250,9 +248,8 @@ func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name, Edit: inject.Filter(func(together []byte) []byte {
-			return bytes.Replace(together, []byte("use b\r\nwatch b\r\n"), []byte("use b\r\nwatch default\r\n"), 1)
-		})})
+		f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name,
+			Script: `misread-segment use\x20b\r\nwatch\x20b\r\n "use b\r\nwatch default\r\n"`})
 		c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: ignore a
 	Client -> Server: use b
 	Client -> Server: watch b

@@ -156,7 +156,7 @@ func (o *fuzzOptions) selected(name string) bool {
 
 // proveOne fuzzes one server.
 func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.Config, f faults.Fault, process bool) (p *proof, err error) {
-	faultless := f.Edit == nil
+	faultless := f.Script == ""
 	cfg.First, cfg.Count, cfg.Duration = true, faultWithin, 0
 	if faultless {
 		cfg.Count = o.count

@@ -1,14 +1,20 @@
 // Package faults contains servers with one injected fault each, which the fuzzer must find. They test the fuzzer as the
 // faulty servers of the mutants packages test the conformance suite.
 //
-// A fault is an edit of the reference server. Only protocol messages trigger the faults: their types, their order, and lengths
+// A fault is a fault script for the reference server: a row of PROTOCOL.yaml. Only protocol messages trigger the faults: their types, their order, and lengths
 // near a limit. A fuzzer that knows the message types can therefore find them.
 package faults
 
 import (
+	"bytes"
 	"context"
+	"embed"
+	"fmt"
 	"net"
 	"slices"
+	"sync"
+
+	"github.com/goccy/go-yaml"
 
 	"jobwire/refserver/inject"
 )
@@ -34,11 +40,13 @@ const (
 
 // Fault is a reference server with one injected fault.
 type Fault struct {
-	Name     string      // unique name, which describes the fault
-	Protocol string      // name of the protocol; set by Register
-	Oracle   string      // one of the oracles above
-	About    string      // description in one sentence
-	Edit     inject.Edit // nil: no fault
+	Name     string `yaml:"name"` // unique name, which describes the fault
+	Protocol string `yaml:"-"`
+	Oracle   string `yaml:"oracle"` // one of the oracles above
+	About    string `yaml:"about"`  // description in one sentence
+	Script   string `yaml:"fault"`  // see [inject.Protocol.ParseFaults]; "": no fault
+	Effect   string `yaml:"effect"` // what the action "crash" does to the process; see [effect]. "": it ends the server
+	Output   string `yaml:"output"` // printed to standard error before the effect
 }
 
 // NeedsProcess reports whether the fault ends the process of the server, blocks a processor, prints to standard error or
@@ -51,30 +59,43 @@ func (f *Fault) NeedsProcess() bool {
 	return false
 }
 
-var (
-	servers    = map[string]*inject.Protocol{}
-	registered []Fault
-)
+//go:embed *.yaml
+var files embed.FS
 
-// Register adds the reference server of a protocol, and the faults that can be injected into it.
-func Register(server *inject.Protocol, faults []Fault) {
+var servers []*inject.Protocol
+
+// Register adds the reference server of a protocol. Its faults are in the file PROTOCOL.yaml.
+func Register(server *inject.Protocol) {
 	if barrier := server.Barrier.Request; len(barrier) > 0 {
 		server.Probe = barrier[0]
 	}
-	servers[server.Name] = server
-	for _, f := range faults {
-		f.Protocol = server.Name
-		registered = append(registered, f)
-	}
+	servers = append(servers, server)
 }
 
 // All returns the faults, by protocol.
-func All() []Fault { return registered }
+var All = sync.OnceValue(func() (all []Fault) {
+	for _, server := range servers {
+		rows, err := files.ReadFile(server.Name + ".yaml")
+		if err != nil {
+			continue // a protocol without faults
+		}
+		var faults []Fault
+		if err := yaml.NewDecoder(bytes.NewReader(rows), yaml.Strict()).Decode(&faults); err != nil {
+			panic(fmt.Sprintf("%s.yaml: %v", server.Name, err))
+		}
+		for _, f := range faults {
+			f.Protocol = server.Name
+			all = append(all, f)
+		}
+	}
+	return all
+})
 
 // Named returns the fault with the name, or nil.
 func Named(name string) *Fault {
-	if i := slices.IndexFunc(registered, func(f Fault) bool { return f.Name == name }); i >= 0 {
-		return &registered[i]
+	all := All()
+	if i := slices.IndexFunc(all, func(f Fault) bool { return f.Name == name }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }
@@ -82,7 +103,12 @@ func Named(name string) *Fault {
 // Faultless returns the server without a fault.
 func Faultless(protocol string) Fault { return Fault{Name: "none", Protocol: protocol} }
 
-// Serve runs the faulty server until ctx ends or the fault ends the process.
+// Serve runs the faulty server until ctx ends or the fault ends the process. It returns an error if the script is invalid.
 func (f Fault) Serve(ctx context.Context, ln net.Listener) error {
-	return servers[f.Protocol].Serve(ctx, ln, &inject.MutantSpec{Name: f.Name, Edit: f.Edit})
+	i := slices.IndexFunc(servers, func(p *inject.Protocol) bool { return p.Name == f.Protocol })
+	spec := &inject.MutantSpec{Name: f.Name, Fault: f.Script}
+	if f.Effect != "" {
+		spec.Edit = func(s *inject.Server) { s.Effect = f.effect(ctx) }
+	}
+	return servers[i].Serve(ctx, ln, spec)
 }

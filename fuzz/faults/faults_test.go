@@ -20,7 +20,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("the name %q is not lower case with hyphens, or not unique", f.Name)
 		case !strings.HasSuffix(f.About, ".") || abouts[f.About]:
 			t.Errorf("%s: the description %q is not a sentence, or not unique", f.Name, f.About)
-		case f.Edit == nil:
+		case f.Script == "":
 			t.Errorf("%s has no fault", f.Name)
 		}
 		names[f.Name], abouts[f.About] = true, true

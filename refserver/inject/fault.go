@@ -138,6 +138,10 @@ func init() {
 			return nil
 		}},
 		{"crash", "TYPES", "end the server", nil, func(_ *fault, m *Message, _ map[string]any) error {
+			if m.Effect != nil {
+				m.Effect()
+				return nil
+			}
 			m.Drop()
 			m.Server.Crash(m.Peer)
 			return nil

@@ -146,7 +146,6 @@ func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, ed
 		}
 		s := p.wrap(machine, &o, edit)
 		s.rewrite = r.Edit != nil && p.Write != nil
-		s.Context = ctx
 		if s.Wrap != nil {
 			ln = &listener{ln, s.Wrap}
 		}

@@ -1,7 +1,6 @@
 package inject
 
 import (
-	"context"
 	"net"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ const (
 type Server struct {
 	refserver.Machine
 	timers
-	Context context.Context // x
+	Effect func() // in place of the effect of the action "crash"; may be nil
 
 	Decode Decoder                 // decoder of messages from peers; nil: that of the protocol
 	Wrap   func(net.Conn) net.Conn // replaces each connection; nil: no change
@@ -55,7 +54,6 @@ type Server struct {
 func (p *Protocol) server(m refserver.Machine) *Server {
 	return &Server{
 		Machine:   m,
-		Context:   context.Background(),
 		protocol:  p,
 		nonStrict: p.NewSession(codec.Options{WaiveAll: true}),
 		received:  map[string][]func(*Message){},
