@@ -28,6 +28,9 @@ const (
 	faultlessWithin = 10_000    // executions
 	smallEnough     = 10        // most lines of a transcript that reproduces a fault
 
+	// processFor is the time limit for a fault that needs a process.
+	processFor = 10 * time.Minute
+
 	// processTimeout is the timeout of a reply of a server in a process. It is long, because these servers do not hang, but
 	// may be slow on a busy machine.
 	processTimeout = 10 * time.Second
@@ -184,7 +187,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 	}
 	begin := time.Now()
 	if process {
-		cfg.Timeout = processTimeout
+		cfg.Timeout, cfg.Duration = processTimeout, processFor
 		args := []string{"fuzz", "serve", sys.Protocol.Name, f.Name, "--listen", "127.0.0.1:{port}"}
 		cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
 		run(cmd.Context())
