@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,10 +23,10 @@ var (
 	ErrProtocol = errors.New("invalid message from the server")
 )
 
-// readSize is the size of a read in bytes. leaveTime is how long Close waits until the server has read everything.
+// readSize is the minimum size of a read in bytes. leaveTime is how long Close waits until the server has read everything.
 // Quirks.Pieces applies to the first pieces writes of a Flush; pieceTime is the pause between them.
 const (
-	readSize  = 64 << 10
+	readSize  = 4 << 10
 	leaveTime = time.Second
 	pieces    = 16
 	pieceTime = 500 * time.Microsecond
@@ -110,10 +111,11 @@ func (c *Conn) Flush() error {
 
 // Fill reads once and adds the bytes to In.
 func (c *Conn) Fill() error {
-	start := len(c.In)
-	c.In = append(c.In, make([]byte, readSize)...)
-	n, err := c.nc.Read(c.In[start:])
-	c.In = c.In[:start+n]
+	if cap(c.In)-len(c.In) < readSize {
+		c.In = slices.Grow(c.In, max(readSize, len(c.In)))
+	}
+	n, err := c.nc.Read(c.In[len(c.In):cap(c.In)])
+	c.In = c.In[:len(c.In)+n]
 	switch {
 	case n > 0:
 		return nil // the next read returns the error again
