@@ -134,25 +134,6 @@ func TestWaivedRule(t *testing.T) {
 	}
 }
 
-// TestFaults checks that a fault has its effect, and that it is not reported as a violation of the client.
-func TestFaults(t *testing.T) {
-	errs := errorsOf(func(tb testing.TB) {
-		s := jobtest.NewServer(tb, "gearman", jobtest.Options{Faults: []string{"alter ECHO_RES data=other", "hangup JOB_CREATED"}})
-		const faulty = `Client -> Job Server: ECHO_REQ test
-Job Server -> Client: ECHO_RES other
-Client -> Job Server: SUBMIT_JOB resize "" photo.jpg
-Job Server -> Client: JOB_CREATED $job
-Job Server -> Client: closes
-`
-		if err := perform(t, "gearman", s.Addr(), faulty); err != nil {
-			t.Error(err)
-		}
-	})
-	if len(errs) > 0 {
-		t.Errorf("the client was reported: %q", errs)
-	}
-}
-
 func TestMessagesOfServer(t *testing.T) {
 	s := jobtest.NewServer(t, "gearman", jobtest.Options{Unchecked: true})
 	if err := perform(t, "gearman", s.Addr(), job+"Worker -> Job Server: PRE_SLEEP\n"+illegal); err != nil {

@@ -3,11 +3,9 @@ package gearmonkey
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -64,8 +62,8 @@ func TestRun(t *testing.T) {
 		"ID below zero": {RunOptions{}, "Client -> Server: INCR_UID reverse\nServer -> Client: integer -7\n", 0, ErrNoID},
 	} {
 		t.Run(name, func(t *testing.T) {
-			against(t, tt.script, func(t *testing.T, dial func() *Conn) {
-				id, err := NewClient(dial(), nil).Run(t.Context(), "reverse", []byte("some input"), tt.options)
+			against(t, tt.script, func(t *testing.T, conn *Conn) {
+				id, err := NewClient(conn, nil).Run(t.Context(), "reverse", []byte("some input"), tt.options)
 				if id != tt.id || !errors.Is(err, tt.err) {
 					t.Errorf("Run: %d, %v; want %d, %v", id, err, tt.id, tt.err)
 				}
@@ -87,8 +85,7 @@ func TestRunEndsAtTheFirstError(t *testing.T) {
 			t.Run(step+" "+reply, func(t *testing.T) {
 				script := lines(append(append([]string{}, whole[:2*i+1]...), "Server -> Client: "+strings.Replace(reply, "WRONGTYPE no", `WRONGTYPE "no"`, 1),
 					"Client -> Server: HGETALL_JOB reverse 9", "Server -> Client: JOB status idle")...)
-				against(t, script, func(t *testing.T, dial func() *Conn) {
-					c := NewClient(dial(), nil)
+				asking(t, script, func(t *testing.T, c *Client) {
 					id, err := c.Run(t.Context(), "reverse", []byte("some input"), RunOptions{RollCall: true, Blocking: true, Timeout: 5})
 					var at *StepError
 					var refused *RedisError
@@ -117,8 +114,7 @@ func TestRunRefuses(t *testing.T) {
 		{Timeout: 5},
 		{Blocking: true, Timeout: -1},
 	} {
-		against(t, created(pushed), func(t *testing.T, dial func() *Conn) {
-			c := NewClient(dial(), nil)
+		asking(t, created(pushed), func(t *testing.T, c *Client) {
 			if id, err := c.Run(t.Context(), "reverse", nil, o); id != 0 || !errors.Is(err, ErrUsage) {
 				t.Errorf("%+v: %d, %v", o, id, err)
 			}
@@ -131,8 +127,7 @@ func TestRunRefuses(t *testing.T) {
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
-	against(t, created(pushed)+strings.Replace(waited, "Server -> Client: ", "", 1)+"Client -> Server: closes\n", func(t *testing.T, dial func() *Conn) {
-		conn := dial()
+	against(t, created(pushed)+strings.Replace(waited, "Server -> Client: ", "", 1)+"Client -> Server: closes\n", func(t *testing.T, conn *Conn) {
 		c := NewClient(conn, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
@@ -149,8 +144,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 }
 
 func TestRunDoesNotBeginTooLate(t *testing.T) {
-	against(t, created(pushed), func(t *testing.T, dial func() *Conn) {
-		c := NewClient(dial(), nil)
+	asking(t, created(pushed), func(t *testing.T, c *Client) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if id, err := c.Run(ctx, "reverse", nil, RunOptions{}); id != 0 || !errors.Is(err, context.Canceled) {
@@ -169,8 +163,8 @@ func TestGet(t *testing.T) {
 			{"status", "success"}, {"input", ""}, {"output", "a\x00b"}, {"status:dividend", "1"}}},
 		"raw \"*0\\r\\n\"": {},
 	} {
-		against(t, lines("Client -> Server: HGETALL_JOB reverse 7", "Server -> Client: "+reply), func(t *testing.T, dial func() *Conn) {
-			j, err := NewClient(dial(), nil).Get(t.Context(), "reverse", 7)
+		against(t, lines("Client -> Server: HGETALL_JOB reverse 7", "Server -> Client: "+reply), func(t *testing.T, conn *Conn) {
+			j, err := NewClient(conn, nil).Get(t.Context(), "reverse", 7)
 			if err != nil || !reflect.DeepEqual(j, want) {
 				t.Errorf("Get: %+v, %v; want %+v", j, err, want)
 			}
@@ -187,8 +181,7 @@ func TestCallsReturnNothingFromEarlierCalls(t *testing.T) {
 		"Client -> Server: HGETALL_JOB reverse 7", "Server -> Client: JOB status idle",
 		"Client -> Server: INCR_UID reverse", "Server -> Client: nil",
 		"Client -> Server: HGETALL_JOB reverse 7", "Server -> Client: error WRONGTYPE")
-	against(t, script, func(t *testing.T, dial func() *Conn) {
-		c := NewClient(dial(), nil)
+	asking(t, script, func(t *testing.T, c *Client) {
 		if id, err := c.Run(t.Context(), "reverse", []byte("some input"), RunOptions{}); id != 7 || err != nil {
 			t.Errorf("Run: %d, %v", id, err)
 		}
@@ -201,30 +194,5 @@ func TestCallsReturnNothingFromEarlierCalls(t *testing.T) {
 		if j, err := c.Get(t.Context(), "reverse", 7); len(j.Fields) != 0 || err == nil {
 			t.Errorf("Get: %v, %v", j, err)
 		}
-	})
-}
-
-func TestAfterReportsEachStep(t *testing.T) {
-	against(t, created(pushed), func(t *testing.T, dial func() *Conn) {
-		c := NewClient(dial(), nil)
-		var steps []string
-		c.After = func(step string) { steps = append(steps, step) }
-		if _, err := c.Run(t.Context(), "reverse", []byte("some input"), RunOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(steps); got != "[INCR_UID HMSET_IDLE PUBLISH_CREATE LPUSH_QUEUE]" {
-			t.Error(got)
-		}
-	})
-}
-
-// TestServerGoesAway: a client returns an error when the server closes the connection; it does not hang.
-func TestServerGoesAway(t *testing.T) {
-	against(t, lines("Client -> Server: INCR_UID reverse", "Server -> Client: closes"), func(t *testing.T, dial func() *Conn) {
-		var at *StepError
-		if id, err := NewClient(dial(), nil).Run(t.Context(), "reverse", nil, RunOptions{}); id != 0 || !errors.As(err, &at) || at.Step != "INCR_UID" {
-			t.Errorf("Run: %d, %v", id, err)
-		}
-		synctest.Wait()
 	})
 }

@@ -41,9 +41,9 @@ func serve(t testing.TB) string {
 	return s.Addr()
 }
 
-// against runs do with a server that performs a transcript, in a synctest bubble. The server expects exactly the commands
-// of the transcript and then the end of the connection.
-func against(t *testing.T, script string, do func(t *testing.T, dial func() *Conn)) {
+// against runs do with a connection to a server that performs a transcript, in a synctest bubble. The server expects
+// exactly the commands of the transcript and then the end of the connection.
+func against(t *testing.T, script string, do func(t *testing.T, conn *Conn)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
@@ -54,20 +54,30 @@ func against(t *testing.T, script string, do func(t *testing.T, dial func() *Con
 		l, addr := listen(t)
 		played := make(chan *play.Result, 1)
 		go func() { played <- play.Server(t.Context(), s, l, play.Options{Exact: true, Timeout: time.Hour}) }()
-		var conns []*Conn
-		do(t, func() *Conn {
-			c := connect(t, addr).Conn
-			conns = append(conns, c)
-			return c
-		})
-		for _, c := range conns {
-			c.Close() // the client will not send anything else
-		}
+		conn := connect(t, addr).Conn
+		do(t, conn)
+		conn.Close() // the client will not send anything else
 		r := <-played
 		l.Close()
 		if r.Failure != nil {
 			t.Errorf("line %d: %v", r.Failure.Step.Line, r.Failure)
 		}
+	})
+}
+
+// asking calls [against] with a client.
+func asking(t *testing.T, script string, do func(t *testing.T, c *Client)) {
+	t.Helper()
+	against(t, script, func(t *testing.T, conn *Conn) { do(t, NewClient(conn, nil)) })
+}
+
+// working calls [against] with a worker of the function reverse.
+func working(t *testing.T, script string, do func(t *testing.T, w *Worker)) {
+	t.Helper()
+	against(t, script, func(t *testing.T, conn *Conn) {
+		w := NewWorker(conn, nil)
+		w.Accept("reverse")
+		do(t, w)
 	})
 }
 

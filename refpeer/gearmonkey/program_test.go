@@ -58,8 +58,8 @@ func TestEditedPrograms(t *testing.T) {
 				t.Errorf("the original was edited: %s", got)
 			}
 			p.Run = edited
-			against(t, tt.script, func(t *testing.T, dial func() *Conn) {
-				_, err := NewClient(dial(), p).Run(t.Context(), "f", []byte("x"), RunOptions{})
+			against(t, tt.script, func(t *testing.T, conn *Conn) {
+				_, err := NewClient(conn, p).Run(t.Context(), "f", []byte("x"), RunOptions{})
 				if (err != nil) != (name == "judged otherwise") {
 					t.Errorf("Run: %v", err)
 				}

@@ -3,7 +3,6 @@ package gearmonkey
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -80,9 +79,7 @@ func TestWork(t *testing.T) {
 			"Server -> Worker: nil-array") + left, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			against(t, tt.script, func(t *testing.T, dial func() *Conn) {
-				w := NewWorker(dial(), nil)
-				w.Accept("reverse")
+			working(t, tt.script, func(t *testing.T, w *Worker) {
 				w.Limit, w.Idle = tt.limit, tt.limit == 0
 				if err := w.Work(t.Context(), tt.handle); err != nil || w.Done != tt.done {
 					t.Errorf("Work: %v, %d jobs; want %d", err, w.Done, tt.done)
@@ -105,9 +102,7 @@ func TestWorkEndsAtAnError(t *testing.T) {
 				if i >= 2 {
 					script += left
 				}
-				against(t, script, func(t *testing.T, dial func() *Conn) {
-					w := NewWorker(dial(), nil)
-					w.Accept("reverse")
+				working(t, script, func(t *testing.T, w *Worker) {
 					err := w.Work(t.Context(), echo)
 					var at *StepError
 					var refused *RedisError
@@ -122,9 +117,7 @@ func TestWorkEndsAtAnError(t *testing.T) {
 
 func TestScriptIsLoadedAgainOnce(t *testing.T) {
 	const no = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: error NOSCRIPT\n"
-	against(t, joined+no+loaded+no+left, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
-		w.Accept("reverse")
+	working(t, joined+no+loaded+no+left, func(t *testing.T, w *Worker) {
 		var refused *RedisError
 		if err := w.Work(t.Context(), echo); !errors.As(err, &refused) || refused.Code != "NOSCRIPT" {
 			t.Errorf("Work: %v", err)
@@ -134,9 +127,7 @@ func TestScriptIsLoadedAgainOnce(t *testing.T) {
 
 // TestJobOfAnotherFunction: a job from a queue that the worker did not request is an error.
 func TestJobOfAnotherFunction(t *testing.T) {
-	against(t, joined+noScheduled+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+left, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
-		w.Accept("reverse")
+	working(t, joined+noScheduled+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+left, func(t *testing.T, w *Worker) {
 		if err := w.Work(t.Context(), echo); err == nil || !strings.Contains(err.Error(), "BRPOP_QUEUES") {
 			t.Errorf("Work: %v", err)
 		}
@@ -148,9 +139,7 @@ func TestUpdate(t *testing.T) {
 		"Worker -> Server: HMSET_PROGRESS reverse 7 1 3\nServer -> Worker: simple OK\n" +
 		"Worker -> Server: HMSET_PROGRESS reverse 7 2 3\nServer -> Worker: error OOM\n" +
 		done("7", "error", `"HMSET_PROGRESS: the server answered OOM"`) + left
-	against(t, script, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
-		w.Accept("reverse")
+	working(t, script, func(t *testing.T, w *Worker) {
 		w.Limit = 1
 		err := w.Work(t.Context(), func(ctx context.Context, t *Task) ([]byte, error) {
 			if err := w.Update(ctx, 1, 3); err != nil {
@@ -165,9 +154,7 @@ func TestUpdate(t *testing.T) {
 }
 
 func TestUpdateIsForHandlers(t *testing.T) {
-	against(t, joined+popped("7")+begun("7", "bulk test")+done("7", "success", "test")+left, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
-		w.Accept("reverse")
+	working(t, joined+popped("7")+begun("7", "bulk test")+done("7", "success", "test")+left, func(t *testing.T, w *Worker) {
 		if err := w.Start(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -191,8 +178,8 @@ func TestFunctionsInTurn(t *testing.T) {
 		of("a", popped("1")+work) + of("b", idle) + of("c", popped("1")+work) +
 		of("a", idle) + of("b", idle) + of("c", idle) +
 		of("a", left) + of("b", left) + of("c", left)
-	against(t, script, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
+	against(t, script, func(t *testing.T, conn *Conn) {
+		w := NewWorker(conn, nil)
 		for _, fn := range []string{"a", "b", "a", "c"} {
 			w.Accept(fn)
 		}
@@ -205,9 +192,7 @@ func TestFunctionsInTurn(t *testing.T) {
 
 func TestWorkerDeregistersOnlyRegisteredFunctions(t *testing.T) {
 	script := joined + "Worker -> Server: INCR_COUNT b\nServer -> Worker: error WRONGTYPE\n" + left
-	against(t, script, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
-		w.Accept("reverse")
+	working(t, script, func(t *testing.T, w *Worker) {
 		w.Accept("b")
 		w.Accept("c")
 		if err := w.Work(t.Context(), echo); err == nil {
@@ -224,9 +209,7 @@ func TestWorkerDeregistersOnlyRegisteredFunctions(t *testing.T) {
 func TestWorkEndsBetweenJobs(t *testing.T) {
 	script := joined + noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse low 7 after 900ms\n" +
 		begun("7", "bulk test") + done("7", "success", "test") + left
-	against(t, script, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
-		w.Accept("reverse")
+	working(t, script, func(t *testing.T, w *Worker) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		err := w.Work(ctx, func(inner context.Context, t *Task) ([]byte, error) {
@@ -245,21 +228,4 @@ func TestWorkerWithoutFunctions(t *testing.T) {
 	if err := NewWorker(answering(t, ""), nil).Work(t.Context(), echo); !errors.Is(err, ErrUsage) {
 		t.Errorf("Work: %v", err)
 	}
-}
-
-func TestAfterReportsHandler(t *testing.T) {
-	against(t, joined+popped("7")+begun("7", "bulk x")+done("7", "success", "x")+left, func(t *testing.T, dial func() *Conn) {
-		w := NewWorker(dial(), nil)
-		w.Accept("reverse")
-		w.Limit = 1
-		var steps []string
-		w.After = func(step string) { steps = append(steps, step) }
-		if err := w.Work(t.Context(), echo); err != nil {
-			t.Error(err)
-		}
-		want := "[SCRIPT_LOAD INCR_COUNT EVALSHA_SCHEDULED BRPOP_QUEUES PUBLISH_START HMSET_BUSY HGET_INPUT work HMSET_DONE EXPIRE_JOB PUBLISH_FINISH LPUSH_LOCK EXPIRE_LOCK DECR_COUNT]"
-		if got := fmt.Sprint(steps); got != want {
-			t.Error(got)
-		}
-	})
 }
