@@ -115,7 +115,7 @@ func TestWorkerIsKilled(t *testing.T) {
 				return
 			}
 			next := worker(t, addr, "f")
-			next.Limit = 1
+			next.Limit, next.Idle = 1, true
 			if err := next.Work(t.Context(), echo); err != nil || op.do("HGET", "job:f:1", "status") != "success" {
 				t.Errorf("%s: the next worker: %v", tt.step, err)
 			}
