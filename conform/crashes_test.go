@@ -18,12 +18,23 @@ import (
 
 // faulty returns a function that starts the reference server of Gearman with an edit, in memory.
 func faulty(edit inject.Edit) func(context.Context) (target.Target, error) {
-	p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
+	p := injector
 	return func(ctx context.Context) (target.Target, error) {
 		return target.InMemory(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
 			return p.Serve(ctx, ln, &inject.MutantSpec{Edit: edit})
 		})
 	}
+}
+
+var injector = inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return server.New(server.Options{}) }}
+
+// edit returns the edit of a fault script.
+func edit(script string) inject.Edit {
+	e, err := injector.ParseFaults(script)
+	if err != nil {
+		panic(err)
+	}
+	return e
 }
 
 // TestCrashAfterRestart tests that the case that crashed the target is found after a restart. The case received the
@@ -38,7 +49,7 @@ func TestCrashAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	crash := errors.New("crashed on OPTION_REQ")
-	start := faulty(inject.Crash("OPTION_REQ", nil))
+	start := faulty(edit("crash OPTION_REQ"))
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 	died := Result{Verdict: Crashed}
 	attempts := []attempt{

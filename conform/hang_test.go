@@ -10,7 +10,6 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
-	"jobwire/refserver/inject"
 )
 
 // TestHungServer tests a server that no longer replies to any client after a client has sent OPTION_REQ. If the server
@@ -28,10 +27,7 @@ func TestHungServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	edit := func(s *inject.Server) {
-		inject.Out("*", func(*inject.Message) bool { return s.Notes["hung"] }, (*inject.Message).Drop)(s)
-		inject.On("OPTION_REQ", nil, func(m *inject.Message) { s.Notes["hung"] = true })(s)
-	}
+	edit := edit("drop from-server * when notes.hung != nil\nnote OPTION_REQ hung=yes")
 	verdicts := func(t *testing.T, r *Runner) (string, []Result) {
 		var all []string
 		results := r.Run(t.Context(), s, nil)

@@ -35,9 +35,9 @@ func echoCases(t *testing.T, n int, other string) *Suite {
 // ignoring returns a function that starts a server that does not reply to the first n requests of cases, and adds the
 // number of requests to requests.
 func ignoring(n int32, requests *atomic.Int32) func(context.Context) (target.Target, error) {
-	return faulty(inject.Ignore("ECHO_REQ", func(m *inject.Message) bool { // other requests identify the protocol
+	return faulty(inject.On("ECHO_REQ", func(m *inject.Message) bool { // other requests identify the protocol
 		return m.Arg(0) == "x" && requests.Add(1) <= n
-	}))
+	}, (*inject.Message).Drop))
 }
 
 // TestSlowMachine tests a server that never replies, on a machine that delays jobwire by up to a duration. A missing

@@ -104,7 +104,7 @@ func TestSelfTestObserves(t *testing.T) {
 		{Name: "empty", KilledBy: "none", Fault: `drop ECHO_REQ when data == ""`},
 		{Name: "noted", KilledBy: "echo long", Fault: "note ECHO_REQ size={len(data)}\ndrop ECHO_RES when notes.size > 0"},
 		{Name: "never", KilledBy: "echo", Fault: "drop CAN_DO"},
-		{Name: "in-go", KilledBy: "echo", Edit: inject.Ignore("CAN_DO", nil)},
+		{Name: "in-go", KilledBy: "echo", Edit: inject.On("CAN_DO", nil, (*inject.Message).Drop)},
 	}
 	mutants := p.Mutants(specs)
 	hidden := mutant("hidden", "gearman.echo", "drop ECHO_REQ when len(data) < 100 and data != \"\"") // unknown to the observer

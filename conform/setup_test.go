@@ -72,14 +72,14 @@ func TestSetupsThatDoNotWork(t *testing.T) {
 		want string // verdicts of echo, status 1 to 3, option
 	}{
 		{"no fault", nil, "passed passed passed passed passed"},
-		{"ECHO_REQ is ignored", inject.Ignore("ECHO_REQ", nil), "failed passed passed passed passed"},
-		{"ECHO_REQ ends the connection", inject.Hangup("ECHO_REQ", nil), "failed passed passed passed passed"},
-		{"SUBMIT_JOB is ignored", inject.Ignore("SUBMIT_JOB", nil), "passed inconclusive inconclusive inconclusive passed"},
-		{"GET_STATUS is ignored", inject.Ignore("GET_STATUS", nil), "passed failed failed failed passed"},
-		{"OPTION_REQ is ignored", inject.Ignore("OPTION_REQ", nil), "passed passed passed passed failed"},
+		{"ECHO_REQ is ignored", edit("drop ECHO_REQ"), "failed passed passed passed passed"},
+		{"ECHO_REQ ends the connection", edit("close ECHO_REQ"), "failed passed passed passed passed"},
+		{"SUBMIT_JOB is ignored", edit("drop SUBMIT_JOB"), "passed inconclusive inconclusive inconclusive passed"},
+		{"GET_STATUS is ignored", edit("drop GET_STATUS"), "passed failed failed failed passed"},
+		{"OPTION_REQ is ignored", edit("drop OPTION_REQ"), "passed passed passed passed failed"},
 		// The server stops replying after the option, so the setup itself works, but the steps of the case fail.
-		{"OPTION_REQ ends reading", inject.StopReading("OPTION_REQ", nil), "passed passed passed passed failed"},
-		{"the server is mute", inject.Drop("ECHO_RES STATUS_RES", nil), "failed inconclusive inconclusive inconclusive inconclusive"},
+		{"OPTION_REQ ends reading", edit("mute OPTION_REQ"), "passed passed passed passed failed"},
+		{"the server is mute", edit("drop ECHO_RES,STATUS_RES"), "failed inconclusive inconclusive inconclusive inconclusive"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -87,14 +87,14 @@ func TestMissingMessages(t *testing.T) {
 
 // run runs the suite against a reference server that lacks the message type.
 func (m *missing) run(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ *codec.Type) {
-	edit := inject.Ignore
+	action := "drop"
 	if m.how == "closes" {
-		edit = inject.Hangup
+		action = "close"
 	}
 	faulty := inject.Protocol{Protocol: e.Protocol, New: e.New, Waive: e.Lenient}
 	start := func(ctx context.Context) (target.Target, error) {
 		return target.InMemory(ctx, "faulty", func(ctx context.Context, ln net.Listener) error {
-			return faulty.Serve(ctx, ln, &inject.MutantSpec{Edit: edit(typ.Name, nil)})
+			return faulty.Serve(ctx, ln, &inject.MutantSpec{Fault: action + " from-peer " + typ.Name})
 		})
 	}
 	r := &conform.Runner{Start: start, Strict: true, Segments: []play.Segmentation{play.Plain}}

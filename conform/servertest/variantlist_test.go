@@ -49,22 +49,22 @@ var variants = map[string][]variant{
 
 		// ERROR has a "NULL byte terminated error code string" and an "Error text".
 		{MutantSpec: mutantSpec{Name: "error-empty", About: "The codes and texts of errors are empty.",
-			Edit: inject.Out("ERROR", nil, func(m *message) { m.Args = []string{"", ""} })}},
+			Fault: `become ERROR ERROR "" ""`}},
 		{MutantSpec: mutantSpec{Name: "error-number", About: "The codes of errors are numbers, and the texts have several lines.",
 			Edit: inject.Out("ERROR", nil, func(m *message) { m.Args = []string{"17", "Fehler:\n\x00\xff " + strings.Repeat("x", 5000)} })}},
 		{MutantSpec: mutantSpec{Name: "error-closes", About: "The server closes the connection after the ERROR for an illegal packet.",
 			Edit: inject.On(inject.Illegal, nil, closeAfter)}, customary: true},
 		{MutantSpec: mutantSpec{Name: "illegal-closes", About: "The server closes the connection on an illegal packet, without ERROR.",
-			Edit: inject.Hangup(inject.Illegal, nil)}, customary: true},
+			Fault: "close (illegal)"}, customary: true},
 
 		// The text protocol: "a single line", "a list", "the version of the server".
 		{MutantSpec: mutantSpec{Name: "lines-lf", About: "Lines of replies end with LF.", Edit: textReplies(func(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") })}},
 		{MutantSpec: mutantSpec{Name: "lines-crlf", About: "Lines of replies end with CR LF.",
 			Edit: textReplies(func(s string) string { return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n") })}},
 		{MutantSpec: mutantSpec{Name: "version-plain", About: "The reply to version is the version number alone.", New: gearmanWith(gearmanserver.Options{}),
-			Edit: inject.Rewrite("version-reply", 0, nil, inject.To("1.1.20"))}},
+			Fault: "become version-reply version-reply 1.1.20"}},
 		{MutantSpec: mutantSpec{Name: "version-words", About: "The reply to version is a sentence.",
-			Edit: inject.Rewrite("version-reply", 0, nil, inject.To("My Job Server version 12.0.3-beta4 (build 77)"))}},
+			Fault: `become version-reply version-reply "My Job Server version 12.0.3-beta4 (build 77)"`}},
 		{MutantSpec: mutantSpec{Name: "lists-reversed", About: "Lists are in the reverse order.",
 			Edit: both(groups("workers-reply", 4, reversed), groups("status-reply", 4, reversed), groups("prioritystatus-reply", 5, reversed), groups("show-jobs-reply", 4, reversed))}},
 		{MutantSpec: mutantSpec{Name: "lists-longer", About: "Lists contain workers and functions of other peers.",
@@ -105,26 +105,21 @@ var variants = map[string][]variant{
 				}
 			})
 		}}},
-		{MutantSpec: mutantSpec{Name: "shutdown-silent", About: "The server does not reply to shutdown.", Edit: inject.Drop("OK", inject.CauseIs("shutdown"))}},
+		{MutantSpec: mutantSpec{Name: "shutdown-silent", About: "The server does not reply to shutdown.", Fault: `drop OK when cause == "shutdown"`}},
 
 		// Jobs.
 		{MutantSpec: mutantSpec{Name: "seconds", About: "The unit of CAN_DO_TIMEOUT is the second.", New: gearmanWith(gearmanserver.Options{TimeoutUnit: time.Second})}},
 		{MutantSpec: mutantSpec{Name: "five-retries", About: "A job fails when five of its workers have disconnected.", New: gearmanWith(gearmanserver.Options{Retries: 5})}},
-		{MutantSpec: mutantSpec{Name: "progress-of-100", About: "A job without progress has the progress 0 of 100.", Edit: inject.Out("STATUS_RES", nil, func(m *message) {
-			if m.Args[3] == "0" && m.Args[4] == "0" {
-				m.Args[4] = "100"
-			}
-		})}},
+		{MutantSpec: mutantSpec{Name: "progress-of-100", About: "A job without progress has the progress 0 of 100.",
+			Fault: `alter STATUS_RES denominator=100 when numerator == "0" and denominator == "0"`}},
 		{MutantSpec: mutantSpec{Name: "wakes-again", About: "Every job that a sleeping worker can run wakes the worker, even if another job has already woken it.", Edit: wakesAgain}},
 		{MutantSpec: mutantSpec{Name: "last-function-first", About: "A worker with several functions first gets the jobs of the function that it registered last.", Edit: lastFunctionFirst}},
 		{MutantSpec: mutantSpec{Name: "jobs-outlive-clients", About: "Foreground jobs of a client that disconnects are not dropped.",
-			Edit: inject.On(inject.Closed, func(m *message) bool {
-				return m.Peer.Count["GRAB_JOB"]+m.Peer.Count["GRAB_JOB_UNIQ"]+m.Peer.Count["CAN_DO"] == 0
-			}, (*message).Drop)}},
+			Fault: `drop (closed) when not any(["GRAB_JOB", "GRAB_JOB_UNIQ", "CAN_DO"], # in peer.count)`}},
 		{MutantSpec: mutantSpec{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
-			Edit: inject.On(inject.HalfClosed, nil, func(m *message) { m.Peer.Close() })}},
+			Fault: "hangup (half-closed)"}},
 		{MutantSpec: mutantSpec{Name: "results-unknown-ignored", About: "The server does not reply to reports about jobs that the worker does not have.",
-			Edit: inject.Drop("ERROR", func(m *message) bool { return strings.HasPrefix(m.Cause, "WORK_") })}, customary: true},
+			Fault: `drop ERROR when cause startsWith "WORK_"`}, customary: true},
 		{MutantSpec: mutantSpec{Name: "not-merged", About: "Jobs with the same unique ID are independent.", Edit: notMerged}, customary: true, lacks: []string{"status-unique", "GET_STATUS_UNIQUE"}},
 		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", MaxData: 1 << 30, MaxLine: 1 << 20}},
 		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB, and lines up to 1 KiB.", MaxData: 16 << 20, MaxLine: 1 << 10}, customary: true},
@@ -141,24 +136,20 @@ var variants = map[string][]variant{
 			})}},
 		{MutantSpec: mutantSpec{Name: "wakes-one", About: "A job wakes only one of the sleeping workers.", Edit: wakesOne}, customary: true},
 		{MutantSpec: mutantSpec{Name: "elapsed-rounded-up", About: "The elapsed time of a job is rounded up.",
-			Edit: inject.Out("job_complete_res", func(m *message) bool { return m.Cause == "job_complete_req" }, func(m *message) {
-				if n := binary.BigEndian.Uint32([]byte(m.Args[0])); n > 0 {
-					m.Args[0] = fourBytes(n + 1)
-				}
-			})}},
+			Fault: `alter job_complete_res job_status={big_endian(from_big_endian(job_status) + 1)} when cause == "job_complete_req" and from_big_endian(job_status) > 0`}},
 		// No packet type means "no, sorry".
 		{MutantSpec: mutantSpec{Name: "no-job-silence", About: "If there is no job, the server does not reply to a worker that requests one.",
-			Edit: inject.Drop("noop", inject.CauseIs("job_assign_req"))}},
+			Fault: `drop noop when cause == "job_assign_req"`}},
 		{MutantSpec: mutantSpec{Name: "no-job-yet", About: "If there is no job, the server replies to a worker that requests one as soon as a job arrives.", Edit: repliesLater}},
 		{MutantSpec: mutantSpec{Name: "no-progress-no-ratio", About: "The server reports a job without progress as 0 of 0 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 0, 1<<32-1)}},
 		{MutantSpec: mutantSpec{Name: "no-progress-percent", About: "The server reports a job without progress as 0 of 100 complete.", Edit: progressOf(0, 1, 1<<32-1, 0, 100, 1<<32-1)}},
 		{MutantSpec: mutantSpec{Name: "time-unknown-zero", About: "The server reports an unknown time remaining as 0.", Edit: progressOf(0, 1, 1<<32-1, 0, 1, 0)}},
-		{MutantSpec: mutantSpec{Name: "illegal-ignored", About: "The server ignores illegal packets.", Edit: inject.Ignore(inject.Illegal, nil)}},
+		{MutantSpec: mutantSpec{Name: "illegal-ignored", About: "The server ignores illegal packets.", Fault: "drop (illegal)"}},
 		{MutantSpec: mutantSpec{Name: "results-for-a-minute", About: "The server keeps at most 20 results, each for a minute.", New: func() refserver.Machine {
 			return dangaserver.New(dangaserver.Options{KeepTime: time.Minute, KeepCount: 20})
 		}}},
 		{MutantSpec: mutantSpec{Name: "half-closed-closes", About: "The server closes connections that its peer has half-closed.",
-			Edit: inject.On(inject.HalfClosed, nil, func(m *message) { m.Peer.Close() })}},
+			Fault: "hangup (half-closed)"}},
 		{MutantSpec: mutantSpec{Name: "packets-to-1-gib", About: "Packets may have up to 1 GiB.", MaxData: 1 << 30}},
 		{MutantSpec: mutantSpec{Name: "packets-to-16-mib", About: "Packets may have up to 16 MiB.", MaxData: 16 << 20}},
 	},
@@ -194,11 +185,8 @@ var variants = map[string][]variant{
 		{MutantSpec: mutantSpec{Name: "rounded-up", About: "The times left in statistics are rounded up to whole seconds.",
 			// With the slow reader, the time between two requests is not a whole number of seconds.
 			Edit: both(statistic("time-left", plusOne), statistic("pause-time-left", plusOne), slowReader(time.Millisecond))}},
-		{MutantSpec: mutantSpec{Name: "time-left-of-ready", About: "time-left of a job that is neither reserved nor delayed is a number without meaning.", Edit: inject.Out("stats-reply", inject.CauseIs("stats-job"), func(m *message) {
-			if i := slices.Index(m.Args, "state"); m.Args[i+1] == "ready" || m.Args[i+1] == "buried" {
-				m.Args[slices.Index(m.Args, "time-left")+1] = "4294967295"
-			}
-		})}},
+		{MutantSpec: mutantSpec{Name: "time-left-of-ready", About: "time-left of a job that is neither reserved nor delayed is a number without meaning.",
+			Fault: `alter stats-reply [time-left]=4294967295 when cause == "stats-job" and pairs(message.args).state in ["ready", "buried"]`}},
 		{MutantSpec: mutantSpec{Name: "identity", About: "The version, the ID and the host name have other forms.", Edit: both(
 			statistic("version", to("1.13-rc1+git.2f")), statistic("hostname", to(`"büro-pc.example.org"`)),
 			statistic("pid", to("1")), statistic("binlog-max-size", to("10485760")), statistic("rusage-utime", to("12345.999999")))}},
@@ -206,7 +194,7 @@ var variants = map[string][]variant{
 			for _, key := range []string{"cmd-reserve-with-timeout", "cmd-touch", "draining", "os", "platform", "delay"} {
 				if i := slices.Index(m.Args, key); i >= 0 {
 					if n := slices.Index(m.Args, "cmd-reserve"); key == "cmd-reserve-with-timeout" { // the variant counts a reserve-with-timeout as a reserve
-						m.Args[n+1] = inject.Decimal(inject.Number(m.Args[n+1]) + inject.Number(m.Args[i+1]))
+						m.Args[n+1] = strconv.Itoa(inject.Number(m.Args[n+1]) + inject.Number(m.Args[i+1]))
 					}
 					m.Args = slices.Delete(m.Args, i, i+2)
 				}
@@ -216,7 +204,7 @@ var variants = map[string][]variant{
 			Edit: statistic("max-job-size", to("65536"))}},
 		{MutantSpec: mutantSpec{Name: "smaller-lines", About: "A line may have up to 224 bytes.", MaxLine: 224}},
 		{MutantSpec: mutantSpec{Name: "deadline-first", About: "reserve in the safety margin replies DEADLINE_SOON even if a job is ready.", Edit: deadlineFirst}},
-		{MutantSpec: mutantSpec{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Edit: inject.Answer("reserve-job", nil, "UNKNOWN_COMMAND")}},
+		{MutantSpec: mutantSpec{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Fault: "answer reserve-job UNKNOWN_COMMAND"}},
 		// "<tube> is a name at most 200 bytes", which the specification says of use, watch and stats-tube.
 		{MutantSpec: mutantSpec{Name: "names-without-limit", About: "Tube names have no length limit in the commands for which the specification gives none.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
 			switch text := m.Text(); {
@@ -234,9 +222,8 @@ var variants = map[string][]variant{
 			}
 		})}},
 		// "NOT_FOUND ... if the job does not exist or is not either reserved by the client, ready, or buried".
-		{MutantSpec: mutantSpec{Name: "delayed-not-deleted", About: "delete does not find delayed jobs.", Edit: inject.On("delete", func(m *message) bool {
-			return strings.Contains(string(m.Peer.Ask("stats-job", m.Args[0]).Raw), "delayed")
-		}, func(m *message) { m.Answer("NOT_FOUND") })}},
+		{MutantSpec: mutantSpec{Name: "delayed-not-deleted", About: "delete does not find delayed jobs.",
+			Fault: `answer delete NOT_FOUND when "delayed" in ask(peer, "stats-job", job_id).args`}},
 		// "it will be deleted": the specification does not say when.
 		{MutantSpec: mutantSpec{Name: "tubes-deleted-later", About: "Tubes are deleted up to a second after their last use.", Edit: deletedLater}},
 		{MutantSpec: mutantSpec{Name: "ticks", About: "The server looks at its clock once a second.", New: func() refserver.Machine { return ticking{beanstalkserver.New(beanstalkserver.Options{})} }}},
@@ -256,10 +243,7 @@ var variants = map[string][]variant{
 			return s
 		})}},
 		{MutantSpec: mutantSpec{Name: "protocol-errors-close", About: "After invalid framing, the server closes the connection without an error reply.",
-			Edit: inject.On(inject.Illegal, func(m *message) bool { return m.Err.Fatal }, func(m *message) {
-				m.Drop()
-				m.Peer.Close()
-			})}},
+			Fault: `close (illegal) when violates startsWith "resp." and violates != "resp.request.not-empty"`}},
 		{MutantSpec: mutantSpec{Name: "fields-reversed", About: "A hash lists its fields in the reverse order.", Edit: bulkReplies("HGETALL", reversedPairs)}},
 		{MutantSpec: mutantSpec{Name: "seconds-rounded-down", About: "The time that a key has left is rounded down.", Edit: bulkReplies("TTL", func(s string) string {
 			if n := inject.Number(strings.TrimPrefix(s, ":")); n > 0 {
@@ -272,7 +256,7 @@ var variants = map[string][]variant{
 	},
 }
 
-func to(v string) func(string) string { return inject.To(v) }
+func to(v string) func(string) string { return func(string) string { return v } }
 
 func both(edits ...inject.Edit) inject.Edit { return inject.Both(edits...) }
 
@@ -607,7 +591,7 @@ func plusOne(v string) string {
 	if v == "0" {
 		return v
 	}
-	return inject.Decimal(inject.Number(v) + 1)
+	return strconv.Itoa(inject.Number(v) + 1)
 }
 
 // deadlineFirst replies DEADLINE_SOON to a worker that has a job in the last second of its time-to-run, even if another

@@ -105,8 +105,9 @@ func (m *Message) Retype(name string) {
 func (m *Message) Drop() { m.done = true }
 
 // Pass passes a message from a peer to the machine now. Messages that are neither passed nor dropped by edits are passed afterwards.
+// It does nothing for an event.
 func (m *Message) Pass() {
-	if m.done {
+	if m.done || m.Frame == nil {
 		return
 	}
 	m.done = true
@@ -124,7 +125,11 @@ func (m *Message) Pass() {
 }
 
 // again passes the message to the machine once more.
-func (m *Message) again() { m.pass(m, m.Frame) }
+func (m *Message) again() {
+	if m.Frame != nil && m.Err == nil {
+		m.pass(m, m.Frame)
+	}
+}
 
 // Answer drops the message and sends the peer a reply.
 func (m *Message) Answer(name string, args ...string) {

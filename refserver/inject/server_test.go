@@ -60,7 +60,7 @@ func TestRun(t *testing.T) {
 	var ran []string
 	add := func(name string) func(*Message) { return func(*Message) { ran = append(ran, name) } }
 	s := protocol.server(protocol.New())
-	Both(On("put delete", nil, add("first")), On("put", nil, add("second")), Ignore("put", nil), On("put", nil, add("never")))(s)
+	Both(On("put delete", nil, add("first")), On("put", nil, add("second")), On("put", nil, (*Message).Drop), On("put", nil, add("never")))(s)
 	s.run(s.received, &Message{Server: s, Name: "put"})
 	s.run(s.received, &Message{Server: s, Name: "delete"})
 	if got := strings.Join(ran, " "); got != "first second first" {
@@ -78,7 +78,7 @@ func TestCheck(t *testing.T) {
 		{MutantSpec{Name: "x", Fault: "drop nothing"}, "x: "},
 		{MutantSpec{Name: "x", Waive: []codec.RuleID{"no.rule"}}, "unknown rule no.rule"},
 		{MutantSpec{Name: "x", Fault: "drop put"}, ""},
-		{MutantSpec{Name: "x", Edit: Drop("USING", nil)}, ""},
+		{MutantSpec{Name: "x", Edit: Out("USING", nil, (*Message).Drop)}, ""},
 	} {
 		err := protocol.Check(&tt.spec)
 		if (tt.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -90,5 +90,5 @@ func TestCheck(t *testing.T) {
 			t.Error("an unknown type is accepted")
 		}
 	}()
-	protocol.Check(&MutantSpec{Edit: Drop("nothing", nil)})
+	protocol.Check(&MutantSpec{Edit: Out("nothing", nil, (*Message).Drop)})
 }
