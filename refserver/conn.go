@@ -60,6 +60,9 @@ type Conn struct {
 }
 
 func newConn(s *Server, nc net.Conn) *Conn {
+	if s.opts.Wrap != nil {
+		nc = s.opts.Wrap(nc)
+	}
 	session := s.opts.Protocol.NewSession(s.opts.Codec)
 	forward, _ := session.(codec.Forwarder)
 	c := &Conn{srv: s, nc: nc, session: session, forward: forward, stream: codec.Stream{Session: session, From: codec.Peer}, need: 1, buf: make([]byte, minBuffer)}

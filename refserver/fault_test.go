@@ -131,6 +131,59 @@ func TestDelay(t *testing.T) {
 	}, "delay JOB_CREATED 500ms", "delay CAN_DO 2s")
 }
 
+// TestLater checks that an action happens after its time, if the condition for it holds then and the connection is open.
+func TestLater(t *testing.T) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
+		start := time.Now()
+		idle, busy := dial(), dial()
+		busy.Send("PRE_SLEEP")
+		idle.Want("NOOP")
+		if d := time.Since(start); d != time.Second {
+			t.Errorf("sent after %v", d)
+		}
+		busy.Send("ECHO_REQ", "1")
+		busy.Want("ECHO_RES", "1") // no NOOP before
+		gone := dial()
+		gone.Leave()
+		time.Sleep(2 * time.Second)
+	}, "send (opened) NOOP after 1s if peer.heard == 0")
+}
+
+// TestSegmentsAndRest checks that misread-segment changes what arrives together, that peer.rest has the bytes after the last
+// message, and that close with receivers closes only their connections.
+func TestSegmentsAndRest(t *testing.T) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
+		a, b := dial(), dial()
+		b.Send("ECHO_REQ", "1")
+		b.Want("ECHO_RES", "1")
+		a.Raw([]byte("versi"))
+		synctest.Wait()
+		a.Raw([]byte("\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x\x00REQ"))
+		synctest.Wait() // the server ignores the segment "versi", and the request that part of another follows
+		a.Raw([]byte("\x00\x00\x00\x10\x00\x00\x00\x01y"))
+		a.Want("ECHO_RES", "y")
+		a.Send("RESET_ABILITIES")
+		b.Ended()
+		a.Send("ECHO_REQ", "z")
+		a.Want("ECHO_RES", "z")
+	}, `misread-segment ^versi$ ""`, `drop ECHO_REQ when len(peer.rest) == 4`, `close RESET_ABILITIES to {filter(peers, # != peer)}`)
+}
+
+// TestFaultsOfEvents checks that actions about messages do not apply to events: patterns of types do not include events, and an
+// event cannot be passed to the server again.
+func TestFaultsOfEvents(t *testing.T) {
+	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
+		c := dial()
+		c.Raw([]byte("\x00REQ\x00\x00\x00\x63\x00\x00\x00\x00"))
+		c.Want("ERROR", "*", "*")
+		c.CloseWrite()
+		c.Ended()
+		other := dial()
+		other.Send("ECHO_REQ", "1")
+		other.Want("ECHO_RES", "1")
+	}, "delay from-peer * 1ms", "duplicate (illegal)", "pass (opened)", "hangup (half-closed)")
+}
+
 func TestDuplicateAndAlter(t *testing.T) {
 	o := []string{"duplicate JOB_CREATED nth=1", "alter JOB_CREATED job-handle=H:x:1", "alter from-peer ECHO_REQ data=other",
 		"duplicate GRAB_JOB", "alter STATUS_RES known=maybe"}

@@ -82,7 +82,10 @@ type Options struct {
 	Linger time.Duration
 
 	Intercept Intercept // may be nil
-	Trace     Trace     // may be nil
+
+	// Wrap replaces each connection. nil: no change.
+	Wrap  func(net.Conn) net.Conn
+	Trace Trace // may be nil
 }
 
 // Trace is called for every message received or sent. It must not keep f or raw. If the message is illegal, err is the violation, and

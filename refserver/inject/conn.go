@@ -5,20 +5,6 @@ import (
 	"slices"
 )
 
-// listener wraps each connection that it accepts.
-type listener struct {
-	net.Listener
-	wrap func(net.Conn) net.Conn
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return l.wrap(c), nil
-}
-
 // Reading returns c with the method Read replaced by read. CloseWrite is passed on to c.
 func Reading(c net.Conn, read func([]byte) (int, error)) net.Conn { return reader{c, read} }
 

@@ -146,9 +146,6 @@ func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, ed
 		}
 		s := p.wrap(machine, &o, edit)
 		s.rewrite = r.Edit != nil && p.Write != nil
-		if s.Wrap != nil {
-			ln = &listener{ln, s.Wrap}
-		}
 		machine = s
 	}
 	return refserver.New(machine, o).Serve(ctx, ln)
@@ -170,6 +167,6 @@ func (p *Protocol) wrap(machine refserver.Machine, o *refserver.Options, edit Ed
 	if s.Decode != nil || s.rests {
 		o.Protocol = decoding(o.Protocol, s.decoder())
 	}
-	o.Intercept = s.intercept
+	o.Intercept, o.Wrap = s.intercept, s.Wrap
 	return s
 }
