@@ -162,7 +162,7 @@ func TestFaultThatNeedsThePreamble(t *testing.T) {
 func TestCauseAmongMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		both := *faults.Named("list-told-to-another")
+		both := *faults.Named("list-sent-to-another")
 		both.Script += "\n" + faults.Named("body-of-4096-counted-4095").Script
 		f, reported := examinerOf(t, beanstalk.Protocol, both)
 		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
