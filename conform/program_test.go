@@ -167,7 +167,7 @@ func TestProgramByCommand(t *testing.T) {
 		echoCase: conform.Passed,
 		strings.Replace(echoCase, "@task echo $text", "@task echo fail", 1): conform.Failed,
 	} {
-		r := conform.Runner{Start: start, Timeout: time.Second, Programs: map[string]conform.Program{"Client": program}}
+		r := conform.Runner{Start: start, Programs: map[string]conform.Program{"Client": program}}
 		res := r.Run(t.Context(), load(t, src), nil)[0]
 		if res.Verdict != want {
 			t.Errorf("%s: %s, want %s", res.Verdict, res.Note, want)
