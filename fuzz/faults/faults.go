@@ -6,15 +6,11 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"embed"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
-
-	"github.com/goccy/go-yaml"
 
 	"jobwire/refserver/inject"
 )
@@ -75,15 +71,7 @@ func Register(server *inject.Protocol) {
 // All returns the faults, by protocol.
 var All = sync.OnceValue(func() (all []Fault) {
 	for _, server := range servers {
-		rows, err := files.ReadFile(server.Name + ".yaml")
-		if err != nil {
-			continue // a protocol without faults
-		}
-		var faults []Fault
-		if err := yaml.NewDecoder(bytes.NewReader(rows), yaml.Strict()).Decode(&faults); err != nil {
-			panic(fmt.Sprintf("%s.yaml: %v", server.Name, err))
-		}
-		for _, f := range faults {
+		for _, f := range inject.Rows[Fault](files, server.Name+".yaml") {
 			f.Protocol = server.Name
 			all = append(all, f)
 		}

@@ -56,7 +56,7 @@ var layers = []layer{
 	{"pcap/*", []string{"codec", "codec/transcript", "pcap", "internal/*"}},
 	{"export", []string{"codec", "internal/*"}}, // serves any protocol
 	{"fuzz/gen", []string{"codec"}},             // serves any protocol
-	{"fuzz/faults", []string{"codec", "codec/*", "refserver", "refserver/*", "internal/*"}},
+	{"fuzz/faults", []string{"refserver/inject"}},
 	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
 	{"fuzz/native/*", nil}, // tests only
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
@@ -93,7 +93,7 @@ var dependencies = []dependency{
 	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // flags of cobra commands
 	{"golang.org/x/term", []string{"cmd/*"}, false},
 	{"github.com/alicebob/miniredis/v2", []string{"refserver/gearmonkey"}, false}, // the Redis server for GearMonkey
-	{"github.com/goccy/go-yaml", []string{"conform", "refserver/inject"}, true},
+	{"github.com/goccy/go-yaml", []string{"conform", "examples", "refserver/inject"}, true},
 	{"github.com/expr-lang/expr", []string{"refserver/inject"}, false}, // the conditions and values of faults
 
 	{"github.com/beanstalkd/go-beanstalk", nil, true}, // a client for tests of the reference server
@@ -191,7 +191,7 @@ func TestImportsAreRejected(t *testing.T) {
 		{"codec/internal/codectest", "jobwire/corpus", false, ""},
 		{"codec/internal/codectest", "jobwire/codec/gearman", false, "only codec, codec/transcript, corpus"},
 		{"conform", "github.com/goccy/go-yaml/parser", false, ""},
-		{"codec/beanstalk", "github.com/goccy/go-yaml", false, "only conform and refserver/inject and tests"},
+		{"codec/beanstalk", "github.com/goccy/go-yaml", false, "only conform and examples and refserver/inject and tests"},
 		{"refserver/gearmonkey", "github.com/alicebob/miniredis/v2/server", false, ""},
 		{"conform", "github.com/alicebob/miniredis/v2", true, "only refserver/gearmonkey"},
 		{"codec/gearmonkey", "jobwire/codec/resp", false, ""},

@@ -19,21 +19,23 @@ import (
 //     killed-by: worker.cant-do
 //     fault: retype CANT_DO RESET_ABILITIES
 func Specs(fsys fs.FS, lists ...[]MutantSpec) func() []MutantSpec {
-	return sync.OnceValue(func() []MutantSpec { return append(parse(fsys), slices.Concat(lists...)...) })
+	return sync.OnceValue(func() []MutantSpec { return append(Rows[MutantSpec](fsys, "*.yaml"), slices.Concat(lists...)...) })
 }
 
-func parse(fsys fs.FS) []MutantSpec {
-	files, err := fs.Glob(fsys, "*.yaml")
+// Rows returns the rows of the YAML files in fsys that match the pattern, in the order of the file names. It panics if a file is
+// malformed.
+func Rows[T any](fsys fs.FS, pattern string) []T {
+	files, err := fs.Glob(fsys, pattern)
 	if err != nil {
 		panic(err)
 	}
-	var all []MutantSpec
+	var all []T
 	for _, name := range files {
 		src, err := fs.ReadFile(fsys, name)
 		if err != nil {
 			panic(err)
 		}
-		var specs []MutantSpec
+		var specs []T
 		if err := yaml.NewDecoder(bytes.NewReader(src), yaml.Strict()).Decode(&specs); err != nil {
 			panic(fmt.Sprintf("%s: %v", name, err))
 		}

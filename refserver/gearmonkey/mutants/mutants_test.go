@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	protocol "jobwire/codec/gearmonkey"
@@ -31,12 +32,14 @@ func TestCorrectLineFailsNoCase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Start: server(lined(line{turn: longest}))}
-	for _, res := range r.Run(t.Context(), s, nil) {
-		if res.Verdict != conform.Passed {
-			t.Errorf("%s %s: %s", res.Case.ID, res.Verdict, res.Note)
+	synctest.Test(t, func(t *testing.T) {
+		r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Start: server(lined(line{turn: longest}))}
+		for _, res := range r.Run(t.Context(), s, nil) {
+			if res.Verdict != conform.Passed {
+				t.Errorf("%s %s: %s", res.Case.ID, res.Verdict, res.Note)
+			}
 		}
-	}
+	})
 }
 
 // TestWords checks that words are found in arrays with any contents, and in lines.
