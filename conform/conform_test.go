@@ -148,7 +148,7 @@ func TestEveryRuleIsCovered(t *testing.T) {
 			t.Errorf("%d rules are listed of %d", len(rules), len(p.protocol.Rules))
 		}
 		for _, r := range rules {
-			if !r.Covered() {
+			if len(r.TestedBy) == 0 && r.Untestable == "" {
 				t.Errorf("%s: no case, no vector, and no reason", r.ID)
 			}
 			if len(r.TestedBy) > 0 && r.Untestable != "" {

@@ -16,9 +16,6 @@ type RuleCoverage struct {
 	TestedBy []string // names of cases, and vectors of the codec as "reject:NAME"
 }
 
-// Covered reports whether the rule is tested or has a reason why it cannot be tested.
-func (r *RuleCoverage) Covered() bool { return len(r.TestedBy) > 0 || r.Untestable != "" }
-
 // Coverage returns all rules of the protocol with their tests: the cases of the suite, and the test vectors that the
 // codec must reject.
 func Coverage(s *Suite) ([]RuleCoverage, error) {

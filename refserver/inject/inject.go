@@ -23,9 +23,6 @@ type Protocol struct {
 	New   func() refserver.Machine
 	Waive []codec.RuleID // rules that the server does not enforce
 
-	// Edited is the protocol of servers with a [MutantSpec].Edit. nil: Protocol.
-	Edited *codec.Protocol
-
 	// Paired is set if the type of a reply depends on the request. Each reply is then decoded as a reply to the last message that
 	// the peer sent, even if the machine got another one.
 	Paired bool
@@ -141,12 +138,7 @@ func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, ed
 	limits := codec.Options{MaxLine: r.MaxLine, MaxData: r.MaxData, Waive: slices.Concat(r.Waive, p.Waive)}
 	o := refserver.Options{Protocol: p.Protocol, Codec: limits}
 	if edit != nil {
-		if r.Edit != nil && p.Edited != nil {
-			o.Protocol = p.Edited
-		}
-		s := p.wrap(machine, &o, edit)
-		s.rewrite = r.Edit != nil && p.Write != nil
-		machine = s
+		machine = p.wrap(machine, &o, edit)
 	}
 	return refserver.New(machine, o).Serve(ctx, ln)
 }

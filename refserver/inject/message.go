@@ -117,7 +117,7 @@ func (m *Message) Pass() {
 		m.Machine.Reject(m.Peer.Conn, f, m.Err)
 		return
 	}
-	if m.changed() || m.rewrite {
+	if m.changed() {
 		f = m.write(m.Name, m.Args)
 		m.Peer.setRequest(m, f)
 	}

@@ -42,10 +42,7 @@ type Peer struct {
 	Created    []*Job   `expr:"created"`    // the jobs that its requests created, including duplicates
 	Channels   []string `expr:"channels"`
 
-	Noted map[string]any    `expr:"notes"` // stored by faults
-	Notes map[string]string // for edits
-	List  []string          // for edits
-	Mark  bool              // for edits
+	Noted map[string]any `expr:"notes"` // stored by faults
 }
 
 // maxPast is the maximum length of [Peer].Past.

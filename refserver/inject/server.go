@@ -26,22 +26,20 @@ type Server struct {
 	Decode Decoder                 // decoder of messages from peers; nil: that of the protocol
 	Wrap   func(net.Conn) net.Conn // replaces each connection; nil: no change
 
-	Peers         []*Peer         // connected peers, in the order in which they connected
-	Opened        int             // number of connections, including closed ones
-	Jobs          []*Job          // in the order of their submission
-	ReceivedCount int             // number of messages from all peers, including illegal ones
-	Cause         string          // type of the message that the server's state machine is handling, Time or Leave; "" if none
-	Notes         map[string]bool // for edits
-	Noted         map[string]any  // stored by faults
-	Errors        func(error)     // called if a fault has an expression that cannot be evaluated; may be nil
-	Request       *Message        // the message that the server's state machine is handling, or nil
+	Peers         []*Peer        // connected peers, in the order in which they connected
+	Opened        int            // number of connections, including closed ones
+	Jobs          []*Job         // in the order of their submission
+	ReceivedCount int            // number of messages from all peers, including illegal ones
+	Cause         string         // type of the message that the server's state machine is handling, Time or Leave; "" if none
+	Noted         map[string]any // stored by faults
+	Errors        func(error)    // called if a fault has an expression that cannot be evaluated; may be nil
+	Request       *Message       // the message that the server's state machine is handling, or nil
 
 	protocol  *Protocol
 	nonStrict codec.Session
 	received  map[string][]func(*Message)
 	sent      map[string][]func(*Message)
 	rests     bool      // [Peer].Rest is recorded
-	rewrite   bool      // encode every message that edits may change again, even if they did not change it
 	silent    bool      // messages from the machine are dropped
 	sending   bool      // an edit is sending a message
 	raw       []byte    // if not nil, these bytes are sent in place of that message
@@ -58,7 +56,6 @@ func (p *Protocol) server(m refserver.Machine) *Server {
 		nonStrict: p.NewSession(codec.Options{WaiveAll: true}),
 		received:  map[string][]func(*Message){},
 		sent:      map[string][]func(*Message){},
-		Notes:     map[string]bool{},
 		Noted:     map[string]any{},
 	}
 }
@@ -128,7 +125,7 @@ func (s *Server) peer(c *refserver.Conn) *Peer {
 }
 
 func (s *Server) Open(c *refserver.Conn) {
-	p := &Peer{Conn: c, server: s, Count: map[string]int{}, Request: &Message{}, Noted: map[string]any{}, Notes: map[string]string{}}
+	p := &Peer{Conn: c, server: s, Count: map[string]int{}, Request: &Message{}, Noted: map[string]any{}}
 	s.Peers = append(s.Peers, p)
 	s.Opened++
 	if own, ok := c.Session().(*session); ok && s.rests {

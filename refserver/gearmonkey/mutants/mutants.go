@@ -26,7 +26,6 @@ type (
 var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      func() refserver.Machine { return gearmonkey.New(gearmonkey.Options{}) },
-	Edited:   nonStrict,
 	Read:     read,
 	Write: func(name string, args []string) *codec.Frame {
 		return &codec.Frame{From: codec.Peer, Raw: []byte(list(append([]string{name}, args...)...))}
@@ -68,17 +67,9 @@ func read(m *message) bool {
 // inline is a condition: the command is a line, not an array.
 func inline(m *message) bool { return m.Frame.Raw[0] != '*' }
 
-// received records subscriptions, and whether commands are lines.
+// received records subscriptions.
 func received(m *message) {
 	p := m.Peer
-	switch before := p.Notes["inline"] == "now"; {
-	case inline(m):
-		p.Notes["inline"] = "now"
-	case before:
-		p.Notes["inline"] = "before"
-	default:
-		delete(p.Notes, "inline")
-	}
 	for _, c := range m.Args {
 		switch i := slices.Index(p.Channels, c); {
 		case m.Name == "SUBSCRIBE" && i < 0:
@@ -90,33 +81,3 @@ func received(m *message) {
 }
 
 func isPush(reply []byte) bool { return strings.HasPrefix(string(reply), "*3\r\n$7\r\nmessage\r\n") }
-
-// nonStrict is GearMonkey with a server that may send any reply: edits can execute other commands than those that
-// peers send.
-var nonStrict = func() *codec.Protocol {
-	p := *protocol.Protocol
-	p.NewSession = func(o codec.Options) codec.Session {
-		nonStrict := o
-		nonStrict.WaiveAll = true
-		return session{protocol.Protocol.NewSession(o), protocol.Protocol.NewSession(nonStrict)}
-	}
-	return &p
-}()
-
-// session reads the messages of peers and of servers independently.
-type session struct{ peers, server codec.Session }
-
-func (s session) of(from codec.Side) codec.Session {
-	if from == codec.Peer {
-		return s.peers
-	}
-	return s.server
-}
-
-func (s session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
-	return s.of(from).Decode(from, b, f)
-}
-
-func (s session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
-	return s.of(from).Append(dst, from, m)
-}
