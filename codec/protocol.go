@@ -255,6 +255,24 @@ func (p *Protocol) TypeNamed(name string) *Type {
 	return nil
 }
 
+// MustTypeNamed returns the message type with the name. It panics if there is none.
+func (p *Protocol) MustTypeNamed(name string) *Type {
+	t := p.TypeNamed(name)
+	if t == nil {
+		panic("unknown message type " + name)
+	}
+	return t
+}
+
+// ByType returns a list that has the value for each message type at the type's index. It panics if a name is unknown.
+func ByType[T any](p *Protocol, byName map[string]T) []T {
+	all := make([]T, len(p.Types))
+	for name, v := range byName {
+		all[p.MustTypeNamed(name).Index] = v
+	}
+	return all
+}
+
 // Sent returns the message types that a side may send on the connection of a role.
 func (p *Protocol) Sent(from Side, role Role) []*Type {
 	var all []*Type

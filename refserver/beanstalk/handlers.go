@@ -12,13 +12,7 @@ import (
 type handler func(m *Machine, p *peer, f *codec.Frame)
 
 // handlers are indexed by message type.
-var handlers = func() []handler {
-	h := make([]handler, len(beanstalk.Protocol.Types))
-	for name, fn := range byName {
-		h[typeNamed(name).Index] = fn
-	}
-	return h
-}()
+var handlers = codec.ByType(beanstalk.Protocol, byName)
 
 var byName = map[string]handler{
 	"put": put,
@@ -82,13 +76,7 @@ var (
 	statsReply    = typeNamed("stats-reply")
 )
 
-func typeNamed(name string) *codec.Type {
-	t := beanstalk.Protocol.TypeNamed(name)
-	if t == nil {
-		panic("unknown message type " + name)
-	}
-	return t
-}
+var typeNamed = beanstalk.Protocol.MustTypeNamed
 
 // number returns a numeric argument, which the codec has checked.
 func number(f *codec.Frame, i int) uint64 {

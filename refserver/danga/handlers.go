@@ -11,13 +11,7 @@ import (
 type handler func(m *machine, p *peer, f *codec.Frame)
 
 // handlers are indexed by message type.
-var handlers = func() []handler {
-	h := make([]handler, len(danga.Protocol.Types))
-	for name, fn := range byName {
-		h[typeNamed(name).Index] = fn
-	}
-	return h
-}()
+var handlers = codec.ByType(danga.Protocol, byName)
 
 var byName = map[string]handler{
 	"worker_connect":        connect,
@@ -41,13 +35,7 @@ var (
 	jobCompleteRes = typeNamed("job_complete_res")
 )
 
-func typeNamed(name string) *codec.Type {
-	t := danga.Protocol.TypeNamed(name)
-	if t == nil {
-		panic("unknown message type " + name)
-	}
-	return t
-}
+var typeNamed = danga.Protocol.MustTypeNamed
 
 func bigEndian(n uint32) (b [4]byte) {
 	binary.BigEndian.PutUint32(b[:], n)

@@ -12,13 +12,7 @@ import (
 type handler func(m *machine, p *peer, f *codec.Frame)
 
 // handlers has the handler of each message type at the type's index; nil for types that a server does not receive.
-var handlers = func() []handler {
-	h := make([]handler, len(gearman.Protocol.Types))
-	for name, fn := range byName {
-		h[typeNamed(name).Index] = fn
-	}
-	return h
-}()
+var handlers = codec.ByType(gearman.Protocol, byName)
 
 var byName = map[string]handler{
 	"ECHO_REQ":   echo,
@@ -85,13 +79,7 @@ var (
 	jobAssignAll    = typeNamed("JOB_ASSIGN_ALL")
 )
 
-func typeNamed(name string) *codec.Type {
-	t := gearman.Protocol.TypeNamed(name)
-	if t == nil {
-		panic("unknown message type " + name)
-	}
-	return t
-}
+var typeNamed = gearman.Protocol.MustTypeNamed
 
 func echo(_ *machine, p *peer, f *codec.Frame) { p.conn.Send(echoRes, f.Arg(0)) }
 

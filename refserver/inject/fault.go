@@ -608,7 +608,7 @@ func (m *Message) set(field, value string) {
 		m.replace(changed)
 		return
 	}
-	t := m.typeNamed(m.Name)
+	t := m.protocol.MustTypeNamed(m.Name)
 	for i := range m.Args {
 		if f := t.FieldAt(i); f != nil && variable(f) == field {
 			m.Args[i] = value

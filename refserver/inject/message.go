@@ -90,7 +90,7 @@ func (m *Message) Become(name string, args ...string) { m.Name, m.Args = name, a
 
 // Retype changes the type of the message. Fields that have the same name in both types keep their values.
 func (m *Message) Retype(name string) {
-	to := retyped(m.Frame, m.typeNamed(name))
+	to := retyped(m.Frame, m.protocol.MustTypeNamed(name))
 	if m.commands() || m.Name == Illegal {
 		m.replace(to)
 		return
@@ -146,7 +146,7 @@ func (p *Peer) Send(name string, args ...string) {
 	}
 	s := p.server
 	s.sending = true
-	p.Conn.Send(s.typeNamed(name), s.encode(name, args).Args...)
+	p.Conn.Send(s.protocol.MustTypeNamed(name), s.encode(name, args).Args...)
 	s.sending = false
 }
 

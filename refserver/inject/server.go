@@ -70,18 +70,10 @@ func (s *Server) Out(types string, do func(*Message)) { s.add(s.sent, types, do)
 func (s *Server) add(to map[string][]func(*Message), types string, do func(*Message)) {
 	for name := range strings.FieldsSeq(types) {
 		if s.protocol.Write == nil && name != "*" && name[0] != '(' {
-			s.typeNamed(name)
+			s.protocol.MustTypeNamed(name)
 		}
 		to[name] = append(to[name], do)
 	}
-}
-
-func (s *Server) typeNamed(name string) *codec.Type {
-	t := s.protocol.TypeNamed(name)
-	if t == nil {
-		panic("unknown message type " + name)
-	}
-	return t
 }
 
 // run calls the functions for a message, first those for its type, then those for "*", until one of them passes or drops the message.
@@ -327,7 +319,7 @@ func (s *Server) reply(p *Peer, request []byte, f *codec.Frame) *Message {
 
 // encode returns a message to or from a peer. It panics if the type is unknown.
 func (s *Server) encode(name string, args []string) *codec.Message {
-	m := &codec.Message{Type: s.typeNamed(name)}
+	m := &codec.Message{Type: s.protocol.MustTypeNamed(name)}
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
 	}
