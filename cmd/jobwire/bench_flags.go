@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"jobwire/catalog"
 )
@@ -73,15 +72,6 @@ const maxReconnect = 10_000
 // checkFlags rejects invalid values, and flags that would have no effect.
 func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error {
 	f := cmd.Flags()
-	var err error
-	f.Visit(func(f *pflag.Flag) {
-		if err == nil && f.Value.String() == "" {
-			err = fmt.Errorf("--%s is empty: expected a value, or no --%[1]s", f.Name)
-		}
-	})
-	if err != nil {
-		return err
-	}
 	for _, v := range []struct {
 		name string
 		ok   bool

@@ -159,6 +159,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpTemplate(helpTemplate)
 	describe(root)
 	completeFlags(root)
+	refuseEmpty(root)
 	return root
 }
 
@@ -309,6 +310,10 @@ func checkExclusive(flags *pflag.FlagSet) error {
 
 // suggestFlag adds to the error about an unknown flag the subcommand of this name, or the most similar flag.
 func suggestFlag(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.Is(err, errEmpty) && errors.As(err, &invalid) {
+		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, errEmpty)
+	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {
 		return err
