@@ -112,14 +112,7 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		m.RequireLogin(credentials.User, credentials.Password)
 	}
-	ln, err := o.listen.listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort)))
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; press Ctrl-C to stop\n", p.Title, transport.Name(ln))
-	if d, ok := machine.(interface{ Drain() }); ok {
-		defer onDrainSignal(d.Drain)()
-	}
+	drainer, drains := machine.(interface{ Drain() })
 	if len(o.faults) > 0 {
 		faulty, err := sys.Injector().Wrap(machine, &opts, strings.Join(o.faults, "\n"))
 		if err != nil {
@@ -127,6 +120,14 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		faulty.Errors = func(err error) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: --fault: %v\n", err) }
 		machine = faulty
+	}
+	ln, err := o.listen.listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort)))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: serving %s on %s; press Ctrl-C to stop\n", p.Title, transport.Name(ln))
+	if drains {
+		defer onDrainSignal(drainer.Drain)()
 	}
 	watching := o.trace || o.bytes || o.hex || o.audit
 	if watching {

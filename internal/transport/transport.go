@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -87,8 +88,12 @@ func Check(addr string) error {
 		}
 		return nil
 	}
-	if _, port, err := net.SplitHostPort(addr); err != nil || port == "" {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil || port == "" {
 		return fmt.Errorf("invalid address %q: expected HOST:PORT, [IPV6]:PORT or unix:PATH", addr)
+	}
+	if n, err := strconv.Atoi(port); err == nil && (n < 0 || n > 65535) {
+		return fmt.Errorf("invalid address %q: expected a port from 0 to 65535", addr)
 	}
 	return nil
 }

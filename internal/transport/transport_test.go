@@ -37,6 +37,9 @@ func TestCheck(t *testing.T) {
 		"127.0.0.1:":                             "expected HOST:PORT",
 		"::1":                                    "[IPV6]:PORT",
 		"[::1]":                                  "[IPV6]:PORT",
+		"127.0.0.1:65535":                        "",
+		"127.0.0.1:65536":                        "a port from 0 to 65535",
+		":-1":                                    "a port from 0 to 65535",
 		"unix:":                                  "a path of 1 to 107 bytes, got 0",
 		"unix:" + strings.Repeat("x", maxPath+1): "a path of 1 to 107 bytes, got 108",
 	} {
