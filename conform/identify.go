@@ -13,8 +13,8 @@ import (
 	"jobwire/play"
 )
 
-// identifyTimeout is the timeout of a reply to a barrier request, and of a TLS handshake, while the protocol of a server
-// is identified.
+// identifyTimeout is the timeout of a reply to a barrier request while the protocol of a server is identified. A TLS
+// handshake has [play.DefaultTimeout]: without it, every case would fail on a slow server that uses TLS.
 const identifyTimeout = time.Second
 
 // CheckProtocol returns an error that matches [target.ErrUnreachable] if the target is a server of another protocol, or
@@ -50,7 +50,7 @@ func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrie
 		return nil, ""
 	}
 	defer c.Close()
-	if transport.UsesTLS(c, identifyTimeout) {
+	if transport.UsesTLS(c, play.DefaultTimeout) {
 		return nil, "it uses TLS: add --tls"
 	}
 	return nil, ""

@@ -1,12 +1,18 @@
 package conform_test
 
 import (
+	"context"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"jobwire/catalog"
+	"jobwire/codec/gearman"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/internal/target"
 )
 
 // TestOtherProtocol tests each reference server with the suite of each other protocol: the run ends at once and reports the
@@ -33,4 +39,36 @@ func TestOtherProtocol(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestSlowTLS tests a server that uses TLS and is so slow that its reply to a handshake takes seconds. Without --tls, no case
+// runs against it.
+func TestSlowTLS(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server, err := target.InMemory(t.Context(), "slow", func(_ context.Context, ln net.Listener) error {
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return nil
+				}
+				go func() {
+					defer c.Close()
+					first := make([]byte, 1)
+					if c.Read(first); first[0] == 0x16 { // a handshake; other bytes end the connection
+						time.Sleep(3 * time.Second)
+						c.Write([]byte{0x15, 3, 3, 0, 2, 2, 40}) // an alert: the handshake failed
+					}
+				}()
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer server.Stop()
+		err = conform.CheckProtocol(t.Context(), gearman.Protocol, server)
+		if err == nil || !strings.Contains(err.Error(), "it uses TLS") {
+			t.Errorf("got %v, want that it uses TLS", err)
+		}
+	})
 }

@@ -225,7 +225,7 @@ func TestFailures(t *testing.T) {
 			p, _ := runBoth(t, tt.peers, tt.server, play.Options{})
 			f := p.Failure
 			if f == nil {
-				t.Fatal("nothing fell short")
+				t.Fatal("expected a failure, got none")
 			}
 			if f.Reason != tt.reason || f.Rule() != tt.rule || !strings.Contains(f.Text, tt.text) {
 				t.Errorf("reason %d, rule %q, %q; want %d, %q, and %q in it", f.Reason, f.Rule(), f.Text, tt.reason, tt.rule, tt.text)

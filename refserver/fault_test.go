@@ -166,7 +166,7 @@ func TestSegmentsAndRest(t *testing.T) {
 		b.Ended()
 		a.Send("ECHO_REQ", "z")
 		a.Want("ECHO_RES", "z")
-	}, `misread-segment ^versi$ ""`, `drop ECHO_REQ when len(peer.rest) == 4`, `close RESET_ABILITIES to {filter(peers, # != peer)}`)
+	}, `misread-segment ^versi$ ""`, `misread-segment ^never$ ""`, `drop ECHO_REQ when len(peer.rest) == 4`, `close RESET_ABILITIES to {filter(peers, # != peer)}`)
 }
 
 // TestFaultsOfEvents checks that actions about messages do not apply to events: patterns of types do not include events, and an

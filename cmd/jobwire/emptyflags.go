@@ -11,11 +11,11 @@ import (
 
 var errEmpty = errors.New("expected a value, got an empty one")
 
-// refuseEmpty makes the flags of a command and its subcommands refuse empty values. An empty value usually comes from a variable that
-// is not set; it must not mean the same as no flag.
+// refuseEmpty makes the flags of a command and its subcommands refuse empty values. An empty value usually comes from a
+// variable that is not set. It must not mean the same as no flag.
 func refuseEmpty(cmd *cobra.Command) {
 	wrap := func(f *pflag.Flag) {
-		if slices.Contains(pflagTexts, f.Value.Type()) {
+		if slices.Contains(textTypes, f.Value.Type()) {
 			if _, wrapped := f.Value.(interface{ refusesEmpty() }); !wrapped {
 				f.Value = nonEmpty(f)
 			}
@@ -28,25 +28,25 @@ func refuseEmpty(cmd *cobra.Command) {
 	}
 }
 
-// pflagTexts are the types of flags that accept empty values.
-var pflagTexts = []string{"string", "stringArray", "stringSlice"}
+// textTypes are the types of flags whose values pflag accepts although they are empty.
+var textTypes = []string{"string", "stringArray", "stringSlice"}
 
 // nonEmpty returns the value of a flag, which refuses empty values.
 func nonEmpty(f *pflag.Flag) pflag.Value {
-	v := text{f.Value}
+	v := textValue{f.Value}
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		if f.DefValue == "[]" {
 			f.DefValue = "" // the help does not show it, as without the wrapper
 		}
-		return texts{v, list}
+		return textList{v, list}
 	}
 	return v
 }
 
-// text is a value that is not empty, or a list of such values.
-type text struct{ pflag.Value }
+// textValue is the value of a flag that is not empty, or a list of such values.
+type textValue struct{ pflag.Value }
 
-func (t text) Set(s string) error {
+func (t textValue) Set(s string) error {
 	parts := []string{s}
 	if t.Type() == "stringSlice" {
 		parts = strings.Split(s, ",")
@@ -59,10 +59,10 @@ func (t text) Set(s string) error {
 	return t.Value.Set(s)
 }
 
-func (text) refusesEmpty() {}
+func (textValue) refusesEmpty() {}
 
-// texts is a text that is a list.
-type texts struct {
-	text
+// textList is a textValue that is a list.
+type textList struct {
+	textValue
 	pflag.SliceValue
 }

@@ -65,7 +65,8 @@ func newFuzzSelfTest() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.run, "run", nil, "only the faults whose name matches `GLOB`; repeatable")
 	cmd.RegisterFlagCompletionFunc("run", completed(ofProtocol(injectedChoices)))
-	f.BoolVar(&o.inMemory, "in-memory", false, "only servers that run in memory and in virtual time, without those that need a process")
+	f.BoolVar(&o.inMemory, "in-memory", false,
+		"only servers that run in memory and in virtual time, without those that need a process")
 	f.Int64Var(&o.count, "count", faultlessWithin, "number of message sequences to send to a server without a fault")
 	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
 	formatFlag(cmd, &o.format, "text", "json")
@@ -140,7 +141,8 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 	case cmd.Context().Err() != nil:
 		return &exit{exitFailed, nil}
 	case o.format == "text":
-		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n", counted(n-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
+		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n",
+			counted(n-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
 	}
 	if failed > 0 {
 		return &exit{exitFailed, nil}
@@ -158,13 +160,17 @@ func (o *fuzzOptions) selected(name string) bool {
 }
 
 // proveOne fuzzes one server.
-func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.Config, f faults.Fault, process bool) (p *proof, err error) {
+func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.Config, f faults.Fault,
+	process bool) (p *proof, err error) {
 	faultless := f.Script == ""
 	cfg.First, cfg.Count, cfg.Duration = true, faultWithin, 0
 	if faultless {
 		cfg.Count = o.count
 	}
-	p = &proof{Name: f.Name, Injected: f.Oracle, About: f.About, Process: process, Passed: faultless, Seed: o.seed, Head: version.NewHead()}
+	p = &proof{
+		Name: f.Name, Injected: f.Oracle, About: f.About, Process: process,
+		Passed: faultless, Seed: o.seed, Head: version.NewHead(),
+	}
 	cfg.Found = func(fd *fuzz.Finding) {
 		if !fd.Reproduced && p.Oracle != "" {
 			return
@@ -189,7 +195,9 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 	if process {
 		cfg.Timeout, cfg.Duration = processTimeout, processFor
 		args := []string{"fuzz", "serve", sys.Protocol.Name, f.Name, "--listen", "127.0.0.1:{port}"}
-		cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) { return startSelf(ctx, f.Name, args...) }
+		cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) {
+			return startSelf(ctx, f.Name, args...)
+		}
 		run(cmd.Context())
 	} else {
 		start := func(f faults.Fault) func(context.Context) (target.Target, error) {
@@ -198,7 +206,14 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 		cfg.Sequential, cfg.Start, cfg.Reference = true, start(f), start(faults.Faultless(sys.Protocol.Name))
 		virtualtime.Run(func() {
 			virtualtime.Forward()
-			run(context.WithoutCancel(cmd.Context()))
+			ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // nothing in the bubble waits outside of it
+			defer cancel()
+			cfg.Progress = func(fuzz.Stats) {
+				if cmd.Context().Err() != nil {
+					cancel()
+				}
+			}
+			run(ctx)
 		})
 	}
 	p.Seconds = time.Since(begin).Seconds()

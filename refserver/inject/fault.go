@@ -223,8 +223,8 @@ jobwire/refserver/inject' lists the variables and functions.
 // The NAME of a note may contain expressions, as in "note SET {args[0]}={now()}". A note whose name begins with "peer." is stored
 // for the connection: peer.notes.NAME.
 //
-// The action misread replaces bytes from peers before they are decoded. Bytes above 0x7f that are not UTF-8 match [^\x00-\x7f]. In its TEXT, $1 is the first group of the pattern, and $$ is a
-// dollar sign.
+// The action misread replaces bytes from peers before they are decoded. In its TEXT, $1 is the first group of the pattern, and $$ is a
+// dollar sign. Bytes above 0x7f that are not UTF-8 match [^\x00-\x7f].
 //
 // The action alter with FIELD in square brackets alters the argument after the argument FIELD, as in
 // "alter stats-reply [pause]=0" and "alter stats-reply [kicks]={number(it) + 1}". In the arguments of a message that is sent or given,
@@ -238,9 +238,10 @@ jobwire/refserver/inject' lists the variables and functions.
 //
 // The action misread-segment replaces bytes in each segment that the server receives, before it divides them into messages.
 //
-// A fault that ends in "to {PEERS}" sends its message to these connections, or closes them. One that ends in "as {PEERS}" gives the message to the
-// server as if these connections had sent it. A fault about a message type also applies to illegal messages of the type, in which fields
-// may be missing (""); the condition violates == "" excludes them. The action alter does not change messages that lack a field.
+// A fault that ends in "to {PEERS}" sends its message to these connections, or closes them. One that ends in "as {PEERS}" gives the
+// message to the server as if these connections had sent it. A fault about a message type also applies to illegal messages of the
+// type, in which fields may be missing (""); the condition violates == "" excludes them. The action alter does not change messages
+// that lack a field.
 func (p *Protocol) ParseFaults(script string) (Edit, error) {
 	all, err := p.parseFaults(script)
 	if err != nil {

@@ -56,7 +56,11 @@ type substitution struct {
 // edit adds the substitution to the server.
 func (u *substitution) edit(s *Server) {
 	if u.segment {
+		before := s.Wrap
 		s.Wrap = func(c net.Conn) net.Conn {
+			if before != nil {
+				c = before(c)
+			}
 			return Filtered(c, func(p []byte) []byte { return u.pattern.ReplaceAll(p, []byte(u.by)) })
 		}
 		return
