@@ -83,9 +83,17 @@ func (s *Suite) with(cases ...*Case) *Suite {
 	return &Suite{Protocol: s.Protocol, Setups: s.Setups, Cases: cases}
 }
 
+// suites has the results of load, func() (*Suite, error), by *codec.Protocol.
+var suites sync.Map
+
 // Load returns the built-in suite of a protocol, from the folder cases of this package or, if the protocol has none
-// there, of its corpus. A suite may have no cases.
+// there, of its corpus. A suite may have no cases. Each suite is read once: callers share it and must not change it.
 func Load(p *codec.Protocol) (*Suite, error) {
+	once, _ := suites.LoadOrStore(p, sync.OnceValues(func() (*Suite, error) { return load(p) }))
+	return once.(func() (*Suite, error))()
+}
+
+func load(p *codec.Protocol) (*Suite, error) {
 	for _, from := range []struct {
 		fsys fs.FS
 		dir  string

@@ -16,6 +16,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
@@ -115,7 +116,7 @@ func each[T any](list []T, do func(T)) {
 // serverCases returns the first instance of each case that tests a server.
 func serverCases(t *testing.T, sys *catalog.Entry) (cases []*conform.Case) {
 	t.Helper()
-	suite := suiteOf(t, sys.Protocol)
+	suite := mutanttest.Load(t, sys.Protocol)
 	for _, c := range suite.First().Cases {
 		if c.Program == "" && !slow(c) {
 			cases = append(cases, c)
@@ -169,7 +170,7 @@ func slow(c *conform.Case) bool {
 // capture must report that the server breaks the listed rule.
 func TestAuditOfMutants(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, sys *catalog.Entry) {
-		suite := suiteOf(t, sys.Protocol)
+		suite := mutanttest.Load(t, sys.Protocol)
 		mutants := map[string]conform.Mutant{}
 		for _, m := range sys.Mutants() {
 			mutants[m.Name] = m
@@ -217,7 +218,7 @@ func TestAuditOfRealServers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			suite := suiteOf(t, sys.Protocol)
+			suite := mutanttest.Load(t, sys.Protocol)
 			profile, err := conform.LoadProfile(tt.server, suite)
 			if err != nil {
 				t.Fatal(err)
@@ -301,7 +302,7 @@ func TestAuditOfPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	suite := suiteOf(t, sys.Protocol)
+	suite := mutanttest.Load(t, sys.Protocol)
 	cases := map[string]*conform.Case{}
 	var programs []*conform.Case
 	for _, c := range suite.Cases {

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io/fs"
+	"jobwire/conform/mutanttest"
 	"net"
 	"os"
 	"path/filepath"
@@ -137,7 +138,7 @@ func TestConnectionVerdicts(t *testing.T) {
 		}
 		t.Run(e.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			suite := suiteOf(t, e.Protocol)
+			suite := mutanttest.Load(t, e.Protocol)
 			var selected []string
 			for i, c := range suite.InProcess().Cases {
 				if i%97 == 0 && !c.OwnServer {

@@ -18,6 +18,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/conform/mutanttest"
 	"jobwire/examples"
 	"jobwire/internal/peers"
 )
@@ -341,7 +342,7 @@ func profileOf(t *testing.T, peer string) (*conform.Suite, *conform.Profile) {
 		if !slices.Contains(conform.Profiles(e.Protocol), peer) {
 			continue
 		}
-		suite := suiteOf(t, e.Protocol)
+		suite := mutanttest.Load(t, e.Protocol)
 		p, err := conform.LoadProfile(peer, suite)
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"os"
-	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -39,14 +38,10 @@ func skipIfShort(t *testing.T) {
 	}
 }
 
-// suites has the result of suiteOf, a func() (*conform.Suite, error), by protocol.
-var suites sync.Map
-
-// suiteOf returns the built-in suite of a protocol. Loading a suite takes half a second, so each is loaded once.
+// suiteOf returns the built-in suite of a protocol.
 func suiteOf(t *testing.T, p *codec.Protocol) *conform.Suite {
 	t.Helper()
-	load, _ := suites.LoadOrStore(p.Name, sync.OnceValues(func() (*conform.Suite, error) { return conform.Load(p) }))
-	suite, err := load.(func() (*conform.Suite, error))()
+	suite, err := conform.Load(p)
 	if err != nil {
 		t.Fatal(err)
 	}

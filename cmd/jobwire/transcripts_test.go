@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"jobwire/conform/mutanttest"
 	"net"
 	"os"
 	"os/exec"
@@ -72,7 +73,7 @@ func TestTranscriptsOfCases(t *testing.T) {
 	for _, sys := range catalog.All() {
 		t.Run(sys.Protocol.Name, func(t *testing.T) {
 			t.Parallel()
-			suite := suiteOf(t, sys.Protocol)
+			suite := mutanttest.Load(t, sys.Protocol)
 			for i, c := range suite.First().Cases {
 				if i%sampled != 0 || c.Program != "" || lengthy(c.Script) {
 					continue

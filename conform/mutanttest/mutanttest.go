@@ -5,32 +5,20 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"jobwire/codec"
 	"jobwire/conform"
 )
 
-// suites contains the suites that Load has returned. Loading all of them takes seconds.
-var (
-	suites   = map[*codec.Protocol]*conform.Suite{}
-	suitesMu sync.Mutex
-)
-
-// Load returns the suite of the protocol, which tests share and must not change. It fails the test if the suite cannot be loaded.
+// Load returns the suite of the protocol. It fails the test if the suite cannot be loaded.
 func Load(t *testing.T, p *codec.Protocol) *conform.Suite {
 	t.Helper()
-	suitesMu.Lock()
-	defer suitesMu.Unlock()
-	if suites[p] == nil {
-		s, err := conform.Load(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		suites[p] = s
+	s, err := conform.Load(p)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return suites[p]
+	return s
 }
 
 // Suite returns the cases about programs with the given roles, where "" means the server. It fails the test if the
