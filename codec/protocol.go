@@ -48,10 +48,10 @@ type Protocol struct {
 	Commands     map[string]*Type // what commands without a message type of their own do, by the command word in capitals
 
 	// Information for a program that sends arbitrary messages, such as a fuzzer.
-	Barrier Barrier
-	Unsafe  []string                // lower-case words of commands without a message type that affect all peers of the server
-	Caps    []RuleID                // rules about limits of this codec, which a server need not enforce
-	Binary  func(begin []byte) bool // whether a message's end is known even after illegal data; nil: never
+	Barriers []Barrier               // the preferred one first; a server need not implement each
+	Unsafe   []string                // lower-case words of commands without a message type that affect all peers of the server
+	Caps     []RuleID                // rules about limits of this codec, which a server need not enforce
+	Binary   func(begin []byte) bool // whether a message's end is known even after illegal data; nil: never
 
 	// Limits of the protocol, used where Options has a zero; 0: the default of this package.
 	MaxData, MaxLine int
@@ -70,8 +70,7 @@ type Protocol struct {
 
 // Barrier is a request that changes nothing and that the server answers at once, with its reply. Each is the
 // name of a type and its arguments. The reply proves that the server has handled all earlier requests of the
-// connection. [Nonce] is replaced by bytes that differ each time; omitted arguments may have any value. A
-// protocol without such a request has the zero Barrier.
+// connection. [Nonce] is replaced by bytes that differ each time; omitted arguments may have any value.
 type Barrier struct{ Request, Reply []string }
 
 // Nonce is a placeholder in a [Barrier] for bytes that the sender chooses.

@@ -3,7 +3,9 @@ package conform
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"jobwire/codec"
@@ -26,21 +28,42 @@ func CheckProtocol(ctx context.Context, p *codec.Protocol, t target.Target) erro
 	return nil
 }
 
-// identify sends a barrier request of the protocol own. If the server replies as expected, identify returns the
-// transcript of the request and the reply. Otherwise it tries the barrier requests of all other protocols and a TLS
-// handshake. If the server replies to one of them, other is a sentence about that.
+// identify sends the preferred barrier request of the protocol own. If the server does not reply to it as expected, identify
+// sends the other barrier requests of all protocols, each on a connection of its own. It returns the transcript of the first
+// one of the protocol own that the server answers. If the server answers one of another protocol or a TLS handshake, other is
+// a sentence about that.
 func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrier *transcript.Script, other string) {
 	dial := dialer(t, identifyTimeout)
-	answers := func(script *transcript.Script) bool {
-		return script != nil && play.Peers(ctx, script, dial, play.Options{Timeout: identifyTimeout}).Failure == nil
+	type probe struct {
+		p        *codec.Protocol
+		script   *transcript.Script
+		answered bool
 	}
-	if barrier = barrierScript(own); answers(barrier) {
-		return barrier, ""
-	}
-	for _, p := range codec.Protocols() {
-		if p != own && answers(barrierScript(p)) {
-			return nil, "it answers as a server of " + p.Title
+	var probes []*probe
+	for _, p := range append([]*codec.Protocol{own}, codec.Protocols()...) {
+		for _, b := range p.Barriers {
+			if p != own || len(probes) < len(own.Barriers) {
+				probes = append(probes, &probe{p: p, script: barrierScript(p, b)})
+			}
 		}
+	}
+	try := func(all ...*probe) {
+		var wait sync.WaitGroup
+		for _, one := range all {
+			wait.Go(func() {
+				one.answered = play.Peers(ctx, one.script, dial, play.Options{Timeout: identifyTimeout}).Failure == nil
+			})
+		}
+		wait.Wait()
+	}
+	if try(probes[:1]...); !probes[0].answered {
+		try(probes[1:]...)
+	}
+	if i := slices.IndexFunc(probes, func(one *probe) bool { return one.answered }); i >= 0 {
+		if probes[i].p == own {
+			return probes[i].script, ""
+		}
+		return nil, "it answers as a server of " + probes[i].p.Title
 	}
 	if !target.Dialer(t).Plain() {
 		return nil, ""
@@ -56,12 +79,9 @@ func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrie
 	return nil, ""
 }
 
-// barrierScript returns the transcript of a barrier request and its reply, or nil if the protocol has no barrier.
-func barrierScript(p *codec.Protocol) *transcript.Script {
-	request, reply := p.Barrier.Request, p.Barrier.Reply
-	if len(request) == 0 {
-		return nil
-	}
+// barrierScript returns the transcript of a barrier request and its reply.
+func barrierScript(p *codec.Protocol, b codec.Barrier) *transcript.Script {
+	request, reply := b.Request, b.Reply
 	step := func(from, to string, words []string, open bool) string {
 		t := p.TypeNamed(words[0])
 		line := fmt.Sprintf("%s -> %s: %s", from, to, t.Name)
@@ -76,7 +96,7 @@ func barrierScript(p *codec.Protocol) *transcript.Script {
 	peer, _, _ := strings.Cut(p.RoleNames(p.TypeNamed(request[0]).Req), "/")
 	scripts, err := transcript.Parse(p, "", []byte(step(peer, p.ServerName, request, false)+step(p.ServerName, peer, reply, true)))
 	if err != nil {
-		return nil
+		panic(err) // the contract of the protocol defines a barrier that cannot be written
 	}
 	return scripts[0]
 }

@@ -14,7 +14,8 @@ import (
 
 // testTriage returns the triage of a run without workers.
 func testTriage(t *testing.T, cfg Config) *examiner {
-	f := &Fuzzer{cfg: cfg, corpus: newCorpus(nil), start: time.Now(), stopped: func() bool { return false }, stopRun: func() {}}
+	f := newFuzzer(cfg)
+	f.stopped, f.stopRun = func() bool { return false }, func() {}
 	f.triage = newTriage(t.Context(), f)
 	t.Cleanup(func() {
 		f.triage.onlyExaminer.replay.close()

@@ -1,7 +1,16 @@
 package fuzz
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/internal/target"
 )
 
 // canaryID is the connection number of the canary in records.
@@ -15,10 +24,13 @@ func (x *executor) handshake() {
 }
 
 // ping sends a barrier on the canary connection, which belongs to a client that takes no part in the input. It reports
-// whether the server replied. The record does not contain the ping.
-func (x *executor) ping() bool {
+// whether the server replied as it must. The record does not contain the ping.
+func (x *executor) ping() bool { ok, _ := x.pinged(); return ok }
+
+// pinged is like ping, and returns what the server sent in place of the reply, or "" if it sent nothing.
+func (x *executor) pinged() (ok bool, instead string) {
 	if x.isOver() {
-		return false
+		return false, ""
 	}
 	k := x.canary
 	m, r := x.model, len(x.record.Events)
@@ -33,7 +45,7 @@ func (x *executor) ping() bool {
 		s, err := x.to.dial(x.timeout)
 		if err != nil {
 			x.lost = true
-			return false
+			return false, ""
 		}
 		k = &conn{id: canaryID, s: s, open: true, within: x.timeout, streams: x.streams()}
 		x.canary = k
@@ -43,11 +55,16 @@ func (x *executor) ping() bool {
 	x.await(k)
 	bad := x.record.Fault
 	x.record.Fault = fault
-	return k.open && k.waiting == 0 && bad == nil
+	for i := r; i < len(x.record.Events); i++ {
+		if e := &x.record.Events[i]; e.From == codec.Server && e.Verb != transcript.Closes && !e.Barrier && instead == "" {
+			instead = fmt.Sprintf("%.60q", e.Raw)
+		}
+	}
+	return k.open && k.waiting == 0 && bad == nil, instead
 }
 
 // checkServer checks, after an input, that the server still replies to other clients: on the canary connection, which
-// the executor opened before the input, or on a new connection.
+// the executor opened before the input, or on a new connection. A server that sends something else does not hang.
 func (x *executor) checkServer() {
 	had := x.canary != nil && x.canary.open
 	if x.ping() {
@@ -57,7 +74,8 @@ func (x *executor) checkServer() {
 		return
 	}
 	x.closeCanary()
-	if x.ping() {
+	ok, instead := x.pinged()
+	if ok {
 		if had {
 			x.fault(Fault{Oracle: Disturbed, Law: "other connection disturbed", Text: "the server closed the idle connection of another client, or did not reply on it", Conn: canaryID})
 		}
@@ -67,8 +85,16 @@ func (x *executor) checkServer() {
 	if x.isOver() {
 		return
 	}
-	x.record.Fault = &Fault{Oracle: HangAll, Law: "no connection answered", Step: x.step, Conn: -1,
-		Text: fmt.Sprintf("the server did not reply to %s on a new connection within %v", x.d.barrier.Name, x.timeout)}
+	f := Fault{Oracle: HangAll, Law: "no connection answered", Step: x.step, Conn: -1,
+		Text: fmt.Sprintf("the server did not reply to %s on a new connection within %v", x.d.request.Name, x.timeout)}
+	if instead != "" {
+		if x.record.Fault != nil {
+			return
+		}
+		f.Oracle, f.Law = Law, "wrong reply on a new connection"
+		f.Text = fmt.Sprintf("expected the reply to %s on a new connection, got %s", x.d.request.Name, instead)
+	}
+	x.record.Fault = &f
 }
 
 // closeCanary closes the canary connection.
@@ -77,4 +103,52 @@ func (x *executor) closeCanary() {
 		x.canary.s.close(true)
 	}
 	x.canary = nil
+}
+
+// calibrate chooses the first barrier of the protocol that a new server answers as it must, before any input. A server
+// may lack a barrier or answer it wrongly, and still work. An error says what the server answers to each.
+func (f *Fuzzer) calibrate(ctx context.Context) error {
+	t, err := f.cfg.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if !f.cfg.Fixed {
+		defer target.Kill(t)
+	}
+	if err := target.Alive(ctx, t); err != nil {
+		return err
+	}
+	to, err := transportOf(t)
+	if err != nil {
+		return err
+	}
+	f.servers.Add(1)
+	var all []string
+	for _, b := range f.cfg.Protocol.Barriers {
+		x := newExecutor(traitsOf(f.cfg.Protocol).with(b), to, &f.cfg.Known, f.cfg.Timeout)
+		x.over = func() bool { return ctx.Err() != nil }
+		name := strings.Join(slices.DeleteFunc(slices.Clone(b.Request), func(s string) bool { return strings.Contains(s, codec.Nonce) }), " ")
+		ok, instead := x.pinged()
+		if ok {
+			ok, instead = x.pinged() // with another nonce
+		}
+		x.closeCanary()
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return ctx.Err()
+		}
+		if ok {
+			if f.cfg.traits = x.d; len(all) > 0 {
+				f.logf("the probe is %s, because the server does not answer %s", name, strings.Join(all, " and "))
+			}
+			return nil
+		}
+		if len(all) == 0 && f.cfg.Check != nil {
+			if err := f.cfg.Check(ctx, t); err != nil {
+				return err
+			}
+		}
+		all = append(all, name+" (got "+cmp.Or(instead, "no reply")+")")
+	}
+	return &target.Error{Target: t.String(), Reason: fmt.Sprintf("cannot be fuzzed as a server of %s: it does not answer %s",
+		f.cfg.Protocol.Title, strings.Join(all, ", "))}
 }

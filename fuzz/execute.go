@@ -55,8 +55,8 @@ type executor struct {
 	whole     []byte // buffer for undecidable: a message of a peer, completed with generated data
 }
 
-func newExecutor(p *codec.Protocol, to transport, known *Known, timeout time.Duration) *executor {
-	d := traitsOf(p)
+func newExecutor(d *contractTraits, to transport, known *Known, timeout time.Duration) *executor {
+	p := d.protocol
 	x := &executor{d: d, p: p, to: to, known: known, timeout: timeout}
 	x.nonStrict = p.NewSession(codec.Options{WaiveAll: true})
 	x.chosen = map[int][]byte{}

@@ -70,7 +70,7 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 // write sets the name and the transcript of a finding without another execution.
 func (f *Fuzzer) write(fd *Finding) {
 	fd.Name = nameOf(f.cfg.Protocol, fd)
-	w := transcriptWriter{p: f.cfg.Protocol, d: traitsOf(f.cfg.Protocol), fd: fd, omitBarrier: true}
+	w := transcriptWriter{p: f.cfg.Protocol, d: f.cfg.traits, fd: fd, omitBarrier: true}
 	fd.Script = w.write()
 	fd.Text = text(fd.Script)
 }

@@ -58,7 +58,7 @@ func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, str
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := newExecutor(p, to, &Known{}, 5*time.Second)
+	x := newExecutor(traitsOf(p), to, &Known{}, 5*time.Second)
 	t.Cleanup(x.closeCanary)
 	return x
 }

@@ -59,6 +59,12 @@ type Config struct {
 
 	// Log is called with the log of each server when the server is stopped. It may be nil.
 	Log func(*Log)
+
+	// Check is called if the server does not answer the preferred barrier. It may return an error that says why. It may
+	// be nil.
+	Check func(context.Context, target.Target) error
+
+	traits *contractTraits // with the barrier that the server answers
 }
 
 // Stats are the statistics of a run.
@@ -106,9 +112,9 @@ const slowWorkers = 2
 const maxEnding = time.Second
 
 // Run fuzzes a server until a limit of the run is reached or ctx is canceled. It returns an error if the server cannot
-// be started or reached, or if the protocol has no barrier.
+// be started or reached, if the protocol has no barrier, or if the server answers none of them.
 func Run(ctx context.Context, cfg Config) (Stats, error) {
-	if cfg.Protocol.Barrier.Request == nil {
+	if len(cfg.Protocol.Barriers) == 0 {
 		return Stats{}, fmt.Errorf("%s cannot be fuzzed: its contract has no barrier, a request that the server answers at once", cfg.Protocol.Title)
 	}
 	f := newFuzzer(cfg)
@@ -125,12 +131,15 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	f.stopped = func() bool { return ctx.Err() != nil }
 	f.until, _ = ctx.Deadline()
 	f.triage = newTriage(ctx, f)
-	err := f.run(ctx)
+	err := f.calibrate(ctx)
+	if err == nil {
+		err = f.run(ctx)
+	}
 	f.ending.Wait()
 	f.triage.ending.Wait()
 	f.triage.finish()
 	f.tally("finished")
-	if err == nil && f.servers.Load() == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if (err == nil || ctx.Err() != nil) && f.servers.Load() == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: the server had not started when the run ended", target.ErrUnreachable)
 	}
 	if cfg.Keep != nil {
@@ -146,6 +155,7 @@ func newFuzzer(cfg Config) *Fuzzer {
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
+	cfg.traits = traitsOf(cfg.Protocol)
 	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
 	if cfg.Fixed {
 		f.names.Store(unusedNames())

@@ -112,6 +112,9 @@ func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fau
 	l.clock = log.Clock
 	defer f.triage.ending.Wait()
 	defer l.close()
+	if err := f.calibrate(ctx); err != nil {
+		return err
+	}
 	if err := l.ready(); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func runOn(t *testing.T, p *codec.Protocol, c *Input, start func(context.Context
 		t.Fatal(err)
 	}
 	defer target.Kill(srv)
-	x := newExecutor(p, streams{srv}, &Known{}, 2*time.Second)
+	x := newExecutor(traitsOf(p), streams{srv}, &Known{}, 2*time.Second)
 	defer x.closeCanary()
 	x.steady = true
 	return x.execute(c, "").clone()

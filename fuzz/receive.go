@@ -148,7 +148,7 @@ func (x *executor) reportNoReply(k *conn) {
 	}
 	request := "a request"
 	if k.waiting > 0 {
-		request = x.d.barrier.Name
+		request = x.d.request.Name
 	}
 	x.fault(Fault{Oracle: HangConn, Law: "no answer", Rule: x.lastBrokenRule(k), Conn: k.id,
 		Text: fmt.Sprintf("the server did not reply to %s within %v", request, x.timeout)})

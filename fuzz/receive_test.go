@@ -22,7 +22,7 @@ func TestSilentServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := newExecutor(gearman.Protocol, streams{srv}, &Known{}, 500*time.Millisecond)
+		x := newExecutor(traitsOf(gearman.Protocol), streams{srv}, &Known{}, 500*time.Millisecond)
 		defer x.closeCanary()
 		begin := time.Now()
 		v := x.execute(FromScript(script(t, gearman.Protocol, work)), "A00001.").Fault
@@ -34,7 +34,7 @@ func TestSilentServer(t *testing.T) {
 
 // TestMessagesThatCannotBeCompleted tests undecidable: whether more bytes can make the beginning of a packet legal.
 func TestMessagesThatCannotBeCompleted(t *testing.T) {
-	x := newExecutor(gearman.Protocol, nil, &Known{}, time.Second)
+	x := newExecutor(traitsOf(gearman.Protocol), nil, &Known{}, time.Second)
 	for packet, want := range map[string]bool{
 		"":                        false,
 		"\x00REQ":                 false,

@@ -54,7 +54,7 @@ func (l *replayer) ready() error {
 		if err != nil {
 			return err
 		}
-		l.x = newExecutor(l.cfg.Protocol, to, &l.cfg.Known, l.timeout)
+		l.x = newExecutor(l.cfg.traits, to, &l.cfg.Known, l.timeout)
 		l.x.thorough = true
 		if l.clock > 1 {
 			l.x.clock = clockOf(l.t, l.clock)

@@ -167,7 +167,7 @@ func (x *executor) put(k *conn, b []byte) {
 				return
 			}
 			x.recordSent(k, rest[:n], x.frame.Type, nil)
-			x.foreign = x.foreign || x.prefix != "" && x.isForeign(&x.frame)
+			x.foreign = x.foreign || x.prefix != "" && !x.sendingBarrier && x.isForeign(&x.frame)
 			others := x.d.namesOthers(&x.frame, x.prefix)
 			x.common = x.common || others
 			switch {

@@ -13,9 +13,10 @@ import (
 // contractTraits are the properties of a protocol that the fuzzer derives from the protocol's contract.
 type contractTraits struct {
 	protocol *codec.Protocol
-	barrier  *codec.Type // the request of Protocol.Barrier; nil if there is none
-	reply    *codec.Type // the reply to the barrier
-	nonced   bool        // the reply contains the nonce of the request
+	barrier  codec.Barrier // the first of Protocol.Barriers that the server answers; see [Config.calibrate]
+	request  *codec.Type   // the request of the barrier
+	reply    *codec.Type   // the reply to the barrier
+	nonced   bool          // the reply contains the nonce of the request
 
 	preamble   []Step   // the first messages of each connection on a shared server
 	unsafe     []string // words, in lower case, that raw bytes must not contain, because they shut down the server
@@ -35,9 +36,8 @@ func traitsOf(p *codec.Protocol) *contractTraits {
 		return d.(*contractTraits)
 	}
 	d := &contractTraits{protocol: p, unsafe: p.Unsafe, inOrder: true, reuse: true}
-	if b := p.Barrier; b.Request != nil {
-		d.barrier, d.reply = codec.Named(p.Types, b.Request[0]), codec.Named(p.Types, b.Reply[0])
-		d.nonced = slices.ContainsFunc(b.Reply, func(s string) bool { return strings.Contains(s, codec.Nonce) })
+	if len(p.Barriers) > 0 {
+		d = d.with(p.Barriers[0])
 	}
 	for _, t := range p.Types {
 		i := t.At(codec.JobID)
@@ -64,6 +64,14 @@ func traitsOf(p *codec.Protocol) *contractTraits {
 	return d
 }
 
+// with returns the traits with another barrier.
+func (d *contractTraits) with(b codec.Barrier) *contractTraits {
+	other := *d
+	other.barrier, other.request, other.reply = b, d.protocol.TypeNamed(b.Request[0]), d.protocol.TypeNamed(b.Reply[0])
+	other.nonced = slices.ContainsFunc(b.Reply, func(s string) bool { return strings.Contains(s, codec.Nonce) })
+	return &other
+}
+
 // addPreamble adds to the preamble the message type that has the effect and whose only argument is a name, if there is
 // such a type.
 func (d *contractTraits) addPreamble(does codec.Effect, name string) {
@@ -77,8 +85,8 @@ func (d *contractTraits) addPreamble(does codec.Effect, name string) {
 
 // barrierMessage returns a barrier request that contains the nonce.
 func (d *contractTraits) barrierMessage(nonce []byte) codec.Message {
-	m := codec.Message{Type: d.barrier}
-	for _, a := range d.protocol.Barrier.Request[1:] {
+	m := codec.Message{Type: d.request}
+	for _, a := range d.barrier.Request[1:] {
 		m.Args = append(m.Args, []byte(strings.ReplaceAll(a, codec.Nonce, string(nonce))))
 	}
 	return m
@@ -89,7 +97,7 @@ func (d *contractTraits) answersBarrier(f *codec.Frame, nonce []byte) bool {
 	if d.nonced {
 		return bytes.Contains(f.Raw, nonce)
 	}
-	for i, v := range d.protocol.Barrier.Reply[1:] {
+	for i, v := range d.barrier.Reply[1:] {
 		if string(f.Arg(i)) != v {
 			return false
 		}

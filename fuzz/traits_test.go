@@ -99,7 +99,7 @@ func TestProtocolWithoutModel(t *testing.T) {
 		if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
 			t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)
 		}
-		p.Barrier = codec.Barrier{}
+		p.Barriers = nil
 		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no barrier") {
 			t.Errorf("expected an error about the barrier, got %v", err)
 		}

@@ -120,7 +120,7 @@ func (w *worker) begin(ctx context.Context) error {
 	if !steady {
 		timeout = min(timeout, fuzzTimeout)
 	}
-	w.x = newExecutor(f.cfg.Protocol, to, &f.cfg.Known, timeout)
+	w.x = newExecutor(f.cfg.traits, to, &f.cfg.Known, timeout)
 	w.x.over, w.x.steady = f.stopped, steady
 	if w.clock > 1 {
 		w.x.clock = clockOf(w.t, w.clock)

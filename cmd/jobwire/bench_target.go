@@ -41,7 +41,7 @@ func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bo
 	defer stop()
 	t, err := func() (target.Target, error) {
 		if tf.exec != "" {
-			return tf.start(life, sys)
+			return tf.startChecked(life, sys)
 		}
 		self, err := os.Executable()
 		if err != nil {

@@ -168,6 +168,9 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		cfg.Duration = max(time.Millisecond, cfg.Duration-time.Since(begun))
 	}
 	stats, err := fuzz.Run(cmd.Context(), *cfg)
+	if err != nil && stats.Executions == 0 && !errors.Is(err, context.Canceled) {
+		return err // there is nothing to report
+	}
 	if werr := out.end(stats); werr != nil {
 		return werr
 	}
@@ -282,6 +285,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	cfg := &fuzz.Config{
 		Protocol: sys.Protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.parallel,
 		Timeout: o.timeout, Minimize: o.minimize, First: o.stop, Known: known,
+		Check: func(ctx context.Context, t target.Target) error { return o.target.checkProtocol(ctx, sys, t) },
 		Start: func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, o.target.name(sys), embedded...)
 		},

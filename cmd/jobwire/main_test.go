@@ -6,9 +6,6 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
-
-	"jobwire/codec"
-	"jobwire/conform"
 )
 
 func TestMain(m *testing.M) {
@@ -36,14 +33,4 @@ func skipIfShort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes more than 10 s: run without -short")
 	}
-}
-
-// suiteOf returns the built-in suite of a protocol.
-func suiteOf(t *testing.T, p *codec.Protocol) *conform.Suite {
-	t.Helper()
-	suite, err := conform.Load(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return suite
 }

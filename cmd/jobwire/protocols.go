@@ -148,14 +148,26 @@ func (t *targetFlags) name(s *catalog.Entry) string {
 	return cmp.Or(t.addr, t.exec, "the built-in "+s.Protocol.Name+" server")
 }
 
-// startChecked starts the target as start does, and returns an error if the server of --addr is a server of another
-// protocol. It cannot know this if the server requires a login that is missing.
+// startChecked starts the target as start does, and returns an error if it is a server of another protocol.
 func (t *targetFlags) startChecked(ctx context.Context, s *catalog.Entry) (target.Target, error) {
 	tgt, err := t.start(ctx, s)
-	if err != nil || t.addr == "" || t.conn.loginMissing.Load() {
-		return tgt, err
+	if err != nil {
+		return nil, err
 	}
-	return tgt, conform.CheckProtocol(ctx, s.Protocol, tgt)
+	if err := t.checkProtocol(ctx, s, tgt); err != nil {
+		tgt.Stop()
+		return nil, err
+	}
+	return tgt, nil
+}
+
+// checkProtocol returns an error if a target of the user is a server of another protocol. It cannot know this if the
+// server requires a login that is missing.
+func (t *targetFlags) checkProtocol(ctx context.Context, s *catalog.Entry, tgt target.Target) error {
+	if t.builtin() || t.conn != nil && t.conn.loginMissing.Load() {
+		return nil
+	}
+	return conform.CheckProtocol(ctx, s.Protocol, tgt)
 }
 
 // start returns the target: a running server, or a program or the built-in server, which it starts.

@@ -94,7 +94,7 @@ func netstrings(types []codec.Type) []codec.Type {
 var tinyProtocol = &codec.Protocol{
 	Name: "tiny", Title: "Tiny", DefaultPort: 4799, ServerName: "Queue", Roles: []string{"Client", "Worker"},
 	Types: tinyTypes, Complete: "tiny.message.complete", NewSession: newTinySession, OrderedIDs: true,
-	Barrier: codec.Barrier{Request: []string{"PING", codec.Nonce}, Reply: []string{"PONG", codec.Nonce}},
+	Barriers: []codec.Barrier{{Request: []string{"PING", codec.Nonce}, Reply: []string{"PONG", codec.Nonce}}},
 	Rules: codec.ParseRules(`
 tiny.message.netstring MUST, Messages
   A message is a netstring: its size in decimal digits, a colon, the message and a comma.

@@ -34,8 +34,12 @@ var Protocol = &codec.Protocol{
 	MaxData:      DefaultMaxData,
 	MaxLine:      DefaultMaxLine,
 	NewSession:   newSession,
-	Barrier:      codec.Barrier{Request: []string{"list-tube-used"}, Reply: []string{"USING"}},
-	Caps:         []codec.RuleID{RuleLineLength},
-	Recognition:  recognition,
-	Framing:      framing,
+	Barriers: []codec.Barrier{
+		{Request: []string{"list-tube-used"}, Reply: []string{"USING"}},
+		{Request: []string{"list-tubes-watched"}, Reply: []string{"list-reply"}},
+		{Request: []string{"list-tubes"}, Reply: []string{"list-reply"}},
+	},
+	Caps:        []codec.RuleID{RuleLineLength},
+	Recognition: recognition,
+	Framing:     framing,
 }

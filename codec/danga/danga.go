@@ -29,7 +29,8 @@ var Protocol = &codec.Protocol{
 	Answered:    RuleAnswered,
 	NewSession:  newSession,
 	// The server knows no job with this handle.
-	Barrier:     codec.Barrier{Request: []string{"job_status_req", "none:" + codec.Nonce}, Reply: []string{"job_status_res", "\x00\x00\x00\x00", "\x00\x00\x00\x00", "\xff\xff\xff\xff"}},
+	Barriers: []codec.Barrier{{Request: []string{"job_status_req", "none:" + codec.Nonce},
+		Reply: []string{"job_status_res", "\x00\x00\x00\x00", "\x00\x00\x00\x00", "\xff\xff\xff\xff"}}},
 	Binary:      func([]byte) bool { return true },
 	Recognition: recognition,
 	Framing:     framing,

@@ -41,7 +41,10 @@ var Protocol = &codec.Protocol{
 	Unowned:     true,
 	Refusal:     []string{"error", "ERR", "temporary server error"},
 	Commands:    commands,
-	Barrier:     codec.Barrier{Request: []string{"command", "PING", codec.Nonce}, Reply: []string{"bulk", codec.Nonce}},
-	Unsafe:      unsafeWords,
-	Caps:        []codec.RuleID{resp.RuleCap, resp.RuleLineLength},
+	Barriers: []codec.Barrier{
+		{Request: []string{"command", "PING", codec.Nonce}, Reply: []string{"bulk", codec.Nonce}},
+		{Request: []string{"command", "ECHO", codec.Nonce}, Reply: []string{"bulk", codec.Nonce}},
+	},
+	Unsafe: unsafeWords,
+	Caps:   []codec.RuleID{resp.RuleCap, resp.RuleLineLength},
 }

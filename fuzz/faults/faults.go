@@ -62,8 +62,8 @@ var servers []*inject.Protocol
 
 // Register adds the reference server of a protocol. Its faults are in the file PROTOCOL.yaml.
 func Register(server *inject.Protocol) {
-	if barrier := server.Barrier.Request; len(barrier) > 0 {
-		server.Probe = barrier[0]
+	if len(server.Barriers) > 0 {
+		server.Probe = server.Barriers[0].Request[0]
 	}
 	servers = append(servers, server)
 }
