@@ -174,11 +174,20 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if werr := out.end(stats); werr != nil {
 		return werr
 	}
+	return fuzzVerdict(stats, err)
+}
+
+// fuzzVerdict returns the error that sets the exit status of a run. A run that observed what it did not examine, or that
+// observed nothing, has not passed.
+func fuzzVerdict(s fuzz.Stats, err error) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	if stats.Findings > 0 {
+	switch {
+	case s.Findings > 0:
 		return &exit{exitFailed, err}
+	case err == nil && (s.Unexamined > 0 || s.Executions == 0):
+		return &exit{exitInvalid, nil}
 	}
 	return err
 }

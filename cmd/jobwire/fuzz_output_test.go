@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -94,5 +96,34 @@ func TestFindingsAsJSON(t *testing.T) {
 	}
 	if want := []string{"gearman-exit-2segmentation fault", "gearman-law-1", ""}; !slices.Equal(names, want) {
 		t.Errorf("got %q, expected %q", names, want)
+	}
+}
+
+// TestFuzzVerdict tests the exit status of fuzz: a run that did not look, or did not look to the end, has not passed.
+func TestFuzzVerdict(t *testing.T) {
+	unreachable := &target.Error{Target: "x", Reason: "not there"}
+	for _, tt := range []struct {
+		stats fuzz.Stats
+		err   error
+		want  int
+	}{
+		{fuzz.Stats{Executions: 5}, nil, exitOK},
+		{fuzz.Stats{Executions: 5}, context.Canceled, exitOK},
+		{fuzz.Stats{Executions: 5, Unexamined: 1}, nil, exitInvalid},
+		{fuzz.Stats{Executions: 5, Unexamined: 1}, context.Canceled, exitInvalid},
+		{fuzz.Stats{}, context.Canceled, exitInvalid},
+		{fuzz.Stats{Executions: 5, Unexamined: 1, Findings: 1}, nil, exitFailed},
+		{fuzz.Stats{Executions: 5, Findings: 1}, unreachable, exitFailed},
+	} {
+		got := exitOK
+		if e, ok := errors.AsType[*exit](fuzzVerdict(tt.stats, tt.err)); ok {
+			got = e.status
+		}
+		if got != tt.want {
+			t.Errorf("%+v, %v: expected status %d, got %d", tt.stats, tt.err, tt.want, got)
+		}
+	}
+	if err := fuzzVerdict(fuzz.Stats{Executions: 5}, unreachable); !errors.Is(err, target.ErrUnreachable) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -35,7 +35,7 @@ const (
 	exitFailed      = 1 // a check failed, or the command could not do its work
 	exitUsage       = 2 // the command line, or the contents of a file that it names, is invalid
 	exitUnreachable = 3 // the target could not be reached, or crashed
-	exitInvalid     = 4 // the measurement is invalid
+	exitInvalid     = 4 // the run does not show whether the target is correct
 )
 
 // exit is an error that sets the exit status. A nil err is not printed: the

@@ -39,6 +39,9 @@ func (r *Report) Head() page.Head {
 		h.Verdict, h.Tone = fmt.Sprintf("✗ %s, the most severe is %s", counted(len(r.Findings), "finding", "findings"), worst), tone(worst)
 	}
 	s := &r.Summary
+	if len(r.Findings) == 0 && s.Unexamined > 0 {
+		h.Verdict, h.Tone = "? "+s.Verdict(), "fair"
+	}
 	h.Facts = []string{s.Duration().String(), fmt.Sprintf("%d executions (%.0f/s)", s.Executions, s.Rate()), fmt.Sprintf("random seed %d", s.Seed)}
 	return h
 }

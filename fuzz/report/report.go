@@ -191,6 +191,15 @@ func (s *Summary) Duration() time.Duration {
 	return time.Duration(s.Seconds * float64(time.Second)).Round(100 * time.Millisecond)
 }
 
+// Verdict returns the number of findings, and of the candidates that were not examined, because they may be findings.
+func (s *Summary) Verdict() string {
+	text := counted(s.Findings, "finding", "findings")
+	if s.Unexamined > 0 {
+		text += ", " + counted(s.Unexamined, "candidate", "candidates") + " not examined"
+	}
+	return text
+}
+
 // Waiting returns a sentence with the number of candidates that were not examined, or "".
 func (s *Summary) Waiting() string {
 	if s.Unexamined == 0 {

@@ -51,7 +51,7 @@ func WriteText(w io.Writer, r *Report) error {
 		b.WriteByte('\n')
 	}
 	s := &r.Summary
-	fmt.Fprintf(&b, "%s in %v: %d executions, %.0f/s\n", counted(s.Findings, "finding", "findings"), s.Duration(), s.Executions, s.Rate())
+	fmt.Fprintf(&b, "%s in %v: %d executions, %.0f/s\n", s.Verdict(), s.Duration(), s.Executions, s.Rate())
 	for i, f := range r.Findings {
 		fmt.Fprintf(&b, "  %d. %-8s  %s\n      %s\n      %s\n", i+1, f.Level, f.what(), f.brief(), f.File)
 	}
@@ -83,7 +83,7 @@ func shortened(line string) string {
 func WriteMarkdown(w io.Writer, r *Report) error {
 	var b strings.Builder
 	s := &r.Summary
-	fmt.Fprintf(&b, "# Fuzzing %s: %s\n\n", r.Title, counted(s.Findings, "finding", "findings"))
+	fmt.Fprintf(&b, "# Fuzzing %s: %s\n\n", r.Title, s.Verdict())
 	fmt.Fprintf(&b, "- Server: %s\n- Run: %s, %v, %d executions, random seed %d\n- jobwire %s\n\n",
 		code(r.Target), r.Began.UTC().Format(time.RFC3339), s.Duration(), s.Executions, s.Seed, r.Jobwire)
 	if len(r.Findings) > 0 {
