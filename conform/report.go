@@ -76,9 +76,29 @@ func (r *Report) Lost() bool {
 	return r.Count(Crashed) > 0 && r.Count(Passed)+r.Count(NonStrict) == 0
 }
 
-// Decided reports whether at least one case has a verdict about the target.
-func (r *Report) Decided() bool {
-	return r.Count(Skipped)+r.Count(Inconclusive)+r.Count(NotRun) < len(r.Results)
+// Untested returns a sentence about a run in which most cases show nothing about the target, or "". The cases that count
+// are those of the level MUST or, if there are none, all; cases that were skipped do not count.
+func (r *Report) Untested() string {
+	for _, level := range []codec.Level{codec.Must, ""} {
+		selected, silent := 0, 0
+		for _, c := range r.Results {
+			switch {
+			case c.Verdict == Skipped || level != "" && c.Case.Level != level:
+				continue
+			case c.Verdict == Inconclusive || c.Verdict == NotRun || c.Verdict == Unreachable:
+				silent++
+			}
+			selected++
+		}
+		if 2*silent > selected {
+			kind := strings.TrimSpace(string(level) + " cases")
+			return fmt.Sprintf("the run shows little about the target: %d of %d %s are inconclusive or did not run", silent, selected, kind)
+		}
+		if selected > 0 {
+			return ""
+		}
+	}
+	return "the run shows nothing about the target: all cases were skipped"
 }
 
 // Unreachable returns the reason why the run ended early because the target could not be reached, or "".
@@ -95,14 +115,16 @@ func (r *Report) Unreachable() string {
 	return ""
 }
 
-// Stopped returns a sentence about a run that ended before all cases had run, or "" if all cases ran.
+// Stopped returns a sentence about a run that ended before all cases had run or in which most cases show nothing about the
+// target, or "".
 func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:
 		return fmt.Sprintf("the run was interrupted after %d of %d cases: %d did not run", r.Ran(), len(r.Results), r.Count(NotRun))
-	default:
+	case r.Unreachable() != "":
 		return r.Unreachable()
 	}
+	return r.Untested()
 }
 
 // Text writes a report about a run as text.

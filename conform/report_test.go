@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
@@ -289,5 +290,39 @@ func TestTAP(t *testing.T) {
 	}
 	if i := bytes.IndexFunc(out.Bytes(), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '\ufffd' }); i >= 0 {
 		t.Errorf("byte %d is no text: %q", i, out.Bytes()[max(0, i-20):i+1])
+	}
+}
+
+// TestUntested tests which runs show too little to pass, and that JUnit reports say so with an error.
+func TestUntested(t *testing.T) {
+	must := &conform.Case{ID: "p.must", Level: codec.Must}
+	open := &conform.Case{ID: "p.open", Level: codec.Interpretation}
+	for _, tt := range []struct {
+		name    string
+		results []conform.Result
+		want    string
+	}{
+		{"all passed", []conform.Result{{Case: must, Verdict: conform.Passed}, {Case: open, Verdict: conform.Passed}}, ""},
+		{"half of MUST", []conform.Result{{Case: must, Verdict: conform.Passed}, {Case: must, Verdict: conform.Inconclusive}, {Case: open, Verdict: conform.Inconclusive}}, ""},
+		{"most of MUST", []conform.Result{{Case: must, Verdict: conform.Passed}, {Case: must, Verdict: conform.Inconclusive}, {Case: must, Verdict: conform.NotRun},
+			{Case: must, Verdict: conform.Skipped}, {Case: open, Verdict: conform.Passed}}, "shows little about the target: 2 of 3 MUST cases"},
+		{"one that differs", []conform.Result{{Case: open, Verdict: conform.Different}, {Case: must, Verdict: conform.Skipped}}, ""},
+		{"most of the others", []conform.Result{{Case: open, Verdict: conform.Different}, {Case: open, Verdict: conform.Inconclusive}, {Case: open, Verdict: conform.Inconclusive}},
+			"shows little about the target: 2 of 3 cases"},
+		{"skipped", []conform.Result{{Case: must, Verdict: conform.Skipped}}, "shows nothing about the target"},
+		{"nothing", nil, "shows nothing about the target"},
+	} {
+		r := &conform.Report{Protocol: gearman.Protocol, Target: "t", Results: tt.results}
+		got := r.Untested()
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: expected %q, got %q", tt.name, tt.want, got)
+		}
+		var b bytes.Buffer
+		if err := conform.WriteJUnit(&b, []*conform.Report{r}); err != nil {
+			t.Fatal(err)
+		}
+		if failed := strings.Contains(b.String(), "<error"); failed != (tt.want != "") {
+			t.Errorf("%s: JUnit has an error: %v\n%s", tt.name, failed, &b)
+		}
 	}
 }

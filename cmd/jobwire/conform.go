@@ -170,8 +170,8 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			status = exitUnreachable
 		case r.Failed():
 			status = max(status, exitFailed)
-		case !r.Decided() && !r.Interrupted:
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: nothing was tested: all cases for %s were skipped or inconclusive\n", r.Target)
+		case r.Untested() != "" && !r.Interrupted:
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", r.Target, r.Untested())
 			status = max(status, exitFailed)
 		}
 	}
