@@ -293,7 +293,7 @@ func TestTAP(t *testing.T) {
 	}
 }
 
-// TestUntested tests which runs show too little to pass, and that JUnit reports say so with an error.
+// TestUntested tests which runs show too little to pass, and that reports in JUnit have an error then.
 func TestUntested(t *testing.T) {
 	must := &conform.Case{ID: "p.must", Level: codec.Must}
 	open := &conform.Case{ID: "p.open", Level: codec.Interpretation}
