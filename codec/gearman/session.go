@@ -36,6 +36,7 @@ type session struct {
 	form    codec.Layout        // like list, but with no rule waived, to distinguish the forms of replies
 	pending codec.FIFO[command] // the text commands that wait for their replies
 	partial partial             // the reply whose end has not arrived
+	damaged *codec.Type         // the list whose first row was illegal and whose other rows follow, or nil
 	reads   int                 // bytes searched for the end of a line, for tests
 }
 
@@ -304,7 +305,7 @@ func (s *session) replies() []*codec.Type {
 
 // answered removes the oldest waiting command.
 func (s *session) answered() {
-	s.partial.seen = 0
+	s.partial.seen, s.damaged = 0, nil
 	if s.pending.Len() > 0 {
 		s.pending.Pop()
 	}
@@ -322,7 +323,13 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 	if n == 0 {
 		return s.short(b, nil, 0)
 	}
+	if d := s.damaged; d != nil && !s.fits(d, b[:end], f) && likelyList([]*codec.Type{d}, b[:end]) == nil {
+		s.answered() // another reply follows, without the end of the list
+	}
 	replies := s.replies()
+	if s.damaged != nil {
+		replies = []*codec.Type{s.damaged}
+	}
 	if replies == nil {
 		f.Raw, f.Head = b[:n:n], 1
 		f.Spans = append(f.Spans, codec.Span{Field: &replyField, Off: 0, End: end, Next: n})
@@ -334,6 +341,17 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 			t = r
 			break
 		}
+	}
+	if t == nil {
+		t = likelyList(replies, b[:end])
+	}
+	if t != nil && t.Stop != "" && !s.fits(t, b[:end], f) {
+		f.Raw, f.Type, f.Spans = b[:n:n], t, f.Spans[:0]
+		if err := s.list.Split(f, t.Repeat, t.Sep, 0, end, true); err != nil {
+			s.damaged = t
+			return n, err
+		}
+		f.Spans = f.Spans[:0] // the rule is waived
 	}
 	if t != nil && t.Stop != "" {
 		return s.decodeList(partial{t: t}, b, f)
@@ -370,6 +388,17 @@ func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 	}
 	probe := codec.Frame{Raw: line, Spans: f.Spans[:0]}
 	return s.form.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
+}
+
+// likelyList returns the list among the types of a reply to which a line belongs that has most of the fields of a row, but
+// not all of them in their form, or nil.
+func likelyList(replies []*codec.Type, line []byte) *codec.Type {
+	for _, t := range replies {
+		if n := len(t.Repeat); t.Stop != "" && n > 1 && 2*(1+bytes.Count(line, []byte(t.Sep))) > n {
+			return t
+		}
+	}
+	return nil
 }
 
 // Forms of error messages, and of lines that are not error messages.

@@ -39,6 +39,7 @@ var laws = []struct {
 	{"prefixes", Legal, Prefixes, false},
 	{"chunks", Legal, Chunks, false},
 	{"transcripts", Legal, Transcripts, false},
+	{"one-field-damaged", Legal, OneFieldDamaged, false},
 	{"refused-or-read", InvalidArgs, RefusedOrRead, true},
 	{"mutations", Broken, Reencode, false},
 	{"mutations-chunks", Broken, Chunks, false},
