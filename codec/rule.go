@@ -111,6 +111,12 @@ type Error struct {
 	Fatal  bool   // the end of the message is unknown: the bytes after it cannot be decoded
 }
 
-func (e *Error) Error() string {
-	return fmt.Sprintf("byte %d, %s: %s [%s]", e.Offset, e.Field, e.Detail, e.Rule)
+func (e *Error) Error() string { return fmt.Sprintf("%s: %s [%s]", e.Place(), e.Detail, e.Rule) }
+
+// Place returns the position of the violation in the message: its byte and, if it is in a field, the name of the field.
+func (e *Error) Place() string {
+	if e.Field == "" {
+		return fmt.Sprintf("byte %d", e.Offset)
+	}
+	return fmt.Sprintf("byte %d, %s", e.Offset, e.Field)
 }
