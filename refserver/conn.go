@@ -21,9 +21,12 @@ const (
 	maxBuffer = 64 << 10
 )
 
-// batchLimit is the maximum number of messages, received and sent ones added up, that a connection handles before it unlocks the
-// server for other connections.
-const batchLimit = 4096
+// batchLimit is the maximum amount of work that a connection causes before it unlocks the server for other connections. Each
+// message, received or sent, is one unit of work, and so are workBytes bytes of output: a long reply takes longer to write.
+const (
+	batchLimit = 4096
+	workBytes  = 16
+)
 
 // Conn is one connection of a server. Only the machine may call its exported methods, in calls that the server makes to it
 // under its lock.

@@ -3,29 +3,38 @@ package refserver_test
 import (
 	"bytes"
 	"io"
-	"net"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/internal/memnet"
 	"jobwire/refserver"
+	tubes "jobwire/refserver/beanstalk"
 	machine "jobwire/refserver/gearman"
 	"jobwire/refserver/internal/peertest"
 )
 
 // TestFullBufferDoesNotDelayOthers checks that the server handles a request of another connection before half of a full
-// buffer of requests of the first connection is handled.
+// buffer of requests of the first connection is handled, and sooner if the replies are long.
 func TestFullBufferDoesNotDelayOthers(t *testing.T) {
-	const (
-		request = "version\n"
-		buffer  = 64 << 10 / len(request) // number of requests that fill a buffer
-		all     = 20 * buffer
-	)
+	t.Run("short replies", func(t *testing.T) {
+		fullBuffer(t, gearman.Protocol, machine.New(machine.Options{}), "version\n", "getpid", "\n", 64<<10/len("version\n"), 64<<10/len("version\n")/2)
+	})
+	t.Run("long replies", func(t *testing.T) { // of about 1,000 bytes
+		fullBuffer(t, beanstalk.Protocol, tubes.New(tubes.Options{}), "stats\r\n", "list-tube-used", "\r\n", 300, 100)
+	})
+}
+
+// fullBuffer sends 20 times buffer equal requests on one connection, and requests of the type asks, which end in end, on another one.
+// These must not wait for more than most of the other requests.
+func fullBuffer(t *testing.T, p *codec.Protocol, m refserver.Machine, request, asks, end string, buffer, most int) {
+	all := 20 * buffer
 	// The other connection sends a request at ten positions spread over the buffer.
 	var asked []int
 	for i := range 10 {
@@ -36,45 +45,48 @@ func TestFullBufferDoesNotDelayOthers(t *testing.T) {
 		since   int // value of handled when the other connection sent its request
 		busy    *refserver.Conn
 		waited  []int
-		other   net.Conn
+		other   *memnet.Conn
 	)
 	hook := func(c *refserver.Conn, from codec.Side, f *codec.Frame) refserver.Verdict {
 		switch {
 		case from != codec.Peer:
-		case f.Type.Name == "getpid":
+		case f.Type.Name == asks:
 			waited = append(waited, handled-since)
 		case busy == nil || c == busy:
 			busy = c
 			handled++
 			if len(asked) > 0 && handled >= asked[0] && len(waited) == 10-len(asked) {
 				asked, since = asked[1:], handled
-				other.Write([]byte("getpid\n"))
+				other.Write([]byte(asks + end))
 			}
 		}
 		return refserver.Verdict{}
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // so that only the server decides whose requests it handles
-	o := refserver.Options{Protocol: gearman.Protocol, Intercept: hook}
-	srv := refserver.New(machine.New(machine.Options{}), o)
-	connect := func() net.Conn {
+	srv := refserver.New(m, refserver.Options{Protocol: p, Intercept: hook})
+	connect := func() (*memnet.Conn, *sync.WaitGroup) {
 		near, far := memnet.Pipe()
 		go srv.ServeConn(t.Context(), far)
-		go io.Copy(io.Discard, near)
-		return near
+		var ended sync.WaitGroup
+		ended.Go(func() { io.Copy(io.Discard, near) })
+		return near, &ended
 	}
-	one := connect()
-	other = connect()
+	one, handledAll := connect()
+	var answeredAll *sync.WaitGroup
+	other, answeredAll = connect()
 	if _, err := one.Write(bytes.Repeat([]byte(request), all)); err != nil {
 		t.Fatal(err)
 	}
-	one.Close()
-	other.Close()
+	one.CloseWrite()
+	handledAll.Wait()
+	other.CloseWrite()
+	answeredAll.Wait()
 	srv.Close()
 	if len(waited) < 8 {
 		t.Fatalf("only %d of 10 requests were answered", len(waited))
 	}
-	if slices.Max(waited) > buffer/2 {
-		t.Errorf("another's request waits for %v of %d requests", waited, buffer)
+	if slices.Max(waited) > most {
+		t.Errorf("requests of another connection waited for %v requests, expected at most %d", waited, most)
 	}
 }
 

@@ -87,7 +87,7 @@ func (c *Conn) send(size int) error {
 // MaxOutput.
 func (c *Conn) checkRoom(size int) error {
 	s := c.srv
-	s.work++
+	s.work += 1 + size/workBytes
 	if c.gone || c.broken {
 		return errGone
 	}
