@@ -158,6 +158,9 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		wg.Go(func() {
 			for i := range next {
 				a := r.runCase(ctx, s.Cases[i], shared, lag)
+				if a.Verdict == Unreachable && a.shared && ran.Load() {
+					a = r.connectAgain(ctx, s.Cases[i], shared, lag)
+				}
 				switch {
 				case a.Verdict == Unreachable && (a.shared || !ran.Load()), a.Verdict == Hung && a.shared && a.generation < 0:
 					if halt(errUnreachable); !halted.CompareAndSwap(false, true) {
@@ -205,6 +208,19 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		}
 	})
 	return board.results
+}
+
+// connectAgain runs a case again that could not connect to a target to which other cases have connected. If it cannot
+// connect again, although the target accepts a connection afterwards, the result is inconclusive, and the run goes on.
+func (r *Runner) connectAgain(ctx context.Context, c *Case, shared *sharedTarget, lag *schedulingDelay) attempt {
+	a := r.runCase(ctx, c, shared, lag)
+	if a.Verdict != Unreachable {
+		return a
+	}
+	if t, _, err := shared.get(); err == nil && target.Alive(ctx, t) == nil {
+		a.Verdict, a.Note = Inconclusive, "the target accepted no connection for this case, twice, and one after it: "+a.Note
+	}
+	return a
 }
 
 // mustRepeat reports whether a case must run again because time limits may have made it fail while other cases ran.
