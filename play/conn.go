@@ -14,9 +14,12 @@ import (
 	"jobwire/internal/transport"
 )
 
-// maxUnread limits the received bytes that no step has consumed yet. If the other side sends more, the connection is
-// closed.
-const maxUnread = 256 << 20
+// maxUnread limits the received bytes that no step has consumed yet, unless a message is longer. No more are read until a
+// step consumes some.
+const maxUnread = 20 << 20
+
+// maxRecorded limits the bytes after an error that an event keeps of an invalid message.
+const maxRecorded = 64 << 10
 
 // maxAhead limits the buffer space in bytes that is reserved for a message of which only the header has arrived.
 const maxAhead = 32 << 20
@@ -40,6 +43,8 @@ type conn struct {
 	end      error     // why reading ended
 
 	wake   chan<- struct{} // receives a value after each arrival
+	room   chan struct{}   // receives a value after bytes were consumed
+	leave  chan struct{}   // closed when nothing more is to be read
 	done   chan struct{}   // closed when reading has ended
 	closed bool            // closed by the performer
 
@@ -54,7 +59,8 @@ type arrival struct {
 
 func newConn(c net.Conn, p *codec.Protocol, o codec.Options, wake chan<- struct{}) *conn {
 	session := p.NewSession(o)
-	return &conn{net: c, sess: session, sentStream: codec.Stream{Session: session}, nonStrict: p.NewSession(nonStrict(o)), wake: wake, done: make(chan struct{})}
+	return &conn{net: c, sess: session, sentStream: codec.Stream{Session: session}, nonStrict: p.NewSession(nonStrict(o)), wake: wake,
+		room: make(chan struct{}, 1), leave: make(chan struct{}), done: make(chan struct{})}
 }
 
 // nonStrict returns the options with every rule waived.
@@ -75,10 +81,8 @@ func (l *conn) read() {
 			}
 			l.unread = append(l.unread, buf[:n]...)
 			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
-			if len(l.unread) > maxUnread {
-				err = errors.New("the other side sent more than 256 MiB that the transcript does not expect")
-			}
 		}
+		full := l.full()
 		l.end = err
 		l.mu.Unlock()
 		select {
@@ -88,12 +92,26 @@ func (l *conn) read() {
 		if err != nil {
 			return
 		}
+		for full {
+			select {
+			case <-l.room:
+			case <-l.leave:
+				return
+			}
+			l.mu.Lock()
+			full = l.full()
+			l.mu.Unlock()
+		}
 	}
 }
+
+// full reports whether enough bytes have arrived for the next message, whatever it is.
+func (l *conn) full() bool { return len(l.unread) > max(maxUnread, l.need+maxRecorded) }
 
 // stopReading leaves further bytes in the receive buffer of the socket, and makes this buffer small.
 func (l *conn) stopReading() {
 	l.stopped = true
+	close(l.leave)
 	transport.SetReadBuffer(l.net, 4<<10)
 	l.net.SetReadDeadline(time.Now())
 	<-l.done
@@ -199,6 +217,10 @@ func (l *conn) consume(n int) {
 	l.arrivals = kept
 	if len(l.unread) == 0 {
 		l.unread = nil
+	}
+	select {
+	case l.room <- struct{}{}:
+	default:
 	}
 }
 
@@ -307,6 +329,9 @@ func (l *conn) close() {
 		l.relay.stop()
 	default:
 		l.net.Close()
+		if !l.stopped {
+			close(l.leave)
+		}
 	}
 	l.closed = true
 }

@@ -1,6 +1,7 @@
 package play_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -360,6 +361,34 @@ func TestFloodEnds(t *testing.T) {
 		r := play.Peers(t.Context(), parse(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP"), dial, play.Options{})
 		if r.Failure == nil || r.Failure.Reason != play.TimedOut || len(r.Events) > 300 {
 			t.Errorf("%v, with %d events; want an end at the deadline", r.Failure, len(r.Events))
+		}
+	})
+}
+
+// TestEndlessReplyIsCut: an event does not keep all bytes that follow an invalid message.
+func TestEndlessReplyIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		var flood sync.WaitGroup
+		defer flood.Wait()
+		defer far.Close()
+		flood.Go(func() {
+			far.Read(make([]byte, 100))
+			for b := bytes.Repeat([]byte("A"), 1<<20); ; {
+				if _, err := far.Write(b); err != nil {
+					return
+				}
+			}
+		})
+		dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
+		r := play.Peers(t.Context(), parse(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x"), dial, play.Options{})
+		if !strings.Contains(fmt.Sprint(r.Failure), "[gearman.admin.line-length]") {
+			t.Errorf("expected an invalid reply, got %v", r.Failure)
+		}
+		for _, ev := range r.Events {
+			if len(ev.Frame.Raw) > 256<<10 {
+				t.Errorf("an event has %d bytes", len(ev.Frame.Raw))
+			}
 		}
 	})
 }

@@ -58,6 +58,10 @@ func interrupt(ln net.Listener, gone <-chan struct{}) {
 	d.SetDeadline(time.Time{})
 }
 
+// maxCaptured limits the messages, in bytes, that no step has consumed yet. If a program and the server send more, their
+// connections are closed.
+const maxCaptured = 128 << 20
+
 // relay forwards the bytes between a program and the server, and keeps the messages for the performer.
 type relay struct {
 	actor    transcript.Actor
@@ -263,7 +267,7 @@ func (e *tap) add(from codec.Side, b []byte) (any bool) {
 func (e *tap) store(from codec.Side, o captured) {
 	o.frame.From = from
 	e.captured[from] = append(e.captured[from], o)
-	if e.unread += len(o.frame.Raw); e.unread > maxUnread {
+	if e.unread += len(o.frame.Raw); e.unread > maxCaptured {
 		e.over = true
 		for c := range e.conns {
 			c.Close()

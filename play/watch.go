@@ -58,7 +58,7 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 			ev.Verb, ev.Frame = transcript.Raw, l.frame.Clone()
 			if ev.Frame.Raw == nil {
 				b, _ := l.peek()
-				ev.Frame.Raw = slices.Clone(b[:out.size])
+				ev.Frame.Raw = slices.Clone(b[:min(out.size, out.err.Offset+maxRecorded)])
 			}
 		case message:
 			ev.Frame = l.frame.Clone()

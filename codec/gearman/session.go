@@ -187,10 +187,10 @@ func (s *session) misdirected(t *codec.Type, from codec.Side, at int) error {
 	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: codeField.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 }
 
-// lineLimit returns the maximum length of a line. A server's line may list many functions of a worker, so it
+// lineLimit returns the maximum length of a line. A server's reply may list many functions of a worker, so it
 // is limited like other data.
 func (s *session) lineLimit(from codec.Side) int {
-	if from == codec.Server {
+	if from == codec.Server && s.pending.Len() > 0 {
 		return s.opts.MaxData
 	}
 	return s.opts.MaxLine
@@ -460,7 +460,7 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 		}
 		at = next
 	}
-	s.answered()
+	defer s.answered() // the limit of the lines is that of a reply
 	f.Type, f.Raw = t, b[:n:n]
 	var bad *codec.Error
 	for at = 0; at < n; {
