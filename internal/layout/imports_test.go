@@ -37,7 +37,7 @@ var layers = []layer{
 	{"refserver/*", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/internal/*", "internal/*"}},
 	{"refpeer/internal/line", []string{"codec", "codec/transcript", "internal/transport"}}, // parses task lines
 	{"refpeer/internal/drivetest", []string{"audit", "codec", "internal/target", "refserver"}},
-	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/line", "internal/mutant"}},
+	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/line", "refserver/inject", "internal/mutant"}},
 	{"refpeer/*/mutants", []string{"codec", "codec/{protocol}", "refpeer/{protocol}", "refpeer/internal/*", "internal/mutant"}},
 	{"refpeer/*", []string{"codec", "codec/{protocol}", "codec/transcript", "refpeer/internal/*", "internal/transport"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},

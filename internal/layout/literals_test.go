@@ -35,7 +35,6 @@ var notTypes = map[string]string{
 	`loadgen/adapter.go: "status"`:             "a scenario",
 	`fuzz/writer.go: "watch"`:                  "the key @watch of a case",
 	`pcap/json.go: "message"`:                  "a kind of JSON object",
-	`refpeer/internal/faults/edits.go: "null"`: "an answer of a driver",
 	`refpeer/internal/line/tasks.go: "error"`:  "an answer of a driver",
 	`refpeer/internal/line/tasks.go: "status"`: "an answer of a driver",
 }

@@ -3,7 +3,6 @@ package gearmonkey
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -76,8 +75,7 @@ var placeholders = map[string]func(*Task) []byte{
 	"SHA1":        func(t *Task) []byte { return t.SHA1 },
 }
 
-// Document returns a program that follows the specification. [Sequence.Edit] and [Sequence.Swap] make other programs from
-// it.
+// Document returns a program that follows the specification.
 func Document() *Program {
 	load := Sequence{
 		{Do: "SCRIPT_LOAD {SCRIPT}", Then: takeSHA1},
@@ -124,36 +122,6 @@ func Document() *Program {
 	}
 }
 
-// Name returns the first word of Do.
-func (s *Step) Name() string {
-	name, _, _ := strings.Cut(s.Do, " ")
-	return name
-}
-
-// Edit returns the sequence with the step of that name replaced by the steps that edit returns: none to remove the step,
-// two copies to repeat it. It panics if there is no such step.
-func (s Sequence) Edit(name string, edit func(Step) []Step) Sequence {
-	k := s.find(name)
-	return slices.Concat(s[:k], edit(s[k]), s[k+1:])
-}
-
-// Swap returns the sequence with the two steps exchanged. It panics if one does not exist.
-func (s Sequence) Swap(a, b string) Sequence {
-	i, k := s.find(a), s.find(b)
-	s = slices.Clone(s)
-	s[i], s[k] = s[k], s[i]
-	return s
-}
-
-func (s Sequence) find(name string) int {
-	for i := range s {
-		if s[i].Name() == name {
-			return i
-		}
-	}
-	panic("gearmonkey: the sequence has no step " + name)
-}
-
 // command is a compiled step.
 type command struct {
 	Step
@@ -178,7 +146,8 @@ type cycle []command
 func (s Sequence) compile() cycle {
 	var c cycle
 	for i := range s {
-		cmd := command{Step: s[i], name: s[i].Name()}
+		name, _, _ := strings.Cut(s[i].Do, " ")
+		cmd := command{Step: s[i], name: name}
 		if s[i].Local == nil {
 			texts, err := transcript.ParseWords(s[i].Do)
 			if cmd.msgType = protocol.Protocol.TypeNamed(cmd.name); cmd.msgType == nil || err != nil {

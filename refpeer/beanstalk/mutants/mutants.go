@@ -6,30 +6,43 @@
 package mutants
 
 import (
-	"slices"
+	"embed"
+	"math"
+	"strconv"
 
 	protocol "jobwire/codec/beanstalk"
 	"jobwire/internal/mutant"
 	"jobwire/refpeer/beanstalk"
 	"jobwire/refpeer/internal/faults"
-	"jobwire/refpeer/internal/line"
 )
 
-type (
-	program = beanstalk.Program
-	task    = beanstalk.Task
-	fault   = faults.Fault[program]
-)
+//go:embed *.yaml
+var rows embed.FS
 
-var edit = faults.Editor[program, task]{
-	Sequences: func(p *program) []*beanstalk.Sequence {
-		return []*beanstalk.Sequence{&p.Use, &p.Watch, &p.Ignore, &p.Put, &p.Reserve, &p.Delete, &p.Release, &p.Bury, &p.Touch, &p.Peek, &p.Kick, &p.Stats}
+var kit = faults.Line(faults.Kit[beanstalk.Program, beanstalk.Step, beanstalk.Task]{
+	Protocol: protocol.Protocol,
+	Rows:     rows,
+	Document: beanstalk.Document,
+	Drive:    func(p *beanstalk.Program) mutant.Program { return (&beanstalk.Driver{Program: p}).Drive },
+	Functions: map[string]any{
+		"id_of_32_bits": changedID(func(id uint64) string { return strconv.FormatUint(uint64(uint32(id)), 10) }),
+		"signed_id":     changedID(func(id uint64) string { return strconv.FormatUint(min(id, math.MaxInt64), 10) }),
+		"float_id":      changedID(func(id uint64) string { return strconv.FormatFloat(float64(id), 'f', 0, 64) }),
+		"latin1_as_utf8": func(s string) (utf8 string) {
+			for _, b := range []byte(s) {
+				utf8 += string(rune(b))
+			}
+			return utf8
+		},
 	},
-	Quirks: func(p *program) *line.Quirks { return &p.Quirks },
+}, 0, 0)
+
+func changedID(change func(id uint64) string) func(string) string {
+	return func(s string) string {
+		id, _ := strconv.ParseUint(s, 10, 64)
+		return change(id)
+	}
 }
 
 // All returns the mutants.
-func All() []mutant.Mutant {
-	return faults.Of(protocol.Protocol, "Client", slices.Concat(numbers, lines, incompleteFaults, ownerFaults, logic, reading), beanstalk.Document,
-		func(p *program) mutant.Program { return (&beanstalk.Driver{Program: p}).Drive })
-}
+func All() []mutant.Mutant { return kit.Mutants("Client") }

@@ -6,40 +6,24 @@
 package mutants
 
 import (
+	"embed"
 	"slices"
 
 	protocol "jobwire/codec/danga"
 	"jobwire/internal/mutant"
 	"jobwire/refpeer/danga"
 	"jobwire/refpeer/internal/faults"
-	"jobwire/refpeer/internal/line"
 )
 
-type (
-	program = danga.Program
-	task    = danga.Task
-	fault   = faults.Fault[program]
-)
+//go:embed *.yaml
+var rows embed.FS
 
-// header is the length of a packet's header; lengthAt is the offset of the field with the length of the data after it.
-const (
-	header   = 9
-	lengthAt = 5
-)
+var kit = faults.Line(faults.Kit[danga.Program, danga.Step, danga.Task]{
+	Protocol: protocol.Protocol,
+	Rows:     rows,
+	Document: danga.Document,
+	Drive:    func(p *danga.Program) mutant.Program { return (&danga.Driver{Program: p}).Drive },
+}, 9, 5)
 
-var edit = faults.Editor[program, task]{
-	Sequences: func(p *program) []*danga.Sequence {
-		return []*danga.Sequence{&p.Create, &p.Meanwhile, &p.Status, &p.Result, &p.Enter, &p.Ask, &p.Sleep, &p.Report, &p.End, &p.Leave}
-	},
-	Quirks: func(p *program) *line.Quirks { return &p.Quirks },
-	Header: header, LengthAt: lengthAt,
-}
-
-// All returns the mutants: those that violate rules first.
-func All() []mutant.Mutant {
-	return slices.Concat(of("Worker", orderFaults), of("Worker", working), of("Application", asking), of("Application", reading), of("Worker", receiveFaults))
-}
-
-func of(role string, all []fault) []mutant.Mutant {
-	return faults.Of(protocol.Protocol, role, all, danga.Document, func(p *program) mutant.Program { return (&danga.Driver{Program: p}).Drive })
-}
+// All returns the mutants.
+func All() []mutant.Mutant { return slices.Concat(kit.Mutants("Worker"), kit.Mutants("Application")) }

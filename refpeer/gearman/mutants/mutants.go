@@ -6,6 +6,7 @@
 package mutants
 
 import (
+	"embed"
 	"slices"
 
 	protocol "jobwire/codec/gearman"
@@ -14,14 +15,15 @@ import (
 	"jobwire/refpeer/internal/faults"
 )
 
-type fault = faults.Fault[program]
+//go:embed *.yaml
+var rows embed.FS
 
-// All returns the mutants: those that violate rules first.
-func All() []mutant.Mutant {
-	return slices.Concat(of("Worker", orderFaults), of("Worker", working), of("Worker", cutShort), of("Client", asking), of("Client", cutShortByClient), of("Client", reading), of("Worker", receiveFaults),
-		of("Client", conditions), of("Worker", conditionsOfWorkers))
-}
+var kit = faults.Line(faults.Kit[gearman.Program, gearman.Step, gearman.Task]{
+	Protocol: protocol.Protocol,
+	Rows:     rows,
+	Document: gearman.Document,
+	Drive:    func(p *gearman.Program) mutant.Program { return (&gearman.Driver{Program: p}).Drive },
+}, 12, 8)
 
-func of(role string, all []fault) []mutant.Mutant {
-	return faults.Of(protocol.Protocol, role, all, gearman.Document, func(p *program) mutant.Program { return (&gearman.Driver{Program: p}).Drive })
-}
+// All returns the mutants.
+func All() []mutant.Mutant { return slices.Concat(kit.Mutants("Worker"), kit.Mutants("Client")) }

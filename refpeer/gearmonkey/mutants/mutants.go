@@ -3,6 +3,7 @@
 package mutants
 
 import (
+	"embed"
 	"slices"
 
 	protocol "jobwire/codec/gearmonkey"
@@ -11,18 +12,33 @@ import (
 	"jobwire/refpeer/internal/faults"
 )
 
-type fault = faults.Fault[program]
+type (
+	program = gearmonkey.Program
+	step    = gearmonkey.Step
+	task    = gearmonkey.Task
+)
 
-// All returns the mutants: clients first, in the order of the sections of the specification.
-func All() []mutant.Mutant {
-	return slices.Concat(
-		of("Client", creating), of("Client", waiting), of("Client", calling), of("Client", getFaults),
-		of("Worker", coming), of("Worker", jobLookupFaults), of("Worker", working), of("Worker", updating))
+//go:embed *.yaml
+var rows embed.FS
+
+var kit = &faults.Kit[program, step, task]{
+	Protocol: protocol.Protocol,
+	Rows:     rows,
+	Document: gearmonkey.Document,
+	Drive:    func(p *program) mutant.Program { return (&gearmonkey.Driver{Program: p}).Drive },
+	Step:     func(s *step) (*string, *func(*task) bool) { return &s.Do, &s.If },
+	Actions: map[string]faults.Action[program, step, task]{
+		"ask": ask, "cure": cure, "first": first, "reply": reply, "swap": swap, "then": then,
+	},
+	Functions: map[string]any{"timed_out": gearmonkey.ErrTimedOut, "nothing_registered": gearmonkey.ErrNothingRegistered},
+	Sets: map[string]string{
+		"queues": queues, "creates": creates, "blocks": blocks, "checksWorkers": checksWorkers,
+		"ends": ends, "finishes": finishes, "runs": runs, "takes": takes,
+	},
 }
 
-func of(role string, all []fault) []mutant.Mutant {
-	return faults.Of(protocol.Protocol, role, all, gearmonkey.Document, func(p *program) mutant.Program { return (&gearmonkey.Driver{Program: p}).Drive })
-}
+// All returns the mutants.
+func All() []mutant.Mutant { return slices.Concat(kit.Mutants("Client"), kit.Mutants("Worker")) }
 
 // Sets of cases. A fault that a step has with every job fails the cases of one of these sets.
 const (
