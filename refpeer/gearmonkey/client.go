@@ -63,13 +63,8 @@ func (j Job) Output() string { return j.Get("output") }
 
 // Client creates jobs and reads their hashes, over one connection. It is not safe for concurrent use.
 type Client struct {
-	// After, if it is set, is called with the name of each step after the server has replied and before the reply is
-	// evaluated.
-	After func(step string)
-
-	performer performer
-	task      Task
-	run, get  cycle
+	conn    *Conn
+	program *Program
 }
 
 // NewClient returns a client that uses a connection. The caller closes the connection. A nil program means [Document].
@@ -77,7 +72,7 @@ func NewClient(c *Conn, p *Program) *Client {
 	if p == nil {
 		p = Document()
 	}
-	return &Client{performer: performer{conn: c}, run: p.Run.compile(), get: p.Get.compile()}
+	return &Client{c, p}
 }
 
 // Run creates a job and returns its ID, or 0 if no job was created. An error after the server has assigned an ID is
@@ -93,40 +88,23 @@ func (c *Client) Run(ctx context.Context, function string, input []byte, o RunOp
 	if err := o.check(); err != nil {
 		return 0, err
 	}
-	t := &c.task
-	t.begin(function)
-	t.Priority = append(t.Priority[:0], o.Priority...)
-	t.Scheduled = strconv.AppendInt(t.Scheduled[:0], o.Scheduled, 10)
-	t.Timeout = strconv.AppendInt(t.Timeout[:0], int64(o.Timeout), 10)
-	t.RollCall, t.Blocking = o.RollCall, o.Blocking
-	t.Input = input
-	err = c.perform(ctx, c.run)
-	t.Input = nil
+	t := &Task{Function: []byte(function), Input: input, RollCall: o.RollCall, Blocking: o.Blocking, Priority: []byte(o.Priority),
+		Scheduled: strconv.AppendInt(nil, o.Scheduled, 10), Timeout: strconv.AppendInt(nil, int64(o.Timeout), 10)}
+	err = c.perform(ctx, c.program.Run, t)
 	id, _ = codec.ParseNumber(t.ID) // 0 if there is no ID
 	return id, err
 }
 
 // Get returns the hash of a job.
 func (c *Client) Get(ctx context.Context, function string, id uint64) (Job, error) {
-	t := &c.task
-	t.begin(function)
-	t.ID = strconv.AppendUint(t.ID, id, 10)
-	t.Job = Job{}
-	err := c.perform(ctx, c.get)
+	t := &Task{Function: []byte(function), ID: strconv.AppendUint(nil, id, 10)}
+	err := c.perform(ctx, c.program.Get, t)
 	return t.Job, err
 }
 
-func (c *Client) perform(ctx context.Context, s cycle) error {
+func (c *Client) perform(ctx context.Context, s Sequence, t *Task) error {
 	if err := ctx.Err(); err != nil {
 		return err // before anything is sent, so that the connection can still be used
 	}
-	c.performer.after = c.After
-	return c.performer.perform(ctx, s, &c.task)
-}
-
-// begin resets a task for a job of the function.
-func (t *Task) begin(function string) {
-	t.Function = append(t.Function[:0], function...)
-	t.ID = t.ID[:0]
-	t.Input, t.lost = t.Input[:0], false
+	return c.conn.perform(ctx, s, t)
 }

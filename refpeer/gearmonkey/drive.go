@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"jobwire/codec"
 	"jobwire/refpeer/internal/line"
 )
 
@@ -14,8 +13,7 @@ const grace = 3 * time.Second
 
 // Driver performs the tasks of docs/drivers.md.
 type Driver struct {
-	Program *Program      // nil: Document()
-	Codec   codec.Options // limits for replies of the server
+	Program *Program // nil: Document()
 
 	addr string
 	conn *Conn
@@ -45,7 +43,7 @@ func (d *Driver) Drive(ctx context.Context, addr string, tasks io.Reader, answer
 // connect returns the connection to the server. It connects if there is none.
 func (d *Driver) connect(ctx context.Context) (*Conn, error) {
 	if d.conn == nil {
-		c, err := Dial(ctx, d.addr, d.Codec)
+		c, err := Dial(ctx, d.addr)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +54,7 @@ func (d *Driver) connect(ctx context.Context) (*Conn, error) {
 
 func (d *Driver) hangUp() {
 	if d.conn != nil {
-		d.conn.Close()
+		d.conn.Abort()
 		d.conn = nil
 	}
 }

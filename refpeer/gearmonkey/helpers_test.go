@@ -1,6 +1,7 @@
 package gearmonkey
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"jobwire/codec"
 	protocol "jobwire/codec/gearmonkey"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
@@ -56,7 +56,7 @@ func against(t *testing.T, script string, do func(t *testing.T, conn *Conn)) {
 		go func() { played <- play.Server(t.Context(), s, l, play.Options{Exact: true, Timeout: time.Hour}) }()
 		conn := connect(t, addr).Conn
 		do(t, conn)
-		conn.Close() // the client will not send anything else
+		conn.Abort() // the client will not send anything else
 		r := <-played
 		l.Close()
 		if r.Failure != nil {
@@ -93,21 +93,46 @@ func parse(t *testing.T, src string) *transcript.Script {
 	return all[0]
 }
 
-// answering returns a connection to a server that sends a reply and discards what it receives.
-func answering(t testing.TB, reply string) *Conn {
-	near, far := net.Pipe()
-	go func() {
-		go far.Write([]byte(reply))
-		buf := make([]byte, 1<<10)
-		for {
-			if _, err := far.Read(buf); err != nil {
-				return
-			}
-		}
-	}()
-	c := NewConn(near, codec.Options{})
-	t.Cleanup(func() { c.Close(); far.Close() })
-	return c
+// client is a separate connection to a server, with which tests inspect and change its data.
+type client struct {
+	*Conn
+	t testing.TB
+}
+
+func connect(t testing.TB, addr string) client {
+	t.Helper()
+	c, err := Dial(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Abort)
+	return client{c, t}
+}
+
+// do sends a command and returns the words of its reply. For a null reply it returns the name of the message type.
+func (c client) do(words ...string) string {
+	c.t.Helper()
+	var args [][]byte
+	for _, w := range words {
+		args = append(args, []byte(w))
+	}
+	m, err := c.Do(context.Background(), reply("command"), args...)
+	if err != nil {
+		c.t.Fatalf("%v: %v", words, err)
+	}
+	if m.Type == typeNil || m.Type == typeNilArray {
+		return m.Type.Name
+	}
+	return string(bytes.Join(m.Args, []byte(" ")))
+}
+
+// worker returns a worker with its own connection.
+func worker(t testing.TB, addr string, functions ...string) *Worker {
+	w := NewWorker(connect(t, addr).Conn, nil)
+	for _, fn := range functions {
+		w.Accept(fn)
+	}
+	return w
 }
 
 // lines joins the lines of a transcript.

@@ -3,6 +3,7 @@ package gearmonkey
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"jobwire/codec"
@@ -122,66 +123,25 @@ func Document() *Program {
 	}
 }
 
-// command is a compiled step.
-type command struct {
-	Step
-	name    string
-	msgType *codec.Type // nil if Local is set
-	words   []word
-	cure    cycle
+func (s *Step) name() string {
+	name, _, _ := strings.Cut(s.Do, " ")
+	return name
 }
 
-// word is an argument: its constant and variable parts.
-type word []argPart
+var placeholder = regexp.MustCompile(`\{\w+\}`)
 
-type argPart struct {
-	text  []byte
-	value func(*Task) []byte // instead of text
-}
-
-// cycle is a compiled sequence.
-type cycle []command
-
-// compile parses the steps of a sequence. It panics if a step is invalid, because steps are part of the program code.
-func (s Sequence) compile() cycle {
-	var c cycle
-	for i := range s {
-		name, _, _ := strings.Cut(s[i].Do, " ")
-		cmd := command{Step: s[i], name: name}
-		if s[i].Local == nil {
-			texts, err := transcript.ParseWords(s[i].Do)
-			if cmd.msgType = protocol.Protocol.TypeNamed(cmd.name); cmd.msgType == nil || err != nil {
-				panic(fmt.Sprintf("gearmonkey: step %q does not name a message type (%v)", s[i].Do, err))
-			}
-			for _, text := range texts[1:] {
-				cmd.words = append(cmd.words, compileWord(text))
-			}
-		}
-		if s[i].Cure != nil {
-			cmd.cure = s[i].Cure.compile()
-		}
-		c = append(c, cmd)
+// command returns the message type and the arguments of a step for a task.
+func (s *Step) command(t *Task) (*codec.Type, [][]byte, error) {
+	words, err := transcript.ParseWords(s.Do)
+	msgType := protocol.Protocol.TypeNamed(s.name())
+	if err != nil || msgType == nil {
+		return nil, nil, fmt.Errorf("%w: step %q does not name a message type (%v)", ErrUsage, s.Do, err)
 	}
-	return c
-}
-
-func compileWord(text string) word {
-	var w word
-	for text != "" {
-		open := strings.IndexByte(text, '{')
-		if open < 0 {
-			open = len(text)
-		}
-		if open > 0 {
-			w, text = append(w, argPart{text: []byte(text[:open])}), text[open:]
-			continue
-		}
-		name, rest, ok := strings.Cut(text[1:], "}")
-		value := placeholders[name]
-		if !ok || value == nil {
-			panic("gearmonkey: no placeholder begins " + text)
-		}
-		w, text = append(w, argPart{value: value}), rest
+	var args [][]byte
+	for _, word := range words[1:] {
+		args = append(args, placeholder.ReplaceAllFunc([]byte(word), func(name []byte) []byte {
+			return placeholders[string(name[1:len(name)-1])](t)
+		}))
 	}
-	return w
+	return msgType, args, nil
 }

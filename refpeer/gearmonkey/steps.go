@@ -68,12 +68,9 @@ func takeNewID(t *Task, m *codec.Message) error {
 	if m.Type != typeID {
 		return ErrNoID
 	}
-	t.takeID(m.Args[0])
+	t.ID = bytes.Clone(m.Args[0])
 	return nil
 }
-
-// takeID copies an ID, because m.Args is valid only until the next reply.
-func (t *Task) takeID(id []byte) { t.ID = append(t.ID[:0], id...) }
 
 func unlocked(_ *Task, m *codec.Message) error {
 	switch m.Type {
@@ -107,7 +104,7 @@ func takeSHA1(t *Task, m *codec.Message) error {
 	if m.Type != typeSHA1 {
 		return unexpected(m)
 	}
-	t.SHA1 = append(t.SHA1[:0], m.Args[0]...)
+	t.SHA1 = bytes.Clone(m.Args[0])
 	return nil
 }
 
@@ -122,7 +119,7 @@ func taken(msgType *codec.Type) func(*Task, *codec.Message) error {
 		case m.Type != msgType || !bytes.Equal(m.Args[0], t.Function):
 			return unexpected(m)
 		}
-		t.takeID(m.Args[len(m.Args)-1])
+		t.ID = bytes.Clone(m.Args[len(m.Args)-1])
 		return nil
 	}
 }
@@ -131,7 +128,7 @@ func taken(msgType *codec.Type) func(*Task, *codec.Message) error {
 func takeInput(t *Task, m *codec.Message) error {
 	switch m.Type {
 	case typeBulk:
-		t.Input = append(t.Input[:0], m.Args[0]...)
+		t.Input = bytes.Clone(m.Args[0])
 		return nil
 	case typeNil:
 		t.lost = true

@@ -24,20 +24,16 @@ type Handler func(ctx context.Context, t *Task) (output []byte, err error)
 // second, and a job may wait for as many seconds as there are functions. The commands of the specification cannot poll
 // several functions at once.
 type Worker struct {
-	// After is called like that of Client. The step "work" is the call of the handler.
-	After func(step string)
-
 	Limit int  // Work ends after this number of jobs of its own; 0: no limit
 	Idle  bool // Work ends after one consecutive round per function without a job
 	Done  int  // the number of jobs that were performed and reported, including failed ones
 
-	performer performer
+	conn      *Conn
+	program   *Program
 	task      Task
 	functions []string
 	entered   []string // functions for which this worker has incremented the count
 	turn      int
-
-	load, enter, look, work, update, leave cycle
 }
 
 // NewWorker returns a worker that uses a connection. The caller closes the connection. A nil program means [Document].
@@ -45,11 +41,7 @@ func NewWorker(c *Conn, p *Program) *Worker {
 	if p == nil {
 		p = Document()
 	}
-	w := &Worker{performer: performer{conn: c},
-		load: p.Load.compile(), enter: p.Enter.compile(), look: p.Look.compile(),
-		work: p.Work.compile(), update: p.Update.compile(), leave: p.Leave.compile()}
-	w.task.Script = []byte(protocol.Script)
-	return w
+	return &Worker{conn: c, program: p, task: Task{Script: []byte(protocol.Script)}}
 }
 
 // Accept adds a function that the next Start registers.
@@ -98,12 +90,12 @@ func (w *Worker) Start(ctx context.Context) error {
 	if len(w.functions) == 0 {
 		return fmt.Errorf("%w: the worker has no functions", ErrUsage)
 	}
-	if err := w.perform(ctx, w.load); err != nil {
+	if err := w.conn.perform(ctx, w.program.Load, &w.task); err != nil {
 		return err
 	}
 	for _, fn := range w.functions {
 		w.task.begin(fn)
-		if err := w.perform(ctx, w.enter); err != nil {
+		if err := w.conn.perform(ctx, w.program.Enter, &w.task); err != nil {
 			return err
 		}
 		w.entered = append(w.entered, fn)
@@ -117,12 +109,12 @@ func (w *Worker) Round(ctx context.Context, handle Handler) (found bool, err err
 	w.turn++
 	t := &w.task
 	t.begin(fn)
-	t.Date = strconv.AppendInt(t.Date[:0], time.Now().Unix(), 10)
-	if err := w.perform(ctx, w.look); err != nil || len(t.ID) == 0 {
+	t.Date = strconv.AppendInt(nil, time.Now().Unix(), 10)
+	if err := w.conn.perform(ctx, w.program.Look, &w.task); err != nil || len(t.ID) == 0 {
 		return false, err
 	}
 	t.handle = handle
-	err = w.perform(ctx, w.work)
+	err = w.conn.perform(ctx, w.program.Work, &w.task)
 	t.handle = nil
 	if err == nil {
 		w.Done++
@@ -136,9 +128,9 @@ func (w *Worker) Update(ctx context.Context, dividend, divisor uint64) error {
 	if t.handle == nil {
 		return fmt.Errorf("%w: the worker has no job", ErrUsage)
 	}
-	t.Dividend = strconv.AppendUint(t.Dividend[:0], dividend, 10)
-	t.Divisor = strconv.AppendUint(t.Divisor[:0], divisor, 10)
-	return w.perform(ctx, w.update)
+	t.Dividend = strconv.AppendUint(nil, dividend, 10)
+	t.Divisor = strconv.AppendUint(nil, divisor, 10)
+	return w.conn.perform(ctx, w.program.Update, &w.task)
 }
 
 // Exit deregisters the worker, once for each function for which it was registered. If the connection cannot be used any
@@ -146,19 +138,14 @@ func (w *Worker) Update(ctx context.Context, dividend, divisor uint64) error {
 func (w *Worker) Exit(ctx context.Context) error {
 	var all error
 	for _, fn := range w.entered {
-		if w.performer.conn.Err() != nil {
+		if w.conn.err != nil {
 			break
 		}
 		w.task.begin(fn)
-		all = errors.Join(all, w.perform(ctx, w.leave))
+		all = errors.Join(all, w.conn.perform(ctx, w.program.Leave, &w.task))
 	}
 	w.entered = nil
 	return all
-}
-
-func (w *Worker) perform(ctx context.Context, c cycle) error {
-	w.performer.after = w.After
-	return w.performer.perform(ctx, c, &w.task)
 }
 
 // callHandler calls the handler and turns a panic into an error.
@@ -173,8 +160,13 @@ func callHandler(ctx context.Context, t *Task) (output []byte, err error) {
 
 // finish sets the status and the output of a job.
 func (t *Task) finish(output []byte, err error) {
-	t.Status, t.Output = append(t.Status[:0], protocol.StatusSuccess...), append(t.Output[:0], output...)
+	t.Status, t.Output = []byte(protocol.StatusSuccess), output
 	if err != nil {
-		t.Status, t.Output = append(t.Status[:0], protocol.StatusError...), append(t.Output[:0], err.Error()...)
+		t.Status, t.Output = []byte(protocol.StatusError), []byte(err.Error())
 	}
+}
+
+// begin resets a task for a job of the function.
+func (t *Task) begin(function string) {
+	t.Function, t.ID, t.Input, t.lost = []byte(function), nil, nil, false
 }

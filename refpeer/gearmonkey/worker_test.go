@@ -3,9 +3,13 @@ package gearmonkey
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"jobwire/codec"
+	protocol "jobwire/codec/gearmonkey"
 )
 
 const sha = "0123456789abcdef0123456789abcdef01234567"
@@ -225,7 +229,22 @@ func TestWorkEndsBetweenJobs(t *testing.T) {
 }
 
 func TestWorkerWithoutFunctions(t *testing.T) {
-	if err := NewWorker(answering(t, ""), nil).Work(t.Context(), echo); !errors.Is(err, ErrUsage) {
+	if err := NewWorker(nil, nil).Work(t.Context(), echo); !errors.Is(err, ErrUsage) {
 		t.Errorf("Work: %v", err)
+	}
+}
+
+// TestProgramsUseTheirOwnTypes: every message type that a step names may be sent by the role of the sequence.
+func TestProgramsUseTheirOwnTypes(t *testing.T) {
+	p := Document()
+	for role, sequences := range map[codec.Role][]Sequence{
+		protocol.Client: {p.Run, p.Get},
+		protocol.Worker: {p.Load, p.Enter, p.Look, p.Work, p.Update, p.Leave},
+	} {
+		for _, s := range slices.Concat(sequences...) {
+			if s.Local == nil && reply(s.name()).Req&role == 0 {
+				t.Errorf("%s is not for this role", s.name())
+			}
+		}
 	}
 }
