@@ -77,6 +77,7 @@ func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
 }
 
 func TestPrefixesDiffer(t *testing.T) {
+	const prefixes = 30 * 30 * 30 * 30 * 30 // with the same first letter
 	seen := map[string]uint64{}
 	for _, from := range []uint64{0, 29, prefixes - 2, 2*prefixes - 2, 25*prefixes + prefixes - 5} {
 		for n := from; n < from+4; n++ {

@@ -55,10 +55,7 @@ func (d *contractTraits) place(s *Step, prefix string) bool {
 	return s.Verb != transcript.Raw || !d.namesNumbers(nil, s.Bytes)
 }
 
-// prefixes is how many prefixes have the same first letter.
-const prefixes = 30 * 30 * 30 * 30 * 30
-
-// prefixOf returns the n-th prefix; there are 26*prefixes different ones. A prefix is as long as the placeholder. It
+// prefixOf returns the n-th prefix; there are 26 * 30^5 different ones. A prefix is as long as the placeholder. It
 // cannot be mistaken for a command, because every command contains a vowel or a y and a prefix contains neither.
 func prefixOf(letter byte, n uint64) string {
 	const digits = "0123456789bcdfghjklmnpqrstvwxz"

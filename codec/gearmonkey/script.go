@@ -1,10 +1,5 @@
 package gearmonkey
 
-import (
-	"crypto/sha1"
-	"encoding/hex"
-)
-
 // Script removes the first job whose time has come from the queue of scheduled jobs, as printed in the
 // specification ("Worker commands").
 const Script = `local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[1], 'LIMIT', 0, 1); ` +
@@ -19,9 +14,3 @@ const HashedScript = `local item = redis.call('ZRANGEBYSCORE', KEYS[1], 0, ARGV[
 // rely on either of them: it runs the script by the SHA1 that SCRIPT LOAD returned (rule
 // gearmonkey.loop.script-sha1).
 const PrintedSHA1 = "5231827cd49b540660ef44969b38cc858f157824"
-
-// ScriptSHA1 returns the name of a script that is loaded into Redis: the 40 hex digits of its SHA1.
-func ScriptSHA1(script string) string {
-	sum := sha1.Sum([]byte(script))
-	return hex.EncodeToString(sum[:])
-}

@@ -82,9 +82,6 @@ func (m *Message) Value(field string) string {
 	return ""
 }
 
-// Typed reports whether the message is of the type. An illegal message has a type if the decoder recognized it.
-func (m *Message) Typed(name string) bool { return m.Frame.Type != nil && m.Frame.Type.Name == name }
-
 // Become changes the message to another type and other arguments.
 func (m *Message) Become(name string, args ...string) { m.Name, m.Args = name, args }
 

@@ -134,11 +134,6 @@ func (s *Server) ByID(id string) *Job {
 	return s.Find(func(j *Job) bool { return id != "" && j.ID == id })
 }
 
-// Announced reports whether a connected worker has registered the function or name.
-func (s *Server) Announced(name string) bool {
-	return slices.ContainsFunc(s.Peers, func(p *Peer) bool { return p.Does(name) })
-}
-
 // Updates maps message types to functions that update the record. A key may have several types, separated by spaces.
 type Updates map[string]func(m *Message)
 
