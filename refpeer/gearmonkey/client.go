@@ -90,7 +90,7 @@ func (c *Client) Run(ctx context.Context, function string, input []byte, o RunOp
 	}
 	t := &Task{Function: []byte(function), Input: input, RollCall: o.RollCall, Blocking: o.Blocking, Priority: []byte(o.Priority),
 		Scheduled: strconv.AppendInt(nil, o.Scheduled, 10), Timeout: strconv.AppendInt(nil, int64(o.Timeout), 10)}
-	err = c.perform(ctx, c.program.Run, t)
+	err = c.conn.perform(ctx, c.program.Run, t)
 	id, _ = codec.ParseNumber(t.ID) // 0 if there is no ID
 	return id, err
 }
@@ -98,13 +98,6 @@ func (c *Client) Run(ctx context.Context, function string, input []byte, o RunOp
 // Get returns the hash of a job.
 func (c *Client) Get(ctx context.Context, function string, id uint64) (Job, error) {
 	t := &Task{Function: []byte(function), ID: strconv.AppendUint(nil, id, 10)}
-	err := c.perform(ctx, c.program.Get, t)
+	err := c.conn.perform(ctx, c.program.Get, t)
 	return t.Job, err
-}
-
-func (c *Client) perform(ctx context.Context, s Sequence, t *Task) error {
-	if err := ctx.Err(); err != nil {
-		return err // before anything is sent, so that the connection can still be used
-	}
-	return c.conn.perform(ctx, s, t)
 }

@@ -114,9 +114,7 @@ func (w *Worker) Round(ctx context.Context, handle Handler) (found bool, err err
 		return false, err
 	}
 	t.handle = handle
-	err = w.conn.perform(ctx, w.program.Work, &w.task)
-	t.handle = nil
-	if err == nil {
+	if err = w.conn.perform(ctx, w.program.Work, t); err == nil {
 		w.Done++
 	}
 	return true, err
@@ -125,9 +123,6 @@ func (w *Worker) Round(ctx context.Context, handle Handler) (found bool, err err
 // Update reports the progress of the job: dividend of divisor. The handler may call it before it returns.
 func (w *Worker) Update(ctx context.Context, dividend, divisor uint64) error {
 	t := &w.task
-	if t.handle == nil {
-		return fmt.Errorf("%w: the worker has no job", ErrUsage)
-	}
 	t.Dividend = strconv.AppendUint(nil, dividend, 10)
 	t.Divisor = strconv.AppendUint(nil, divisor, 10)
 	return w.conn.perform(ctx, w.program.Update, &w.task)

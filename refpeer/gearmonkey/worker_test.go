@@ -48,49 +48,13 @@ func done(id, status, output string) string {
 // of replaces the function of a script.
 func of(function, script string) string { return strings.ReplaceAll(script, "reverse", function) }
 
-func TestWork(t *testing.T) {
-	fail := func(context.Context, *Task) ([]byte, error) { return []byte("ignored"), errors.New("no good") }
-	panics := func(context.Context, *Task) ([]byte, error) { panic("oh dear") }
-	nothing := func(context.Context, *Task) ([]byte, error) { return nil, nil }
-	for name, tt := range map[string]struct {
-		handle Handler
-		limit  int // 0: Work ends when idle
-		script string
-		done   int
-	}{
-		"nothing to do": {echo, 0, joined + idle + left, 0},
-		"a queued job":  {echo, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "success", "test") + left, 1},
-		"a job that is due": {echo, 1, joined + strings.Replace(noScheduled, "nil", "DUE reverse 8", 1) +
-			begun("8", "bulk test") + done("8", "success", "test") + left, 1},
-		"two jobs": {echo, 0, joined + popped("7") + begun("7", "bulk a") + done("7", "success", "a") +
-			popped("8") + begun("8", "bulk b") + done("8", "success", "b") + idle + left, 2},
-		"an error":        {fail, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "error", `"no good"`) + left, 1},
-		"a panic":         {panics, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "error", `"panic: oh dear"`) + left, 1},
-		"an empty input":  {echo, 1, joined + popped("7") + begun("7", `bulk ""`) + done("7", "success", `""`) + left, 1},
-		"an empty output": {nothing, 1, joined + popped("7") + begun("7", "bulk test") + done("7", "success", `""`) + left, 1},
-		"bytes":           {echo, 1, joined + popped("7") + begun("7", `bulk "\0\r\n\xff"`) + done("7", "success", `"\0\r\n\xff"`) + left, 1},
-		"no input":        {echo, 1, joined + popped("7") + begun("7", "nil") + done("7", "error", `"the job has no input"`) + left, 1},
-		"a job after a lost one": {echo, 2, joined + popped("7") + begun("7", "nil") + done("7", "error", `"the job has no input"`) +
-			popped("8") + begun("8", "bulk b") + done("8", "success", "b") + left, 2},
-		"a forgotten script": {echo, 0, joined + lines(
-			"Worker -> Server: EVALSHA_SCHEDULED "+sha+" reverse $now",
-			`Server -> Worker: error NOSCRIPT "No matching script."`,
-			"Worker -> Server: SCRIPT_LOAD *",
-			"Server -> Worker: SHA1 "+strings.Repeat("a", 40),
-			"Worker -> Server: EVALSHA_SCHEDULED "+strings.Repeat("a", 40)+" reverse $now",
-			"Server -> Worker: nil",
-			"Worker -> Server: BRPOP_QUEUES reverse 1",
-			"Server -> Worker: nil-array") + left, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			working(t, tt.script, func(t *testing.T, w *Worker) {
-				w.Limit, w.Idle = tt.limit, tt.limit == 0
-				if err := w.Work(t.Context(), tt.handle); err != nil || w.Done != tt.done {
-					t.Errorf("Work: %v, %d jobs; want %d", err, w.Done, tt.done)
-				}
-			})
-		})
-	}
+func TestPanicIsAnError(t *testing.T) {
+	working(t, joined+popped("7")+begun("7", "bulk test")+done("7", "error", `"panic: oh dear"`)+left, func(t *testing.T, w *Worker) {
+		w.Limit = 1
+		if err := w.Work(t.Context(), func(context.Context, *Task) ([]byte, error) { panic("oh dear") }); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestWorkEndsAtAnError: an error of the server ends the loop at any step. The worker decrements each count that it has
@@ -153,23 +117,6 @@ func TestUpdate(t *testing.T) {
 		})
 		if err != nil {
 			t.Errorf("Work: %v", err)
-		}
-	})
-}
-
-func TestUpdateIsForHandlers(t *testing.T) {
-	working(t, joined+popped("7")+begun("7", "bulk test")+done("7", "success", "test")+left, func(t *testing.T, w *Worker) {
-		if err := w.Start(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if found, err := w.Round(t.Context(), echo); !found || err != nil {
-			t.Error(found, err)
-		}
-		if err := w.Update(t.Context(), 1, 2); !errors.Is(err, ErrUsage) {
-			t.Errorf("Update after a job: %v", err)
-		}
-		if err := w.Exit(t.Context()); err != nil {
-			t.Error(err)
 		}
 	})
 }
