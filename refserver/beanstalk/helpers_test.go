@@ -98,14 +98,20 @@ func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.
 func (m *Machine) check(t testing.TB) {
 	t.Helper()
 	var in [len(stateNames)]int
-	for j := range m.jobs.all {
-		id := j.id
-		in[j.state]++
-		if e := j.heap().at(int(j.place)); e.item != j || m.jobs.find(id) != j || (j.state == reserved) != (j.owner != nil) {
-			t.Errorf("job %d is not where it belongs", id)
-		}
-		if m.tubes[string(j.tube.name)] != j.tube {
-			t.Errorf("job %d is in a tube that is forgotten", id)
+	for _, page := range m.jobs.pages {
+		for i := range page.jobs {
+			j := &page.jobs[i]
+			if j.id == 0 {
+				continue
+			}
+			id := j.id
+			in[j.state]++
+			if e := j.heap().at(int(j.place)); e.item != j || m.jobs.find(id) != j || (j.state == reserved) != (j.owner != nil) {
+				t.Errorf("job %d is not where it belongs", id)
+			}
+			if m.tubes[string(j.tube.name)] != j.tube {
+				t.Errorf("job %d is in a tube that is forgotten", id)
+			}
 		}
 	}
 	var sum tally

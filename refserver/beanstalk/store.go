@@ -63,14 +63,3 @@ func (s *store) freePage(n uint64) {
 		s.spare = p
 	}
 }
-
-// all iterates over the jobs in no particular order.
-func (s *store) all(yield func(*job) bool) {
-	for _, p := range s.pages {
-		for i := range p.jobs {
-			if j := &p.jobs[i]; j.id != 0 && !yield(j) {
-				return
-			}
-		}
-	}
-}

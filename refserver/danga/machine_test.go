@@ -51,24 +51,6 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-func TestSyncJobIsStreamed(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
-		a, w := dial(), dial()
-		w.connect("resize")
-		a.create("resize", "", syncWait, "x\x00y")
-		w.gets("resize", "x\x00y")
-		for _, s := range [][]string{{num(1), num(100), num(42)}, {num(7), num(0), num(1<<32 - 1)}, {num(3), num(2), num(0)}} {
-			w.Send("job_status_announce", s...)
-			a.Want("job_status_res", s...)
-		}
-		time.Sleep(5*time.Second + 900*time.Millisecond)
-		w.finishes("\x07", "no\x00image")
-		a.Want("job_complete_res", num(5), "\x07", "no\x00image")
-		a.quiet()
-		w.getsNone() // a failure is a result: the job is not retried
-	})
-}
-
 func TestAsyncJobIsAskedFor(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, b, w := dial(), dial(), dial()
@@ -117,50 +99,6 @@ func TestThrowAwayJobIsRunInSilence(t *testing.T) {
 		if len(m.jobs)+len(m.keyed) != 0 {
 			t.Errorf("%d jobs and %d keys are left", len(m.jobs), len(m.keyed))
 		}
-	})
-}
-
-func TestDuplicatesAreKilled(t *testing.T) {
-	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
-		a, b, c, w := dial(), dial(), dial(), dial()
-		a.create("f", "key", throwAway, "first")
-		h := b.create("f", "key", async, "second")
-		if again := c.create("f", "key", async, ""); again != h {
-			t.Errorf("a duplicate has the handle %s, not %s", again, h)
-		}
-		b.create("f", "key", throwAway, "third")
-		a.create("f", "key", syncWait, "fourth")
-		w.connect("f", "g")
-		w.gets("f", "first")
-		c.create("f", "key", syncWait, "fifth") // the job is already running
-		w.Send("job_status_announce", num(1), num(2), num(3))
-		w.finishes("\x00", "done")
-		for _, p := range []peerOf{a, c} {
-			p.Want("job_status_res", num(1), num(2), num(3))
-			p.Want("job_complete_res", num(1), "\x00", "done")
-			p.quiet()
-		}
-		b.Send("job_complete_req", h)
-		b.Want("job_complete_res", num(1), "\x00", "done")
-		w.getsNone()
-
-		if again := b.create("f", "key", async, "anew"); again == h {
-			t.Error("a finished job takes its duplicates")
-		}
-		seen := map[string]bool{}
-		for _, dupkey := range []string{"key", "", "", "other"} {
-			seen[b.create("g", dupkey, async, "")] = true
-		}
-		if len(seen) != 4 {
-			t.Errorf("jobs of another name, without a key or with another one are taken for duplicates: %v", seen)
-		}
-		w.gets("f", "anew")
-		w.finishes("\x00", "")
-		for range 4 {
-			w.gets("g", "")
-			w.finishes("\x00", "")
-		}
-		w.getsNone()
 	})
 }
 
