@@ -1,9 +1,10 @@
 // Package faults makes faulty clients and workers of the reference programs. Each is a row of a file ROLE.yaml:
 //
-//   - name: completes-twice
-//     about: The worker sends each result twice.
-//     rule: work.final
-//     edit: after WORK_COMPLETE WORK_COMPLETE {HANDLE} {RESULT}
+//	# worker.yaml
+//	- name: completes-twice
+//	  about: The worker sends each result twice.
+//	  rule: work.final
+//	  edit: after WORK_COMPLETE WORK_COMPLETE {HANDLE} {RESULT}
 //
 // Each line of edit is an action that changes the program. STEP is the step of a sequence whose message type is STEP:
 //
