@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jobwire/internal/junit"
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -27,14 +28,14 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 			Name:       r.Protocol.Name + ": " + r.Target,
 			Timestamp:  junit.Timestamp(r.Began),
 			Properties: []junit.Property{{Name: "jobwire", Value: version.Get().String()}},
-			SystemErr:  printable(r.Stopped()),
+			SystemErr:  prose.Printable(r.Stopped()),
 		}
 		for _, res := range r.Results {
 			s.Add(junitCase(class, res))
 		}
 		if why := r.Stopped(); why != "" && r.Unreachable() == "" {
 			// Programs that read JUnit XML do not fail a suite because of skipped cases.
-			s.Add(junit.Case{Name: "the run", Class: class, Error: &junit.Detail{Type: "not tested", Message: printable(why)}})
+			s.Add(junit.Case{Name: "the run", Class: class, Error: &junit.Detail{Type: "not tested", Message: prose.Printable(why)}})
 		}
 		s.Time = junit.Second(r.Took.Seconds())
 		out.Add(s)
@@ -44,7 +45,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 
 func junitCase(class string, res Result) junit.Case {
 	c := junit.Case{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junit.Second(res.Took.Seconds())}
-	detail := &junit.Detail{Type: string(res.Verdict), Message: printable(res.Note)}
+	detail := &junit.Detail{Type: string(res.Verdict), Message: prose.Printable(res.Note)}
 	if res.Verdict != Passed {
 		detail.Text = explanation(res)
 	}
@@ -70,7 +71,7 @@ func explanation(r Result) string {
 	}
 	var b strings.Builder
 	writeExplanation(&b, r, play.ReportOptions{}) // writing to a strings.Builder does not fail
-	return printable(b.String())
+	return prose.Printable(b.String())
 }
 
 // conversation returns the messages of a case as text, or "" if there are none.
@@ -80,5 +81,5 @@ func conversation(r Result, o play.ReportOptions) string {
 	}
 	var b strings.Builder
 	play.WriteReport(&b, r.performed(), r.Play, o) // writing to a strings.Builder does not fail
-	return printable(b.String())
+	return prose.Printable(b.String())
 }

@@ -13,6 +13,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/internal/page"
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -193,9 +194,9 @@ func (m *Matrix) add(r *reportJSON, name string) error {
 		return fmt.Errorf("unknown protocol %q", r.Protocol)
 	}
 	p := codec.Protocols()[i]
-	s := &matrixServer{Name: printable(name), Jobwire: r.Jobwire, Stopped: printable(r.Error)}
+	s := &matrixServer{Name: prose.Printable(name), Jobwire: r.Jobwire, Stopped: prose.Printable(r.Error)}
 	if name == "" {
-		s.Name, s.Version = printable(strings.TrimSuffix(r.Target, " "+r.Version)), printable(r.Version)
+		s.Name, s.Version = prose.Printable(strings.TrimSuffix(r.Target, " "+r.Version)), prose.Printable(r.Version)
 	}
 	if r.Interrupted {
 		s.Stopped = "the run was interrupted"
@@ -287,7 +288,7 @@ func (c *matrixCase) responsible() codec.RuleID {
 
 // Reason returns why the case did not pass, without the output of a program that crashed.
 func (c *matrixCase) Reason() string {
-	reason, more, _ := strings.Cut(printable(c.Note), "\n")
+	reason, more, _ := strings.Cut(prose.Printable(c.Note), "\n")
 	if end := strings.LastIndex(reason, ";"); more != "" && end > 0 { // as in "...; output:"
 		reason = reason[:end]
 	}

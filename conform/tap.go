@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
 
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -55,21 +55,11 @@ func tapStatus(res Result) (status, directive string) {
 
 // tapLine returns the text on one line, escaped so that TAP does not interpret it as a directive.
 func tapLine(s string) string {
-	return strings.NewReplacer("\n", " ", `\`, `\\`, "#", `\#`).Replace(printable(s))
+	return strings.NewReplacer("\n", " ", `\`, `\\`, "#", `\#`).Replace(prose.Printable(s))
 }
 
 func tapComment(w io.Writer, text string) {
-	for line := range strings.Lines(printable(text)) {
+	for line := range strings.Lines(prose.Printable(text)) {
 		fmt.Fprintln(w, strings.TrimRight("# "+line, " \n"))
 	}
-}
-
-// printable replaces bytes that are not valid text, and control characters except tabs and newlines.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
-			return r
-		}
-		return '?'
-	}, strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "?"))
 }

@@ -20,6 +20,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
 	"jobwire/fuzz/report"
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -313,7 +314,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	if fd.Fault.Output != "" {
 		wire.WriteString("# Last output of the server:\n")
 		for line := range strings.Lines(fd.Fault.Output) {
-			fmt.Fprintf(&wire, "#   %s\n", strings.TrimRight(printable(line), "\n "))
+			fmt.Fprintf(&wire, "#   %s\n", strings.TrimRight(prose.Printable(line), "\n "))
 		}
 	}
 	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.Protocol.Name)
@@ -367,16 +368,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	return base + ".wire", nil
 }
 
-func oneLine(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
-
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && (r < ' ' || r == 0x7f) {
-			return '?'
-		}
-		return r
-	}, s)
-}
+func oneLine(s string) string { return prose.Printable(strings.Join(strings.Fields(s), " ")) }
 
 // end prints the findings, the most severe first, and a summary.
 func (out *fuzzOutput) end(s fuzz.Stats) error {

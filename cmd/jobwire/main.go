@@ -113,7 +113,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if status == exitUsage && errors.As(err, &refused) {
 		status = exitFailed // the operating system rejected it, as for a file that does not exist
 	}
-	fmt.Fprintf(stderr, "jobwire: %v\n", err)
+	fmt.Fprintf(stderr, "jobwire: %s\n", prose.Printable(err.Error()))
 	if cmd.Name() == "help" {
 		cmd = root
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -135,7 +136,7 @@ const maxFrames = 4
 
 // Frames returns the innermost functions of the stack on one line, or "".
 func (f *Finding) Frames() string {
-	return printable(strings.Join(f.Stack[:min(len(f.Stack), maxFrames)], " < "))
+	return prose.Printable(strings.Join(f.Stack[:min(len(f.Stack), maxFrames)], " < "))
 }
 
 // maxBrief is the maximum length of the observed behavior, in characters, in lists of findings.
@@ -170,7 +171,7 @@ func (f *Finding) lastOutput(n int) []string {
 		return nil
 	}
 	var lines []string
-	for rest := strings.Split(printable(strings.TrimRight(f.Output, "\n")), "\n"); len(rest) > 0; {
+	for rest := strings.Split(prose.Printable(strings.TrimRight(f.Output, "\n")), "\n"); len(rest) > 0; {
 		line, times := rest[0], 0
 		for times < len(rest) && rest[times] == line {
 			times++
@@ -219,14 +220,4 @@ func counted(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-func oneLine(s string) string { return printable(strings.Join(strings.Fields(s), " ")) }
-
-// printable replaces control characters, except newlines, with question marks.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\n' && (r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff) {
-			return '?'
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-}
+func oneLine(s string) string { return prose.Printable(strings.Join(strings.Fields(s), " ")) }

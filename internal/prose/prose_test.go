@@ -24,3 +24,19 @@ func TestGrouped(t *testing.T) {
 		}
 	}
 }
+
+func TestPrintable(t *testing.T) {
+	for _, tt := range []struct{ s, want string }{
+		{"", ""},
+		{"plain text, é, 任务\n\tindented", "plain text, é, 任务\n\tindented"},
+		{"\x1b[31mred\a\x7f", "?[31mred??"},
+		{"C1 \u009b31m, NEL \u0085", "C1 ?31m, NEL ?"},
+		{"lines\r\nover\rwritten", "lines\nover?written"},
+		{"\u202edlrow\u202c \u2066x\u2069 \u200f", "?dlrow? ?x? ?"},
+		{"\xff\xfe\x00", "??"},
+	} {
+		if got := Printable(tt.s); got != tt.want {
+			t.Errorf("%q: expected %q, got %q", tt.s, tt.want, got)
+		}
+	}
+}
