@@ -8,6 +8,7 @@ import (
 // Limits of the search for earlier data.
 const (
 	recentSize  = 1 << 20  // bytes of recent data of all connections, a power of 2
+	recentFirst = 64 << 10 // bytes for which memory is allocated at first; it is doubled until it is recentSize
 	recentBytes = 64 << 10 // bytes back in the stream of a direction
 	recentCount = 1 << 10  // segments of a direction
 )
@@ -17,7 +18,7 @@ const (
 // of the data, and the data.
 type recent struct {
 	ring []byte
-	next int64 // position of the next record; the position in ring is the rest of a division by its length
+	next int64 // position of the next record; the position in ring is the rest of a division by recentSize
 }
 
 const recordHeader = 16
@@ -29,12 +30,17 @@ func (r *recent) add(h *half, b []byte) {
 		return
 	}
 	if r.ring == nil {
-		r.ring, r.next = make([]byte, recentSize), recentSize // 0 is not a position
+		r.next = recentSize // 0 is not a position
 	}
 	at := r.next & (recentSize - 1)
 	if at+size > recentSize { // a record is not split
 		r.next += recentSize - at
 		at = 0
+	}
+	for at+size > int64(len(r.ring)) {
+		grown := make([]byte, max(recentFirst, 2*len(r.ring)))
+		copy(grown, r.ring)
+		r.ring = grown
 	}
 	rec := r.ring[at : at+size]
 	binary.LittleEndian.PutUint64(rec, uint64(h.recent))

@@ -2,6 +2,7 @@ package pcap_test
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -79,6 +80,31 @@ func TestConflictWithinBounds(t *testing.T) {
 		if _, found, _ := conflicts(pieces...); len(found) != tt.found {
 			t.Errorf("%d bytes: conflicts %q", tt.body, found)
 		}
+	}
+}
+
+// TestConflictAtAnyPosition sends other data again throughout a message that is larger than the memory for earlier data,
+// and checks that a decoder of a small capture allocates little of this memory.
+func TestConflictAtAnyPosition(t *testing.T) {
+	const size, step, back = 3 << 20, 999, 60 * 999
+	put := fmt.Appendf(nil, "put 0 0 60 %d\r\n%s\r\n", size, strings.Repeat("x", size))
+	pieces, want := []piece{{syn: true}, {from: codec.Server, syn: true}}, 0
+	for off := 0; off < len(put); off += step {
+		pieces = append(pieces, piece{off: off, data: put[off:min(len(put), off+step)]})
+		if off > back && off%7 == 0 {
+			want++
+			pieces = append(pieces, piece{off: off - back + 4, data: []byte("yy")})
+		}
+	}
+	if _, found, _ := conflicts(pieces...); len(found) != want || want < 400 {
+		t.Errorf("%d conflicts, want %d", len(found), want)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	conflicts(pieces[:50]...)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 400<<10 {
+		t.Errorf("a decoder of 50 KB of data allocates %d bytes", n)
 	}
 }
 
