@@ -1,8 +1,6 @@
 package pcap
 
 import (
-	"net/netip"
-
 	"jobwire/codec"
 	"jobwire/judge"
 )
@@ -20,7 +18,7 @@ type auditor struct {
 
 // monitored is the key of a monitor: a server and its protocol.
 type monitored struct {
-	server   netip.AddrPort
+	server   Service
 	protocol *codec.Protocol
 }
 
@@ -28,7 +26,7 @@ const maxMonitors = 1 << 10
 
 // monitor returns the rule checker for the server of a connection, or nil if there are too many servers.
 func (a *auditor) monitor(c *Conn) *judge.Monitor {
-	key := monitored{c.Server, c.Protocol}
+	key := monitored{c.Service(), c.Protocol}
 	j := a.monitors[key]
 	if j == nil && len(a.monitors) < maxMonitors {
 		j = judge.New(c.Protocol)

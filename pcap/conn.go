@@ -21,6 +21,8 @@ type Conn struct {
 	Uncertain bool
 
 	ends       [2]endpoint
+	network    uint64 // of the first packet
+	sibling    *Conn  // a connection between the same ends in another network
 	half       [2]half
 	server     int8 // index of the server in ends, or unknown
 	closed     bool
@@ -56,7 +58,11 @@ type half struct {
 	known bool   // next is known
 	heard bool   // acked is known
 	syn   bool   // the SYN was captured
-	fin   bool   // the direction has ended; no data follows
+
+	routed bool   // path is known
+	path   uint64 // the numbers in the headers around the first segment of the direction
+
+	fin bool // the direction has ended; no data follows
 
 	recent int64 // position of the last data in [recent], or 0
 
@@ -144,6 +150,15 @@ func (it *Item) Clone() *Item {
 	}
 	return &c
 }
+
+// Service identifies a server: servers in different virtual networks can have the same address.
+type Service struct {
+	netip.AddrPort
+	network uint64
+}
+
+// Service returns the server of the connection.
+func (c *Conn) Service() Service { return Service{c.Server, c.network} }
 
 // Midway reports whether the connection began before the capture.
 func (c *Conn) Midway() bool { return c.server == unknown || !c.half[1-c.server].syn }
@@ -420,6 +435,7 @@ func (d *Decoder) message(c *Conn, it *Item) {
 			c.Role = role
 		}
 	}
+	d.stats.Messages++
 	d.handle(it)
 	c.Last = it.At
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 
 	"jobwire/codec"
@@ -36,20 +37,22 @@ type Stats struct {
 	Segments           int            `json:"segments"`        // TCP packets
 	Damaged            int            `json:"damaged_packets"` // number of packets with invalid headers
 	UnknownLinks       int            `json:"unknown_link_packets"`
-	Duplicates         int            `json:"duplicates"`           // segments without new data
-	Conflicts          int            `json:"conflicting_segments"` // retransmitted with other data than before
-	StreamBytes        int64          `json:"stream_bytes"`         // data bytes, each counted once
-	Connections        int            `json:"connections"`          // number of connections that carried data
-	Unknown            int            `json:"unknown_connections"`  // whose protocol is unknown
-	Gaps               int            `json:"gaps"`                 // places where data is missing
-	CutPackets         int            `json:"cut_packets"`          // packets of which only the beginning was captured
-	Missing            int64          `json:"missing_bytes"`        // in gaps and cut packets
-	Truncated          int            `json:"truncated"`            // messages of which a part is missing
-	Skipped            int64          `json:"skipped_bytes"`        // captured bytes in which no message boundary is proved
-	SkippedConnections int            `json:"skipped_connections"`  // number of connections with skipped bytes
-	GivenUp            int            `json:"given_up"`             // messages and connections that were discarded to limit memory
-	Violations         int            `json:"violations"`           // messages that violate a rule
-	TLS                int            `json:"tls_connections"`      // encrypted connections
+	NotUnderstood      map[string]int `json:"not_understood,omitempty"` // packets by the header that is not understood
+	Duplicates         int            `json:"duplicates"`               // segments without new data
+	Conflicts          int            `json:"conflicting_segments"`     // retransmitted with other data than before
+	StreamBytes        int64          `json:"stream_bytes"`             // data bytes, each counted once
+	Connections        int            `json:"connections"`              // number of connections that carried data
+	Unknown            int            `json:"unknown_connections"`      // whose protocol is unknown
+	Gaps               int            `json:"gaps"`                     // places where data is missing
+	CutPackets         int            `json:"cut_packets"`              // packets of which only the beginning was captured
+	Missing            int64          `json:"missing_bytes"`            // in gaps and cut packets
+	Truncated          int            `json:"truncated"`                // messages of which a part is missing
+	Skipped            int64          `json:"skipped_bytes"`            // captured bytes in which no message boundary is proved
+	SkippedConnections int            `json:"skipped_connections"`      // number of connections with skipped bytes
+	GivenUp            int            `json:"given_up"`                 // messages and connections that were discarded to limit memory
+	Messages           int            `json:"-"`                        // messages, with those that violate a rule
+	Violations         int            `json:"violations"`               // messages that violate a rule
+	TLS                int            `json:"tls_connections"`          // encrypted connections
 	Decrypted          int            `json:"tls_decrypted"`
 	Undecrypted        map[string]int `json:"tls_not_decrypted,omitempty"` // connections by reason
 }
@@ -63,7 +66,8 @@ type Decoder struct {
 
 	unwrap unwrapper
 	seg    segment
-	conns  map[connKey]*Conn
+	conns  map[connKey]*Conn           // the last connection between two ends; Conn.sibling is the one before it
+	count  int                         // number of connections
 	known  map[service]*codec.Protocol // protocols of servers
 	sweep  int                         // number of connections at which closed connections are forgotten
 	last   *Conn                       // the connection of the previous segment
@@ -112,8 +116,8 @@ func (d *Decoder) Packet(p *Packet) {
 	case broken:
 		d.stats.Damaged++
 		return
-	case unknownLink:
-		d.stats.UnknownLinks++
+	case foreign:
+		d.notUnderstood(d.unwrap.unknown)
 		return
 	default:
 		return
@@ -121,6 +125,24 @@ func (d *Decoder) Packet(p *Packet) {
 	if c, end := d.connection(&d.seg); c != nil {
 		d.segment(c, end, &d.seg)
 	}
+}
+
+// maxHeaders limits the number of headers that are named in [Stats].
+const maxHeaders = 64
+
+// notUnderstood counts a packet that is not decoded.
+func (d *Decoder) notUnderstood(h header) {
+	if h.layer == linkType {
+		d.stats.UnknownLinks++
+	}
+	if d.stats.NotUnderstood == nil {
+		d.stats.NotUnderstood = map[string]int{}
+	}
+	name := h.String()
+	if d.stats.NotUnderstood[name] == 0 && len(d.stats.NotUnderstood) >= maxHeaders {
+		name = "other headers"
+	}
+	d.stats.NotUnderstood[name]++
 }
 
 // Close decodes the data that waits for missing packets. Call it at the end of the capture.
@@ -134,7 +156,7 @@ func (d *Decoder) Close() {
 // beginnings.
 func (d *Decoder) open() []*Conn {
 	var all []*Conn
-	for _, c := range d.conns {
+	for c := range d.all {
 		if !c.closed || c.unfinished() {
 			all = append(all, c)
 		}
@@ -152,7 +174,11 @@ func (c *Conn) unfinished() bool {
 }
 
 // Stats returns the counts so far.
-func (d *Decoder) Stats() Stats { return d.stats }
+func (d *Decoder) Stats() Stats {
+	st := d.stats
+	st.NotUnderstood = maps.Clone(st.NotUnderstood)
+	return st
+}
 
 // Rules returns the number of violations of each rule.
 func (d *Decoder) Rules() map[codec.RuleID]int { return d.rules }

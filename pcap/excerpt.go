@@ -21,17 +21,23 @@ const (
 // also selects the TLS secrets in the capture for that connection, and all fragments of IP packets. An excerpt
 // needs at most about 20 MB of memory.
 type Excerpt struct {
-	conns    map[connKey][]span // several if ports are used again
-	sessions map[string]bool    // client randoms of decrypted connections
+	conns    map[connKey][]selected // several if ports are used again, or in several networks
+	sessions map[string]bool        // client randoms of decrypted connections
 	ranges   int
 	comments map[int][]string // by packet
 	size     int              // bytes of comments
 	leftOut  int
 }
 
+// selected is a range of packets of a connection.
+type selected struct {
+	span
+	paths [2]uint64 // of the directions
+}
+
 // NewExcerpt returns an excerpt without packets.
 func NewExcerpt() *Excerpt {
-	return &Excerpt{conns: map[connKey][]span{}, sessions: map[string]bool{}, comments: map[int][]string{}}
+	return &Excerpt{conns: map[connKey][]selected{}, sessions: map[string]bool{}, comments: map[int][]string{}}
 }
 
 // LeftOut returns the number of items whose packets are not in the excerpt, because they belong to more
@@ -42,7 +48,7 @@ func (x *Excerpt) LeftOut() int { return x.leftOut }
 func (x *Excerpt) Add(it *Item) {
 	c := it.Conn
 	// Include the last packet of the connection so far, which may have completed the data before the item.
-	if !x.extend(c.ends, span{c.began, max(it.Last, c.used)}) {
+	if !x.extend(c.ends, selected{span{c.began, max(it.Last, c.used)}, [2]uint64{c.half[0].path, c.half[1].path}}) {
 		x.leftOut++
 		return
 	}
@@ -56,11 +62,14 @@ func (x *Excerpt) Add(it *Item) {
 
 // extend adds a range of packet numbers, which usually extends the last range of its connection. It returns
 // false if there are too many connections.
-func (x *Excerpt) extend(key connKey, s span) bool {
+func (x *Excerpt) extend(key connKey, s selected) bool {
 	spans := x.conns[key]
-	if n := len(spans); n > 0 && spans[n-1].from == s.from {
-		spans[n-1].to = max(spans[n-1].to, s.to)
-		return true
+	for i := range slices.Backward(spans) {
+		if spans[i].from == s.from {
+			s.to = max(spans[i].to, s.to)
+			spans[i] = s
+			return true
+		}
 	}
 	if x.ranges == maxExcerptConns {
 		return false
@@ -87,7 +96,7 @@ func (x *Excerpt) comment(it *Item) {
 // packets before it.
 func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 	for key, spans := range x.conns {
-		slices.SortFunc(spans, func(a, b span) int { return a.from - b.from })
+		slices.SortFunc(spans, func(a, b selected) int { return a.from - b.from })
 		x.conns[key] = spans
 	}
 	out, err := NewPacketWriter(w)
@@ -120,7 +129,7 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 
 // has reports whether a packet is selected. Packets must be passed in the order of their numbers.
 func (x *Excerpt) has(s *segment) bool {
-	key, _ := s.key()
+	key, end := s.key()
 	spans, ok := x.conns[key]
 	if !ok {
 		return false
@@ -132,5 +141,11 @@ func (x *Excerpt) has(s *segment) bool {
 	if n > 0 {
 		x.conns[key] = spans[n:]
 	}
-	return n < len(spans) && spans[n].from <= s.frame
+	for _, sp := range spans[n:] {
+		path := sp.paths[end]
+		if sp.from <= s.frame && s.frame <= sp.to && (path == s.path || (path == 0) != (s.path == 0)) {
+			return true
+		}
+	}
+	return false
 }

@@ -8,9 +8,9 @@ const (
 
 // fragmentKey identifies the IP packet to which a fragment belongs.
 type fragmentKey struct {
-	srcHi, srcLo, dstHi, dstLo uint64
-	id                         uint32
-	proto                      byte // IPv4 numbers its packets per protocol
+	path, srcHi, srcLo, dstHi, dstLo uint64
+	id                               uint32
+	proto                            byte // IPv4 numbers its packets per protocol
 }
 
 // fragmented is an incomplete packet.

@@ -1,7 +1,10 @@
 package pcap
 
 import (
+	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -81,6 +84,13 @@ func (j *JSONLines) Add(it *Item) {
 	}
 	j.out = append(out, "}\n"...)
 	j.flushFull()
+}
+
+// NotUnderstood writes the numbers of packets that were not decoded, if there are any.
+func (j *JSONLines) NotUnderstood(st Stats) {
+	for _, header := range slices.Sorted(maps.Keys(st.NotUnderstood)) {
+		j.out = fmt.Appendf(j.out, `{"kind":"not_understood","header":%q,"packets":%d}`+"\n", header, st.NotUnderstood[header])
+	}
 }
 
 func (j *JSONLines) message(out []byte, it *Item) []byte {

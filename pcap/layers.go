@@ -46,8 +46,10 @@ type segment struct {
 	flags    byte
 	data     []byte
 	missing  int // number of bytes after data that were on the wire but not captured
-	frame    int
-	at       int64
+
+	path, network uint64 // of the [unwrapper]
+	frame         int
+	at            int64
 }
 
 // verdict is the result of parsing a packet.
@@ -57,122 +59,76 @@ const (
 	isSegment verdict = iota
 	notTCP            // another protocol, or a fragment that waits for others
 	broken            // headers that are inconsistent or truncated
-	unknownLink
+	foreign           // a header that is not understood, and that TCP may follow
 )
 
 // maxTunnels limits the nesting depth of packets in packets.
 const maxTunnels = 4
-
-// Numbers of protocols.
-const (
-	etherIPv4 = 0x0800
-	etherIPv6 = 0x86dd
-	etherTEB  = 0x6558 // Ethernet in GRE
-
-	protoTCP  = 6
-	protoUDP  = 17
-	protoIPv4 = 4
-	protoIPv6 = 41
-	protoGRE  = 47
-
-	portVXLAN = 4789
-)
-
-// linkHeader removes a link header. It returns the EtherType of the rest, or 0 if the version in the IP header
-// decides.
-type linkHeader func(b []byte) (ether uint16, rest []byte, ok bool)
-
-// links maps link types to their headers.
-var links = map[uint32]linkHeader{
-	0:   nullHeader,
-	1:   ethernetHeader,
-	12:  noHeader,
-	14:  noHeader,
-	101: noHeader,
-	108: nullHeader,
-	113: func(b []byte) (uint16, []byte, bool) { return cooked(b, 14, 16) },
-	228: noHeader,
-	229: noHeader,
-	276: func(b []byte) (uint16, []byte, bool) { return cooked(b, 0, 20) },
-}
-
-func noHeader(b []byte) (uint16, []byte, bool) { return 0, b, true }
-
-// nullHeader removes an address family, which is in the byte order of the capturing machine.
-func nullHeader(b []byte) (uint16, []byte, bool) {
-	if len(b) < 4 {
-		return 0, nil, false
-	}
-	return 0, b[4:], true
-}
-
-func ethernetHeader(b []byte) (uint16, []byte, bool) {
-	if len(b) < 14 {
-		return 0, nil, false
-	}
-	return tags(binary.BigEndian.Uint16(b[12:]), b[14:])
-}
-
-// cooked removes a header of Linux's "cooked" capture, with the protocol at offset at.
-func cooked(b []byte, at, size int) (uint16, []byte, bool) {
-	if len(b) < size {
-		return 0, nil, false
-	}
-	return tags(binary.BigEndian.Uint16(b[at:]), b[size:])
-}
-
-// tags removes all VLAN tags.
-func tags(ether uint16, b []byte) (uint16, []byte, bool) {
-	for ether == 0x8100 || ether == 0x88a8 || ether == 0x9100 {
-		if len(b) < 4 {
-			return 0, nil, false
-		}
-		ether, b = binary.BigEndian.Uint16(b[2:]), b[4:]
-	}
-	return ether, b, true
-}
 
 // unwrapper parses packets. It keeps the fragments of incomplete IP packets.
 type unwrapper struct {
 	fragments  fragments
 	fragmented bool // the packet was a fragment; the caller resets it
 	tunnels    int
+	unknown    header // of the last packet that is foreign
 
-	link uint32 // of the last packet
-	open linkHeader
+	// Numbers in the headers around the IP packet. Equal addresses in different networks belong to different machines.
+	path    uint64 // hash of all numbers; it may depend on the direction. 0: there are none
+	network uint64 // hash of the numbers of virtual networks, which are equal in both directions
 }
 
 // segment finds the TCP segment in a packet. s.data aliases p.Data, or the memory of fragments, until the next
 // call.
 func (l *unwrapper) segment(p *Packet, s *segment) verdict {
-	if p.Link != l.link || l.open == nil {
-		l.link, l.open = p.Link, links[p.Link]
-	}
-	if l.open == nil {
-		return unknownLink
-	}
-	ether, b, ok := l.open(p.Data)
-	if !ok {
-		return broken
-	}
+	l.tunnels, l.path, l.network, l.unknown = 0, 0, 0, header{}
 	s.frame, s.at = p.Number, p.At
-	l.tunnels = 0
-	return l.network(ether, b, s)
+	ether, b, ok := l.link(p.Link, p.Data)
+	v := broken
+	if ok {
+		v = l.packet(ether, b, s)
+	}
+	if v == broken && l.unknown.layer != "" {
+		v = foreign
+	}
+	s.path, s.network = l.path, l.network
+	return v
 }
 
-func (l *unwrapper) network(ether uint16, b []byte, s *segment) verdict {
-	if len(b) == 0 {
-		return broken
+// is records a number in a header around an IP packet: the ID of a virtual network, or of a tunnel.
+func (l *unwrapper) is(kind uint64, id uint64, network bool) {
+	l.path = mix(l.path, kind, id)
+	if network {
+		l.network = mix(l.network, kind, id)
 	}
-	switch version := b[0] >> 4; {
-	case version == 4 && (ether == etherIPv4 || ether == 0):
-		return l.ipv4(b, s)
-	case version == 6 && (ether == etherIPv6 || ether == 0):
-		return l.ipv6(b, s)
-	case ether == etherIPv4 || ether == etherIPv6:
-		return broken
+}
+
+// mix adds a number to a hash, which is not 0 then.
+func mix(h, kind, id uint64) uint64 {
+	h = (h ^ kind ^ id<<8) * 0x9e3779b97f4a7c15
+	return h ^ h>>29 | 1
+}
+
+// packet parses what follows a header with an EtherType.
+func (l *unwrapper) packet(ether uint16, b []byte, s *segment) verdict {
+	for len(b) > 0 {
+		switch version := b[0] >> 4; {
+		case version == 4 && (ether == etherIPv4 || ether == 0):
+			return l.ipv4(b, s)
+		case version == 6 && (ether == etherIPv6 || ether == 0):
+			return l.ipv6(b, s)
+		case ether == etherIPv4 || ether == etherIPv6 || ether == 0:
+			return broken
+		}
+		inner, rest, ok := l.inner(ether, b)
+		switch {
+		case !ok:
+			return broken
+		case inner == control:
+			return notTCP
+		}
+		ether, b = inner, rest
 	}
-	return notTCP
+	return broken
 }
 
 func (l *unwrapper) ipv4(b []byte, s *segment) verdict {
@@ -191,7 +147,7 @@ func (l *unwrapper) ipv4(b []byte, s *segment) verdict {
 	s.src.hi, s.src.lo = 0, mapped|uint64(binary.BigEndian.Uint32(b[12:]))
 	s.dst.hi, s.dst.lo = 0, mapped|uint64(binary.BigEndian.Uint32(b[16:]))
 	if frag := binary.BigEndian.Uint16(b[6:]); frag&0x3fff != 0 {
-		key := fragmentKey{s.src.hi, s.src.lo, s.dst.hi, s.dst.lo, uint32(binary.BigEndian.Uint16(b[4:])), b[9]}
+		key := fragmentKey{l.path, s.src.hi, s.src.lo, s.dst.hi, s.dst.lo, uint32(binary.BigEndian.Uint16(b[4:])), b[9]}
 		l.fragmented = true
 		if missing > 0 {
 			return broken
@@ -234,7 +190,7 @@ func (l *unwrapper) ipv6(b []byte, s *segment) verdict {
 				return broken
 			}
 			frag := binary.BigEndian.Uint16(b[2:])
-			key := fragmentKey{s.src.hi, s.src.lo, s.dst.hi, s.dst.lo, binary.BigEndian.Uint32(b[4:]), 0}
+			key := fragmentKey{l.path, s.src.hi, s.src.lo, s.dst.hi, s.dst.lo, binary.BigEndian.Uint32(b[4:]), 0}
 			next, b = b[0], b[8:]
 			if frag&0xfff9 != 0 {
 				l.fragmented = true
@@ -257,42 +213,18 @@ func (l *unwrapper) transport(proto byte, b []byte, missing int, s *segment) ver
 	if proto == protoTCP {
 		return s.tcp(b, missing)
 	}
-	ether, inner, ok := tunnel(proto, b)
-	if l.tunnels++; !ok || l.tunnels > maxTunnels {
+	ether, inner, ok := l.tunnel(proto, b, s)
+	switch {
+	case !ok:
+		return broken
+	case ether == control:
 		return notTCP
 	}
-	return l.network(ether, inner, s)
-}
-
-// tunnel removes the header of a packet that contains another packet.
-func tunnel(proto byte, b []byte) (ether uint16, inner []byte, ok bool) {
-	switch proto {
-	case protoIPv4, protoIPv6:
-		return 0, b, true
-	case protoUDP:
-		if len(b) < 16 || binary.BigEndian.Uint16(b[2:]) != portVXLAN || b[8]&0x08 == 0 {
-			return 0, nil, false
-		}
-		return ethernetHeader(b[16:])
-	case protoGRE:
-		if len(b) < 4 || b[1]&7 != 0 {
-			return 0, nil, false
-		}
-		size := 4
-		for _, bit := range [...]byte{0x80, 0x20, 0x10} { // checksum, key, sequence number
-			if b[0]&bit != 0 {
-				size += 4
-			}
-		}
-		if len(b) < size {
-			return 0, nil, false
-		}
-		if ether = binary.BigEndian.Uint16(b[2:]); ether == etherTEB {
-			return ethernetHeader(b[size:])
-		}
-		return tags(ether, b[size:])
+	if l.tunnels++; l.tunnels > maxTunnels {
+		l.notUnderstood("nesting depth", uint32(l.tunnels))
+		return broken
 	}
-	return 0, nil, false
+	return l.packet(ether, inner, s)
 }
 
 // tcp parses the TCP header. It ignores checksums, which are wrong in packets that were captured before the

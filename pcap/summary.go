@@ -216,11 +216,14 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		{int64(r.Truncated), "incomplete messages"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "duplicate TCP segments (retransmissions)"},
 		{int64(r.Decrypted), "TLS connections decrypted"},
 		{int64(r.Conflicts), "retransmissions with other data than before"},
-		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.UnknownLinks), "packets of an unsupported link type"}, {int64(r.GivenUp), "messages and connections left out at a memory limit"},
+		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.GivenUp), "messages and connections left out at a memory limit"},
 	} {
 		if c.n > 0 {
 			row(c.n, c.text)
 		}
+	}
+	for _, header := range slices.Sorted(maps.Keys(r.NotUnderstood)) {
+		row(int64(r.NotUnderstood[header]), "packets that jobwire does not read: "+header)
 	}
 	for _, reason := range slices.Sorted(maps.Keys(r.Undecrypted)) {
 		row(int64(r.Undecrypted[reason]), "TLS connections not decrypted: "+reason)

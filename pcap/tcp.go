@@ -11,6 +11,8 @@ const (
 	maxConns        = 1 << 16  // connections that are kept
 	minSweep        = 1 << 10  // number of connections at which closed ones are first forgotten
 	linger          = 1 << 12  // number of packets for which a closed connection is kept, for late packets
+	maxSiblings     = 256      // connections between the same ends in different networks
+	near            = 1 << 20  // bytes between the sequence numbers of packets that may belong to the same connection
 )
 
 // connKey is the ordered pair of the ends of a connection.
@@ -29,35 +31,127 @@ func (s *segment) key() (key connKey, end int) {
 func (d *Decoder) connection(s *segment) (*Conn, int) {
 	key, end := s.key()
 	c := d.last
-	if c == nil || c.ends != key {
-		c = d.conns[key]
+	if c == nil || c.ends != key || c.matches(s, end) < samePath {
+		c = d.lookUp(key, s, end)
 	}
 	if c != nil && s.flags&flagSYN != 0 && c.reused(s, end) {
-		d.end(c, s.frame, s.at)
+		d.replace(c, s)
 		c = nil
 	}
 	if c != nil && c.closed && c.half[end].known && len(s.data) > 0 && int32(s.seq-c.half[end].next) > 1<<16 {
-		d.end(c, s.frame, s.at) // the capture lacks the beginning of the next connection on these ports
+		d.replace(c, s) // the capture lacks the beginning of the next connection on these ports
 		c = nil
 	}
 	if c == nil {
 		if s.flags&flagRST != 0 || s.flags&flagSYN == 0 && len(s.data)+s.missing == 0 || !d.wanted(s) {
 			return nil, 0
 		}
-		if len(d.conns) >= d.sweep {
+		if d.count >= d.sweep {
 			d.evict(s)
 		}
-		c = &Conn{ends: key, server: unknown, lastSender: unknown, began: s.frame}
+		c = &Conn{ends: key, network: s.network, server: unknown, lastSender: unknown, began: s.frame}
 		if s.flags&(flagSYN|flagACK) == flagSYN {
 			c.settle(int8(1 - end))
 		} else if s.flags&flagSYN != 0 {
 			c.settle(int8(end))
 		}
-		d.conns[key] = c
+		d.count++
+		c.sibling, d.conns[key] = d.conns[key], c
+	}
+	if h := &c.half[end]; !h.routed {
+		h.routed, h.path = true, s.path
 	}
 	d.last = c
 	c.used = s.frame
 	return c, end
+}
+
+// How well a segment matches a connection between the same ends.
+const (
+	noMatch   = iota
+	fits      // by its sequence numbers
+	otherPath // the other direction has the path, and this direction has no segments yet
+	samePath
+)
+
+// matches compares the path of a segment, the numbers in the headers around it, with the paths of the segments
+// before it in both directions. Connections between the same ends have different paths in different networks. The directions of a
+// connection can have different paths, for example the labels of MPLS. If there are packets with and without additional
+// headers, the sequence numbers decide: a capture on several interfaces has the same packet in both forms.
+func (c *Conn) matches(s *segment, end int) int {
+	h, o := &c.half[end], &c.half[1-end]
+	switch {
+	case h.routed && h.path == s.path:
+		return samePath
+	case !h.routed && o.path == s.path:
+		return otherPath
+	case h.routed && (h.path == 0) == (s.path == 0):
+		return noMatch
+	case s.flags&flagACK != 0 && o.known && !isNear(s.ack, o.next), h.known && !isNear(s.seq, h.next):
+		return noMatch
+	case s.flags&flagSYN != 0 && h.known && s.seq != h.isn, s.flags&flagACK == 0 && !h.known:
+		return noMatch
+	case s.flags&(flagSYN|flagACK) == flagSYN|flagACK && o.syn && s.ack != o.isn+1:
+		return noMatch
+	}
+	return fits
+}
+
+func isNear(a, b uint32) bool { return a-b+near <= 2*near }
+
+// lookUp returns the connection of a segment, or nil.
+func (d *Decoder) lookUp(key connKey, s *segment, end int) (best *Conn) {
+	quality, n := noMatch, 0
+	for c := d.conns[key]; c != nil; c = c.sibling {
+		if q := c.matches(s, end); q > quality {
+			best, quality = c, q
+		}
+		n++
+	}
+	if best == nil && n >= maxSiblings {
+		oldest := d.conns[key]
+		for c := oldest; c != nil; c = c.sibling {
+			if c.used < oldest.used {
+				oldest = c
+			}
+		}
+		d.stats.GivenUp++
+		d.replace(oldest, s)
+	}
+	return best
+}
+
+// all iterates over the connections.
+func (d *Decoder) all(yield func(*Conn) bool) {
+	for _, c := range d.conns {
+		for ; c != nil; c = c.sibling {
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// replace ends a connection and forgets it.
+func (d *Decoder) replace(c *Conn, s *segment) {
+	d.end(c, s.frame, s.at)
+	if d.last == c {
+		d.last = nil
+	}
+	d.count--
+	first := d.conns[c.ends]
+	if first == c && c.sibling == nil {
+		delete(d.conns, c.ends)
+		return
+	}
+	if first == c {
+		d.conns[c.ends] = c.sibling
+		return
+	}
+	for first.sibling != c {
+		first = first.sibling
+	}
+	first.sibling = c.sibling
 }
 
 // misses records that the beginning of a direction was not captured.
@@ -91,7 +185,7 @@ func (d *Decoder) wanted(s *segment) bool {
 func (d *Decoder) evict(s *segment) {
 	oldest := s.frame
 	var over []*Conn
-	for _, c := range d.conns {
+	for c := range d.all {
 		if c.over() && s.frame-c.used > linger {
 			over = append(over, c)
 		} else {
@@ -99,12 +193,12 @@ func (d *Decoder) evict(s *segment) {
 		}
 	}
 	d.forget(over, s)
-	d.sweep = min(max(minSweep, 2*len(d.conns)), maxConns)
-	if len(d.conns) < maxConns*3/4 {
+	d.sweep = min(max(minSweep, 2*d.count), maxConns)
+	if d.count < maxConns*3/4 {
 		return
 	}
 	var silent []*Conn
-	for _, c := range d.conns {
+	for c := range d.all {
 		if c.used <= oldest+(s.frame-oldest)/2 {
 			silent = append(silent, c)
 		}
@@ -117,8 +211,7 @@ func (d *Decoder) evict(s *segment) {
 func (d *Decoder) forget(conns []*Conn, s *segment) {
 	slices.SortFunc(conns, earlier)
 	for _, c := range conns {
-		d.end(c, s.frame, s.at)
-		delete(d.conns, c.ends)
+		d.replace(c, s)
 	}
 }
 

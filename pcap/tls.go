@@ -20,10 +20,13 @@ func (s *secured) active() bool { return s != nil && !s.over }
 // captured bytes.
 type service struct {
 	endpoint
+	network   uint64
 	decrypted bool
 }
 
-func (c *Conn) service(end int) service { return service{c.ends[end], c.tls.active() && c.tls.proved} }
+func (c *Conn) service(end int) service {
+	return service{c.ends[end], c.network, c.tls.active() && c.tls.proved}
+}
 
 // hello reports whether an end begins with a ClientHello that could be decrypted.
 func (d *Decoder) hello(c *Conn, b []byte) bool {

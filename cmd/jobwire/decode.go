@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -232,17 +234,18 @@ func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Optio
 		add(it)
 	})
 	err := d.Decode(in)
+	if j, ok := w.(*pcap.JSONLines); ok {
+		j.NotUnderstood(d.Stats())
+	}
 	if werr := w.Flush(); werr != nil {
 		return nil // run reports the error, which output has kept
 	}
 	if cmd.Context().Err() != nil {
 		sum.Report(d).WriteText(stderr, lineWidth(stderr))
 	}
+	noteUndecoded(stderr, in.Name, d.Stats())
 	if err != nil {
 		return &exit{exitFailed, err}
-	}
-	if n := d.Stats().Dropped; n > 0 {
-		fmt.Fprintf(stderr, "jobwire: %s: %d packets dropped: they arrived faster than they were read\n", in.Name, n)
 	}
 	return o.verdict(stderr, in.Name, selected, d.Stats())
 }
@@ -257,6 +260,19 @@ func (o *decodeOptions) selected(add func(*pcap.Item)) func(*pcap.Item) {
 	return tracker.Add
 }
 
+// noteUndecoded writes the numbers of packets that were not decoded, with the reason.
+func noteUndecoded(stderr io.Writer, name string, st pcap.Stats) {
+	for _, header := range slices.Sorted(maps.Keys(st.NotUnderstood)) {
+		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: jobwire does not read %s\n", name, counted(st.NotUnderstood[header], "packet"), header)
+	}
+	if st.Damaged > 0 {
+		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: damaged headers\n", name, counted(st.Damaged, "packet"))
+	}
+	if st.Dropped > 0 {
+		fmt.Fprintf(stderr, "jobwire: %s: %s dropped: they arrived faster than they were read\n", name, counted(st.Dropped, "packet"))
+	}
+}
+
 // verdict notes the bytes that --audit could not check, and returns the error with the exit status after a capture was
 // decoded: no messages of the job, or violations.
 func (o *decodeOptions) verdict(stderr io.Writer, name string, selected int, st pcap.Stats) error {
@@ -268,6 +284,8 @@ func (o *decodeOptions) verdict(stderr io.Writer, name string, selected int, st 
 		return &exit{exitFailed, fmt.Errorf("%s: no message of job %s", name, o.job)}
 	case o.audit && st.Violations > 0:
 		return &exit{exitFailed, fmt.Errorf("%s: %d messages violate a rule", name, st.Violations)}
+	case o.audit && st.Messages == 0:
+		return usage(fmt.Errorf("%s: no message was decoded, so that nothing could be checked", name))
 	}
 	return nil
 }
@@ -291,6 +309,7 @@ func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.
 	}
 	d := pcap.NewDecoder(opts, add)
 	damage := d.Decode(in)
+	noteUndecoded(cmd.ErrOrStderr(), in.Name, d.Stats())
 	if err := o.print(cmd, sum.Report(d)); err != nil {
 		return err
 	}
@@ -305,8 +324,12 @@ func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.
 // countJobs prints statistics of jobs.
 func (o *decodeOptions) countJobs(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
 	tracker := jobs.New()
-	damage := pcap.NewDecoder(opts, tracker.Add).Decode(in)
-	if err := o.print(cmd, tracker.Report()); err != nil {
+	d := pcap.NewDecoder(opts, tracker.Add)
+	damage := d.Decode(in)
+	noteUndecoded(cmd.ErrOrStderr(), in.Name, d.Stats())
+	r := tracker.Report()
+	r.NotUnderstood = d.Stats().NotUnderstood
+	if err := o.print(cmd, r); err != nil {
 		return err
 	}
 	return damaged(damage)
@@ -346,6 +369,7 @@ func (o *decodeOptions) copyPackets(cmd *cobra.Command, in *pcap.Input, opts pca
 		x.Add(it)
 	}))
 	damage := d.Decode(in)
+	noteUndecoded(cmd.ErrOrStderr(), in.Name, d.Stats())
 	src, err := in.Again()
 	if err != nil {
 		return errors.Join(damage, err)
@@ -375,7 +399,9 @@ func (o *decodeOptions) copyPackets(cmd *cobra.Command, in *pcap.Input, opts pca
 // writeTranscripts writes the connections of a capture as transcripts to a directory, and prints their names.
 func writeTranscripts(w, stderr io.Writer, in pcap.Source, name, dir string, opts pcap.Options) error {
 	t := replay.New()
-	damage := pcap.NewDecoder(opts, t.Add).Decode(in)
+	d := pcap.NewDecoder(opts, t.Add)
+	damage := d.Decode(in)
+	noteUndecoded(stderr, name, d.Stats())
 	all, err := t.WriteDir(filepath.Base(name), dir)
 	for _, one := range all {
 		note := ""

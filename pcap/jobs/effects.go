@@ -265,7 +265,7 @@ func (t *Tracker) content(e *event) content {
 	h.WriteString(e.queue)
 	h.WriteByte(0)
 	h.Write(e.Payload)
-	return content{e.it.Conn.Server, h.Sum64()}
+	return content{e.it.Conn.Service(), h.Sum64()}
 }
 
 // likeliest returns the first job with the same content that is not assigned to a worker.

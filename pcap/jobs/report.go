@@ -19,6 +19,8 @@ type Report struct {
 	Functions map[string]*Stats `json:"functions"`   // by function or tube
 	Anomalies []Anomaly         `json:"anomalies"`   // jobs with anomalies
 	Forgotten int               `json:"not_tracked"` // jobs that were not tracked because there were too many
+
+	NotUnderstood map[string]int `json:"not_understood,omitempty"` // as in [pcap.Stats]
 }
 
 // Stats are statistics about the jobs of one function or tube.

@@ -53,7 +53,7 @@ func (l *timelines) begin(w *job) *Timeline {
 		}
 		return nil
 	}
-	t := &Timeline{Handle: w.key.id, Function: w.queue, Server: w.key.server}
+	t := &Timeline{Handle: w.key.id, Function: w.queue, Server: w.key.server.AddrPort}
 	l.all = append(l.all, t)
 	return t
 }

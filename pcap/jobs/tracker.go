@@ -7,7 +7,6 @@ package jobs
 import (
 	"fmt"
 	"hash/maphash"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -45,13 +44,13 @@ type Tracker struct {
 }
 
 type jobKey struct {
-	server netip.AddrPort
+	server pcap.Service
 	id     string
 }
 
 // content identifies jobs without an ID.
 type content struct {
-	server netip.AddrPort
+	server pcap.Service
 	sum    uint64 // hash of queue and payload
 }
 
@@ -201,7 +200,7 @@ type event struct {
 	delay   time.Duration
 }
 
-func (e *event) key() jobKey { return jobKey{e.it.Conn.Server, e.id} }
+func (e *event) key() jobKey { return jobKey{e.it.Conn.Service(), e.id} }
 
 // name sets the job and queue that a message names.
 func (e *event) name(ev codec.Event) {
