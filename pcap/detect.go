@@ -31,7 +31,7 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 		}
 	}
 	switch {
-	case !c.half[end].lost && d.recognize(c, end, all), d.recognizeMessages(c):
+	case !c.half[end].lost && d.recognize(c, end, all), d.recognizeMessages(c), d.recognizeDirection(c, end):
 		d.replay(c)
 	case c.half[end].lost:
 		d.searchOn(c)
@@ -127,6 +127,28 @@ func (d *Decoder) recognizeMessages(c *Conn) bool {
 	}
 	for _, p := range codec.Protocols() {
 		if p.AnyMagic && c.server != unknown && s.fits(p, c.server, false, nil) == codec.Matches {
+			d.adopt(c, p)
+			return true
+		}
+	}
+	return false
+}
+
+// recognizeDirection chooses a protocol if an end has sent messages from the first byte on, one of which belongs to only
+// one protocol, and the messages of the other end were not captured.
+func (d *Decoder) recognizeDirection(c *Conn, end int) bool {
+	if c.server == unknown || c.half[end].lost || !c.half[1-end].lost {
+		return false
+	}
+	var s search
+	s.whole[1-end] = true // no messages of the other end are needed
+	for i := range c.early {
+		if c.early[i].end == end {
+			s.chunks = append(s.chunks, c.early[i])
+		}
+	}
+	for _, p := range codec.Protocols() {
+		if !p.AnyMagic && s.fits(p, c.server, false, nil) == codec.Matches {
 			d.adopt(c, p)
 			return true
 		}

@@ -154,10 +154,11 @@ func (d *Decoder) replace(c *Conn, s *segment) {
 	first.sibling = c.sibling
 }
 
-// misses records that the beginning of a direction was not captured.
-func (d *Decoder) misses(c *Conn, h *half) {
+// misses records that the beginning of a direction was not captured. The messages of the other direction are decoded
+// from its first byte if its SYN was captured.
+func (d *Decoder) misses(c *Conn, h, other *half) {
 	h.lost, h.start, h.guess, c.Uncertain = true, true, true, true
-	if c.search == nil && !c.decided && len(c.early) == 0 && !d.opts.guesses() {
+	if !other.syn && c.search == nil && !c.decided && len(c.early) == 0 && !d.opts.guesses() {
 		c.search = &search{}
 	}
 }
@@ -233,13 +234,13 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	ack := s.flags&flagACK != 0
 	if !h.known {
 		h.next, h.known, h.isn = seq, true, seq-1
-		d.misses(c, h)
+		d.misses(c, h, o)
 	}
 	if ack {
 		if !o.known {
 			o.next, o.known, o.isn = s.ack, true, s.ack-1
 			if s.flags&flagSYN == 0 {
-				d.misses(c, o)
+				d.misses(c, o, h)
 			}
 		}
 		if !o.heard || int32(s.ack-o.acked) > 0 {
