@@ -72,6 +72,7 @@ type half struct {
 	marks []mark // the offsets in buf at which packets begin
 	need  int    // length that buf must have before it is decoded again
 	skip  int    // number of bytes to skip, because they belong to a message that cannot be decoded
+	large *large // the message to which these bytes belong, if it is passed on later
 	lost  bool   // the position at which the next message begins is unknown
 	start bool   // the next byte may begin a message
 	guess bool   // message boundaries are not proved
@@ -121,6 +122,7 @@ type Item struct {
 	Err         *codec.Error
 	Missing     int
 	Conflict    *Conflict // of Conflicts
+	Omitted     int       // number of bytes after Raw that belong to the message and are skipped, because it is large
 	Cut         bool      // of Unread: Raw is the beginning of an incomplete message
 	Unproved    bool      // of Unread: after a gap, no message boundary is proved in Raw
 	Unpaired    bool      // of Message: no request was captured to which it can be the reply
@@ -330,10 +332,14 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 	for off < len(b) {
 		if h.skip > 0 {
 			n := min(h.skip, len(b)-off)
-			d.unread(c, end, b[off:off+n], h.first(off, frame), frame, at, false)
+			if h.large == nil {
+				d.unread(c, end, b[off:off+n], h.first(off, frame), frame, at, false)
+			}
 			h.skip -= n
 			h.start = true
-			off += n
+			if off += n; h.large != nil && h.skip == 0 {
+				d.finishLarge(c, end, frame, at, false)
+			}
 			continue
 		}
 		if h.lost && !d.opts.guesses() {
@@ -375,6 +381,15 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			continue
 		}
 		e := err.(*codec.Error)
+		if k, skips := d.skipsLarge(c, end, b[off:], e, n); skips {
+			if k == 0 {
+				h.need += off
+				return off
+			}
+			h.large.first = it.First
+			off += k
+			continue
+		}
 		if e.Fatal {
 			if c.isPairing(e) { // there are too many requests without replies, because only one direction was captured
 				d.reset(c)
@@ -459,7 +474,11 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	if !c.decided {
 		d.giveUpDeciding(c)
 	}
-	if len(h.buf) > 0 && closed && !h.guess && !h.lost && !c.half[1-end].fin {
+	whole := closed && !h.guess && !h.lost && !c.half[1-end].fin
+	if h.large != nil {
+		d.finishLarge(c, end, frame, at, whole)
+	}
+	if len(h.buf) > 0 && whole {
 		d.frame = codec.Frame{From: c.side(end), Raw: h.buf}
 		it := &d.item
 		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf, Err: c.Protocol.CutShort(len(h.buf), h.need, 0), At: at}
@@ -475,6 +494,9 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 // cutOff passes on the beginning of an incomplete message, if there is one: the rest of it will not be decoded.
 func (d *Decoder) cutOff(c *Conn, end, frame int, at int64) {
 	h := &c.half[end]
+	if h.large != nil {
+		d.finishLarge(c, end, frame, at, false)
+	}
 	if len(h.buf) > 0 {
 		d.stats.Truncated++
 		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)

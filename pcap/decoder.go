@@ -47,6 +47,7 @@ type Stats struct {
 	CutPackets         int            `json:"cut_packets"`              // packets of which only the beginning was captured
 	Missing            int64          `json:"missing_bytes"`            // in gaps and cut packets
 	Truncated          int            `json:"truncated"`                // messages of which a part is missing
+	Omitted            int64          `json:"omitted_bytes"`            // captured bytes of large messages that are not decoded
 	Skipped            int64          `json:"skipped_bytes"`            // captured bytes in which no message boundary is proved
 	SkippedConnections int            `json:"skipped_connections"`      // number of connections with skipped bytes
 	GivenUp            int            `json:"given_up"`                 // messages and connections that were discarded to limit memory
@@ -170,6 +171,9 @@ func earlier(a, b *Conn) int { return cmp.Or(a.ID-b.ID, a.used-b.used) }
 
 // unfinished reports whether some data of a connection was not passed on yet.
 func (c *Conn) unfinished() bool {
+	if c.half[0].large != nil || c.half[1].large != nil {
+		return true
+	}
 	return c.search != nil || len(c.pending)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
 }
 

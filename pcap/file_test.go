@@ -324,7 +324,7 @@ func FuzzDecode(f *testing.F) {
 				shown += int64(it.Missing)
 			case pcap.Conflicts: // Raw is a second version of bytes that are shown elsewhere
 			default:
-				shown += int64(len(it.Raw))
+				shown += int64(it.Size())
 			}
 			if it.Kind == pcap.Gap && it.Missing <= 0 || it.First > it.Last {
 				panic(fmt.Sprintf("%+v", it))

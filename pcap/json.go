@@ -69,6 +69,9 @@ func (j *JSONLines) Add(it *Item) {
 		if it.Unproved {
 			out = append(out, `,"unproved":true`...)
 		}
+		if it.Omitted > 0 {
+			out = strconv.AppendInt(append(out, `,"omitted":`...), int64(it.Omitted), 10)
+		}
 		out = j.bytes(append(out, `,"raw":`...), it.Raw)
 	case Conflicts:
 		raw, earlier := it.versions()
@@ -98,7 +101,10 @@ func (j *JSONLines) message(out []byte, it *Item) []byte {
 	if f.Type != nil {
 		out = append(append(append(out, `,"type":"`...), f.Type.Name...), '"')
 	}
-	out = strconv.AppendInt(append(out, `,"size":`...), int64(len(it.Raw)), 10)
+	out = strconv.AppendInt(append(out, `,"size":`...), int64(it.Size()), 10)
+	if it.Omitted > 0 {
+		out = strconv.AppendInt(append(out, `,"omitted":`...), int64(it.Omitted), 10)
+	}
 	if it.Unpaired || it.Conn.Uncertain {
 		out = append(out, `,"uncertain":true`...)
 	}

@@ -106,6 +106,9 @@ func (l *Listing) item(it *Item) {
 	l.pr.Protocol = p
 	l.head(it)
 	actor := l.actorOf(p, c)
+	if it.Omitted > 0 {
+		l.out = fmt.Appendf(l.out, "# message of %d bytes: only the beginning is decoded, %d bytes are skipped\n", it.Size(), it.Omitted)
+	}
 	switch it.Kind {
 	case Message:
 		if it.Resumed {

@@ -213,6 +213,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		{int64(r.Dropped), "packets dropped, because they arrived faster than jobwire read them"},
 		{int64(r.Gaps), "gaps: data that is missing in the capture"}, {int64(r.CutPackets), "packets truncated by the snap length"}, {r.Missing, "bytes missing in gaps and truncated packets"},
 		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the beginning or another part of these connections is missing, and the capture does not prove where messages begin in these bytes", r.SkippedConnections)},
+		{r.Omitted, "bytes skipped in messages of more than 17 MiB, of which only the beginning is decoded"},
 		{int64(r.Truncated), "incomplete messages"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "duplicate TCP segments (retransmissions)"},
 		{int64(r.Decrypted), "TLS connections decrypted"},
 		{int64(r.Conflicts), "retransmissions with other data than before"},

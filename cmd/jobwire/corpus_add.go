@@ -139,7 +139,7 @@ func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protoco
 	all := map[*codec.Protocol][]vectors.Sent{}
 	err = pcap.NewDecoder(opts, func(it *pcap.Item) {
 		p := it.Conn.Protocol
-		if p != nil && p.NewSession != nil && it.Kind <= pcap.Unread && !it.Conn.Uncertain {
+		if p != nil && p.NewSession != nil && it.Kind <= pcap.Unread && !it.Conn.Uncertain && it.Omitted == 0 {
 			all[p] = append(all[p], vectors.Sent{Conn: fmt.Sprint(it.Conn.ID), From: it.From, Raw: bytes.Clone(it.Raw)})
 		}
 	}).Decode(f)

@@ -25,7 +25,7 @@ func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Input, error) {
 	var order []int
 	all := map[int]*fuzz.Input{}
 	d := pcap.NewDecoder(pcap.Options{Protocol: p}, func(it *pcap.Item) {
-		if it.From != codec.Peer || it.Kind > pcap.Violates || it.Frame == nil || len(it.Frame.Raw) == 0 {
+		if it.From != codec.Peer || it.Kind > pcap.Violates || it.Frame == nil || len(it.Frame.Raw) == 0 || it.Omitted > 0 {
 			return
 		}
 		c := all[it.Conn.ID]

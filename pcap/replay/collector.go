@@ -123,6 +123,11 @@ func (t *Collector) Add(it *pcap.Item) {
 	st := step{session: s, from: it.From, at: it.At}
 	switch it.Kind {
 	case pcap.Message:
+		if it.Omitted > 0 {
+			s.incomplete = true
+			st.verb, st.problem = transcript.Raw, fmt.Sprintf("%s of %d bytes: jobwire keeps only the beginning", it.Frame.Type.Name, it.Size())
+			break
+		}
 		if it.Frame.Type == nil {
 			st.verb, st.raw, st.problem = transcript.Raw, it.Raw, "this response answers no request in the capture"
 			break
