@@ -30,10 +30,18 @@ func (a *auditor) monitor(c *Conn) *judge.Monitor {
 	j := a.monitors[key]
 	if j == nil && len(a.monitors) < maxMonitors {
 		j = judge.New(c.Protocol)
-		j.Snapshot, j.Budget = func() any { return a.now.Clone() }, &a.budget
+		j.Snapshot, j.Budget = a.snapshot, &a.budget
 		a.monitors[key] = j
 	}
 	return j
+}
+
+// snapshot returns a copy of the current item, or nil if it is needed only for counting.
+func (a *auditor) snapshot() any {
+	if !a.d.opts.Audit {
+		return (*Item)(nil)
+	}
+	return a.now.Clone()
 }
 
 // add checks an item and passes it on.
@@ -77,16 +85,18 @@ func (a *auditor) add(it *Item) {
 			a.report(it, v)
 		}
 	}
-	if !broken {
+	if !broken || !a.d.opts.Audit {
 		a.handle(it)
 	}
 }
 
-// report passes a message on as a violation.
+// report counts a violation, and passes the message on.
 func (a *auditor) report(it *Item, v *judge.Violation) {
-	x := *it
-	x.Kind, x.Err = Violates, v.Err
 	a.d.stats.Violations++
 	a.d.rules[v.Err.Rule]++
-	a.handle(&x)
+	if a.d.opts.Audit {
+		x := *it
+		x.Kind, x.Err = Violates, v.Err
+		a.handle(&x)
+	}
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Ports    []uint16        // decode only connections with one of these ports, which are ports of servers; nil: all connections
 	Protocol *codec.Protocol // protocol of all connections; nil: recognized for each connection
 	Audit    bool            // also check messages against the previous messages on all connections of their server
+	Check    bool            // like Audit, but only count these violations: the messages are passed on as valid ones
 	Filter   *Filter         // pass on only the items that the filter selects (Stats count all items); nil: all
 	Keys     *decrypt.Keys   // secrets of TLS connections, to which those in the capture are added; nil: only those in the capture
 }
@@ -96,7 +97,7 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 	if d.opts.Keys == nil {
 		d.opts.Keys = &decrypt.Keys{}
 	}
-	if o.Audit {
+	if o.Audit || o.Check {
 		d.handle = (&auditor{d: d, handle: handle, monitors: map[monitored]*judge.Monitor{}}).add
 	}
 	return d

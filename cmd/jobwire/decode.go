@@ -223,6 +223,7 @@ func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Optio
 	in.OnIdle(func() { w.Flush() })
 	selected := 0
 	var sum pcap.Summary
+	opts.Check = in.Streams() // a summary is printed at an interrupt
 	add := o.selected(func(it *pcap.Item) {
 		selected++
 		w.Add(it)
@@ -293,6 +294,7 @@ func (o *decodeOptions) verdict(stderr io.Writer, name string, selected int, st 
 // summarize prints counts, and writes the HTML report. It does so too if the capture is damaged.
 func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
 	var sum pcap.Summary
+	opts.Check = true
 	add := sum.Add
 	var file *os.File
 	page := report.New()

@@ -99,3 +99,99 @@ func TestDecodeAuditNeedsMessages(t *testing.T) {
 		}
 	}
 }
+
+// conversationOf writes a capture of one connection. A line that begins with "<" is sent by the server.
+func conversationOf(t *testing.T, port int, messages ...string) string {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := pcap.NewWriter(&b, port)
+	for _, m := range messages {
+		from := codec.Peer
+		if strings.HasPrefix(m, "<") {
+			from, m = codec.Server, m[1:]
+		}
+		err = errors.Join(err, w.Write(pcap.Event{From: from, Data: []byte(m)}))
+	}
+	name := filepath.Join(t.TempDir(), "x.pcapng")
+	if err = errors.Join(err, w.Close()); err != nil || os.WriteFile(name, b.Bytes(), 0o600) != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// wrongConversations have violations of the format of messages and violations that only earlier messages show.
+var wrongConversations = []struct {
+	port       int
+	violations int
+	messages   []string
+}{
+	{4730, 0, []string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x", "<\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"}},
+	{4730, 1, []string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x", "<\x00RES\x00\x00\x00\x11\x00\x00\x00\x01y"}},
+	{4730, 2, []string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x", "<\x00RES\x00\x00\x00\x11\x00\x00\x00\x01y", "\x00REQ\x00\x00\x03\xe7\x00\x00\x00\x00"}},
+	{11300, 1, []string{"use a\r\n", "<USING b\r\n"}},
+	{11300, 2, []string{"use a\r\n", "<USING b\r\n", "put 1 0 x 1\r\n"}},
+	{11300, 1, []string{"put 1 0 60 1\r\na\r\n", "<INSERTED 7\r\n", "reserve\r\n", "<RESERVED 7 1\r\nb\r\n"}},
+}
+
+// TestDecodeCountsViolationsAlike compares the violations that summary counts with those that --audit lists.
+func TestDecodeCountsViolationsAlike(t *testing.T) {
+	for _, c := range wrongConversations {
+		file := conversationOf(t, c.port, c.messages...)
+		r := summaryOf(t, file)
+		var out, stderr bytes.Buffer
+		run(t.Context(), []string{"decode", "--audit", "--format", "json", file}, nil, &out, &stderr)
+		listed := strings.Count(out.String(), `"kind":"violation"`)
+		counted, messages := 0, 0
+		for rule, n := range r.Rules {
+			counted += n
+			if strings.Count(out.String(), string(rule)) != n {
+				t.Errorf("%q: rule %s is counted %d times, in\n%s", c.messages, rule, n, out.String())
+			}
+		}
+		for _, d := range r.Messages {
+			for _, counts := range []map[string]int{d.ToServer, d.ToClient} {
+				for _, n := range counts {
+					messages += n
+				}
+			}
+		}
+		if listed != c.violations || r.Violations != c.violations || counted != c.violations || messages != len(c.messages) {
+			t.Errorf("%q: --audit lists %d violations, summary counts %d of %d messages, want %d", c.messages, listed, r.Violations, messages, c.violations)
+		}
+	}
+}
+
+// TestDecodeJobShowsInvalidMessages checks that --job shows messages about the job that are malformed.
+func TestDecodeJobShowsInvalidMessages(t *testing.T) {
+	packet := func(magic string, code byte, data string) string {
+		return "\x00" + magic + "\x00\x00\x00" + string(code) + "\x00\x00\x00" + string(rune(len(data))) + data
+	}
+	submit := []string{packet("REQ", 7, "f\x00\x00x"), "<" + packet("RES", 8, "H:a:1")}
+	for _, c := range []struct {
+		port int
+		job  string
+		bad  string
+		show bool
+	}{
+		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:1\x005"), true},                  // a WORK_STATUS without its last argument
+		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:1\x00x\x002"), true},             // the argument is not a number
+		{4730, "H:a:1", "<" + packet("REQ", 13, "H:a:1\x00y"), true},                  // the magic of the other direction
+		{4730, "H:a:1", "<" + packet("RES", 99, "H:a:1\x00y"), true},                  // an unknown type
+		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:12\x005"), false},                // another job
+		{4730, "H:a:1", packet("REQ", 15, "H:a:1\x00more"), true},                     // GET_STATUS with one argument too many
+		{11300, "7", "delete 7 7\r\n", true},                                          // one argument too many
+		{11300, "7", "delete 07x\r\n", false},                                         // no job ID
+		{11300, "7", "release 7 x 0\r\n", true},                                       // the priority is not a number
+		{11300, "7", "put 7 7 x 7\r\n", false},                                        // about no job
+		{11300, "7", "<RESERVED 7 x\r\n", true},                                       // no size
+		{6379, "f:7", "*3\r\n$4\r\nHGET\r\n$7\r\njob:f:7\r\n$6\r\noutputx\r\n", true}, // a wrong end
+	} {
+		before := map[int][]string{4730: submit, 11300: {"put 1 0 60 1\r\na\r\n", "<INSERTED 7\r\n", "reserve\r\n"}, 6379: {"*2\r\n$4\r\nINCR\r\n$5\r\nuid:f\r\n", "<:7\r\n"}}[c.port]
+		file := conversationOf(t, c.port, append(before, c.bad)...)
+		var out, stderr bytes.Buffer
+		run(t.Context(), []string{"decode", "--job", c.job, "--format", "json", file}, nil, &out, &stderr)
+		if got := strings.Contains(out.String(), `"kind":"violation"`); got != c.show {
+			t.Errorf("%q is shown: %v, want %v; %s%s", c.bad, got, c.show, out.String(), stderr.String())
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"bytes"
 	"net/netip"
 	"slices"
 	"strings"
@@ -133,5 +134,26 @@ func (t *Tracker) show(e *event, w *job) {
 	if w != nil {
 		tr.pending -= len(w.pending)
 		w.pending = nil
+	}
+}
+
+// showInvalid passes on an invalid message that names the traced job: at the beginning of its job ID, which may contain
+// later fields if their form is wrong, or in any word if it has no job ID that could be decoded.
+func (t *Tracker) showInvalid(it *pcap.Item) {
+	typ := it.Frame.Type
+	if t.trace == nil || it.Kind != pcap.Violates || typ != nil && !typ.Has(codec.JobID) {
+		return
+	}
+	words := it.Raw
+	for i := range it.Frame.Spans {
+		if it.Frame.Spans[i].Field.Means == codec.JobID {
+			words, _, _ = bytes.Cut(bytes.ReplaceAll(it.Frame.Value(i), []byte{0}, []byte{' '}), []byte{' '})
+		}
+	}
+	for word := range bytes.FieldsFuncSeq(words, func(r rune) bool { return r <= ' ' }) {
+		if t.trace.wants(string(word), it.Conn.Protocol.ScopedIDs) {
+			t.trace.show(it)
+			return
+		}
 	}
 }

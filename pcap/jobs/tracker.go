@@ -126,6 +126,7 @@ func (t *Tracker) Add(it *pcap.Item) {
 		}
 		fallthrough
 	case pcap.Violates: // an invalid message has no effect on jobs, but it is a request or a reply
+		t.showInvalid(it)
 		if typ, c := it.Frame.Type, t.conn(it); it.From == codec.Server {
 			c.requests.Reply(typ)
 		} else if typ != nil && len(typ.Answers) == 0 {
