@@ -98,7 +98,7 @@ func (o *decodeOptions) command(name, short string, run func(*cobra.Command, *pc
 }
 
 // decodeMemory is the soft memory limit, in bytes. Near it, the garbage collector runs more often.
-const decodeMemory = 48 << 20
+const decodeMemory = 96 << 20
 
 func newDecode() *cobra.Command {
 	o := &decodeOptions{}
