@@ -51,7 +51,7 @@ func (a *auditor) add(it *Item) {
 	if c.Protocol != nil {
 		j = a.monitor(c)
 	}
-	if j == nil {
+	if j == nil || it.Kind == Likely {
 		a.handle(it)
 		return
 	}

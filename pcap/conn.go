@@ -77,6 +77,8 @@ type half struct {
 	start bool   // the next byte may begin a message
 	guess bool   // message boundaries are not proved
 
+	likely *likely // bytes in which messages are only likely, or nil
+
 	resumed bool // a message boundary was proved, and no message was decoded since
 }
 
@@ -109,6 +111,7 @@ const (
 	Ends                      // From has closed its direction
 	Breaks                    // From has reset the connection
 	Skipped                   // Missing is a number of captured bytes in which no message boundary is proved
+	Likely                    // a message, in Frame, whose boundaries are not proved but likely
 	Conflicts                 // Raw: bytes of a retransmission that differ from those of Conflict
 )
 
@@ -136,6 +139,8 @@ type Conflict struct {
 	Earlier []byte // the earlier version, which is decoded, from the first byte that differs
 	Offset  uint32 // position of this byte relative to the first captured byte of its direction, modulo 2^32
 }
+
+func (it *Item) isMessage() bool { return it.Kind <= Violates || it.Kind == Likely }
 
 // Clone returns a copy that is valid after the call of the handler.
 func (it *Item) Clone() *Item {

@@ -27,6 +27,7 @@ type recorded struct {
 	at       [2]int // the position up to which the stream is accounted for
 	captured [2]int // bytes in messages, unread or skipped
 	listed   [2]map[int]bool
+	likely   [2]map[int]bool // false: not a message that was sent
 }
 
 // TestDamagedCaptures decodes captures of correct conversations with any part missing. It checks that each
@@ -165,7 +166,7 @@ func (s *speaker) record(all []frame, of []*dialogue, o pcap.Options) (map[*dial
 	got := map[*dialogue]*recorded{}
 	for _, d := range of {
 		at, _ := startOf(all, d)
-		got[d] = &recorded{at: at, listed: [2]map[int]bool{{}, {}}}
+		got[d] = &recorded{at: at, listed: [2]map[int]bool{{}, {}}, likely: [2]map[int]bool{{}, {}}}
 	}
 	var failed error
 	dec := pcap.NewDecoder(o, func(it *pcap.Item) {
@@ -197,6 +198,8 @@ func (s *speaker) record(all []frame, of []*dialogue, o pcap.Options) (map[*dial
 				fail("a message that was not sent")
 			}
 			r.listed[from][at] = true
+		case pcap.Likely:
+			r.likely[from][at] = d.ends[from][at] == end && from == it.From
 		case pcap.Gap, pcap.Skipped:
 			end += it.Missing
 			if it.Kind == pcap.Skipped {

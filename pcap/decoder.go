@@ -26,6 +26,7 @@ type Options struct {
 	Protocol *codec.Protocol // protocol of all connections; nil: recognized for each connection
 	Audit    bool            // also check messages against the previous messages on all connections of their server
 	Check    bool            // like Audit, but only count these violations: the messages are passed on as valid ones
+	Likely   bool            // pass on likely messages, too
 	Filter   *Filter         // pass on only the items that the filter selects (Stats count all items); nil: all
 	Keys     *decrypt.Keys   // secrets of TLS connections, to which those in the capture are added; nil: only those in the capture
 }
@@ -53,6 +54,7 @@ type Stats struct {
 	SkippedConnections int            `json:"skipped_connections"`      // number of connections with skipped bytes
 	GivenUp            int            `json:"given_up"`                 // messages and connections that were discarded to limit memory
 	Messages           int            `json:"-"`                        // messages, with those that violate a rule
+	Likely             int            `json:"likely_messages"`          // whose boundaries are not proved
 	Violations         int            `json:"violations"`               // messages that violate a rule
 	TLS                int            `json:"tls_connections"`          // encrypted connections
 	Decrypted          int            `json:"tls_decrypted"`

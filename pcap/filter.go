@@ -35,7 +35,7 @@ type term struct {
 // values are the keys that are not arguments.
 var values = map[string]func(it *Item) string{
 	"type": func(it *Item) string {
-		if it.Kind <= Violates && it.Frame.Type != nil {
+		if it.isMessage() && it.Frame.Type != nil {
 			return it.Frame.Type.Name
 		}
 		return ""
@@ -156,7 +156,7 @@ func (f *Filter) Match(it *Item) bool {
 
 // argument reports whether a message has an argument that matches the term.
 func (t *term) argument(it *Item) bool {
-	if it.Kind > Violates {
+	if !it.isMessage() {
 		return false
 	}
 	for i := range it.Frame.Spans {

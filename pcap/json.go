@@ -29,7 +29,7 @@ func NewJSONLines(w io.Writer, full bool) *JSONLines {
 }
 
 // kindNames are the values of "kind".
-var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset", Skipped: "skipped", Conflicts: "conflict"}
+var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset", Skipped: "skipped", Conflicts: "conflict", Likely: "message"}
 
 // Add writes an item.
 func (j *JSONLines) Add(it *Item) {
@@ -60,6 +60,8 @@ func (j *JSONLines) Add(it *Item) {
 		out = append(append(append(out, `,"protocol":"`...), p.Name...), '"')
 	}
 	switch it.Kind {
+	case Likely:
+		out = j.message(append(out, `,"likely":true`...), it)
 	case Message, Violates:
 		out = j.message(out, it)
 	case Unread:

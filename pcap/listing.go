@@ -32,11 +32,12 @@ const foldRows = 4
 // it the message. It buffers its output; call Flush at the end.
 type Listing struct {
 	output
-	o     ListingOptions
-	pr    transcript.Printer
-	noted map[int]bool // connections whose protocol was reported as unknown
-	at    int64        // the second that text shows
-	text  []byte
+	o      ListingOptions
+	pr     transcript.Printer
+	noted  map[int]bool // connections whose protocol was reported as unknown
+	likely bool         // the mark of likely messages was explained
+	at     int64        // the second that text shows
+	text   []byte
 
 	names map[int]*labels // by connection
 	last  *labels
@@ -109,14 +110,18 @@ func (l *Listing) item(it *Item) {
 	if it.Omitted > 0 {
 		l.out = fmt.Appendf(l.out, "# message of %d bytes: only the beginning is decoded, %d bytes are skipped\n", it.Size(), it.Omitted)
 	}
+	if it.Kind == Likely && !l.likely {
+		l.likely = true
+		l.out = append(l.out, "# ? marks a likely message: the capture does not prove where it begins. --certain shows only proved ones\n"...)
+	}
 	switch it.Kind {
-	case Message:
+	case Message, Likely:
 		if it.Resumed {
 			l.namesOf(c).unproved[it.From] = false
 			l.out = append(l.out, "# decoding continues here after the gap\n"...)
 		}
 		switch {
-		case it.Unpaired && it.Frame.Type == nil:
+		case it.Frame.Type == nil && (it.Unpaired || it.Kind == Likely):
 			l.out = append(l.out, "# this response answers no request in the capture\n"...)
 			l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 		case l.o.Lines:
@@ -275,6 +280,9 @@ func (l *Listing) head(it *Item) {
 	out = strconv.AppendInt(out, int64(it.First), 10)
 	if it.Last != it.First {
 		out = strconv.AppendInt(append(out, '-'), int64(it.Last), 10)
+	}
+	if it.Kind == Likely {
+		out = append(out, " ?"...)
 	}
 	l.out = append(out, '\n')
 }

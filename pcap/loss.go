@@ -53,6 +53,7 @@ func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	case len(h.buf) > 0 && (d.opts.guesses() || c.endsAt(c.side(end), h.buf, h.need)):
 		inside = h.need - len(h.buf) - n
 	}
+	d.endScan(c, end)
 	d.cutOff(c, end, frame, at)
 	d.missing(c, end, n, frame, frame, at)
 	h.skip = max(0, inside)

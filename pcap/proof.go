@@ -60,6 +60,8 @@ func (d *Decoder) fits(c *Conn, p *codec.Protocol, known bool) (codec.Match, int
 // found decodes the data after a proved boundary.
 func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
 	s := c.search
+	d.endScan(c, 0)
+	d.endScan(c, 1)
 	c.search = nil
 	if c.Protocol == nil {
 		c.settle(server)

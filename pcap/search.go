@@ -114,11 +114,20 @@ func (d *Decoder) pass(c *Conn, w *chunk) {
 	}
 }
 
-// skip counts bytes that are not decoded. If the connection has its beginning, it passes them on as unread.
+// skip processes bytes in which no message boundary is proved.
 func (d *Decoder) skip(c *Conn, w *chunk) {
+	if d.opts.Likely {
+		d.scan(c, w)
+	} else {
+		d.leaveOut(c, w)
+	}
+}
+
+// leaveOut counts bytes that are not decoded. If the connection has its beginning, it passes them on as unread.
+func (d *Decoder) leaveOut(c *Conn, w *chunk) {
 	s := c.search
 	if s.lossy || c.shown {
-		if s.lossy && len(w.data) > 0 {
+		if s.lossy {
 			d.countSkipped(c, len(w.data))
 		}
 		d.unread(c, w.end, w.data, w.frame, w.frame, w.at, false)
@@ -132,12 +141,16 @@ func (d *Decoder) skip(c *Conn, w *chunk) {
 	if k.bytes+k.missing == 0 {
 		k.first, k.last, k.at = w.frame, w.frame, w.at
 	}
+	d.countSkipped(c, len(w.data))
 	k.bytes += len(w.data)
 	k.missing += w.missing
 	k.first, k.last = min(k.first, w.frame), max(k.last, w.frame)
 }
 
 func (d *Decoder) countSkipped(c *Conn, n int) {
+	if n == 0 {
+		return
+	}
 	if d.stats.Skipped += int64(n); !c.skips {
 		c.skips = true
 		d.stats.SkippedConnections++
@@ -173,6 +186,8 @@ func (d *Decoder) conclude(c *Conn) {
 		return
 	}
 	d.drop(c)
+	d.endScan(c, 0)
+	d.endScan(c, 1)
 	c.search = nil
 	if !c.decided {
 		c.decided = true
@@ -195,12 +210,16 @@ func (d *Decoder) conclude(c *Conn) {
 // showSkipped passes on the number of bytes that were skipped, and of those that are missing among them.
 func (d *Decoder) showSkipped(c *Conn, s *search) {
 	for end := range s.skipped {
-		k := &s.skipped[end]
-		if k.bytes > 0 {
-			d.countSkipped(c, k.bytes)
-			d.item = Item{Kind: Skipped, Conn: c, From: c.side(end), Missing: k.bytes, First: k.first, Last: k.last, At: k.at}
-			d.handle(&d.item)
-		}
-		d.missing(c, end, k.missing, k.first, k.last, k.at)
+		d.showSkippedOf(c, s, end)
 	}
+}
+
+func (d *Decoder) showSkippedOf(c *Conn, s *search, end int) {
+	k := s.skipped[end]
+	s.skipped[end] = skipped{}
+	if k.bytes > 0 {
+		d.item = Item{Kind: Skipped, Conn: c, From: c.side(end), Missing: k.bytes, First: k.first, Last: k.last, At: k.at}
+		d.handle(&d.item)
+	}
+	d.missing(c, end, k.missing, k.first, k.last, k.at)
 }

@@ -210,6 +210,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		text string
 	}{
 		{int64(r.Violations), "messages that break a rule"},
+		{int64(r.Likely), "likely messages, which are not counted above: the capture does not prove where they begin"},
 		{int64(r.Dropped), "packets dropped, because they arrived faster than jobwire read them"},
 		{int64(r.Gaps), "gaps: data that is missing in the capture"}, {int64(r.CutPackets), "packets truncated by the snap length"}, {r.Missing, "bytes missing in gaps and truncated packets"},
 		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the beginning or another part of these connections is missing, and the capture does not prove where messages begin in these bytes", r.SkippedConnections)},

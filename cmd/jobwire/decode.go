@@ -32,6 +32,7 @@ type decodeOptions struct {
 	filter   string
 	job      string
 	audit    bool
+	certain  bool
 	format   string
 	annotate bool
 	hex      bool
@@ -45,7 +46,7 @@ type decodeOptions struct {
 // decodeFlagGroups are the groups in which the help lists the flags of decode and its subcommands.
 var decodeFlagGroups = []flagGroup{
 	{"Capture", "interface tls-keys"},
-	{"Messages", "protocol port filter job audit"},
+	{"Messages", "protocol port filter job audit certain"},
 	{"Output", "output format html annotate hex full utc color"},
 }
 
@@ -112,6 +113,7 @@ func newDecode() *cobra.Command {
 	f.BoolVar(&o.full, "full", false, "show long payloads in full, and the bytes of unknown protocols")
 	f.BoolVar(&o.utc, "utc", false, "show times in UTC (default: local time)")
 	o.color.add(cmd)
+	o.addCertain(cmd)
 	groupFlags(cmd, decodeFlagGroups)
 	cmd.AddCommand(newDecodeSummary(), newDecodeJobs(), newDecodePackets(), newDecodeTranscripts())
 	return cmd
@@ -125,10 +127,15 @@ func (o *decodeOptions) addSelection(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("job", "audit")
 }
 
+func (o *decodeOptions) addCertain(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.certain, "certain", false, "only messages whose beginning the capture proves, no likely messages")
+}
+
 func newDecodeSummary() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := o.command("summary", "Count the messages of each type, gaps and violations", o.summarize)
 	formatFlag(cmd, &o.format, "text", "json")
+	o.addCertain(cmd)
 	cmd.Flags().StringVar(&o.html, "html", "", "`FILE` for an HTML report with job timelines")
 	groupFlags(cmd, decodeFlagGroups)
 	return cmd
@@ -223,6 +230,7 @@ func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Optio
 	in.OnIdle(func() { w.Flush() })
 	selected := 0
 	var sum pcap.Summary
+	opts.Likely = !o.certain && !opts.Audit
 	opts.Check = in.Streams() // a summary is printed at an interrupt
 	add := o.selected(func(it *pcap.Item) {
 		selected++
@@ -294,7 +302,7 @@ func (o *decodeOptions) verdict(stderr io.Writer, name string, selected int, st 
 // summarize prints counts, and writes the HTML report. It does so too if the capture is damaged.
 func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
 	var sum pcap.Summary
-	opts.Check = true
+	opts.Check, opts.Likely = true, !o.certain
 	add := sum.Add
 	var file *os.File
 	page := report.New()
