@@ -109,6 +109,9 @@ func TestStreams(t *testing.T) {
 			step{from: p, flags: syn, start: 5000}, step{from: s, flags: syn | acks, start: 5000},
 			step{from: p, data: "use b\r\n", start: 5000}),
 			[]string{`1> beanstalk "use a\r\n"`, `1> beanstalk unread "us"`, `2> beanstalk "use b\r\n"`}},
+		{"the SYN of the server arrives late", pcap.Options{}, []step{{from: p, flags: syn}, {from: p, data: "use a\r\n"}, {from: s, flags: syn | acks},
+			{from: s, ack: 7, data: "USING a\r\n"}, {from: s, off: 9, ack: 7, data: "USING b\r\n"}},
+			[]string{`1> beanstalk "use a\r\n"`, `1< beanstalk "USING a\r\n"`, `1< beanstalk "USING b\r\n" unpaired`}},
 		{"a reset", pcap.Options{}, after(
 			step{from: p, data: "use a\r\n"}, step{from: s, flags: rst | acks, ack: 7}),
 			[]string{`1> beanstalk "use a\r\n"`, `1< breaks`}},

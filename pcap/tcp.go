@@ -226,6 +226,9 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	h, o := &c.half[end], &c.half[1-end]
 	seq := s.seq
 	if s.flags&flagSYN != 0 {
+		if h.lost && c.search == nil && h.next == seq+1 { // the SYN arrives late
+			h.lost, h.start, h.guess = false, false, false
+		}
 		if !h.syn {
 			h.syn, h.isn, h.next, h.known = true, seq, seq+1, true
 		}

@@ -46,7 +46,7 @@ func (d *Decoder) secure(c *Conn) bool {
 // captured data is a ClientHello. If the keys decrypt the data, this is the beginning of the
 // connection.
 func (d *Decoder) beginsSecure(c *Conn, end int, b []byte) {
-	if c.search == nil || !d.hello(c, b) {
+	if c.search == nil && !c.half[0].lost && !c.half[1].lost || !d.hello(c, b) {
 		return
 	}
 	c.search, c.Uncertain = nil, false
