@@ -19,8 +19,8 @@ import (
 	"jobwire/pcap"
 )
 
-// encapsulation is a way in which an IPv4 packet can be within other headers. id is the number of the network, the tunnel or
-// the session, if the headers have one; back is set for packets to the client.
+// encapsulation is a way in which an IPv4 packet can be within other headers. id is the number of the network, the
+// tunnel or the session, if the headers have one; back is set for packets to the client.
 type encapsulation struct {
 	name string
 	link uint32
@@ -33,7 +33,8 @@ var machine = [2]net.HardwareAddr{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}}
 // within serializes layers with a packet.
 func within(p []byte, around ...gopacket.SerializableLayer) []byte {
 	b := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true}, append(around, gopacket.Payload(p))...); err != nil {
+	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true}, append(around,
+		gopacket.Payload(p))...); err != nil {
 		panic(err)
 	}
 	return b.Bytes()
@@ -49,7 +50,8 @@ func outer(p layers.IPProtocol, back bool) []gopacket.SerializableLayer {
 	if back {
 		ends[0], ends[1] = ends[1], ends[0]
 	}
-	return []gopacket.SerializableLayer{ether(layers.EthernetTypeIPv4), &layers.IPv4{Version: 4, TTL: 64, Protocol: p, SrcIP: ends[0], DstIP: ends[1]}}
+	return []gopacket.SerializableLayer{ether(layers.EthernetTypeIPv4), &layers.IPv4{Version: 4, TTL: 64, Protocol: p,
+		SrcIP: ends[0], DstIP: ends[1]}}
 }
 
 // udp returns the headers around a tunnel with UDP.
@@ -100,9 +102,11 @@ var encapsulations = []encapsulation{
 	}, false},
 	{"PPP", 9, func(p []byte, _ uint32, _ bool) []byte { return append([]byte{0xff, 3, 0, 0x21}, p...) }, false},
 	{"PPP, compressed header", 9, func(p []byte, _ uint32, _ bool) []byte { return append([]byte{0x21}, p...) }, false},
-	{"PPP in HDLC", 50, func(p []byte, _ uint32, _ bool) []byte { return append([]byte{0xff, 3, 0, 0x21}, p...) }, false},
+	{"PPP in HDLC", 50, func(p []byte, _ uint32, _ bool) []byte { return append([]byte{0xff, 3, 0, 0x21}, p...) },
+		false},
 	{"PPPoE without Ethernet", 51, func(p []byte, id uint32, _ bool) []byte {
-		return within(p, &layers.PPPoE{Version: 1, Type: 1, SessionId: uint16(id)}, &layers.PPP{PPPType: layers.PPPTypeIPv4})
+		return within(p, &layers.PPPoE{Version: 1, Type: 1, SessionId: uint16(id)},
+			&layers.PPP{PPPType: layers.PPPTypeIPv4})
 	}, true},
 	{"ATM", 100, func(p []byte, _ uint32, _ bool) []byte {
 		return append([]byte("\xaa\xaa\x03\x00\x00\x00\x08\x00"), p...)
@@ -111,31 +115,40 @@ var encapsulations = []encapsulation{
 	{"ENC", 109, func(p []byte, _ uint32, _ bool) []byte {
 		return append([]byte("\x02\x00\x00\x00\x00\x00\x10\x01\x00\x00\x00\x00"), p...)
 	}, false},
-	{"PFLOG", 117, func(p []byte, _ uint32, _ bool) []byte { return slices.Concat([]byte{61, 2}, make([]byte, 62), p) }, false},
+	{"PFLOG", 117, func(p []byte, _ uint32, _ bool) []byte {
+		return slices.Concat([]byte{61, 2}, make([]byte, 62),
+			p)
+	}, false},
 	{"MPLS without Ethernet", 219, func(p []byte, id uint32, _ bool) []byte {
 		return within(p, &layers.MPLS{Label: id, TTL: 64, StackBottom: true})
 	}, true},
 	{"LLC and SNAP", 1, func(p []byte, _ uint32, _ bool) []byte {
-		return within(p, &layers.Ethernet{SrcMAC: machine[0], DstMAC: machine[1], Length: uint16(8 + len(p))}, &layers.LLC{DSAP: 0xaa, SSAP: 0xaa, Control: 3},
+		return within(p, &layers.Ethernet{SrcMAC: machine[0], DstMAC: machine[1], Length: uint16(8 + len(p))},
+			&layers.LLC{DSAP: 0xaa, SSAP: 0xaa, Control: 3},
 			&layers.SNAP{OrganizationalCode: []byte{0, 0, 0}, Type: layers.EthernetTypeIPv4})
 	}, false},
 	{"LLC with IP", 1, func(p []byte, _ uint32, _ bool) []byte {
-		return within(p, &layers.Ethernet{SrcMAC: machine[0], DstMAC: machine[1], Length: uint16(3 + len(p))}, &layers.LLC{DSAP: 6, SSAP: 6, Control: 3})
+		return within(p, &layers.Ethernet{SrcMAC: machine[0], DstMAC: machine[1], Length: uint16(3 + len(p))},
+			&layers.LLC{DSAP: 6, SSAP: 6, Control: 3})
 	}, false},
 	{"cooked capture with LLC and SNAP", 113, func(p []byte, _ uint32, _ bool) []byte {
-		return slices.Concat([]byte("\x00\x00\x00\x01\x00\x06\x02\x00\x00\x00\x00\x01\x00\x00\x00\x04\xaa\xaa\x03\x00\x00\x00\x08\x00"), p)
+		header := "\x00\x00\x00\x01\x00\x06\x02\x00\x00\x00\x00\x01\x00\x00\x00\x04"
+		return slices.Concat([]byte(header+"\xaa\xaa\x03\x00\x00\x00\x08\x00"), p)
 	}, false},
 	{"VLAN", 1, func(p []byte, id uint32, _ bool) []byte {
-		return within(p, ether(layers.EthernetTypeDot1Q), &layers.Dot1Q{VLANIdentifier: uint16(id), Type: layers.EthernetTypeIPv4})
+		return within(p, ether(layers.EthernetTypeDot1Q), &layers.Dot1Q{VLANIdentifier: uint16(id),
+			Type: layers.EthernetTypeIPv4})
 	}, true},
 	{"VLAN, another one in each direction", 1, func(p []byte, id uint32, back bool) []byte {
 		if back {
 			id += 100
 		}
-		return within(p, ether(layers.EthernetTypeDot1Q), &layers.Dot1Q{VLANIdentifier: uint16(id), Type: layers.EthernetTypeIPv4})
+		return within(p, ether(layers.EthernetTypeDot1Q), &layers.Dot1Q{VLANIdentifier: uint16(id),
+			Type: layers.EthernetTypeIPv4})
 	}, true},
 	{"VLAN in VLAN", 1, func(p []byte, id uint32, _ bool) []byte {
-		return within(p, ether(layers.EthernetTypeQinQ), &layers.Dot1Q{VLANIdentifier: uint16(id), Type: layers.EthernetTypeDot1Q},
+		return within(p, ether(layers.EthernetTypeQinQ), &layers.Dot1Q{VLANIdentifier: uint16(id),
+			Type: layers.EthernetTypeDot1Q},
 			&layers.Dot1Q{VLANIdentifier: 7, Type: layers.EthernetTypeIPv4})
 	}, true},
 	{"VLAN, LLC and SNAP", 1, func(p []byte, id uint32, _ bool) []byte {
@@ -143,36 +156,45 @@ var encapsulations = []encapsulation{
 			&layers.Dot1Q{VLANIdentifier: uint16(id), Type: layers.EthernetType(8 + len(p))})
 	}, true},
 	{"PPPoE", 1, func(p []byte, id uint32, _ bool) []byte {
-		return within(p, ether(layers.EthernetTypePPPoESession), &layers.PPPoE{Version: 1, Type: 1, SessionId: uint16(id)}, &layers.PPP{PPPType: layers.PPPTypeIPv4})
+		return within(p, ether(layers.EthernetTypePPPoESession), &layers.PPPoE{Version: 1, Type: 1,
+			SessionId: uint16(id)}, &layers.PPP{PPPType: layers.PPPTypeIPv4})
 	}, true},
 	{"MPLS", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(p, ether(layers.EthernetTypeMPLSUnicast), &layers.MPLS{Label: 16, TTL: 64}, &layers.MPLS{Label: direction(id, back), TTL: 64, StackBottom: true})
+		return within(p, ether(layers.EthernetTypeMPLSUnicast), &layers.MPLS{Label: 16, TTL: 64},
+			&layers.MPLS{Label: direction(id, back), TTL: 64, StackBottom: true})
 	}, true},
 	{"Ethernet in MPLS", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(append([]byte("\x00\x11\x22\x33\x44\x55\x00\x11\x22\x33\x44\x66\x08\x00"), p...), ether(layers.EthernetTypeMPLSUnicast),
+		return within(append([]byte("\x00\x11\x22\x33\x44\x55\x00\x11\x22\x33\x44\x66\x08\x00"), p...),
+			ether(layers.EthernetTypeMPLSUnicast),
 			&layers.MPLS{Label: direction(id, back), TTL: 64, StackBottom: true})
 	}, true},
 	{"Ethernet in MPLS, control word", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(append([]byte("\x00\x00\x00\x00\x00\x11\x22\x33\x44\x55\x00\x11\x22\x33\x44\x66\x08\x00"), p...), ether(layers.EthernetTypeMPLSUnicast),
+		return within(append([]byte("\x00\x00\x00\x00\x00\x11\x22\x33\x44\x55\x00\x11\x22\x33\x44\x66\x08\x00"), p...),
+			ether(layers.EthernetTypeMPLSUnicast),
 			&layers.MPLS{Label: direction(id, back), TTL: 64, StackBottom: true})
 	}, true},
 	{"provider backbone bridge", 1, func(p []byte, id uint32, _ bool) []byte {
-		return within(append([]byte{0, 0, byte(id >> 8), byte(id)}, within(p, ether(layers.EthernetTypeIPv4))...), ether(0x88e7))
+		return within(append([]byte{0, 0, byte(id >> 8), byte(id)}, within(p, ether(layers.EthernetTypeIPv4))...),
+			ether(0x88e7))
 	}, true},
 	{"GENEVE", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(p, append(udp(6081, back), geneve(0x6558, id, 0, 1, 2, 1, 9, 9, 9, 9), ether(layers.EthernetTypeIPv4))...)
+		return within(p, append(udp(6081, back), geneve(0x6558, id, 0, 1, 2, 1, 9, 9, 9, 9),
+			ether(layers.EthernetTypeIPv4))...)
 	}, true},
 	{"GENEVE with IP", 1, func(p []byte, id uint32, back bool) []byte {
 		return within(p, udp(6081, back, geneve(0x0800, id))...)
 	}, true},
 	{"VXLAN", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(p, append(udp(4789, back), &layers.VXLAN{ValidIDFlag: true, VNI: id}, ether(layers.EthernetTypeIPv4))...)
+		return within(p, append(udp(4789, back), &layers.VXLAN{ValidIDFlag: true, VNI: id},
+			ether(layers.EthernetTypeIPv4))...)
 	}, true},
 	{"VXLAN with Linux's port", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(p, append(udp(8472, back), &layers.VXLAN{ValidIDFlag: true, VNI: id}, ether(layers.EthernetTypeIPv4))...)
+		return within(p, append(udp(8472, back), &layers.VXLAN{ValidIDFlag: true, VNI: id},
+			ether(layers.EthernetTypeIPv4))...)
 	}, true},
 	{"GTP-U", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(p, udp(2152, back, &layers.GTPv1U{Version: 1, ProtocolType: 1, MessageType: 255, TEID: direction(id, back), MessageLength: uint16(len(p))})...)
+		return within(p, udp(2152, back, &layers.GTPv1U{Version: 1, ProtocolType: 1, MessageType: 255, TEID: direction(id,
+			back), MessageLength: uint16(len(p))})...)
 	}, true},
 	{"GTP-U with extensions", 1, func(p []byte, id uint32, back bool) []byte {
 		header := binary.BigEndian.AppendUint32([]byte{0x34, 255, 0, 0}, direction(id, back))
@@ -182,7 +204,8 @@ var encapsulations = []encapsulation{
 		return within(append(header, p...), udp(2152, back)...)
 	}, true},
 	{"GRE", 1, func(p []byte, id uint32, back bool) []byte {
-		return within(p, append(outer(layers.IPProtocolGRE, back), &layers.GRE{Protocol: layers.EthernetTypeIPv4, KeyPresent: true, Key: id})...)
+		return within(p, append(outer(layers.IPProtocolGRE, back), &layers.GRE{Protocol: layers.EthernetTypeIPv4,
+			KeyPresent: true, Key: id})...)
 	}, true},
 	{"GRE with PPP", 1, func(p []byte, id uint32, back bool) []byte {
 		b := binary.BigEndian.AppendUint16([]byte{0x30, 0x81, 0x88, 0x0b}, uint16(len(p)+4))
@@ -199,17 +222,21 @@ var encapsulations = []encapsulation{
 		return within(p, around...)
 	}, true},
 	{"EtherIP", 1, func(p []byte, _ uint32, back bool) []byte {
-		return within(append([]byte{0x30, 0}, within(p, ether(layers.EthernetTypeIPv4))...), outer(layers.IPProtocolEtherIP, back)...)
+		return within(append([]byte{0x30, 0}, within(p, ether(layers.EthernetTypeIPv4))...),
+			outer(layers.IPProtocolEtherIP, back)...)
 	}, false},
 	{"ERSPAN I", 1, func(p []byte, _ uint32, _ bool) []byte {
-		return within(p, append(outer(layers.IPProtocolGRE, false), &layers.GRE{Protocol: 0x88be}, ether(layers.EthernetTypeIPv4))...)
+		return within(p, append(outer(layers.IPProtocolGRE, false), &layers.GRE{Protocol: 0x88be},
+			ether(layers.EthernetTypeIPv4))...)
 	}, false},
 	{"ERSPAN II", 1, func(p []byte, _ uint32, _ bool) []byte {
-		return within(p, append(outer(layers.IPProtocolGRE, false), &layers.GRE{Protocol: 0x88be, SeqPresent: true}, &layers.ERSPANII{Version: 1}, ether(layers.EthernetTypeIPv4))...)
+		return within(p, append(outer(layers.IPProtocolGRE, false), &layers.GRE{Protocol: 0x88be, SeqPresent: true},
+			&layers.ERSPANII{Version: 1}, ether(layers.EthernetTypeIPv4))...)
 	}, false},
 	{"ERSPAN III", 1, func(p []byte, _ uint32, _ bool) []byte {
 		header := []byte("\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00")
-		return within(append(header, within(p, ether(layers.EthernetTypeIPv4))...), append(outer(layers.IPProtocolGRE, false), &layers.GRE{Protocol: 0x22eb, SeqPresent: true})...)
+		return within(append(header, within(p, ether(layers.EthernetTypeIPv4))...), append(outer(layers.IPProtocolGRE,
+			false), &layers.GRE{Protocol: 0x22eb, SeqPresent: true})...)
 	}, false},
 }
 
@@ -236,19 +263,22 @@ func TestEncapsulations(t *testing.T) {
 	for _, e := range encapsulations {
 		file := func(packets [][]byte) []byte { return classic(binary.LittleEndian, 0xa1b2c3d4, e.link, packets) }
 		got, _, err := decodeFile(file(e.wrapped(ip, 5)))
-		if err != nil || !slices.Equal(got.messages, want) || got.stats.Connections != 1 || len(got.stats.NotUnderstood) > 0 {
+		if err != nil || !slices.Equal(got.messages, want) || got.stats.Connections != 1 ||
+			len(got.stats.NotUnderstood) > 0 {
 			t.Errorf("%s: %d messages, want %d; %+v; %v", e.name, len(got.messages), len(want), got.stats, err)
 		}
 		if !e.has {
 			continue
 		}
 		got, _, _ = decodeFile(file(interleaved(e.wrapped(ip, 5), e.wrapped(ip, 6))))
-		if len(got.messages) != 2*len(want) || got.stats.Connections != 2 || got.stats.Skipped+int64(got.stats.Duplicates) > 0 {
+		if len(got.messages) != 2*len(want) || got.stats.Connections != 2 ||
+			got.stats.Skipped+int64(got.stats.Duplicates) > 0 {
 			t.Errorf("%s, two networks: %d messages, want %d; %+v", e.name, len(got.messages), 2*len(want), got.stats)
 		}
 		got, _, err = decodeFile(excerptOf(t, 2, file(interleaved(e.wrapped(ip, 5), e.wrapped(ip, 6)))))
 		if err != nil || len(got.messages) != len(want) || got.stats.Connections != 1 {
-			t.Errorf("%s, packets of the second network: %d messages, want %d; %+v", e.name, len(got.messages), len(want), got.stats)
+			t.Errorf("%s, packets of the second network: %d messages, want %d; %+v", e.name, len(got.messages), len(want),
+				got.stats)
 		}
 	}
 }
@@ -262,14 +292,18 @@ func excerptOf(t *testing.T, id int, file []byte) []byte {
 		}
 	})
 	var out bytes.Buffer
-	for _, use := range []func(*pcap.File) error{func(f *pcap.File) error { return d.Decode(f) }, func(f *pcap.File) error { _, err := x.Write(&out, f); return err }} {
-		f, err := pcap.NewFile("x", bytes.NewReader(file))
-		if err == nil {
-			err = use(f)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	f, err := pcap.NewFile("x", bytes.NewReader(file))
+	if err == nil {
+		err = d.Decode(f)
+	}
+	if err == nil {
+		f, err = pcap.NewFile("x", bytes.NewReader(file))
+	}
+	if err == nil {
+		_, err = x.Write(&out, f)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	return out.Bytes()
 }
@@ -285,7 +319,8 @@ func TestEncapsulationsOfTshark(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := slices.DeleteFunc(slices.Clone(encapsulations), func(e encapsulation) bool {
-		return e.link == 219 || strings.Contains(e.name, "big-endian") // tshark does not know the first, and assumes the byte order of its machine
+		return e.link == 219 || strings.Contains(e.name,
+			"big-endian") // tshark does not know the first, and assumes the byte order of its machine
 	})
 	for _, e := range known {
 		for _, p := range e.wrapped(ip, 5) {
@@ -298,7 +333,8 @@ func TestEncapsulationsOfTshark(t *testing.T) {
 	if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), path, "-r", name, "-d", "udp.port==8472,vxlan", "-T", "fields", "-e", "tcp.port").Output()
+	out, err := exec.CommandContext(t.Context(), path, "-r", name, "-d", "udp.port==8472,vxlan", "-T", "fields", "-e",
+		"tcp.port").Output()
 	lines := strings.Split(string(out), "\n")
 	if err != nil || len(lines) != len(known)*len(ip)+1 {
 		t.Fatalf("tshark prints %d lines: %v", len(lines), err)
@@ -310,8 +346,8 @@ func TestEncapsulationsOfTshark(t *testing.T) {
 	}
 }
 
-// TestSamePacketTwice checks captures that have the packets of one connection with and without other headers: each packet
-// twice, as a capture on several interfaces has them, or the packets of one direction in each form.
+// TestSamePacketTwice checks captures that have the packets of one connection with and without other headers: each
+// packet twice, as a capture on several interfaces has them, or the packets of one direction in each form.
 func TestSamePacketTwice(t *testing.T) {
 	want, ip := conversation()
 	for _, e := range encapsulations {
@@ -326,7 +362,8 @@ func TestSamePacketTwice(t *testing.T) {
 				mixed[i] = other[i]
 			}
 		}
-		for name, packets := range map[string][][]byte{"twice": interleaved(other, plain), "twice, other order": interleaved(plain, other), "one direction": mixed,
+		for name, packets := range map[string][][]byte{"one direction": mixed,
+			"twice": interleaved(other, plain), "twice, other order": interleaved(plain, other),
 			"from the middle": interleaved(other, plain)[10:]} {
 			got, _, _ := decodeFile(classic(binary.LittleEndian, 0xa1b2c3d4, 1, packets))
 			whole := slices.Equal(got.messages, want) || name == "from the middle" && len(got.messages) > len(want)/2
@@ -349,14 +386,15 @@ func TestManyNetworks(t *testing.T) {
 			}
 		}
 		got, _, err := decodeFile(classic(binary.LittleEndian, 0xa1b2c3d4, 1, all))
-		if all := len(got.messages) == count*len(want); err != nil || all != (got.stats.GivenUp == 0) || all != (count == 200) {
+		if all := len(got.messages) == count*len(want); err != nil || all != (got.stats.GivenUp == 0) ||
+			all != (count == 200) {
 			t.Errorf("%d messages in %d networks, want %d each; %+v", len(got.messages), count, len(want), got.stats)
 		}
 	}
 }
 
-// TestHeadersThatAreNotUnderstood checks that each packet of a link type, an EtherType or another protocol that jobwire does
-// not read is counted under its number, and named if gopacket knows its name.
+// TestHeadersThatAreNotUnderstood checks that each packet of a link type, an EtherType or another protocol that
+// jobwire does not read is counted under its number, and named if gopacket knows its name.
 func TestHeadersThatAreNotUnderstood(t *testing.T) {
 	decode := func(link uint32, packets ...[]byte) pcap.Stats {
 		d := pcap.NewDecoder(pcap.Options{}, func(*pcap.Item) {})
@@ -373,14 +411,18 @@ func TestHeadersThatAreNotUnderstood(t *testing.T) {
 		st := decode(link, frame, frame)
 		text := fmt.Sprint(st.NotUnderstood)
 		switch known := slices.Contains(read, link); {
-		case known && link != 258 && st.UnknownLinks != 0, !known && (st.UnknownLinks != 2 || !strings.HasPrefix(text, fmt.Sprintf("map[link type %d", link))):
+		case known && link != 258 && st.UnknownLinks != 0, !known && (st.UnknownLinks != 2 || !strings.HasPrefix(text,
+			fmt.Sprintf("map[link type %d", link))):
 			t.Errorf("link type %d: %s; %+v", link, text, st)
-		case !known && link < 256 && layers.LinkType(link).String() != layers.LinkType(255).String() && !strings.Contains(text, "("):
+		case !known && link < 256 && layers.LinkType(link).String() != layers.LinkType(255).String() &&
+			!strings.Contains(text, "("):
 			t.Errorf("link type %d, %s, has no name: %s", link, layers.LinkType(link), text)
 		}
 	}
-	ethers := []int{0x0800, 0x86dd, 0x6558, 0x8100, 0x88a8, 0x9100, 0x9200, 0x8864, 0x880b, 0x8847, 0x8848, 0x88e7, 0x8926, 0x88be, 0x22eb,
-		0x0806, 0x0842, 0x8035, 0x8809, 0x8863, 0x888e, 0x8892, 0x88a4, 0x88cc, 0x88e3, 0x88f7, 0x8902, 0x9000} // the latter cannot contain TCP
+	ethers := []int{0x0800, 0x86dd, 0x6558, 0x8100, 0x88a8, 0x9100, 0x9200, 0x8864, 0x880b, 0x8847, 0x8848, 0x88e7,
+		0x8926, 0x88be, 0x22eb,
+		0x0806, 0x0842, 0x8035, 0x8809, 0x8863, 0x888e, 0x8892, 0x88a4, 0x88cc, 0x88e3, 0x88f7, 0x8902,
+		0x9000} // the latter cannot contain TCP
 	for n := range 1 << 16 {
 		binary.BigEndian.PutUint16(frame[12:], uint16(n))
 		counted := false
@@ -397,16 +439,21 @@ func TestHeadersThatAreNotUnderstood(t *testing.T) {
 	}{
 		{"map[EtherType 0x88e5 (MACsec):1]", within(ip[3], ether(0x88e5))},
 		{"map[EtherType 0x894f (NSH):1]", within(ip[3], ether(0x894f))},
-		{"map[EtherType 0x4321:1]", within(ip[3], append(outer(layers.IPProtocolGRE, false), &layers.GRE{Protocol: 0x4321})...)},
+		{"map[EtherType 0x4321:1]", within(ip[3], append(outer(layers.IPProtocolGRE, false),
+			&layers.GRE{Protocol: 0x4321})...)},
 		{"map[EtherType 0x4321:1]", within(ip[3], udp(6081, false, geneve(0x4321, 1))...)},
-		{"map[EtherType 0x4321:1]", within(ip[3], ether(layers.EthernetTypeDot1Q), &layers.Dot1Q{VLANIdentifier: 5, Type: 0x4321})},
+		{"map[EtherType 0x4321:1]", within(ip[3], ether(layers.EthernetTypeDot1Q), &layers.Dot1Q{VLANIdentifier: 5,
+			Type: 0x4321})},
 		{"map[IP protocol 50 (ESP):1]", within(ip[3], outer(layers.IPProtocolESP, false)...)},
-		{"map[PPP protocol 0x00fd (compressed):1]", within(append([]byte{0, 0xfd}, ip[3]...), ether(layers.EthernetTypePPPoESession), &layers.PPPoE{Version: 1, Type: 1})},
+		{"map[PPP protocol 0x00fd (compressed):1]", within(append([]byte{0, 0xfd}, ip[3]...),
+			ether(layers.EthernetTypePPPoESession), &layers.PPPoE{Version: 1, Type: 1})},
 		{"map[GRE flags 0x4000:1]", within(append([]byte{0x40, 0, 8, 0}, ip[3]...), outer(layers.IPProtocolGRE, false)...)},
-		{"map[link type 127 (IEEE802_11_RADIOTAP):1]", append([]byte("\x02\x00\x00\x00\x6c\x00\x00\x00\x7f"), make([]byte, 110)...)},
+		{"map[link type 127 (IEEE802_11_RADIOTAP):1]", append([]byte("\x02\x00\x00\x00\x6c\x00\x00\x00\x7f"), make([]byte,
+			110)...)},
 		{"map[]", within(make([]byte, 28), ether(layers.EthernetTypeARP))},
 		{"map[]", within([]byte("\x42\x42\x03"), ether(3))},
-		{"map[]", within(append([]byte{0xc0, 0x21}, ip[3]...), ether(layers.EthernetTypePPPoESession), &layers.PPPoE{Version: 1, Type: 1})},
+		{"map[]", within(append([]byte{0xc0, 0x21}, ip[3]...), ether(layers.EthernetTypePPPoESession),
+			&layers.PPPoE{Version: 1, Type: 1})},
 	} {
 		link := uint32(1)
 		if strings.Contains(c.want, "link") { // in PKTAP

@@ -101,8 +101,8 @@ func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
 	return n, true
 }
 
-// findChain searches for the first packet that begins a chain of messages. It returns the number of bytes before it, and
-// sets session unless more bytes must complete the chain.
+// findChain searches for the first packet that begins a chain of messages. It returns the number of bytes before
+// it, and sets session unless more bytes must complete the chain.
 func (d *Decoder) findChain(c *Conn, end int, last bool) (at int) {
 	g, wait := c.half[end].likely, false
 	for i := range g.marks {
@@ -130,8 +130,8 @@ func (d *Decoder) findChain(c *Conn, end int, last bool) (at int) {
 	return len(g.buf)
 }
 
-// chain returns the number of messages that follow one another from the beginning of b on, and whether they are all of b.
-// It is -1 if other bytes follow them.
+// chain returns the number of messages that follow one another from the beginning of b on, and whether they are
+// all of b. It is -1 if other bytes follow them.
 func (g *likely) chain(d *Decoder, from codec.Side, b []byte) (n int, whole bool) {
 	g.session = g.conn.Protocol.NewSession(codec.Options{MaxData: maxLikely, Waive: g.conn.Protocol.Unpaired})
 	defer func() { g.session = nil }()

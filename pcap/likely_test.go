@@ -13,9 +13,9 @@ import (
 	"jobwire/pcap"
 )
 
-// TestLikelyMessages decodes the captures of TestDamagedCaptures and counts likely messages: nearly all were sent, though
-// payloads contain messages, too. Likely messages do not change which messages are proved. Lines of Gearman's server are
-// not counted: their end depends on the request.
+// TestLikelyMessages decodes the captures of TestDamagedCaptures and counts likely messages: nearly all were sent,
+// though payloads contain messages, too. Likely messages do not change which messages are proved. Lines of
+// Gearman's server are not counted: their end depends on the request.
 func TestLikelyMessages(t *testing.T) {
 	count := uint64(*cases) / 20
 	for _, s := range speakers {
@@ -31,7 +31,8 @@ func TestLikelyMessages(t *testing.T) {
 					right, wrong, left = right+r, wrong+w, left+l
 				}
 			}
-			t.Logf("%d of %d likely messages were sent; %d of %d captured ones are left out", right, right+wrong, left, right+left)
+			t.Logf("%d of %d likely messages were sent; %d of %d captured ones are left out", right, right+wrong, left,
+				right+left)
 			if 100*wrong > right+wrong || 3*right < left {
 				t.Errorf("expected 99 %% right, and a quarter of the messages")
 			}
@@ -93,7 +94,8 @@ func TestLikelyIsMarked(t *testing.T) {
 	}{{pcap.Options{Likely: true}, 4}, {pcap.Options{}, 0}, {pcap.Options{Likely: true, Check: true}, 4}} {
 		for _, filter := range []string{"", "type=delete"} {
 			var b [3]strings.Builder
-			l, j, sum := pcap.NewListing(&b[0], pcap.ListingOptions{Lines: true}), pcap.NewJSONLines(&b[1], false), pcap.Summary{}
+			l, j, sum := pcap.NewListing(&b[0], pcap.ListingOptions{Lines: true}), pcap.NewJSONLines(&b[1], false),
+				pcap.Summary{}
 			want := c.count
 			if filter != "" {
 				c.o.Filter, _ = pcap.ParseFilter(filter)
@@ -114,13 +116,16 @@ func TestLikelyIsMarked(t *testing.T) {
 			r := sum.Report(d)
 			r.WriteText(&b[2], prose.Width)
 			text, lines, report := b[0].String(), b[1].String(), b[2].String()
-			if strings.Count(text, " ?\n") != want || strings.Count(text, "? marks") != min(want, 1) || want > 0 && !strings.Contains(text, "delete 7\n") {
+			if strings.Count(text, " ?\n") != want || strings.Count(text, "? marks") != min(want, 1) || want > 0 &&
+				!strings.Contains(text, "delete 7\n") {
 				t.Errorf("%+v:\n%s", c.o, text)
 			}
-			if strings.Count(lines, `"protocol":"beanstalk","likely":true,`) != want || len(r.Messages) != 0 || r.Violations != 0 || r.Likely != c.count {
+			if strings.Count(lines, `"protocol":"beanstalk","likely":true,`) != want || len(r.Messages) != 0 ||
+				r.Violations != 0 || r.Likely != c.count {
 				t.Errorf("%+v: %d likely\n%s", c.o, r.Likely, lines)
 			}
-			if strings.Contains(report, "4  likely messages") != (c.count > 0) || d.Stats().Skipped != map[int]int64{0: 37, 4: 6}[c.count] {
+			if strings.Contains(report, "4  likely messages") != (c.count > 0) || d.Stats().Skipped != map[int]int64{0: 37,
+				4: 6}[c.count] {
 				t.Errorf("%+v:\n%s", c.o, report)
 			}
 		}

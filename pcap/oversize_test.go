@@ -10,8 +10,9 @@ import (
 	"jobwire/pcap"
 )
 
-// TestFirstMessageTooLarge checks that a message that announces more bytes than its sender sends is incomplete, also if it
-// is the first message of its connection, by which the protocol is recognized, and if the size is beyond any limit.
+// TestFirstMessageTooLarge checks that a message that announces more bytes than its sender sends is incomplete,
+// also if it is the first message of its connection, by which the protocol is recognized, and if the size is
+// beyond any limit.
 func TestFirstMessageTooLarge(t *testing.T) {
 	for _, tt := range []struct {
 		name, sent string
@@ -42,8 +43,9 @@ func TestFirstMessageTooLarge(t *testing.T) {
 	}
 }
 
-// TestLargeMessages relays messages that are larger than decode reads. Each is listed with its size and the beginning of its
-// payload, the messages around it are decoded, and no rule is broken: the specification sets no limit.
+// TestLargeMessages relays messages that are larger than decode reads. Each is listed with its size and the
+// beginning of its payload, the messages around it are decoded, and no rule is broken: the specification sets no
+// limit.
 func TestLargeMessages(t *testing.T) {
 	const p, s = codec.Peer, codec.Server
 	for _, size := range []int{17825792 - 100, 17825792 + 1, 40 << 20} {
@@ -53,11 +55,14 @@ func TestLargeMessages(t *testing.T) {
 			port int
 			sent []said
 		}{
-			{"gearman", 4730, []said{binaryMessage(p, 7, "reverse", "7", data), binaryMessage(s, 8, "H:x:1"), binaryMessage(p, 1, "reverse"), binaryMessage(p, 9),
-				binaryMessage(s, 11, "H:x:1", "reverse", data), binaryMessage(p, 13, "H:x:1", data), binaryMessage(s, 13, "H:x:1", data), binaryMessage(p, 16, data),
+			{"gearman", 4730, []said{binaryMessage(p, 7, "reverse", "7", data), binaryMessage(s, 8, "H:x:1"),
+				binaryMessage(p, 1, "reverse"), binaryMessage(p, 9),
+				binaryMessage(s, 11, "H:x:1", "reverse", data), binaryMessage(p, 13, "H:x:1", data), binaryMessage(s, 13,
+					"H:x:1", data), binaryMessage(p, 16, data),
 				binaryMessage(s, 17, data), binaryMessage(p, 9), binaryMessage(s, 10)}},
 			{"danga", 7003, []said{dangaMessage(p, 4, "reverse\x00\x00\x00\x01"+data), dangaMessage(s, 5, "h")}},
-			{"beanstalk", 11300, []said{{p, fmt.Sprintf("put 1 0 60 %d\r\n%s\r\n", size, data)}, {s, "INSERTED 5\r\n"}, {p, "use a\r\n"}, {s, "USING a\r\n"}}},
+			{"beanstalk", 11300, []said{{p, fmt.Sprintf("put 1 0 60 %d\r\n%s\r\n", size, data)}, {s, "INSERTED 5\r\n"}, {p,
+				"use a\r\n"}, {s, "USING a\r\n"}}},
 		} {
 			if size == 40<<20 {
 				c.sent = c.sent[:2]
@@ -71,8 +76,10 @@ func TestLargeMessages(t *testing.T) {
 				shown += int64(it.Size())
 				switch {
 				case it.Kind == pcap.Ends:
-				case it.Kind != pcap.Message || i >= len(c.sent) || it.From != c.sent[i].from || it.Size() != len(c.sent[i].raw) || !strings.HasPrefix(c.sent[i].raw, string(it.Raw)):
-					t.Errorf("%s, %d bytes: item %d: kind %d of %d bytes %.60q, %v", c.name, size, i, it.Kind, it.Size(), it.Raw, it.Err)
+				case it.Kind != pcap.Message || i >= len(c.sent) || it.From != c.sent[i].from ||
+					it.Size() != len(c.sent[i].raw) || !strings.HasPrefix(c.sent[i].raw, string(it.Raw)):
+					t.Errorf("%s, %d bytes: item %d: kind %d of %d bytes %.60q, %v", c.name, size, i, it.Kind, it.Size(), it.Raw,
+						it.Err)
 				default:
 					i++
 				}
@@ -81,7 +88,8 @@ func TestLargeMessages(t *testing.T) {
 			if err == nil {
 				err = d.Decode(f)
 			}
-			if st := d.Stats(); err != nil || i != len(c.sent) || st.Violations+st.Truncated+st.GivenUp > 0 || st.Skipped > 0 || shown != st.StreamBytes {
+			if st := d.Stats(); err != nil || i != len(c.sent) || st.Violations+st.Truncated+st.GivenUp > 0 ||
+				st.Skipped > 0 || shown != st.StreamBytes {
 				t.Errorf("%s, %d bytes: %d of %d messages; %d bytes; %+v; %v", c.name, size, i, len(c.sent), shown, st, err)
 			}
 		}
@@ -102,15 +110,21 @@ func TestLargeMessageWithDamage(t *testing.T) {
 		{"whole", large + small, 0, 0, "[message message end]", 0},
 		{"the sender closes", large[:18<<20], 0, 0, "[gearman.message.complete end]", 1},
 		{"the sender closes after the header", large[:12], 0, 0, "[gearman.message.complete end]", 1},
-		{"a part is missing", large + small, 5 << 20, 6 << 20, "[unread 5242880 cut, gap 1048576, unread 8544, message end]", 1},
-		{"the end is missing", large + small, 12 << 20, len(large) + 5, "[unread 12582912 cut, gap 6291477, unread 8, end]", 1},
-		{"an unknown type", small + "\x00REQ\x00\x00\x03\xe7" + large[8:] + small, 0, 0, "[message gearman.packet.type-known message end]", 0},
-		{"the magic of a server", small + "\x00RES" + large[4:] + small, 0, 0, "[message gearman.packet.magic-direction message end]", 0},
-		{"no separator in the first bytes", strings.ReplaceAll(large[:13], "f", "g") + strings.Repeat("g", len(large)-13) + small, 0, 0, "[unread 18874384, message end]", 0},
+		{"a part is missing", large + small, 5 << 20, 6 << 20,
+			"[unread 5242880 cut, gap 1048576, unread 8544, message end]", 1},
+		{"the end is missing", large + small, 12 << 20, len(large) + 5,
+			"[unread 12582912 cut, gap 6291477, unread 8, end]", 1},
+		{"an unknown type", small + "\x00REQ\x00\x00\x03\xe7" + large[8:] + small, 0, 0,
+			"[message gearman.packet.type-known message end]", 0},
+		{"the magic of a server", small + "\x00RES" + large[4:] + small, 0, 0,
+			"[message gearman.packet.magic-direction message end]", 0},
+		{"no separator in the first bytes", strings.ReplaceAll(large[:13], "f", "g") + strings.Repeat("g",
+			len(large)-13) + small, 0, 0, "[unread 18874384, message end]", 0},
 	} {
 		var kinds []string
 		d := pcap.NewDecoder(pcap.Options{}, func(it *pcap.Item) {
-			text := map[pcap.ItemKind]string{pcap.Message: "message", pcap.Ends: "end", pcap.Unread: fmt.Sprintf("unread %d", it.Size()), pcap.Gap: fmt.Sprintf("gap %d,", it.Missing)}[it.Kind]
+			text := map[pcap.ItemKind]string{pcap.Message: "message", pcap.Ends: "end", pcap.Unread: fmt.Sprintf("unread %d",
+				it.Size()), pcap.Gap: fmt.Sprintf("gap %d,", it.Missing)}[it.Kind]
 			switch {
 			case it.Err != nil:
 				text = string(it.Err.Rule)
@@ -119,7 +133,8 @@ func TestLargeMessageWithDamage(t *testing.T) {
 			case it.Kind == pcap.Unread:
 				text += ","
 			}
-			if n := len(kinds); n > 0 && strings.HasPrefix(kinds[n-1], "unread") && it.Kind == pcap.Unread && !it.Cut && !strings.Contains(kinds[n-1], "cut") {
+			if n := len(kinds); n > 0 && strings.HasPrefix(kinds[n-1], "unread") && it.Kind == pcap.Unread && !it.Cut &&
+				!strings.Contains(kinds[n-1], "cut") {
 				return
 			}
 			kinds = append(kinds, text)
@@ -133,7 +148,8 @@ func TestLargeMessageWithDamage(t *testing.T) {
 		send(piece{from: p, syn: true})
 		send(piece{from: s, syn: true})
 		for off := 0; off < len(c.sent); off += 60_000 {
-			for _, part := range without([]piece{{from: p, off: off, data: []byte(c.sent[off:min(len(c.sent), off+60_000)])}}, piece{from: p, off: c.from, data: make([]byte, c.to-c.from)}) {
+			sent := piece{from: p, off: off, data: []byte(c.sent[off:min(len(c.sent), off+60_000)])}
+			for _, part := range without([]piece{sent}, piece{from: p, off: c.from, data: make([]byte, c.to-c.from)}) {
 				send(part)
 			}
 			send(piece{from: s, ack: min(len(c.sent), off+60_000)})

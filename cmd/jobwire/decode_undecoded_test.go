@@ -33,15 +33,17 @@ func captureOf(t *testing.T, packets ...pcap.Packet) string {
 	return name
 }
 
-// TestDecodeOfNothing runs each form of decode on captures of which jobwire can decode nothing. Each says why, and an audit
-// does not pass.
+// TestDecodeOfNothing runs each form of decode on captures of which jobwire can decode nothing. Each says why, and
+// an audit does not pass.
 func TestDecodeOfNothing(t *testing.T) {
 	secured := pcap.Packet{Link: 1, Data: []byte(strings.Repeat("\x02", 12) + "\x88\xe5" + strings.Repeat("x", 40))}
 	broken := pcap.Packet{Link: 1, Data: []byte(strings.Repeat("\x02", 12) + "\x08\x00" + "\x45")}
 	radio := pcap.Packet{Link: 127, Data: make([]byte, 40)}
 	arp := pcap.Packet{Link: 1, Data: []byte(strings.Repeat("\x02", 12) + "\x08\x06" + strings.Repeat("x", 28))}
+	const noEther = "1 packet not decoded: jobwire does not read EtherType 0x88e5 (MACsec)\n"
+	const noLink = "2 packets not decoded: jobwire does not read link type 127 (IEEE802_11_RADIOTAP)\n"
 	captures := map[string]string{
-		captureOf(t, secured, radio, radio):  "1 packet not decoded: jobwire does not read EtherType 0x88e5 (MACsec)\n" + "2 packets not decoded: jobwire does not read link type 127 (IEEE802_11_RADIOTAP)\n",
+		captureOf(t, secured, radio, radio):  noEther + noLink,
 		captureOf(t, broken, broken, broken): "3 packets not decoded: damaged headers\n",
 		captureOf(t, arp):                    "",
 		captureOf(t):                         "",
@@ -53,17 +55,21 @@ func TestDecodeOfNothing(t *testing.T) {
 			args   string
 			status int
 		}{
-			{"decode", exitOK}, {"decode --format json", exitOK}, {"decode --annotate", exitOK}, {"decode --job H:lap:1", exitFailed}, {"decode --audit", exitUsage},
-			{"decode --audit --format json", exitUsage}, {"decode summary", exitOK}, {"decode summary --format json", exitOK}, {"decode jobs", exitOK},
+			{"decode", exitOK}, {"decode --format json", exitOK}, {"decode --annotate", exitOK}, {"decode --job H:lap:1",
+				exitFailed}, {"decode --audit", exitUsage},
+			{"decode --audit --format json", exitUsage}, {"decode summary", exitOK}, {"decode summary --format json",
+				exitOK}, {"decode jobs", exitOK},
 			{"decode jobs --format json", exitOK}, {"decode packets -o " + filepath.Join(t.TempDir(), "x"), exitOK},
-			{"decode packets --audit -o " + filepath.Join(t.TempDir(), "x"), exitUsage}, {"decode transcripts -o " + t.TempDir(), exitFailed},
+			{"decode packets --audit -o " + filepath.Join(t.TempDir(), "x"), exitUsage},
+			{"decode transcripts -o " + t.TempDir(), exitFailed},
 		} {
 			var out, stderr bytes.Buffer
 			status := run(t.Context(), append(strings.Fields(c.args), file), nil, &out, &stderr)
 			if status != c.status || !strings.HasPrefix(stderr.String(), want) {
 				t.Errorf("%s: status %d, want %d; standard error\n%swant\n%s", c.args, status, c.status, stderr.String(), want)
 			}
-			json := strings.Contains(out.String(), `"not_understood"`) && strings.Contains(out.String(), "EtherType 0x88e5 (MACsec)")
+			json := strings.Contains(out.String(), `"not_understood"`) && strings.Contains(out.String(),
+				"EtherType 0x88e5 (MACsec)")
 			if json != (strings.Contains(c.args, "json") && strings.Contains(want, "MACsec")) {
 				t.Errorf("%s: %s", c.args, out.String())
 			}
@@ -94,7 +100,8 @@ func TestDecodeAuditNeedsMessages(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, stderr bytes.Buffer
-		if status := run(t.Context(), append([]string{"decode", "--audit", name}, strings.Fields(c.args)...), nil, &out, &stderr); status != c.status {
+		if status := run(t.Context(), append([]string{"decode", "--audit", name}, strings.Fields(c.args)...), nil, &out,
+			&stderr); status != c.status {
 			t.Errorf("%s: status %d, want %d: %s", c.name, status, c.status, stderr.String())
 		}
 	}
@@ -127,7 +134,8 @@ var wrongConversations = []struct {
 }{
 	{4730, 0, []string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x", "<\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"}},
 	{4730, 1, []string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x", "<\x00RES\x00\x00\x00\x11\x00\x00\x00\x01y"}},
-	{4730, 2, []string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x", "<\x00RES\x00\x00\x00\x11\x00\x00\x00\x01y", "\x00REQ\x00\x00\x03\xe7\x00\x00\x00\x00"}},
+	{4730, 2, []string{"\x00REQ\x00\x00\x00\x10\x00\x00\x00\x01x", "<\x00RES\x00\x00\x00\x11\x00\x00\x00\x01y",
+		"\x00REQ\x00\x00\x03\xe7\x00\x00\x00\x00"}},
 	{11300, 1, []string{"use a\r\n", "<USING b\r\n"}},
 	{11300, 2, []string{"use a\r\n", "<USING b\r\n", "put 1 0 x 1\r\n"}},
 	{11300, 1, []string{"put 1 0 60 1\r\na\r\n", "<INSERTED 7\r\n", "reserve\r\n", "<RESERVED 7 1\r\nb\r\n"}},
@@ -155,8 +163,10 @@ func TestDecodeCountsViolationsAlike(t *testing.T) {
 				}
 			}
 		}
-		if listed != c.violations || r.Violations != c.violations || counted != c.violations || messages != len(c.messages) {
-			t.Errorf("%q: --audit lists %d violations, summary counts %d of %d messages, want %d", c.messages, listed, r.Violations, messages, c.violations)
+		if listed != c.violations || r.Violations != c.violations || counted != c.violations ||
+			messages != len(c.messages) {
+			t.Errorf("%q: --audit lists %d violations, summary counts %d of %d messages, want %d", c.messages, listed,
+				r.Violations, messages, c.violations)
 		}
 	}
 }
@@ -173,12 +183,14 @@ func TestDecodeJobShowsInvalidMessages(t *testing.T) {
 		bad  string
 		show bool
 	}{
-		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:1\x005"), true},                  // a WORK_STATUS without its last argument
-		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:1\x00x\x002"), true},             // the argument is not a number
-		{4730, "H:a:1", "<" + packet("REQ", 13, "H:a:1\x00y"), true},                  // the magic of the other direction
-		{4730, "H:a:1", "<" + packet("RES", 99, "H:a:1\x00y"), true},                  // an unknown type
-		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:12\x005"), false},                // another job
-		{4730, "H:a:1", packet("REQ", 15, "H:a:1\x00more"), true},                     // GET_STATUS with one argument too many
+		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:1\x005"), true},
+		// a WORK_STATUS without its last argument
+		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:1\x00x\x002"), true}, // the argument is not a number
+		{4730, "H:a:1", "<" + packet("REQ", 13, "H:a:1\x00y"), true},      // the magic of the other direction
+		{4730, "H:a:1", "<" + packet("RES", 99, "H:a:1\x00y"), true},      // an unknown type
+		{4730, "H:a:1", "<" + packet("RES", 12, "H:a:12\x005"), false},    // another job
+		{4730, "H:a:1", packet("REQ", 15, "H:a:1\x00more"), true},
+		// GET_STATUS with one argument too many
 		{11300, "7", "delete 7 7\r\n", true},                                          // one argument too many
 		{11300, "7", "delete 07x\r\n", false},                                         // no job ID
 		{11300, "7", "release 7 x 0\r\n", true},                                       // the priority is not a number
@@ -186,7 +198,8 @@ func TestDecodeJobShowsInvalidMessages(t *testing.T) {
 		{11300, "7", "<RESERVED 7 x\r\n", true},                                       // no size
 		{6379, "f:7", "*3\r\n$4\r\nHGET\r\n$7\r\njob:f:7\r\n$6\r\noutputx\r\n", true}, // a wrong end
 	} {
-		before := map[int][]string{4730: submit, 11300: {"put 1 0 60 1\r\na\r\n", "<INSERTED 7\r\n", "reserve\r\n"}, 6379: {"*2\r\n$4\r\nINCR\r\n$5\r\nuid:f\r\n", "<:7\r\n"}}[c.port]
+		before := map[int][]string{4730: submit, 11300: {"put 1 0 60 1\r\na\r\n", "<INSERTED 7\r\n", "reserve\r\n"},
+			6379: {"*2\r\n$4\r\nINCR\r\n$5\r\nuid:f\r\n", "<:7\r\n"}}[c.port]
 		file := conversationOf(t, c.port, append(before, c.bad)...)
 		var out, stderr bytes.Buffer
 		run(t.Context(), []string{"decode", "--job", c.job, "--format", "json", file}, nil, &out, &stderr)
