@@ -336,15 +336,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 	off := 0
 	for off < len(b) {
 		if h.skip > 0 {
-			n := min(h.skip, len(b)-off)
-			if h.large == nil {
-				d.unread(c, end, b[off:off+n], h.first(off, frame), frame, at, false)
-			}
-			h.skip -= n
-			h.start = true
-			if off += n; h.large != nil && h.skip == 0 {
-				d.finishLarge(c, end, frame, at, false)
-			}
+			off += d.skipRest(c, end, b[off:], h.first(off, frame), frame, at)
 			continue
 		}
 		if h.lost && !d.opts.guesses() {
@@ -376,7 +368,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		}
 		if err == nil {
 			off += n
-			if c.Uncertain && !c.calm && from == codec.Server && isAnyLine(d.frame.Type) && hasLists(c.Protocol) && !d.opts.guesses() {
+			if c.Uncertain && !c.calm && from == codec.Server && isAnyLine(d.frame.Type) && d.mayBeList(c) {
 				d.unread(c, end, it.Raw, it.First, it.Last, at, false)
 				d.reset(c)
 				continue
@@ -415,27 +407,48 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		it.Raw = b[off : off+have]
 		off += have
 		h.skip = max(0, n-have)
-		if guess && d.frame.Type == nil && hasLists(c.Protocol) && !d.opts.guesses() { // the bytes may be a line of a list
-			d.unread(c, end, it.Raw, it.First, it.Last, at, false)
-			d.reset(c)
-			continue
-		}
-		if it.Err = e; guess {
-			it.Err, it.Unpaired = nil, true
-			it.Resumed, h.resumed = h.resumed, false
-			d.frame.Raw = it.Raw
-			d.message(c, it)
-			continue
-		}
-		if h.guess { // do not report a violation, because the bytes may be part of a payload
-			d.unread(c, end, it.Raw, it.First, it.Last, at, false)
-			h.lost, h.skip = true, 0
-			continue
-		}
-		it.Kind = Violates
-		d.violation(c, it)
+		d.illegal(c, end, it, e, guess)
 	}
 	return off
+}
+
+// illegal passes on a message that violates a rule. guess is set if it may be valid, because its request is missing.
+func (d *Decoder) illegal(c *Conn, end int, it *Item, e *codec.Error, guess bool) {
+	h := &c.half[end]
+	switch {
+	case guess && d.frame.Type == nil && d.mayBeList(c):
+		d.unread(c, end, it.Raw, it.First, it.Last, it.At, false)
+		d.reset(c)
+	case guess:
+		it.Unpaired = true
+		it.Resumed, h.resumed = h.resumed, false
+		d.frame.Raw = it.Raw
+		d.message(c, it)
+	case h.guess: // do not report a violation, because the bytes may be part of a payload
+		d.unread(c, end, it.Raw, it.First, it.Last, it.At, false)
+		h.lost, h.skip = true, 0
+	default:
+		it.Kind, it.Err = Violates, e
+		d.violation(c, it)
+	}
+}
+
+// mayBeList reports whether a line of a server may belong to a list whose beginning is unknown.
+func (d *Decoder) mayBeList(c *Conn) bool { return hasLists(c.Protocol) && !d.opts.guesses() }
+
+// skipRest skips bytes of a message that is not decoded, and returns their number.
+func (d *Decoder) skipRest(c *Conn, end int, b []byte, first, frame int, at int64) int {
+	h := &c.half[end]
+	n := min(h.skip, len(b))
+	if h.large == nil {
+		d.unread(c, end, b[:n], first, frame, at, false)
+	}
+	h.skip -= n
+	h.start = true
+	if h.large != nil && h.skip == 0 {
+		d.finishLarge(c, end, frame, at, false)
+	}
+	return n
 }
 
 // violation passes on a message that violates a rule, and counts the violation.
