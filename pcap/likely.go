@@ -18,9 +18,9 @@ const (
 type likely struct {
 	buf     []byte
 	marks   []mark
-	at      int64
-	start   bool // the first byte of buf begins a packet or follows a likely message
-	conn    Conn // with the protocol that the messages probably have
+	times   []int64 // of the packets of marks
+	start   bool    // the first byte of buf begins a packet or follows a likely message
+	conn    Conn    // with the protocol that the messages probably have
 	session codec.Session
 }
 
@@ -37,7 +37,7 @@ func (d *Decoder) scan(c *Conn, w *chunk) {
 	}
 	g := h.likely
 	g.marks = append(g.marks, mark{len(g.buf), w.frame})
-	g.buf, g.at = append(g.buf, w.data...), w.at
+	g.buf, g.times = append(g.buf, w.data...), append(g.times, w.at)
 	d.buffered += len(w.data)
 	d.scanMore(c, w.end, false)
 	if len(g.buf) > maxLikely || d.buffered > maxBuffered {
@@ -183,22 +183,22 @@ func (d *Decoder) listLikely(c *Conn, end, n int) {
 		d.showSkippedOf(&g.conn, s, end)
 	}
 	g.conn.Last = c.Last
-	d.item = Item{Kind: Likely, Conn: &g.conn, From: d.frame.From, Frame: &d.frame, Raw: d.frame.Raw, At: g.at}
-	d.item.First, d.item.Last = g.frames(n)
+	d.item = Item{Kind: Likely, Conn: &g.conn, From: d.frame.From, Frame: &d.frame, Raw: d.frame.Raw}
+	d.item.First, d.item.Last, d.item.At = g.packets(n)
+	c.Last = d.item.At
 	d.handle(&d.item)
-	c.Last = g.at
 	d.cut(g, n)
 }
 
-// frames returns the numbers of the packets with the first n bytes.
-func (g *likely) frames(n int) (first, last int) {
-	first, last = g.marks[0].frame, g.marks[0].frame
-	for _, m := range g.marks {
-		if m.off < n {
-			first, last = min(first, m.frame), max(last, m.frame)
+// packets returns the numbers of the packets with the first n bytes, and the time of the last of them.
+func (g *likely) packets(n int) (first, last int, at int64) {
+	first = g.marks[0].frame
+	for i, m := range g.marks {
+		if i == 0 || m.off < n {
+			first, last, at = min(first, m.frame), max(last, m.frame), g.times[i]
 		}
 	}
-	return first, last
+	return first, last, at
 }
 
 // leave leaves the first n bytes out.
@@ -209,7 +209,7 @@ func (d *Decoder) leave(c *Conn, end, n int) {
 		if len(g.marks) > 1 {
 			k = min(n, g.marks[1].off)
 		}
-		d.leaveOut(c, &chunk{end: end, data: g.buf[:k], frame: g.marks[0].frame, at: g.at})
+		d.leaveOut(c, &chunk{end: end, data: g.buf[:k], frame: g.marks[0].frame, at: g.times[0]})
 		d.cut(g, k)
 		n -= k
 	}
@@ -220,14 +220,14 @@ func (d *Decoder) cut(g *likely, n int) {
 	d.buffered -= n
 	g.buf = g.buf[n:]
 	for len(g.marks) > 1 && g.marks[1].off <= n {
-		g.marks = g.marks[1:]
+		g.marks, g.times = g.marks[1:], g.times[1:]
 	}
 	g.start = len(g.marks) > 0 && g.marks[0].off == n || g.session != nil
 	for i := range g.marks {
 		g.marks[i].off = max(0, g.marks[i].off-n)
 	}
 	if len(g.buf) == 0 {
-		g.marks = g.marks[:0]
+		g.marks, g.times = g.marks[:0], g.times[:0]
 		g.start = true // the next byte begins a packet
 	}
 }
