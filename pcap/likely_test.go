@@ -108,7 +108,7 @@ func TestLikelyIsMarked(t *testing.T) {
 			})
 			for i := range pieces {
 				p := pieces[i].packet(11300, 1)
-				d.Packet(&pcap.Packet{Number: i + 1, Link: 101, Data: p, Length: len(p)})
+				d.Packet(&pcap.Packet{Number: i + 1, At: int64(i) * 1e9, Link: 101, Data: p, Length: len(p)})
 			}
 			d.Close()
 			l.Flush()
@@ -123,6 +123,9 @@ func TestLikelyIsMarked(t *testing.T) {
 			if strings.Count(lines, `"protocol":"beanstalk","likely":true,`) != want || len(r.Messages) != 0 ||
 				r.Violations != 0 || r.Likely != c.count {
 				t.Errorf("%+v: %d likely\n%s", c.o, r.Likely, lines)
+			}
+			if strings.Count(lines, `"kind":"message","time":2.000000,"frame":3,`) != min(want, 1) {
+				t.Errorf("%+v: the last message is not in packet 3, at 2 s\n%s", c.o, lines)
 			}
 			if strings.Contains(report, "4  likely messages") != (c.count > 0) || d.Stats().Skipped != map[int]int64{0: 37,
 				4: 6}[c.count] {
