@@ -3,7 +3,9 @@ package conform
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 
 	"jobwire/codec/transcript"
 	"jobwire/play"
@@ -17,11 +19,12 @@ type setupWays struct {
 	found   map[string]bool  // setups for which a working way is known
 	failed  map[string]error // reason why no way works, by setup
 	pending map[string]bool  // setups whose ways are being tested; probes of other setups may use these setups
+	probed  map[string]error // results of probes that do not change, nil for success, by setup and the ways that the probe uses
 }
 
 func newSetupWays(s *transcript.Setups) *setupWays {
 	return &setupWays{
-		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{}, failed: map[string]error{}, pending: map[string]bool{},
+		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{}, failed: map[string]error{}, pending: map[string]bool{}, probed: map[string]error{},
 	}
 }
 
@@ -134,7 +137,16 @@ func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why 
 	if probe, err = w.setups.Probe(name, w.chosen); err != nil { // use the ways that find has just chosen
 		return nil, false, err
 	}
-	why, ok := try(probe)
+	key := fmt.Sprint(name, w.chosen[name])
+	for _, needs := range slices.Sorted(slices.Values(probe.Setups)) {
+		key += fmt.Sprint(" ", needs, w.chosen[needs])
+	}
+	why, ok := w.probed[key]
+	if !ok {
+		if why, ok = try(probe); ok {
+			w.probed[key] = why
+		}
+	}
 	if why == nil && ok {
 		return nil, true, nil
 	}
