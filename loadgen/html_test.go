@@ -94,7 +94,7 @@ func TestSearchPage(t *testing.T) {
 		t.Error("the saved search has another page")
 	}
 	for _, want := range []string{
-		"The highest rate that passed with p99&lt;5ms and rate&gt;10 is 1,000 jobs/s (1 trial); the lowest that failed is 2,000 jobs/s (1 trial). The load generator was not the bottleneck.",
+		"The highest rate that passed with p99&lt;5ms and rate&gt;10 is 1,000 jobs/s (1 trial: 1 passed); the lowest that did not pass is 2,000 jobs/s (1 trial: 1 failed). The load generator was not the bottleneck.",
 		`<td>2,000<td>2,000<td>7.50 ms<td>2,000<td class="bad">failed<td class="words">p99&lt;5ms: measured 7.50 ms`,
 		`<td>4,000<td>4,000<td>9.00 ms<td>4,000<td class="">invalid<td class="words">the load generator submitted jobs late`,
 		`<td>100<td>100<td>-<td>100<td class="">invalid`,

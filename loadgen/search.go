@@ -18,7 +18,7 @@ import (
 type Search struct {
 	From      float64 // first rate to try
 	Slowest   float64 // lowest rate to try
-	Precision float64 // the search ends when the lowest rate that failed is at most 1+Precision times the highest that passed, such as 0.05
+	Precision float64 // the search ends when the lowest rate that did not pass is at most 1+Precision times the highest that passed, such as 0.05
 	Repeats   int     // minimum number of trials at each of these two rates; the majority decides
 	Trials    int     // maximum number of trials in total
 
@@ -73,19 +73,19 @@ func ParseSearch(text []byte) *SearchReport {
 	return &s
 }
 
-// LimitRange is the result of a search: the highest rate that passed and the lowest that failed, in jobs per second.
-// 0: no rate passed, or none failed.
+// LimitRange is the result of a search: the highest rate that passed and the lowest that did not, in jobs per second.
+// 0: no rate passed, or all passed.
 type LimitRange struct {
 	Passed    float64 `json:"passed_rate"`
 	Failed    float64 `json:"failed_rate"`
-	Saturated bool    `json:"saturated"` // in a trial at the lowest rate that failed, the load generator was the bottleneck
+	Saturated bool    `json:"saturated"` // in a trial at the lowest rate that did not pass, the load generator was the bottleneck
 	Trials    []Trial `json:"trials"`    // all trials, in the order in which they ran
 }
 
 // fastest is the rate, in jobs per second, from which the search does not double the rate any more.
 const fastest = 1e7
 
-// Run doubles the rate until one fails, or halves it until one passes, and then bisects the interval between the two.
+// Run doubles the rate until one does not pass, or halves it until one passes, and then bisects the interval between the two.
 // Because the result of a single trial can be random, it repeats the trials at both ends of the interval; if the
 // majority contradicts an earlier result, the search continues from there. On error, the result has the trials so
 // far.
@@ -177,18 +177,33 @@ func WriteBracket(w io.Writer, b *LimitRange) error {
 		}
 		return prose.Grouped(int64(math.Round(v))) + " jobs/s"
 	}
-	_, err := fmt.Fprintf(w, "highest rate that passed  %s (%s)\nlowest rate that failed   %s (%s)\n",
+	_, err := fmt.Fprintf(w, "highest rate that passed       %s (%s)\nlowest rate that did not pass  %s (%s)\n",
 		rate(b.Passed), b.tried(b.Passed), rate(b.Failed), b.tried(b.Failed))
 	if b.Saturated {
-		_, err = fmt.Fprintln(w, "At the lowest rate that failed, the load generator was the bottleneck, so the server may support\na higher rate. To see the reason, run bench with --rate and this rate.")
+		_, err = fmt.Fprintln(w, "In invalid trials, the load generator or its machine was the bottleneck, so the server may support\na higher rate. To see the reason, run bench with --rate and this rate.")
 	}
 	return err
 }
 
-// tried returns the number of trials at a rate, such as "3 trials".
+// tried returns the number of trials at a rate with their verdicts, such as "3 trials: 1 passed, 2 invalid".
 func (b *LimitRange) tried(rate float64) string {
-	trials, _ := b.count(rate)
-	return prose.Count(trials, "trial")
+	var parts []string
+	all := 0
+	for _, v := range []Verdict{Passed, Failed, Invalid} {
+		n := 0
+		for i := range b.Trials {
+			if t := &b.Trials[i]; t.Rate == rate && t.Result() == v {
+				n++
+			}
+		}
+		if all += n; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, v))
+		}
+	}
+	if all == 0 {
+		return "0 trials"
+	}
+	return prose.Count(all, "trial") + ": " + strings.Join(parts, ", ")
 }
 
 // Answer returns the result of the search in sentences.
@@ -197,15 +212,15 @@ func (s *SearchReport) Answer() string {
 	text, objectives := "", strings.Join(s.SLO, " and ")
 	switch {
 	case s.Passed == 0:
-		text = fmt.Sprintf("No rate passed with %s; the lowest that failed is %s.", objectives, rate(s.Failed))
+		text = fmt.Sprintf("No rate passed with %s; the lowest that was tried is %s.", objectives, rate(s.Failed))
 	case s.Failed == 0:
-		text = fmt.Sprintf("The highest rate that passed with %s is %s; no rate failed.", objectives, rate(s.Passed))
+		text = fmt.Sprintf("The highest rate that passed with %s is %s; all rates passed.", objectives, rate(s.Passed))
 	default:
-		text = fmt.Sprintf("The highest rate that passed with %s is %s; the lowest that failed is %s.", objectives, rate(s.Passed), rate(s.Failed))
+		text = fmt.Sprintf("The highest rate that passed with %s is %s; the lowest that did not pass is %s.", objectives, rate(s.Passed), rate(s.Failed))
 	}
 	switch {
 	case s.Saturated:
-		text += " At the lowest rate that failed, the load generator or its machine was the bottleneck, so the server may support a higher rate."
+		text += " In the invalid trials, the load generator or its machine was the bottleneck, so the server may support a higher rate."
 	case s.Failed > 0:
 		text += " The load generator was not the bottleneck."
 	}

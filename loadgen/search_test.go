@@ -90,7 +90,7 @@ func TestInterruptedSearch(t *testing.T) {
 		t.Errorf("%+v, %v", b, err)
 	}
 	report := SearchReport{SLO: []string{"p99<5ms"}, LimitRange: b}
-	if got, want := report.Answer(), "No rate passed with p99<5ms; the lowest that failed is 500 jobs/s (1 trial). At the lowest rate that failed, the load generator or its machine was the bottleneck, so the server may support a higher rate."; got != want {
+	if got, want := report.Answer(), "No rate passed with p99<5ms; the lowest that was tried is 500 jobs/s (1 trial: 1 invalid). In the invalid trials, the load generator or its machine was the bottleneck, so the server may support a higher rate."; got != want {
 		t.Errorf("answer %q, want %q", got, want)
 	}
 }
@@ -118,5 +118,29 @@ func TestTrialsOfReports(t *testing.T) {
 	}
 	if tr := at(1000, func(res *Result) { res.Late.Mean = 3000 }); tr.Passed || !tr.Saturated {
 		t.Errorf("the load generator was late, and the trial passed: %+v", tr)
+	}
+	// Late submissions only raise latencies.
+	for _, tt := range []struct {
+		objective string
+		submitted int64 // of 3,000 jobs
+		want      Verdict
+	}{
+		{"p99<20ms", 3000, Passed},
+		{"p99<1ms", 3000, Invalid},
+		{"queued.mean<1ns", 3000, Invalid},
+		{"p99<20ms", 2000, Invalid},
+	} {
+		o, err := ParseObjective(tt.objective)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := overloadedResult()
+		res.Config.Rate.Steps[0] = Step{1000, 1000, 0}
+		res.backlog, res.Late.Mean, res.Late.P99, res.Jobs = 0, 3000, 4000, tt.submitted
+		r := sampleReport(res)
+		r.Check([]*Objective{o})
+		if tr := r.Trial(1000); tr.Result() != tt.want {
+			t.Errorf("%s with a late load generator: %s, want %s: %+v", tt.objective, tr.Result(), tt.want, tr)
+		}
 	}
 }

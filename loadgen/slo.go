@@ -115,7 +115,7 @@ func (o *Objective) check(r *Report) SLOResult {
 	if r.Pacing != nil {
 		late = columns[column(o.metric)].of(r.Pacing)
 	}
-	if j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && float64(late) > maxLateShare*o.limit && late > maxLateShare*v {
+	if j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && raises(late, v) {
 		j.Result = Invalid
 		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late, o.metric)
 	}

@@ -34,8 +34,9 @@ func (r *Report) conclude() { r.Verdict, r.Reasons = r.verdict() }
 
 // verdict returns the verdict and its reasons. A run fails if a job was lost, duplicated or corrupted. Otherwise, an
 // open-loop run is invalid if the load generator was the bottleneck and the requested rate or an objective was not
-// met, or if the load generator submitted jobs too late. A run that missed no target is invalid if it does not show
-// whether an objective was met, or if a share of its load is missing.
+// met, or if the load generator submitted jobs late. Late submissions only raise latencies, so an objective that was met
+// at the requested rate is met. A run that missed no target is invalid if it does not show whether an objective was
+// met, or if a share of its load is missing.
 func (r *Report) verdict() (Verdict, []string) {
 	incomplete := r.Merged.incomplete()
 	if broken := r.broken(); len(broken) > 0 {
@@ -43,7 +44,7 @@ func (r *Report) verdict() (Verdict, []string) {
 	}
 	unmet, unknown := r.unmet(), r.objectives(Invalid)
 	switch {
-	case r.Requested != "" && r.Saturated && (len(unmet)+len(unknown) > 0 || r.generatorLate()):
+	case r.Requested != "" && r.Saturated && (len(unmet)+len(unknown) > 0 || r.tooFew() || r.generatorLate() && len(r.objectives(Passed)) == 0):
 		return Invalid, append([]string{r.Saturation}, incomplete...)
 	case len(unmet) > 0:
 		return Failed, append(unmet, incomplete...)
@@ -119,11 +120,14 @@ func (r *Report) submittedRate() float64 { return float64(r.Jobs+r.Backlog) / r.
 // machine had nearly no idle time, or jobs were submitted late.
 const (
 	fullyBusy    = 0.9                  // share of the processors
-	maxLate      = 2 * time.Millisecond // average and 99th percentile of the submission delay
-	maxLateShare = 0.1                  // submission delay as a share of the latency, or of the limit of an objective; a shorter delay does not matter
+	maxLate      = 2 * time.Millisecond // average and 99th percentile of the submission delay; an objective that was not met has no such limit
+	maxLateShare = 0.1                  // submission delay as a share of the latency; a shorter delay does not matter
 	othersMuch   = 0.15                 // share of the processors of a fully used machine, from which other programs count as the cause
 	shortest     = 0.2                  // seconds; in shorter runs, CPU times are too imprecise, because they are measured in ticks
 )
+
+// raises reports whether a submission delay is a relevant part of a latency.
+func raises(late, latency Micros) bool { return late > maxLateShare*latency }
 
 // generatorLate reports whether the load generator submitted the jobs of an open loop so late that it, and not the
 // server, determined the latencies or the rate.
@@ -132,8 +136,13 @@ func (r *Report) generatorLate() bool {
 		return false
 	}
 	l, q := r.Pacing, r.Latency[Stages[stageTotal]]
-	matters := func(late, latency Micros) bool { return late.Duration() > maxLate && late > maxLateShare*latency }
-	return matters(l.Mean, q.Mean) || matters(l.P99, q.P99) || l.Mean.Duration() > maxLate && r.submittedRate() < minRateShare*r.RateRequested
+	late := func(late, latency Micros) bool { return late.Duration() > maxLate && raises(late, latency) }
+	return late(l.Mean, q.Mean) || late(l.P99, q.P99) || r.tooFew()
+}
+
+// tooFew reports whether the load generator was so late that it submitted fewer jobs than requested.
+func (r *Report) tooFew() bool {
+	return r.Pacing != nil && r.Pacing.Mean.Duration() > maxLate && r.submittedRate() < minRateShare*r.RateRequested
 }
 
 // saturation describes why the load generator or its machine was the bottleneck, and what to change. It returns "" if
