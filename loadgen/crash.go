@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"jobwire/internal/page"
 	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
@@ -29,6 +30,9 @@ type Crash struct {
 	Start func(context.Context) (Server, error)
 	// Watch is called after each round. It may be nil.
 	Watch func(*CrashRound)
+	// Waiting is called when the restarted server assigns no more jobs, although some are missing, before the test waits
+	// for them. It may be nil.
+	Waiting func(missing int64, atMost time.Duration)
 }
 
 // Server is a running server that can be killed.
@@ -64,7 +68,9 @@ type CrashReport struct {
 	Verdict     Verdict      `json:"verdict"`
 	Reasons     []string     `json:"verdict_reasons"`
 	Protocol    string       `json:"protocol"`
+	Scenario    string       `json:"scenario"`
 	Target      string       `json:"target"`
+	Started     time.Time    `json:"started"`
 	Clients     int          `json:"clients"`
 	Window      int          `json:"window"`              // jobs in flight for each client
 	Allowed     float64      `json:"allowed_loss_window"` // Crash.AllowLoss in seconds
@@ -88,12 +94,14 @@ func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 			srv.Kill()
 		}
 	}()
-	r := &CrashReport{Head: version.NewHead(), Protocol: k.Config.Protocol.Name, Clients: k.Config.Clients, Window: k.Config.Window, Allowed: k.AllowLoss.Seconds(), Reasons: []string{}, Rounds: []CrashRound{}}
+	r := &CrashReport{Head: version.NewHead(), Protocol: k.Config.Protocol.Name, Scenario: k.Config.Scenario,
+		Started: time.Now().UTC().Round(time.Millisecond), Clients: k.Config.Clients, Window: k.Config.Window, Allowed: k.AllowLoss.Seconds(),
+		Reasons: []string{}, Rounds: []CrashRound{}}
 	rnd := rand.New(rand.NewPCG(k.Config.Seed, 3))
 	for n := range k.Kills {
 		up := time.Duration((0.5 + rnd.Float64()) * float64(k.After))
 		var round *CrashRound
-		if round, err = k.round(ctx, n, &srv, up); round != nil {
+		if round, err = k.round(ctx, n, &srv, up, r.Total.Lost > r.Total.Allowed); round != nil {
 			r.add(round)
 			if k.Watch != nil {
 				k.Watch(round)
@@ -110,13 +118,19 @@ func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 	return r, err
 }
 
+// settleAfterLoss is how long the test waits for missing jobs if it has failed, because jobs were lost in an earlier round.
+const settleAfterLoss = time.Second
+
 // round performs one round: it loads the server, kills and restarts it, and counts the jobs that the server kept. n
-// is the index of the round, up the time from the start of the load to the kill. If the server does not restart,
-// round sets *srv to nil.
-func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration) (*CrashRound, error) {
+// is the index of the round, up the time from the start of the load to the kill. lost reports
+// whether an earlier round lost jobs. If the server does not restart, round sets *srv to nil.
+func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration, lost bool) (*CrashRound, error) {
 	cfg, err := k.Config.Complete()
 	if err != nil {
 		return nil, err
+	}
+	if lost {
+		cfg.DrainTimeout = min(cfg.DrainTimeout, settleAfterLoss)
 	}
 	cfg.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, n+1) // jobs that remain from one round must not appear in the next
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return (*srv).Dial(ctx) }
@@ -168,7 +182,7 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration)
 	}
 	round.Restart = time.Since(begin).Seconds()
 	r.cfg.Work = k.Config.Work
-	err = r.takeAll(ctx)
+	err = r.takeAll(ctx, k.Waiting)
 	r.count(round, inProgress, assigned, killed, k.AllowLoss)
 	return round, err
 }
@@ -196,7 +210,7 @@ const loadTime = 30 * time.Second
 
 // takeAll connects workers that take all jobs of the server. If the workers fail before a job was completed, it tries
 // again, until loadTime has passed.
-func (r *run) takeAll(ctx context.Context) error {
+func (r *run) takeAll(ctx context.Context, waiting func(int64, time.Duration)) error {
 	before := r.ledger.account()
 	for begin := time.Now(); ; {
 		done := r.done.Load()
@@ -206,7 +220,7 @@ func (r *run) takeAll(ctx context.Context) error {
 		err := r.connectWorkers(ctx)
 		if err == nil {
 			r.startWorkers()
-			err = r.drain(ctx)
+			err = r.drain(ctx, waiting)
 		}
 		if err == nil || ctx.Err() != nil || r.done.Load() > done || time.Since(begin) > loadTime {
 			return err
@@ -230,14 +244,20 @@ const noAssignTimeout = 500 * time.Millisecond
 
 // drain waits until the server assigns no more jobs: for noAssignTimeout if no acknowledged job is missing, so that
 // jobs that are assigned again are detected, and otherwise for Config.DrainTimeout.
-func (r *run) drain(ctx context.Context) error {
+func (r *run) drain(ctx context.Context, waiting func(missing int64, atMost time.Duration)) error {
 	last, since, looked := int64(-1), time.Now(), false
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for time.Since(since) < r.cfg.DrainTimeout {
 		if !looked && time.Since(since) > noAssignTimeout {
-			if looked = true; r.missing() == 0 {
+			looked = true
+			missing := r.missing()
+			if missing == 0 {
 				return nil
+			}
+			if waiting != nil {
+				waiting(missing, r.cfg.DrainTimeout)
+				waiting = nil
 			}
 		}
 		select {
@@ -338,7 +358,7 @@ func (r *CrashReport) conclude(kills int) {
 	case len(r.Reasons) > 0:
 		r.Verdict = Failed
 	case len(r.Rounds) < kills:
-		r.Verdict, r.Reasons = Invalid, []string{fmt.Sprintf("interrupted after %d of %d kills", len(r.Rounds), kills)}
+		r.Verdict, r.Reasons = Failed, []string{fmt.Sprintf("interrupted after %d of %d kills", len(r.Rounds), kills)}
 	case t.Acknowledged == t.Completed:
 		r.Verdict, r.Reasons = Invalid, []string{"the server had no unfinished jobs when it was killed; raise --kill-after or lower --workers"}
 	default:
@@ -346,26 +366,28 @@ func (r *CrashReport) conclude(kills int) {
 	}
 }
 
-// WriteText writes the report as text.
-func (r *CrashReport) WriteText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s crash on %s\n  %s, window %s, %s\n\n", r.Protocol, r.Target, prose.Count(r.Clients, "client"), prose.Grouped(int64(r.Window)), prose.Count(len(r.Rounds), "kill"))
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "kill\tacknowledged\tcompleted\tkept\tlost\tloss window\trepeated\trestart\t")
-	row := func(name string, c *CrashRound) {
+// crashHeader has the titles of the columns of table.
+var crashHeader = []string{"kill", "acknowledged", "completed", "kept", "lost", "loss window", "repeated", "restart"}
+
+// table returns the figures of each round, and of all rounds together.
+func (r *CrashReport) table() (rows [][]string) {
+	add := func(name string, c *CrashRound) {
 		window := "-"
 		if c.Lost > 0 {
 			window = seconds(c.Window)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, prose.Grouped(c.Acknowledged), prose.Grouped(c.Completed), prose.Grouped(c.Kept), prose.Grouped(c.Lost), window,
-			prose.Grouped(c.Repeated), seconds(c.Restart))
+		rows = append(rows, []string{name, prose.Grouped(c.Acknowledged), prose.Grouped(c.Completed), prose.Grouped(c.Kept), prose.Grouped(c.Lost), window,
+			prose.Grouped(c.Repeated), seconds(c.Restart)})
 	}
 	for i := range r.Rounds {
-		row(fmt.Sprint(i+1), &r.Rounds[i])
+		add(fmt.Sprint(i+1), &r.Rounds[i])
 	}
-	row("all", &r.Total)
-	t.Flush()
-	b.WriteByte('\n')
+	add("all", &r.Total)
+	return rows
+}
+
+// notes returns what happened to jobs and does not affect the verdict.
+func (r *CrashReport) notes() (all []string) {
 	for _, v := range []struct {
 		n    int64
 		what string
@@ -376,19 +398,64 @@ func (r *CrashReport) WriteText(w io.Writer) error {
 		{r.Total.Refused, "refused"},
 	} {
 		if v.n > 0 {
-			wrap(&b, "note", prose.Count(v.n, "job")+" "+v.what)
+			all = append(all, prose.Count(v.n, "job")+" "+v.what)
 		}
+	}
+	return all
+}
+
+// load describes the load in words.
+func (r *CrashReport) load() string {
+	return fmt.Sprintf("%s, window %s, %s", prose.Count(r.Clients, "client"), prose.Grouped(int64(r.Window)), prose.Count(len(r.Rounds), "kill"))
+}
+
+// answer returns the verdict with its reasons.
+func (r *CrashReport) answer() string {
+	if len(r.Reasons) == 0 {
+		return string(r.Verdict)
+	}
+	return string(r.Verdict) + ": " + strings.Join(r.Reasons, "; ")
+}
+
+// WriteText writes the report as text.
+func (r *CrashReport) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s on %s\n  %s\n\n", r.Protocol, r.Scenario, r.Target, r.load())
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range append([][]string{crashHeader}, r.table()...) {
+		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
+	}
+	t.Flush()
+	b.WriteByte('\n')
+	for _, note := range r.notes() {
+		wrap(&b, "note", note)
 	}
 	if r.Total.First != "" {
 		fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(r.Total.First, "\n"))
 	}
-	text := string(r.Verdict)
-	if len(r.Reasons) > 0 {
-		text += ": " + strings.Join(r.Reasons, "; ")
-	}
-	wrap(&b, "verdict", text)
+	wrap(&b, "verdict", r.answer())
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// crashPage has the data of the template page_crash.html.
+type crashPage struct {
+	*CrashReport
+	Header []string
+	Rows   [][]string
+	Notes  []string
+}
+
+// Head returns the header of the page.
+func (d crashPage) Head() page.Head {
+	h := newHead(d.Protocol+" "+d.Scenario, d.Started, d.Jobwire, d.Environment, d.load())
+	h.Target, h.Verdict = d.Target, d.answer()
+	return h
+}
+
+// WriteHTML writes the report as one HTML page without references to other files.
+func (r *CrashReport) WriteHTML(w io.Writer) error {
+	return pages.ExecuteTemplate(w, "page_crash.html", crashPage{r, crashHeader, r.table(), r.notes()})
 }
 
 // seconds formats a time in seconds, with a suitable unit.

@@ -66,7 +66,8 @@ func TestCrash(t *testing.T) {
 		bubble(t, tt.name, func(t *testing.T) {
 			late := "delay " + created[tt.p] + " 1ms" // so that time passes
 			srv := newServer(t, tt.p, late)
-			k := &loadgen.Crash{Kills: 2, After: 50 * time.Millisecond, AllowLoss: tt.allow,
+			waits := 0
+			k := &loadgen.Crash{Kills: 2, Waiting: func(int64, time.Duration) { waits++ }, After: 50 * time.Millisecond, AllowLoss: tt.allow,
 				Config: loadgen.Config{Protocol: tt.p, Scenario: "crash", Clients: 4, Workers: 1, Window: 4, Count: 10_000},
 				Start: func(context.Context) (loadgen.Server, error) {
 					if !tt.keeps {
@@ -74,9 +75,14 @@ func TestCrash(t *testing.T) {
 					}
 					return &instance{srv: srv}, nil
 				}}
+			begin := time.Now()
 			r, err := k.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
+			}
+			// The second kill that loses jobs does not wait for as long as the first, unless jobs may be lost.
+			if took := time.Since(begin); waits > 0 == tt.keeps || tt.verdict == loadgen.Failed && took > 13*time.Second {
+				t.Errorf("%d waits, %v", waits, took)
 			}
 			c := r.Total
 			if r.Verdict != tt.verdict || len(r.Rounds) != 2 || c.Repeated+c.OutOfOrder+c.Corrupted+c.Refused > 0 {
@@ -93,6 +99,22 @@ func TestCrash(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestInterruptedCrash tests that an interrupted test has failed, and has the rounds so far.
+func TestInterruptedCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := newServer(t, gearman.Protocol, "delay JOB_CREATED 1ms")
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(300*time.Millisecond, stop)
+		k := &loadgen.Crash{Kills: 3, After: time.Hour,
+			Config: loadgen.Config{Protocol: gearman.Protocol, Scenario: "crash", Clients: 1, Workers: 1, Count: 10_000},
+			Start:  func(context.Context) (loadgen.Server, error) { return &instance{srv: srv}, nil }}
+		r, err := k.Run(ctx)
+		if !errors.Is(err, context.Canceled) || r.Verdict != loadgen.Failed || r.Reasons[0] != "interrupted after 0 of 3 kills" {
+			t.Errorf("%v: %+v", err, r)
+		}
+	})
 }
 
 func TestCrashOfServerThatDoesNotStartAgain(t *testing.T) {

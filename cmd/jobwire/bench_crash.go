@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -22,16 +24,28 @@ type killable struct{ target.Target }
 func (k killable) Dial(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, k.Target) }
 func (k killable) Kill()                                      { target.Kill(k.Target) }
 
+// crashFormats has the functions that write the report of a crash test to standard output, by the value of --format.
+var crashFormats = map[string]func(*loadgen.CrashReport, io.Writer) error{
+	"text": (*loadgen.CrashReport).WriteText,
+	"json": (*loadgen.CrashReport).WriteJSON,
+	"html": (*loadgen.CrashReport).WriteHTML,
+}
+
 // crash runs the scenario crash and writes its report.
 func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen.Config) error {
 	switch {
 	case o.target.addr != "":
-		return usage(errors.New("--scenario crash kills and starts the server: use --exec instead of --addr"))
-	case o.format != "text" && o.format != "json":
-		return usage(fmt.Errorf("--format %s: expected text or json with --scenario crash", o.format))
-	case o.hlog != "" || o.hgrm != "" || o.html != "" || o.baseline != "" || o.part.Shares > 0 || len(o.objective) > 0:
-		return usage(errors.New("--scenario crash cannot be used with --slo, --baseline, --shares, --hlog, --hgrm or --html"))
+		return usage(errors.New("--scenario " + cfg.Scenario + " kills and starts the server: use --exec instead of --addr"))
+	case crashFormats[o.format] == nil:
+		return usage(fmt.Errorf("--format %s: expected text, json or html with --scenario %s", o.format, cfg.Scenario))
+	case o.hlog != "" || o.hgrm != "" || o.baseline != "" || o.part.Shares > 0 || len(o.objective) > 0:
+		return usage(errors.New("--scenario " + cfg.Scenario + " cannot be used with --slo, --baseline, --shares, --hlog or --hgrm"))
 	}
+	files, err := o.open()
+	if err != nil {
+		return usage(err)
+	}
+	defer files.discard()
 	dir, err := os.MkdirTemp("", "jobwire-crash-")
 	if err != nil {
 		return err
@@ -53,23 +67,19 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 			if rounds++; !o.quiet {
 				fmt.Fprintf(stderr, "kill %d of %d  %s acknowledged, %s lost\n", rounds, o.kills, prose.Grouped(c.Acknowledged), prose.Grouped(c.Lost))
 			}
+		},
+		Waiting: func(missing int64, atMost time.Duration) {
+			if !o.quiet {
+				fmt.Fprintf(stderr, "kill %d of %d  %s missing; waiting for up to %v (--settle)\n", rounds+1, o.kills, prose.Count(missing, "job"), atMost)
+			}
 		}}
 	report, err := k.Run(cmd.Context())
 	if report == nil {
 		return err
 	}
 	report.Target, report.Environment = o.target.name(sys), loadgen.ReadEnvironment(os.Args)
-	write := report.WriteText
-	if o.format == "json" {
-		write = report.WriteJSON
-	}
-	if err := write(cmd.OutOrStdout()); err != nil {
+	if err := errors.Join(crashFormats[o.format](report, cmd.OutOrStdout()), files.save(report.WriteJSON, report.WriteHTML)); err != nil {
 		return err
-	}
-	if o.out != "" {
-		if err := create(o.out, report.WriteJSON); err != nil {
-			return err
-		}
 	}
 	if len(report.Rounds) == 0 && errors.Is(err, target.ErrUnreachable) {
 		return &exit{exitUnreachable, nil}
