@@ -69,7 +69,9 @@ const (
 	maxConns  = 20000   // clients and workers
 	maxWindow = 1 << 20 // jobs in flight for each client
 
-	minInterval = time.Millisecond // shortest Config.Interval
+	minInterval  = time.Millisecond // shortest Config.Interval
+	maxIntervals = 100_000          // entries of the time series
+	maxInFlight  = 1 << 24          // jobs in flight whose number the configuration sets; they take 200 bytes of memory each
 
 	maxHistory = 5_000_000 // jobs of a run with Config.Check; the history takes about 200 bytes of memory for each job
 )
@@ -135,8 +137,10 @@ func (c Config) Complete() (Config, error) {
 		return c, fmt.Errorf("--linear needs a number of jobs (--count), at most %d", maxHistory)
 	case c.Grabs > 1 && adapterOf(c.Protocol.Name).OneGrab:
 		return c, fmt.Errorf("grabs %d: expected 1, because a %s worker asks for one job at a time", c.Grabs, c.Protocol.Title)
-	case c.slots(sc) > maxSlots:
-		return c, fmt.Errorf("clients and window allow %d jobs in flight: expected at most %d", c.slots(sc), maxSlots)
+	case c.Duration/c.Interval > maxIntervals:
+		return c, fmt.Errorf("the duration %v has %d intervals of %v: expected at most %d; use longer intervals (--interval)", c.Duration, c.Duration/c.Interval, c.Interval, maxIntervals)
+	case (c.Rate == nil || c.MaxFlight > 0) && c.slots(sc) > maxInFlight:
+		return c, fmt.Errorf("the clients may have %d jobs in flight: expected at most %d", c.slots(sc), maxInFlight)
 	case sc.MaxWindow > 0 && c.Window > sc.MaxWindow:
 		return c, fmt.Errorf("window %d with scenario %s: expected at most %d (%s); use more clients", c.Window, sc.Name, sc.MaxWindow, sc.WindowWhy)
 	}

@@ -35,6 +35,9 @@ func ParseSchedule(text string) (*Schedule, error) {
 func parseStep(text string) (st Step, err error) {
 	rates, length, limited := strings.Cut(text, "/")
 	from, to, ramp := strings.Cut(rates, "-")
+	if from == "" { // a negative number
+		from, ramp = rates, false
+	}
 	if !ramp {
 		to = from
 	}
@@ -66,7 +69,7 @@ func ParseRate(text string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if v *= unit; err != nil || math.IsNaN(v) || v <= 0 || v > maxRate {
-		return 0, fmt.Errorf("rate %q: expected jobs per second, as 5000, 5k or 0.5", text)
+		return 0, fmt.Errorf("rate %q: expected jobs per second greater than 0 and at most %.0f, as 5000, 5k or 0.5", text, float64(maxRate))
 	}
 	return v, nil
 }

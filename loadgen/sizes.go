@@ -14,6 +14,9 @@ type Sizes struct {
 	Exp    bool
 }
 
+// maxPayload is the highest size of a payload in bytes.
+const maxPayload = 64 << 20
+
 // ParseSizes parses a size in bytes ("1024"), a uniform range ("16-4096") or a range with exponential distribution
 // ("16-65536:exp"). The suffixes K and M stand for 1024 and 1024*1024 bytes.
 func ParseSizes(s string) (Sizes, error) {
@@ -27,8 +30,8 @@ func ParseSizes(s string) (Sizes, error) {
 	if z.Lo, err = bytesOf(lo); err == nil {
 		z.Hi, err = bytesOf(hi)
 	}
-	if err != nil || z.Lo > z.Hi || shaped && !z.Exp {
-		return z, fmt.Errorf("%q: expected bytes, as 1024, 16-4096 or 16-64K:exp", s)
+	if err != nil || z.Lo > z.Hi || z.Hi > maxPayload || shaped && !z.Exp {
+		return z, fmt.Errorf("%q: expected bytes, as 1024, 16-4096 or 16-64K:exp, at most %d", s, maxPayload)
 	}
 	return z, nil
 }
@@ -41,7 +44,7 @@ func bytesOf(s string) (int, error) {
 	case strings.HasSuffix(s, "M"):
 		unit = 1 << 20
 	}
-	n, err := strconv.ParseUint(strings.TrimRight(s, "KM"), 10, 24)
+	n, err := strconv.ParseUint(strings.TrimRight(s, "KM"), 10, 31)
 	return int(n) * unit, err
 }
 

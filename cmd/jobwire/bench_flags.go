@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -66,45 +65,9 @@ var benchFlagGroups = []flagGroup{
 	{"Output", "format output html hlog hgrm interval quiet"},
 }
 
-// maxReconnect is the highest number of reconnections per second.
-const maxReconnect = 10_000
-
-// checkFlags rejects invalid values, and flags that would have no effect.
+// checkFlags rejects flags that would have no effect.
 func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error {
 	f := cmd.Flags()
-	for _, v := range []struct {
-		name string
-		ok   bool
-		want string
-	}{
-		{"clients", o.cfg.Clients >= 1, "at least 1"},
-		{"workers", o.cfg.Workers >= 1, "at least 1"},
-		{"functions", o.cfg.Functions >= 1, "at least 1"},
-		{"window", o.cfg.Window >= 1, "at least 1"},
-		{"rounds", o.rounds >= 1, "at least 1"},
-		{"shares", o.part.Shares >= 1, "at least 1"},
-		{"pid", o.pid >= 1, "a process ID"},
-		{"batch", o.cfg.Batch >= 1, "at least 1"},
-		{"kills", o.kills >= 1, "at least 1"},
-		{"kill-after", o.killAfter > 0, "a positive time, as 1s"},
-		{"allow-loss", o.allowLoss >= 0, "a time that is not negative"},
-		{"max-in-flight", o.cfg.MaxFlight >= 1, "at least 1"},
-		{"grabs", o.cfg.Grabs >= 0, "at least 1, or 0 for the default"},
-		{"count", o.cfg.Count >= 0, "at least 1, or 0 for no limit"},
-		{"kill", o.cfg.Kill > 0 && !math.IsInf(o.cfg.Kill, 1), "a positive number"},
-		{"duration", o.cfg.Duration > 0, "a positive time, as 30s"},
-		{"settle", o.cfg.DrainTimeout > 0, "a positive time, as 10s"},
-		{"interval", o.cfg.Interval > 0, "a positive time, as 1s"},
-		{"warmup", o.cfg.Warmup >= 0, "a time that is not negative"},
-		{"think", o.cfg.Think >= 0, "a time that is not negative"},
-		{"ramp", o.cfg.Ramp >= 0, "a time that is not negative"},
-		{"reconnect", o.cfg.Reconnect > 0 && o.cfg.Reconnect <= maxReconnect, fmt.Sprintf("a positive number, at most %d", maxReconnect)},
-		{"work", o.cfg.Work >= 0, "a time that is not negative"},
-	} {
-		if f.Changed(v.name) && !v.ok {
-			return fmt.Errorf("--%s %s: expected %s", v.name, f.Lookup(v.name).Value, v.want)
-		}
-	}
 	sc := scenarioNamed(sys, o.cfg.Scenario)
 	if sc.Crash && o.kind != runBench {
 		return fmt.Errorf("--scenario %s needs 'jobwire bench run'", sc.Name)

@@ -188,8 +188,6 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
 	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh}
 	switch {
-	case o.parallel < 1 || o.timeout <= 0:
-		return nil, r, errors.New("--parallel and --timeout must be greater than zero")
 	case o.fresh && o.target.addr != "":
 		return nil, r, errors.New("--fresh starts a new server for each case; conform cannot start the server of --addr: use --exec instead")
 	}

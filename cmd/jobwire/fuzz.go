@@ -235,20 +235,8 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 // check returns an error if a flag is invalid.
 func (o *fuzzOptions) check(sys *catalog.Entry) error {
 	switch {
-	case o.parallel < 1:
-		return fmt.Errorf("--parallel %d: expected a number above 0", o.parallel)
-	case o.timeout <= 0:
-		return fmt.Errorf("--timeout %v: expected a duration above 0", o.timeout)
-	case o.duration < 0:
-		return fmt.Errorf("--duration %v: expected 0 or more", o.duration)
-	case o.count < 0:
-		return fmt.Errorf("--count %d: expected 0 or more", o.count)
-	case o.clock < 0 || o.clock > maxClock:
-		return fmt.Errorf("--fast-clock %d: expected a factor from 2 to %d", o.clock, maxClock)
 	case o.clock > 0 && o.target.exec == "" && o.profile == "":
 		return errors.New("--fast-clock requires --exec, because it starts servers with another clock")
-	case o.minimize <= 0:
-		return fmt.Errorf("--minimize %v: expected a duration above 0", o.minimize)
 	case o.target.addr != "" && !o.remote && !isLocal(o.target.addr):
 		return fmt.Errorf("--addr %s is not a loopback address: fuzzing can crash the server and lose jobs; add --allow-remote to allow it", o.target.addr)
 	}
@@ -351,10 +339,6 @@ const fuzzReady = 30 * time.Second
 
 // fuzzGrace is the time limit for a server to exit and to print a report about leaks.
 const fuzzGrace = 5 * time.Second
-
-// maxClock is the highest factor of --fast-clock. With a higher factor, a delay of a few milliseconds would be longer than
-// the tolerance of the models.
-const maxClock = 100
 
 // fastClock returns the environment variables with which the clock of a program runs the given number of times as fast.
 func fastClock(times int) ([]string, error) {

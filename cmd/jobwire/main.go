@@ -159,7 +159,7 @@ func newRoot() *cobra.Command {
 	root.SetHelpTemplate(helpTemplate)
 	describe(root)
 	completeFlags(root)
-	refuseEmpty(root)
+	checkValues(root)
 	return root
 }
 
@@ -311,8 +311,14 @@ func checkExclusive(flags *pflag.FlagSet) error {
 // suggestFlag adds to the error about an unknown flag the subcommand of this name, or the most similar flag.
 func suggestFlag(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
-	if errors.Is(err, errEmpty) && errors.As(err, &invalid) {
-		return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, errEmpty)
+	if errors.As(err, &invalid) {
+		var limit errLimit
+		switch {
+		case errors.Is(err, errEmpty):
+			return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, errEmpty)
+		case errors.As(err, &limit):
+			return fmt.Errorf("--%s %s: %w", invalid.GetFlag().Name, invalid.GetValue(), limit)
+		}
 	}
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || unknown.GetSpecifiedShortnames() != "" {

@@ -146,9 +146,6 @@ var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
 
 // read checks the flags, and reads transcripts of one protocol and the rules to waive.
 func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Entry, scripts []*transcript.Script, waive []codec.RuleID, err error) {
-	if o.timeout <= 0 {
-		return nil, nil, nil, usage(errors.New("--timeout must be greater than zero"))
-	}
 	for _, name := range files {
 		speaks, more, err := readScripts(cmd, o.protocol, name)
 		if err != nil {

@@ -81,9 +81,6 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if !o.strict {
 		waive = append(waive, sys.Lenient...)
 	}
-	if o.maxData < 0 {
-		return usage(fmt.Errorf("--max-data: expected 0 or a positive number, got %d", o.maxData))
-	}
 	for flag, owner := range o.owners {
 		if cmd.Flags().Changed(flag) && owner != p.Name {
 			return usage(fmt.Errorf("--%s works only with 'serve %s'", flag, owner))
