@@ -106,7 +106,8 @@ func (o *Outcome) completed() bool {
 // repetitions would make a busy machine busier.
 const maxTries = 2
 
-// Stress makes each driver perform its scenario under each profile.
+// Stress makes each driver perform its scenario under each profile. If ctx ends, it returns the outcomes that are complete
+// and the error of ctx.
 func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	if len(Roles(o.Protocol)) == 0 {
 		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)
@@ -135,8 +136,8 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	for _, role := range Roles(o.Protocol) {
 		if o.Drivers[role] != nil && slices.ContainsFunc(o.Profiles, func(c *Profile) bool { return c.points != nil }) {
 			r := newRun(&o, d, &Outcome{Role: role, Profile: ProfileNamed("plain"), hangs: &hangs{at: map[*Step]bool{}}}, point{})
-			if r.perform(ctx); r.err != nil {
-				return nil, r.err
+			if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
+				return nil, cmp.Or(ctx.Err(), r.err)
 			}
 			counted[role] = &r.census
 		}
@@ -146,6 +147,9 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	var failed error
 	ended, reported := make([]bool, len(all)), 0
 	for i := range all {
+		if ctx.Err() != nil {
+			break
+		}
 		out := &all[i]
 		points := []point{{}}
 		if out.Profile.points != nil {
@@ -158,7 +162,7 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 			runs[k].plain = counted[out.Role]
 			slots <- struct{}{}
 			wg.Go(func() {
-				for tries := 1; !out.hangs.tooMany(); tries++ {
+				for tries := 1; !out.hangs.tooMany() && ctx.Err() == nil; tries++ {
 					runs[k].record(ctx)
 					if !runs[k].late || tries == maxTries {
 						break
@@ -172,6 +176,12 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 				<-slots
 				mu.Lock()
 				defer mu.Unlock()
+				if ctx.Err() != nil {
+					if runs[k].recording != nil {
+						runs[k].recording.Discard()
+					}
+					return // the run may have failed only because it was interrupted
+				}
 				if runs[k].err != nil {
 					failed = runs[k].err
 				}
@@ -188,7 +198,18 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		}
 	}
 	wg.Wait()
-	return all, cmp.Or(ctx.Err(), failed)
+	if ctx.Err() != nil {
+		complete := all[:reported:reported]
+		for i := reported; i < len(all); i++ {
+			if ended[i] {
+				if complete = append(complete, all[i]); o.Done != nil {
+					o.Done(&all[i])
+				}
+			}
+		}
+		return complete, ctx.Err()
+	}
+	return all, failed
 }
 
 // sum combines runs into one outcome.

@@ -160,7 +160,7 @@ func (f *Failure) json(p *codec.Protocol) jsonFailure {
 }
 
 // WriteOutcomesJSON writes the outcomes and the tested rules as one JSON object.
-func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
+func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupted bool) error {
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
@@ -176,8 +176,9 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	}
 	return writeJSON(w, struct {
 		version.Head
-		Protocol string        `json:"protocol"`
-		Outcomes []jsonOutcome `json:"outcomes"`
-		Parts    []jsonPart    `json:"rule_coverage"`
-	}{version.NewHead(), p.Name, rows, jsonParts(StressCoverage(p, all))})
+		Protocol    string        `json:"protocol"`
+		Interrupted bool          `json:"interrupted"`
+		Outcomes    []jsonOutcome `json:"outcomes"`
+		Parts       []jsonPart    `json:"rule_coverage"`
+	}{version.NewHead(), p.Name, interrupted, rows, jsonParts(StressCoverage(p, all))})
 }

@@ -232,7 +232,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	stopReconnecting()
 	m.end()
 	if err == nil || errors.Is(err, context.Canceled) {
-		err = errors.Join(err, r.awaitInFlight(m))
+		err = errors.Join(err, r.awaitInFlight(ctx))
 		m.endDrain()
 	}
 	return err
@@ -309,9 +309,15 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 	}
 }
 
-// awaitInFlight waits until no job is in flight. It returns early if a connection fails, or if no job ends for
-// idleTimeout.
-func (r *run) awaitInFlight(m *meter) error {
+// hastyDrain is how long the jobs in flight may take to end after the run was interrupted.
+const hastyDrain = time.Second
+
+// awaitInFlight waits until no job is in flight. It returns early if a connection fails, if no job ends for
+// idleTimeout, or after hastyDrain if ctx is done.
+func (r *run) awaitInFlight(ctx context.Context) error {
+	atOnce, stop := context.WithCancel(context.Background())
+	defer stop()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(hastyDrain, stop) })()
 	last, since := int64(-1), time.Now()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -319,6 +325,8 @@ func (r *run) awaitInFlight(m *meter) error {
 		select {
 		case err := <-r.err:
 			return err
+		case <-atOnce.Done():
+			return ctx.Err()
 		case <-tick.C:
 		}
 		if now := r.done.Load(); now != last {

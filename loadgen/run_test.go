@@ -3,6 +3,7 @@ package loadgen_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -192,4 +193,43 @@ func TestDrainingIntervals(t *testing.T) {
 			t.Errorf("%d jobs of %d, %d left after the measured part, expected %d", res.Jobs, count, left, want)
 		}
 	})
+}
+
+// TestInterruptedPhases interrupts runs in each phase: they end within a second, and no job counts as lost.
+func TestInterruptedPhases(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		cfg   loadgen.Config
+		after time.Duration
+		fault string
+	}{
+		{"ramp", loadgen.Config{Ramp: time.Hour, Think: time.Millisecond}, time.Second, ""},
+		{"warm-up", loadgen.Config{Warmup: time.Hour, Think: time.Millisecond}, time.Second, ""},
+		{"measurement", loadgen.Config{Duration: time.Hour, Think: time.Millisecond}, time.Second, ""},
+		{"measurement without progress", loadgen.Config{Duration: time.Hour}, time.Second, "drop WORK_COMPLETE"},
+		{"open loop", loadgen.Config{Duration: time.Hour, Rate: schedule(t, "100")}, time.Second, "drop WORK_COMPLETE"},
+		{"jobs in flight at the end", loadgen.Config{Duration: time.Second, DrainTimeout: time.Hour}, 3 * time.Second, "drop WORK_COMPLETE"},
+		{"queuing", loadgen.Config{Scenario: "background", DrainTimeout: time.Hour}, time.Second, "drop JOB_CREATED"},
+		{"waiting for a backlog", loadgen.Config{Scenario: "background", Count: 100, DrainTimeout: time.Hour}, time.Second, "drop GRAB_JOB*"},
+		{"killed workers", loadgen.Config{Scenario: "chaos", Duration: time.Hour, Work: time.Minute}, time.Second, ""},
+	} {
+		bubble(t, tt.name, func(t *testing.T) {
+			var faults []string
+			if tt.fault != "" {
+				faults = append(faults, tt.fault)
+			}
+			cfg := tt.cfg
+			cfg.Protocol, cfg.Clients, cfg.Workers, cfg.Dial = gearman.Protocol, 2, 2, serving(t, gearman.Protocol, faults...)
+			ctx, interrupt := context.WithCancel(t.Context())
+			time.AfterFunc(tt.after, interrupt)
+			begin := time.Now()
+			res, err := loadgen.Run(ctx, cfg)
+			if took := time.Since(begin) - tt.after; !errors.Is(err, context.Canceled) || took < 0 || took > 1100*time.Millisecond {
+				t.Errorf("%v after the interrupt: %v", took, err)
+			}
+			if res == nil || res.Account.Lost > 0 {
+				t.Errorf("%+v", res)
+			}
+		})
+	}
 }

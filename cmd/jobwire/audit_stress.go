@@ -156,13 +156,17 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	}
 	all, err := audit.Stress(cmd.Context(), opts)
 	progress.clear()
-	if err != nil {
+	interrupted := cmd.Context().Err() != nil
+	if err != nil && !interrupted {
 		return err
 	}
 	if o.format == "json" {
-		err = audit.WriteOutcomesJSON(out, p, all)
+		err = audit.WriteOutcomesJSON(out, p, all, interrupted)
 	} else if err = failed; err == nil {
 		err = audit.SummarizeOutcomes(out, p, all)
+	}
+	if err == nil && interrupted {
+		err = fmt.Errorf("the run was interrupted after %s", counted(len(all), "run"))
 	}
 	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
 		err = &exit{exitFailed, nil}
@@ -228,8 +232,11 @@ func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 			return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol}).Serve(ctx, ln)
 		})
 	}
-	report, err := audit.SelfTest(cmd.Context(), opts, sys.PeerMutants(), virtualtime.Run)
-	if err != nil {
+	var report *audit.SelfTestReport
+	if err := untilInterrupt(cmd.Context(), func() (err error) {
+		report, err = audit.SelfTest(cmd.Context(), opts, sys.PeerMutants(), virtualtime.Run)
+		return err
+	}); err != nil {
 		return err
 	}
 	if err := report.WriteText(cmd.OutOrStdout()); err != nil {

@@ -169,11 +169,15 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		cfg.Duration = max(time.Millisecond, cfg.Duration-time.Since(begun))
 	}
 	stats, err := fuzz.Run(cmd.Context(), *cfg)
-	if err != nil && stats.Executions == 0 && !errors.Is(err, context.Canceled) {
+	interrupted := cmd.Context().Err() != nil
+	if err != nil && stats.Executions == 0 && !interrupted {
 		return err // there is nothing to report
 	}
-	if werr := out.end(stats); werr != nil {
+	if werr := out.end(stats, interrupted); werr != nil {
 		return werr
+	}
+	if interrupted && stats.Executions == 0 {
+		return errors.New("the run was interrupted before anything was tested")
 	}
 	return fuzzVerdict(stats, err)
 }

@@ -371,7 +371,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 func oneLine(s string) string { return prose.Printable(strings.Join(strings.Fields(s), " ")) }
 
 // end prints the findings, the most severe first, and a summary.
-func (out *fuzzOutput) end(s fuzz.Stats) error {
+func (out *fuzzOutput) end(s fuzz.Stats, interrupted bool) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
@@ -383,7 +383,9 @@ func (out *fuzzOutput) end(s fuzz.Stats) error {
 			Saved: out.saved, Folder: out.candidates(), Reason: "the run was stopped",
 		},
 	}
-	if d := out.o.duration; d > 0 && s.Elapsed >= d*9/10 {
+	if interrupted {
+		r.Summary.Interrupted, r.Summary.Reason = true, "the run was interrupted"
+	} else if d := out.o.duration; d > 0 && s.Elapsed >= d*9/10 {
 		r.Summary.Reason = "the time ran out"
 	}
 	for _, group := range fuzz.Groups(out.sys.Protocol, out.all) {

@@ -36,7 +36,7 @@ func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed strin
 		out.found(fd)
 	}
 	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &fuzz.Fault{Oracle: fuzz.HangConn}, Input: &fuzz.Input{}, Text: steps})
-	if err := out.end(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}); err != nil {
+	if err := out.end(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}, false); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(e.String(), "new finding"); n != 2 {

@@ -131,7 +131,13 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 		o.printProof(cmd, p)
 	}
 	direct := func(do func()) { do() } // prove has a bubble for the server alone
-	virtualtime.Each(cmd.Context(), len(servers[0]), direct, func(i int) { prove(servers[0][i], false) })
+	interrupted := untilInterrupt(cmd.Context(), func() error {
+		virtualtime.Each(cmd.Context(), len(servers[0]), direct, func(i int) { prove(servers[0][i], false) })
+		return nil
+	})
+	if interrupted != nil {
+		return interrupted
+	}
 	for _, f := range servers[1] {
 		prove(f, true)
 	}
@@ -139,7 +145,7 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 	case err != nil:
 		return err
 	case cmd.Context().Err() != nil:
-		return &exit{exitFailed, nil}
+		return errSelfTest
 	case o.format == "text":
 		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n",
 			counted(n-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
@@ -206,14 +212,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 		cfg.Sequential, cfg.Start, cfg.Reference = true, start(f), start(faults.Faultless(sys.Protocol.Name))
 		virtualtime.Run(func() {
 			virtualtime.Forward()
-			ctx, cancel := context.WithCancel(context.WithoutCancel(cmd.Context())) // nothing in the bubble waits outside of it
-			defer cancel()
-			cfg.Progress = func(fuzz.Stats) {
-				if cmd.Context().Err() != nil {
-					cancel()
-				}
-			}
-			run(ctx)
+			run(context.WithoutCancel(cmd.Context())) // nothing in the bubble waits outside of it
 		})
 	}
 	p.Seconds = time.Since(begin).Seconds()

@@ -102,12 +102,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	case errors.As(err, &e):
 		status = e.status
 		if e.err == nil {
+			if status == exitUnreachable && ctx.Err() != nil {
+				return exitFailed // interrupted; the target may be reachable
+			}
 			return status
 		}
 	case errors.Is(err, target.ErrUnreachable):
 		status = exitUnreachable
 	case !started:
 		status = exitUsage // cobra rejected the command line
+	}
+	if ctx.Err() != nil && (status == exitUnreachable || errors.Is(err, context.Canceled)) {
+		if err.Error() == context.Canceled.Error() {
+			err = errors.New("nothing is complete")
+		}
+		fmt.Fprintf(stderr, "jobwire: interrupted: %v\n", err)
+		return exitFailed // the target may be reachable
 	}
 	var refused syscall.Errno
 	if status == exitUsage && errors.As(err, &refused) {

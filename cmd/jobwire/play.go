@@ -194,7 +194,12 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		defer capture.file.Close()
 	}
 	status := exitOK
-	for _, s := range scripts {
+	for i, s := range scripts {
+		if cmd.Context().Err() != nil {
+			status = exitFailed
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: interrupted after %d of %s\n", i, counted(len(scripts), "transcript"))
+			break
+		}
 		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Actors: o.actors, Codec: codec.Options{Waive: waive}}
 		watcher, err := stage.watch(s)
@@ -383,6 +388,8 @@ func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.R
 	switch f := r.Failure; {
 	case f == nil && r.Grade == transcript.NonStrict:
 		verdict = "non-strict: the transcript accepts these replies, but the specification asks for different ones"
+	case f != nil && cmd.Context().Err() != nil:
+		verdict, status = "interrupted at line "+fmt.Sprint(f.Step.Line), exitFailed
 	case f != nil:
 		verdict, status = "failed at line "+fmt.Sprint(f.Step.Line), exitFailed
 		if f.Reason == play.Unreachable {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,22 @@ func newConformSelfTest() *cobra.Command {
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "list the injected faults that each case detects")
 	groupFlags(cmd, conformFlagGroups)
 	return cmd
+}
+
+// errSelfTest is the error of a self-test that the user interrupted.
+var errSelfTest = errors.New("the self-test was interrupted, so its report is incomplete")
+
+// untilInterrupt calls do and returns its error. When ctx ends, it returns without waiting for do: servers in memory need no
+// orderly end, and may have much to do before virtual time passes.
+func untilInterrupt(ctx context.Context, do func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- do() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return errSelfTest
+	}
 }
 
 func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
@@ -53,6 +70,9 @@ func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) err
 	}
 	if err != nil {
 		return err
+	}
+	if cmd.Context().Err() != nil {
+		return errSelfTest
 	}
 	if !report.Passed() {
 		return &exit{exitFailed, nil}

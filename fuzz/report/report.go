@@ -70,9 +70,10 @@ type Summary struct {
 	Starts     int     `json:"server_starts"`
 	Seed       uint64  `json:"seed"`
 
-	Saved  int    `json:"-"` // number of candidates that were saved without an examination
-	Folder string `json:"-"` // directory with these candidates
-	Reason string `json:"-"` // why they were not examined: the event that ended the run
+	Saved       int    `json:"-"` // number of candidates that were saved without an examination
+	Folder      string `json:"-"` // directory with these candidates
+	Interrupted bool   `json:"-"` // the user ended the run
+	Reason      string `json:"-"` // why they were not examined: the event that ended the run
 }
 
 // Formats maps the names of the formats for standard output to the functions that write them.

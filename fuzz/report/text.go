@@ -51,7 +51,11 @@ func WriteText(w io.Writer, r *Report) error {
 		b.WriteByte('\n')
 	}
 	s := &r.Summary
-	fmt.Fprintf(&b, "%s in %v: %d executions, %.0f/s\n", s.Verdict(), s.Duration(), s.Executions, s.Rate())
+	until := ""
+	if s.Interrupted {
+		until = " until the interrupt"
+	}
+	fmt.Fprintf(&b, "%s in %v%s: %d executions, %.0f/s\n", s.Verdict(), s.Duration(), until, s.Executions, s.Rate())
 	for i, f := range r.Findings {
 		fmt.Fprintf(&b, "  %d. %-8s  %s\n      %s\n      %s\n", i+1, f.Level, f.what(), f.brief(), f.File)
 	}

@@ -9,6 +9,7 @@ import (
 const (
 	defaultReady = 10 * time.Second
 	defaultGrace = 3 * time.Second
+	hastyGrace   = time.Second // if the context of the program has ended, for example after Ctrl-C
 	portAttempts = 5
 )
 
@@ -19,7 +20,7 @@ type Command struct {
 	Args  []string      // program and arguments; {port}, {host} and {addr}, or {socket}, are replaced
 	Env   []string      // added to the environment of this process
 	Ready time.Duration // how long it may take until it accepts a connection; 0: 10 s
-	Grace time.Duration // from SIGTERM to SIGKILL; 0: 3 s
+	Grace time.Duration // from SIGTERM to SIGKILL; 0: 3 s. At most 1 s when the context of Start has ended
 
 	freePort func() int // returns a random port; tests return ports that are in use
 }

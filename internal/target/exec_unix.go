@@ -128,6 +128,7 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.SysProcAttr = ownGroup()
 	started, exited, drained := make(chan error), make(chan struct{}), make(chan struct{})
+	parent := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	forced, force := context.WithCancel(context.Background())
 	l := &life{addr: addr, output: new(Tail), cancel: cancel, force: force, done: make(chan struct{})}
@@ -177,7 +178,11 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 		if forced.Err() == nil {
 			syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
 		}
-		late := time.NewTimer(c.Grace)
+		grace := c.Grace
+		if parent.Err() != nil {
+			grace = min(grace, hastyGrace)
+		}
+		late := time.NewTimer(grace)
 		defer late.Stop()
 		select {
 		case <-exited:
