@@ -19,6 +19,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -66,13 +67,29 @@ func usage(err error) error {
 // the default of 100 collections take up to a fifth of the CPU time.
 const gcPercent = 400
 
+// endTime is the time in which a command ends after an interrupt. A command that waits for input cannot.
+const endTime = 1800 * time.Millisecond
+
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	status := make(chan int, 1)
+	go func() { status <- run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr) }()
+	select {
+	case n := <-status:
+		os.Exit(n)
+	case <-ctx.Done():
+	}
+	select {
+	case n := <-status:
+		os.Exit(n)
+	case <-time.After(endTime):
+		fmt.Fprintf(os.Stderr, "jobwire: interrupted: the command did not end within %v\n", endTime)
+		os.Exit(exitFailed)
+	}
 }
 
 // run executes a command line and returns its exit status.

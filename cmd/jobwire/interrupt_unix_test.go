@@ -1,0 +1,143 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestInterrupts interrupts the program in its phases, in which it would wait for an hour: it ends soon, says that it was
+// interrupted, and has status 1, unless what it found until then counts.
+func TestInterrupts(t *testing.T) {
+	t.Parallel()
+	const (
+		starting = "the server starts" // and does not listen
+		talking  = "the server was connected to"
+		reading  = "the program reads a file"
+		serving  = "the program serves"
+	)
+	starts := `sh -c 'echo > FIFO; sleep 3600' {port}`
+	ignores := `sh -c 'trap "" TERM INT; echo > FIFO; sleep 3600 & wait; wait' {port}`
+	example := "../../corpus/gearman/example.wire"
+	for _, tt := range []struct {
+		phase  string
+		args   []string // ADDR and FIFO stand for names
+		status int
+	}{
+		{starting, []string{"conform", "gearman", "--exec", starts}, exitFailed},
+		{starting, []string{"conform", "gearman", "--exec", ignores}, exitFailed},
+		{starting, []string{"play", example, "--exec", starts}, exitFailed},
+		{starting, []string{"play", example, "--exec", ignores}, exitFailed},
+		{starting, []string{"audit", "gearman", "--exec", starts}, exitFailed},
+		{starting, []string{"audit", "stress", "gearman", "--exec", starts}, exitFailed},
+		{starting, []string{"audit", "stress", "gearman", "--exec", ignores}, exitFailed},
+		{starting, []string{"fuzz", "gearman", "--exec", starts}, exitFailed},
+		{starting, []string{"bench", "run", "gearman", "--exec", starts}, exitFailed},
+		{starting, []string{"bench", "run", "gearman", "--exec", ignores}, exitFailed},
+		{starting, []string{"bench", "run", "gearman", "--scenario", "crash", "--exec", starts}, exitFailed},
+		{starting, []string{"bench", "search", "gearman", "--slo", "p99<1s", "--exec", starts}, exitFailed},
+		{starting, []string{"bench", "compare", "gearman", "--server", "a=" + starts, "--server", "embedded"}, exitFailed},
+		{talking, []string{"conform", "gearman", "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
+		{talking, []string{"play", example, "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
+		{talking, []string{"audit", "stress", "gearman", "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
+		{talking, []string{"fuzz", "gearman", "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
+		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--settle", "1h"}, exitFailed},
+		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--settle", "1h", "--scenario", "background"}, exitFailed},
+		{reading, []string{"play", "FIFO"}, exitFailed},
+		{reading, []string{"encode", "FIFO"}, exitFailed},
+		{reading, []string{"bench", "report", "FIFO"}, exitFailed},
+		{reading, []string{"bench", "merge", "FIFO"}, exitFailed},
+		{reading, []string{"conform", "gearman", "--profile", "FIFO"}, exitFailed},
+		{reading, []string{"fuzz", "replay", "gearman", "FIFO"}, exitFailed},
+		{serving, []string{"serve", "gearman", "--listen", "127.0.0.1:0"}, exitOK},
+		{serving, []string{"audit", "gearman", "--listen", "127.0.0.1:0"}, exitOK},
+		{serving, []string{"play", example, "--listen", "127.0.0.1:0", "--timeout", "1h"}, exitFailed},
+	} {
+		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+			t.Run(fmt.Sprintf("%s/%s/%v", tt.phase, strings.Join(tt.args[:2], " "), signal), func(t *testing.T) {
+				t.Parallel()
+				fifo := filepath.Join(t.TempDir(), "fifo")
+				if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				ln, err := net.Listen("tcp", "127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var args []string
+				for _, arg := range tt.args {
+					args = append(args, strings.NewReplacer("ADDR", ln.Addr().String(), "FIFO", fifo).Replace(arg))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				context.AfterFunc(ctx, func() { // a program that did not get as far must not block the test
+					if f, err := os.OpenFile(fifo, os.O_RDWR|syscall.O_NONBLOCK, 0); err == nil {
+						f.Close()
+					}
+					ln.Close()
+				})
+				cmd := exec.CommandContext(ctx, "jobwire", args...)
+				var out bytes.Buffer
+				cmd.Stdout, cmd.WaitDelay = &out, time.Second
+				stderr, err := cmd.StderrPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				var errs bytes.Buffer
+				switch tt.phase {
+				case starting:
+					f, err := os.OpenFile(fifo, os.O_RDWR|syscall.O_NONBLOCK, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.Close()
+					f.SetReadDeadline(time.Now().Add(time.Minute))
+					if _, err := f.Read(make([]byte, 1)); err != nil {
+						t.Fatal(err)
+					}
+				case talking:
+					c, err := ln.Accept()
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer c.Close()
+				case reading:
+					f, err := os.OpenFile(fifo, os.O_WRONLY, 0)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer f.Close()
+				case serving:
+					line := make([]byte, 100)
+					n, _ := stderr.Read(line)
+					errs.Write(line[:n])
+				}
+				cmd.Process.Signal(signal)
+				begin := time.Now()
+				io.Copy(&errs, stderr)
+				cmd.Wait()
+				text := out.String() + errs.String()
+				if took := time.Since(begin); took > 20*time.Second {
+					t.Errorf("the program ended %v after the signal", took)
+				}
+				if status := cmd.ProcessState.ExitCode(); status != tt.status || tt.status != exitOK && !strings.Contains(text, "interrupt") {
+					t.Errorf("%q: status %d, want %d: %s", args, status, tt.status, text)
+				}
+			})
+		}
+	}
+}
