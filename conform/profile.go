@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path"
 	"regexp"
@@ -21,6 +20,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/internal/textfile"
 )
 
 // Profile describes an implementation: how to start it, which features it lacks, and which cases it fails. It is a YAML
@@ -99,7 +99,7 @@ func LoadProfile(name string, s *Suite) (*Profile, error) {
 		}
 		return ParseProfile(file, src, s)
 	}
-	src, err := os.ReadFile(name)
+	src, err := textfile.Read(name, "a profile")
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(name, "./") {
 		return nil, fmt.Errorf("unknown profile %q: expected %s, or a file", name, strings.Join(Profiles(s.Protocol), ", "))
 	}

@@ -16,6 +16,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/corpus"
 	"jobwire/internal/target"
+	"jobwire/internal/textfile"
 	"jobwire/internal/watch"
 	"jobwire/play"
 )
@@ -120,21 +121,29 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 	if err != nil {
 		return nil, err
 	}
+	files = slices.DeleteFunc(files, func(name string) bool { return name == setupFile })
 	if len(files) == 0 {
 		return nil, fmt.Errorf("found no .wire files with test cases of %s", p.Title)
 	}
 	s := &Suite{Protocol: p}
 	if src, err := fs.ReadFile(fsys, setupFile); err == nil {
+		if src, err = textfile.Text(src, "a file with setups"); err != nil {
+			return nil, fmt.Errorf("%s: %w", setupFile, err)
+		}
 		if s.Setups, err = transcript.ParseSetups(p, setupFile, src); err != nil {
 			return nil, err
 		}
 	}
-	files = slices.DeleteFunc(files, func(name string) bool { return name == setupFile })
 	parsed, errs := make([][]*transcript.Script, len(files)), make([]error, len(files))
 	var group sync.WaitGroup
 	for i, name := range files {
 		group.Go(func() {
 			src, err := fs.ReadFile(fsys, name)
+			if err == nil {
+				if src, err = textfile.Text(src, "a file with cases"); err != nil {
+					err = fmt.Errorf("%s: %w", name, err)
+				}
+			}
 			if err == nil {
 				parsed[i], err = s.Setups.Parse(p, name, src)
 			}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"jobwire/internal/textfile"
 )
 
 // Micros is a duration in microseconds. 0 means that it is not known, and is null in JSON.
@@ -92,7 +94,7 @@ func ReadReports(in io.Reader) ([]*Report, error) {
 		Report
 		Runs []*Report `json:"runs"`
 	}
-	switch err := json.NewDecoder(in).Decode(&saved); {
+	switch err := json.NewDecoder(textfile.NewReader(in, "a result that 'bench run --output' has saved")).Decode(&saved); {
 	case err == io.EOF:
 		return nil, errors.New("the file is empty, so its run has not ended")
 	case err != nil:

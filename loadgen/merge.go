@@ -14,6 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"jobwire/internal/prose"
+	"jobwire/internal/textfile"
 	"jobwire/internal/version"
 )
 
@@ -314,7 +315,7 @@ func (h *head) step(m *Report) error {
 func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *Log) error {
 	heads := make([]*head, len(logs))
 	for i, log := range logs {
-		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(log), bucket: math.MinInt}
+		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(textfile.NewReader(log, "a histogram log")), bucket: math.MinInt}
 		if err := heads[i].step(m); err != nil {
 			return fmt.Errorf("cannot read a histogram log: %w", err)
 		}

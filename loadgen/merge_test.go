@@ -332,3 +332,17 @@ func TestSharesAddUp(t *testing.T) {
 		}
 	}
 }
+
+// TestDamagedLog tests that what is not a histogram log is an error, and that a byte order mark is skipped.
+func TestDamagedLog(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x89PNG\r\n\x1a\n\x00":    "expected a histogram log, got a file that begins with 89 50 4e 47",
+		"\xff\xfea\x00":            "the text is in UTF-16",
+		"\xef\xbb\xbf#[comment]\n": "",
+	} {
+		err := new(Report).addLogs([]io.Reader{strings.NewReader(text)}, map[int]*IntervalEntry{}, nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v; want %q", text, err, want)
+		}
+	}
+}

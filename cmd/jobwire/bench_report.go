@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"jobwire/internal/textfile"
 	"jobwire/loadgen"
 )
 
@@ -25,7 +25,7 @@ func newBenchReport() *cobra.Command {
 			if len(args) > 1 {
 				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'", len(args)))
 			}
-			if text, err := os.ReadFile(args[0]); err == nil {
+			if text, err := textfile.Read(args[0], "a saved result"); err == nil {
 				if s := loadgen.ParseSearch(text); s != nil {
 					return o.reportSearch(cmd, s)
 				}

@@ -260,7 +260,16 @@ func (o *conformOptions) load(sys *catalog.Entry) (suite *conform.Suite, err err
 	case o.cases == "":
 		suite, err = conform.Load(sys.Protocol)
 	default:
-		suite, err = conform.LoadFS(sys.Protocol, os.DirFS(o.cases))
+		st, statErr := os.Stat(o.cases)
+		switch {
+		case statErr != nil:
+			return nil, fmt.Errorf("--cases: %w", statErr)
+		case !st.IsDir():
+			return nil, fmt.Errorf("--cases %s: expected a folder of .wire files, got a file", o.cases)
+		}
+		if suite, err = conform.LoadFS(sys.Protocol, os.DirFS(o.cases)); err != nil {
+			err = fmt.Errorf("--cases %s: %w", o.cases, err)
+		}
 	}
 	o.suite = suite
 	return suite, err

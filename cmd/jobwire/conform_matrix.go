@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/conform"
+	"jobwire/internal/textfile"
 )
 
 // newConformMatrix returns the command that writes a page about saved results.
@@ -47,7 +48,7 @@ func addResult(m *conform.Matrix, arg string) error {
 		return err
 	}
 	defer f.Close()
-	if err := m.Add(f, name); err != nil {
+	if err := m.Add(textfile.NewReader(f, "a result of 'jobwire conform --format json'"), name); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil

@@ -22,6 +22,7 @@ import (
 	"jobwire/fuzz"
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
+	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
 )
 
@@ -214,7 +215,7 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 		return usage(err)
 	}
 	defer f.Close()
-	log, err := fuzz.ReadLog(cfg.Protocol, f)
+	log, err := fuzz.ReadLog(cfg.Protocol, textfile.NewReader(f, "a log of fuzz"))
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", files[0], err))
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
 	"jobwire/internal/watch"
 	"jobwire/play"
@@ -92,13 +92,7 @@ func protocolFlag(cmd *cobra.Command, name *string) {
 // readScripts parses the transcripts in a file, or in standard input if the name is "-". The protocol is the argument if
 // it is not empty, else that of the @protocol line in the file, else Gearman.
 func readScripts(cmd *cobra.Command, protocol, name string) (*catalog.Entry, []*transcript.Script, error) {
-	var src []byte
-	var err error
-	if name == "-" {
-		src, err = io.ReadAll(cmd.InOrStdin())
-	} else {
-		src, err = os.ReadFile(name)
-	}
+	src, err := readText(cmd, name, "a transcript")
 	if err != nil {
 		return nil, nil, usage(err)
 	}
@@ -108,6 +102,18 @@ func readScripts(cmd *cobra.Command, protocol, name string) (*catalog.Entry, []*
 	}
 	scripts, err := parseScripts(sys.Protocol, name, src)
 	return sys, scripts, err
+}
+
+// readText reads a text file, or standard input if the name is "-".
+func readText(cmd *cobra.Command, name, kind string) ([]byte, error) {
+	if name != "-" {
+		return textfile.Read(name, kind)
+	}
+	src, err := io.ReadAll(cmd.InOrStdin())
+	if err == nil {
+		src, err = textfile.Text(src, kind)
+	}
+	return src, err
 }
 
 // declaredProtocol returns the protocol in an @protocol line before the first step, or "".

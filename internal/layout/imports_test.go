@@ -49,7 +49,7 @@ var layers = []layer{
 	{"pcap", []string{"codec", "codec/*", "judge", "pcap/decrypt", "internal/*"}},
 	{"audit/internal/*", nil},
 	{"audit", []string{"codec", "codec/*", "judge", "play", "internal/*"}},
-	{"pcap/decrypt", nil},
+	{"pcap/decrypt", []string{"internal/textfile"}},
 	{"pcap/internal/pcaptest", []string{"catalog", "codec", "codec/transcript", "pcap", "play"}},
 	{"pcap/internal/*", nil},
 	{"pcap/report", []string{"codec", "pcap", "pcap/jobs", "internal/*"}},

@@ -6,8 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
+
+	"jobwire/internal/textfile"
 )
 
 // Files are the files with certificates in PEM format of one side. An empty name means no file.
@@ -45,7 +46,7 @@ func (f Files) pool() (*x509.CertPool, error) {
 	if f.CA == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(f.CA)
+	pem, err := textfile.Read(f.CA, "certificates in PEM format")
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (c Credentials) GoString() string { return c.String() }
 
 // ReadCredentials reads a file whose last line is the password. A line before it is the user name.
 func ReadCredentials(name string) (c Credentials, err error) {
-	b, err := os.ReadFile(name)
+	b, err := textfile.Read(name, "a login file")
 	if err != nil {
 		return c, err
 	}

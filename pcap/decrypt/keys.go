@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"strings"
+
+	"jobwire/internal/textfile"
 )
 
 // maxSessions limits the number of TLS sessions whose secrets are kept, in about 50 MB. The secrets of further sessions are
@@ -24,7 +26,10 @@ type Keys struct {
 // NewKeys returns the secrets of a key log. Programs may still append to the log: if a secret is missing, Keys
 // reads the new lines. NewKeys returns an error if the log cannot be read, or if it has lines but no secrets.
 func NewKeys(log io.Reader) (*Keys, error) {
-	k := &Keys{log: log}
+	k := new(Keys)
+	if log != nil {
+		k.log = textfile.NewReader(log, "a TLS key log")
+	}
 	ignored, err := k.readOn()
 	if err == nil && ignored > 0 && len(k.sessions) == 0 {
 		err = errors.New("expected a TLS key log with lines LABEL CLIENT_RANDOM SECRET")

@@ -1,0 +1,89 @@
+// Package textfile reads text files that users write: it skips a byte order mark, and refuses what is not UTF-8 text before a
+// parser reports something else about it.
+package textfile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// headSize is the number of bytes at the beginning of a file that are checked.
+const headSize = 512
+
+// Read returns the text in a file. kind is what the file should contain, for error messages: "a transcript".
+func Read(name, kind string) ([]byte, error) {
+	b, err := os.ReadFile(name)
+	if err != nil {
+		if st, no := os.Stat(name); no == nil && st.IsDir() {
+			err = fmt.Errorf("%s: expected %s, got a folder", name, kind)
+		}
+		return nil, err
+	}
+	if b, err = Text(b, kind); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, nil
+}
+
+// Text returns a text without a byte order mark.
+func Text(b []byte, kind string) ([]byte, error) {
+	skip, err := check(b[:min(len(b), headSize)], kind)
+	return b[skip:], err
+}
+
+// Reader reads a text from in. Its first Read that returns bytes does what Text does.
+type Reader struct {
+	in      *bufio.Reader
+	kind    string
+	checked bool
+	err     error
+}
+
+// NewReader returns a reader of a text.
+func NewReader(in io.Reader, kind string) *Reader {
+	return &Reader{in: bufio.NewReaderSize(in, headSize), kind: kind}
+}
+
+func (r *Reader) Read(p []byte) (int, error) {
+	if !r.checked {
+		head, err := r.in.Peek(headSize)
+		if len(head) == 0 {
+			return 0, err // more bytes may come, in a file to which a program appends
+		}
+		r.checked = true
+		skip := 0
+		skip, r.err = check(head, r.kind)
+		r.in.Discard(skip)
+	}
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.in.Read(p)
+}
+
+// check returns the number of bytes to skip at the beginning of a text, or an error if it is not a text.
+func check(head []byte, kind string) (skip int, err error) {
+	for _, utf16 := range []string{"\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(head, []byte(utf16)) {
+			return 0, errors.New("the text is in UTF-16: save it as UTF-8")
+		}
+	}
+	if bytes.HasPrefix(head, []byte("\xef\xbb\xbf")) {
+		skip = 3
+	}
+	r, size := utf8.DecodeRune(head[skip:])
+	if r == utf8.RuneError && size == 1 || bytes.ContainsFunc(head, binary) {
+		shown := head[:min(len(head), 8)]
+		return 0, fmt.Errorf("expected %s, got a file that begins with % x (%q)", kind, shown, strings.ToValidUTF8(string(shown), "\ufffd"))
+	}
+	return skip, nil
+}
+
+// binary reports whether a character does not occur in texts.
+func binary(r rune) bool { return r < ' ' && !strings.ContainsRune("\t\n\v\f\r\x1b", r) }
