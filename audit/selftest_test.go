@@ -2,6 +2,7 @@ package audit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -123,6 +124,36 @@ func TestResultsAreReorderedForASlowWorker(t *testing.T) {
 					t.Errorf("expected one outcome with the verdict %s, got %+v, %v", tt.want, out, err)
 				}
 			})
+		})
+	}
+}
+
+// TestInterruptedStress interrupts stress runs at several times. They end soon, and have only outcomes of complete runs, so
+// that an interrupt is not a failure of the driver.
+func TestInterruptedStress(t *testing.T) {
+	const end = 2 * time.Second
+	e, err := catalog.Named("gearman")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, after := range []time.Duration{0, 20 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			time.AfterFunc(after, interrupt)
+			o := inMemory(e, "plain", "bytewise", "delays", "closed-after", "restarts")
+			reported := 0
+			o.Done = func(x *audit.Outcome) {
+				if reported++; !x.Passed() {
+					t.Errorf("interrupted after %v: %s", after, described(x))
+				}
+			}
+			begin := time.Now()
+			out, err := audit.Stress(ctx, o)
+			switch took := time.Since(begin); {
+			case err == nil && took < after: // everything was complete
+			case !errors.Is(err, context.Canceled) || took > after+end || len(out) != reported || len(out) == 2*len(o.Profiles):
+				t.Errorf("interrupted after %v: %d outcomes, %d reported, %v after %v", after, len(out), reported, err, took)
+			}
 		})
 	}
 }

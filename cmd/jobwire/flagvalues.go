@@ -88,15 +88,15 @@ var (
 	timeLimit  = numberLimit{"1ms", "1h"}
 )
 
-// numberLimits are the limits of flags by name, the same in all commands. Higher numbers need more memory, connections or
-// processes than a machine has.
+// numberLimits are the limits of flags by name, the same in all commands. Higher numbers need more memory, connections
+// or processes than a machine has.
 var numberLimits = map[string]numberLimit{
 	"allow-loss":    timeOfStep,
 	"batch":         {"1", "65536"},
 	"clients":       {"1", "19999"},
 	"count":         {"0", "10000000000"},
 	"duration":      timeOfRun,
-	"fast-clock":    {"0", "100"}, // with a higher factor, a delay of a few milliseconds would be longer than most time limits
+	"fast-clock":    {"0", "100"}, // with a higher factor, a short delay would be longer than most time limits
 	"functions":     {"1", "65536"},
 	"grabs":         {"0", "65536"},
 	"interval":      timeLimit,

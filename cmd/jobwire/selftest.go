@@ -30,8 +30,8 @@ func newConformSelfTest() *cobra.Command {
 // errSelfTest is the error of a self-test that the user interrupted.
 var errSelfTest = errors.New("the self-test was interrupted, so its report is incomplete")
 
-// untilInterrupt calls do and returns its error. When ctx ends, it returns without waiting for do: servers in memory need no
-// orderly end, and may have much to do before virtual time passes.
+// untilInterrupt calls do and returns its error. When ctx ends, it returns without waiting for do: servers in memory
+// need no orderly end, and may have much to do before virtual time passes.
 func untilInterrupt(ctx context.Context, do func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- do() }()

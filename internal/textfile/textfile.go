@@ -1,5 +1,5 @@
-// Package textfile reads text files that users write: it skips a byte order mark, and refuses what is not UTF-8 text before a
-// parser reports something else about it.
+// Package textfile reads text files that users write: it skips a byte order mark, and refuses what is not UTF-8 text
+// before a parser reports something else about it.
 package textfile
 
 import (
@@ -80,7 +80,8 @@ func check(head []byte, kind string) (skip int, err error) {
 	r, size := utf8.DecodeRune(head[skip:])
 	if r == utf8.RuneError && size == 1 || bytes.ContainsFunc(head, binary) {
 		shown := head[:min(len(head), 8)]
-		return 0, fmt.Errorf("expected %s, got a file that begins with % x (%q)", kind, shown, strings.ToValidUTF8(string(shown), "\ufffd"))
+		text := strings.ToValidUTF8(string(shown), "\ufffd")
+		return 0, fmt.Errorf("expected %s, got a file that begins with % x (%q)", kind, shown, text)
 	}
 	return skip, nil
 }
