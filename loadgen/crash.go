@@ -101,7 +101,8 @@ func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 	for n := range k.Kills {
 		up := time.Duration((0.5 + rnd.Float64()) * float64(k.After))
 		var round *CrashRound
-		if round, err = k.round(ctx, n, &srv, up, r.Total.Lost > r.Total.Allowed); round != nil {
+		round, err = k.round(ctx, n, &srv, up, r.Total.Lost > r.Total.Allowed)
+		if round != nil && ctx.Err() == nil { // an interrupted round did not wait for its jobs
 			r.add(round)
 			if k.Watch != nil {
 				k.Watch(round)

@@ -101,20 +101,25 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestInterruptedCrash tests that an interrupted test has failed, and has the rounds so far.
+// TestInterruptedCrash interrupts a test before a kill, and while it waits for missing jobs: it has failed because of that
+// alone.
 func TestInterruptedCrash(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := newServer(t, gearman.Protocol, "delay JOB_CREATED 1ms")
-		ctx, stop := context.WithCancel(t.Context())
-		time.AfterFunc(300*time.Millisecond, stop)
-		k := &loadgen.Crash{Kills: 3, After: time.Hour,
-			Config: loadgen.Config{Protocol: gearman.Protocol, Scenario: "crash", Clients: 1, Workers: 1, Count: 10_000},
-			Start:  func(context.Context) (loadgen.Server, error) { return &instance{srv: srv}, nil }}
-		r, err := k.Run(ctx)
-		if !errors.Is(err, context.Canceled) || r.Verdict != loadgen.Failed || r.Reasons[0] != "interrupted after 0 of 3 kills" {
-			t.Errorf("%v: %+v", err, r)
-		}
-	})
+	for _, after := range []time.Duration{time.Hour, 100 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancel(t.Context())
+			time.AfterFunc(3*time.Second, stop)
+			k := &loadgen.Crash{Kills: 3, After: after,
+				Config: loadgen.Config{Protocol: gearman.Protocol, Scenario: "crash", Clients: 1, Workers: 1, Count: 10_000},
+				Start: func(context.Context) (loadgen.Server, error) {
+					return &instance{srv: newServer(t, gearman.Protocol, "delay JOB_CREATED 1ms")}, nil
+				}}
+			r, err := k.Run(ctx)
+			if !errors.Is(err, context.Canceled) || r.Verdict != loadgen.Failed || len(r.Reasons) != 1 ||
+				r.Reasons[0] != "interrupted after 0 of 3 kills" {
+				t.Errorf("%v: %+v", err, r)
+			}
+		})
+	}
 }
 
 func TestCrashOfServerThatDoesNotStartAgain(t *testing.T) {

@@ -166,6 +166,8 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	case err != nil:
 	case ended != nil:
 		err = &exit{exitFailed, fmt.Errorf("--program: the command failed: %w", ended)}
+	case words != nil && r.Connections == 0 && cmd.Context().Err() != nil:
+		err = &exit{exitFailed, errors.New("--program: interrupted before the command connected to the proxy")}
 	case words != nil && r.Connections == 0:
 		err = &exit{exitFailed, errors.New("--program: the command ended without connecting to the proxy")}
 	case r.Failed():
