@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -15,12 +16,12 @@ import (
 // busy is a target to which some connections fail: those whose numbers, counted from 1, are in fails.
 type busy struct {
 	target.Target
-	number int
-	fails  func(number int) bool
+	number atomic.Int64
+	fails  func(number int64) bool
 }
 
 func (b *busy) Addr() string {
-	if b.number++; b.fails(b.number) {
+	if b.fails(b.number.Add(1)) {
 		return "memory:nothing listens here"
 	}
 	return b.Target.Addr()
@@ -38,14 +39,14 @@ func TestConnectionFails(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name  string
-		fails func(number int) bool
+		fails func(number int64) bool
 		want  string
 	}{
-		{"never", func(int) bool { return false }, "passed, passed, passed, passed"},
-		{"once", func(n int) bool { return n == 4 }, "passed, passed, passed, passed"},
-		{"twice", func(n int) bool { return n == 4 || n == 5 }, "passed, passed, inconclusive, passed"},
-		{"from then on", func(n int) bool { return n >= 4 }, "passed, passed, unreachable, not run"},
-		{"always", func(int) bool { return true }, "unreachable, not run, not run, not run"},
+		{"never", func(int64) bool { return false }, "passed, passed, passed, passed"},
+		{"once", func(n int64) bool { return n == 4 }, "passed, passed, passed, passed"},
+		{"twice", func(n int64) bool { return n == 4 || n == 5 }, "passed, passed, inconclusive, passed"},
+		{"from then on", func(n int64) bool { return n >= 4 }, "passed, passed, unreachable, not run"},
+		{"always", func(int64) bool { return true }, "unreachable, not run, not run, not run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
