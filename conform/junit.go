@@ -34,8 +34,12 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 			s.Add(junitCase(class, res))
 		}
 		if why := r.Stopped(); why != "" && r.Unreachable() == "" {
+			kind := "not tested"
+			if r.Interrupted {
+				kind = "interrupted"
+			}
 			// Programs that read JUnit XML do not fail a suite because of skipped cases.
-			s.Add(junit.Case{Name: "the run", Class: class, Error: &junit.Detail{Type: "not tested", Message: prose.Printable(why)}})
+			s.Add(junit.Case{Name: "the run", Class: class, Error: &junit.Detail{Type: kind, Message: prose.Printable(why)}})
 		}
 		s.Time = junit.Second(r.Took.Seconds())
 		out.Add(s)

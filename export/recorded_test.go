@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,10 @@ func TestTsharkAgreesOnRecordings(t *testing.T) {
 
 			want := listed(t, jobwire, rec.protocol, capture)
 			got := dissect(t, tshark, rec.protocol, capture, rec.protocol.DefaultPort, "-Y", "jobwire."+rec.protocol.Name)
+			// The dissector rejects messages above its limit, which decode lists without their payload.
+			long := func(m message) bool { return tooLong(rec.protocol, m.Rule) }
+			got = slices.DeleteFunc(got, long)
+			want = slices.DeleteFunc(want, long)
 			types := map[string]bool{}
 			var all []connection
 			for i := range got {
@@ -108,6 +113,13 @@ func TestTsharkAgreesOnRecordings(t *testing.T) {
 			t.Logf("%d connections, %d messages of %d types", len(all), len(want), len(types))
 		})
 	}
+}
+
+// tooLong reports whether the rule is about the length of a message, for which the dissector has a limit.
+func tooLong(p *codec.Protocol, rule string) bool {
+	f := &p.Framing
+	return rule != "" && (f.Header != nil && rule == string(f.Header.Size) ||
+		f.Lines != nil && (rule == string(f.Lines.Body[codec.Peer].Size) || rule == string(f.Lines.Body[codec.Server].Size)))
 }
 
 // record runs jobwire with a script that makes the traffic. The script is in the root of the repository.

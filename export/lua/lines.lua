@@ -220,6 +220,15 @@ local function sameWord(answers, k)
 	return list
 end
 
+-- likelyList returns the list among the answers that has most fields of a row in the line, but not all in their form.
+local function likelyList(answers, line)
+	for _, i in ipairs(answers) do
+		local t = P.types[i]
+		local n = t.stop and t["repeat"] and #t["repeat"] or 0
+		if n > 1 and 2 * (1 + select(2, line:gsub(t.sep, ""))) > n then return i end
+	end
+end
+
 local function decodeReply(c, raw, m)
 	local ends, next, err = findLine(raw, 0, 2)
 	if not ends then
@@ -227,7 +236,12 @@ local function decodeReply(c, raw, m)
 		return err and 0
 	end
 	local request, line = c.pending[1], raw:sub(1, ends)
-	local answers, chosen, words = request and request.answers or {}, nil, true
+	local rest = request and request.damaged -- the list whose first row was illegal and whose other rows follow
+	if rest and not fits(P.types[rest], request, line) and not likelyList({rest}, line) then
+		table.remove(c.pending, 1)
+		request, rest = c.pending[1], nil
+	end
+	local answers, chosen, words = rest and {rest} or request and request.answers or {}, nil, true
 	for k, i in ipairs(answers) do
 		words = words and P.types[i].word
 		if not chosen and fits(P.types[i], request, line) then chosen = k end
@@ -236,7 +250,14 @@ local function decodeReply(c, raw, m)
 		if not chosen and words and hasWord(line, P.types[i].word) then chosen = k end
 	end
 	local t, n, need = chosen and P.types[answers[chosen]]
-	if not t then
+	local damaged = not t and likelyList(answers, line)
+	if damaged then
+		m.type = P.types[damaged]
+		m.err = split(m, m.type.form[2], m.type["repeat"], m.type.sep, 0, ends, true)
+		if last(m) then last(m).next = next end
+		request.damaged = damaged
+		return next
+	elseif not t then
 		n = unknownLine(m, 2, ends, next, request and P.lines.reply or P.lines.asked, request and "expected a reply to the oldest request" or "expected no reply, because no request waits for one")
 		for _, r in ipairs(REPLIES) do
 			if r.word and hasWord(line, r.word) then

@@ -4,7 +4,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"jobwire/codec"
 )
@@ -148,7 +147,7 @@ func (m *messageGenerator) fits(f *codec.Field, v []byte) bool {
 		end = m.msgType.Sep
 	}
 	switch {
-	case !f.Legal(v, &codec.Options{}), f.Scalar && !utf8.Valid(v), f.Kind == codec.Text && end != "" && strings.Contains(s, end):
+	case !f.Legal(v, &codec.Options{}), f.Kind == codec.Text && end != "" && strings.Contains(s, end):
 		return false
 	case m.msgType.End == "" || m.sized:
 		return true
