@@ -145,7 +145,8 @@ func (f *Finding) AppendLine(dst []byte, p *codec.Protocol, color bool) []byte {
 	if f.Frame.Type != nil {
 		what = f.Frame.Type.Name
 	}
-	return fmt.Appendf(dst, "%8.3fs  %s: %s: %s%s%s: %s: %s\n", f.At.Seconds(), f.sender(p), what, on, f.Err.Rule, off, f.Err.Place(), f.Err.Detail)
+	return fmt.Appendf(dst, "%8.3fs  %s: %s: %s%s%s: %s: %s\n", f.At.Seconds(), f.sender(p), what,
+		on, f.Err.Rule, off, f.Err.Place(), f.Err.Detail)
 }
 
 // AppendText appends a finding with the bytes of its message, in which the invalid byte is marked, and the preceding

@@ -128,8 +128,8 @@ func TestResultsAreReorderedForASlowWorker(t *testing.T) {
 	}
 }
 
-// TestInterruptedStress interrupts stress runs at several times. They end soon, and have only outcomes of complete runs, so
-// that an interrupt is not a failure of the driver.
+// TestInterruptedStress interrupts stress runs at several times. They end soon, and have only outcomes of complete
+// runs, so that an interrupt is not a failure of the driver.
 func TestInterruptedStress(t *testing.T) {
 	const end = 2 * time.Second
 	e, err := catalog.Named("gearman")

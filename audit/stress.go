@@ -106,8 +106,8 @@ func (o *Outcome) completed() bool {
 // repetitions would make a busy machine busier.
 const maxTries = 2
 
-// Stress makes each driver perform its scenario under each profile. If ctx ends, it returns the outcomes that are complete
-// and the error of ctx.
+// Stress makes each driver perform its scenario under each profile. If ctx ends, it returns the outcomes that are
+// complete and the error of ctx.
 func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	if len(Roles(o.Protocol)) == 0 {
 		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)

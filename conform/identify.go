@@ -28,10 +28,10 @@ func CheckProtocol(ctx context.Context, p *codec.Protocol, t target.Target) erro
 	return nil
 }
 
-// identify sends the preferred barrier request of the protocol own. If the server does not reply to it as expected, identify
-// sends the other barrier requests of all protocols, each on a connection of its own. It returns the transcript of the first
-// one of the protocol own that the server answers. If the server answers one of another protocol or a TLS handshake, other is
-// a sentence about that.
+// identify sends the preferred barrier request of the protocol own. If the server does not reply to it as expected,
+// identify sends the other barrier requests of all protocols, each on a connection of its own. It returns the
+// transcript of the first one of the protocol own that the server answers. If the server answers one of another
+// protocol or a TLS handshake, other is a sentence about that.
 func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrier *transcript.Script, other string) {
 	dial := dialer(t, identifyTimeout)
 	type probe struct {
@@ -40,11 +40,15 @@ func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrie
 		answered bool
 	}
 	var probes []*probe
-	for _, p := range append([]*codec.Protocol{own}, codec.Protocols()...) {
+	add := func(p *codec.Protocol) {
 		for _, b := range p.Barriers {
-			if p != own || len(probes) < len(own.Barriers) {
-				probes = append(probes, &probe{p: p, script: barrierScript(p, b)})
-			}
+			probes = append(probes, &probe{p: p, script: barrierScript(p, b)})
+		}
+	}
+	add(own)
+	for _, p := range codec.Protocols() {
+		if p != own {
+			add(p)
 		}
 	}
 	try := func(all ...*probe) {

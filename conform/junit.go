@@ -14,8 +14,8 @@ import (
 
 // WriteJUnit writes the reports as JUnit XML, one test suite each. A target that crashed or could not be reached is an
 // error; any other unexpected verdict is a failure. Cases that were skipped, did not run, are inconclusive, or failed as
-// the profile expects are skipped. A run that was interrupted, or whose cases are mostly
-// inconclusive, has one more case, which is an error.
+// the profile expects are skipped. A run that was interrupted, or whose cases are mostly inconclusive, has one more case,
+// which is an error.
 func WriteJUnit(w io.Writer, reports []*Report) error {
 	out := junit.Suites{Name: "jobwire conform"}
 	for _, r := range reports {
@@ -39,7 +39,8 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 				kind = "interrupted"
 			}
 			// Programs that read JUnit XML do not fail a suite because of skipped cases.
-			s.Add(junit.Case{Name: "the run", Class: class, Error: &junit.Detail{Type: kind, Message: prose.Printable(why)}})
+			detail := &junit.Detail{Type: kind, Message: prose.Printable(why)}
+			s.Add(junit.Case{Name: "the run", Class: class, Error: detail})
 		}
 		s.Time = junit.Second(r.Took.Seconds())
 		out.Add(s)

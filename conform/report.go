@@ -76,8 +76,8 @@ func (r *Report) Lost() bool {
 	return r.Count(Crashed) > 0 && r.Count(Passed)+r.Count(NonStrict) == 0
 }
 
-// Untested returns a sentence about a run in which most cases show nothing about the target, or "". The cases that count
-// are those of the level MUST or, if there are none, all; cases that were skipped do not count.
+// Untested returns a sentence about a run in which most cases show nothing about the target, or "". The cases that
+// count are those of the level MUST or, if there are none, all; cases that were skipped do not count.
 func (r *Report) Untested() string {
 	for _, level := range []codec.Level{codec.Must, ""} {
 		selected, silent := 0, 0
@@ -92,7 +92,8 @@ func (r *Report) Untested() string {
 		}
 		if 2*silent > selected {
 			kind := strings.TrimSpace(string(level) + " cases")
-			return fmt.Sprintf("the run shows little about the target: %d of %d %s are inconclusive or did not run", silent, selected, kind)
+			return fmt.Sprintf("the run shows little about the target: %d of %d %s are inconclusive or did not run",
+				silent, selected, kind)
 		}
 		if selected > 0 {
 			return ""
@@ -115,8 +116,8 @@ func (r *Report) Unreachable() string {
 	return ""
 }
 
-// Stopped returns a sentence about a run that ended before all cases had run or in which most cases show nothing about the
-// target, or "".
+// Stopped returns a sentence about a run that ended before all cases had run or in which most cases show nothing about
+// the target, or "".
 func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:

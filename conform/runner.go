@@ -218,7 +218,8 @@ func (r *Runner) connectAgain(ctx context.Context, c *Case, shared *sharedTarget
 		return a
 	}
 	if t, _, err := shared.get(); err == nil && target.Alive(ctx, t) == nil {
-		a.Verdict, a.Note = Inconclusive, "the target accepted no connection for this case, twice, and one after it: "+a.Note
+		a.Verdict = Inconclusive
+		a.Note = "the target accepted no connection for this case, twice, and one after it: " + a.Note
 	}
 	return a
 }

@@ -19,12 +19,13 @@ type setupWays struct {
 	found   map[string]bool  // setups for which a working way is known
 	failed  map[string]error // reason why no way works, by setup
 	pending map[string]bool  // setups whose ways are being tested; probes of other setups may use these setups
-	probed  map[string]error // results of probes that do not change, nil for success, by setup and the ways that the probe uses
+	probed  map[string]error // certain results of probes, nil for success, by setup and the ways that the probe uses
 }
 
 func newSetupWays(s *transcript.Setups) *setupWays {
 	return &setupWays{
-		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{}, failed: map[string]error{}, pending: map[string]bool{}, probed: map[string]error{},
+		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{},
+		failed: map[string]error{}, pending: map[string]bool{}, probed: map[string]error{},
 	}
 }
 

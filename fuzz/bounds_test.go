@@ -93,8 +93,8 @@ func TestPrefixesDiffer(t *testing.T) {
 	}
 }
 
-// TestRunEndsInTime tests that a run ends in time although examining its candidates takes long, because every server after
-// the first never replies. The candidates that were not examined are counted and passed on.
+// TestRunEndsInTime tests that a run ends in time although examining its candidates takes long, because every server
+// after the first never replies. The candidates that were not examined are counted and passed on.
 func TestRunEndsInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

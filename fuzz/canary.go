@@ -56,7 +56,8 @@ func (x *executor) pinged() (ok bool, instead string) {
 	bad := x.record.Fault
 	x.record.Fault = fault
 	for i := r; i < len(x.record.Events); i++ {
-		if e := &x.record.Events[i]; e.From == codec.Server && e.Verb != transcript.Closes && !e.Barrier && instead == "" {
+		e := &x.record.Events[i]
+		if e.From == codec.Server && e.Verb != transcript.Closes && !e.Barrier && instead == "" {
 			instead = fmt.Sprintf("%.60q", e.Raw)
 		}
 	}
@@ -127,7 +128,8 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 	for _, b := range f.cfg.Protocol.Barriers {
 		x := newExecutor(traitsOf(f.cfg.Protocol).with(b), to, &f.cfg.Known, f.cfg.Timeout)
 		x.over = func() bool { return ctx.Err() != nil }
-		name := strings.Join(slices.DeleteFunc(slices.Clone(b.Request), func(s string) bool { return strings.Contains(s, codec.Nonce) }), " ")
+		hasNonce := func(s string) bool { return strings.Contains(s, codec.Nonce) }
+		name := strings.Join(slices.DeleteFunc(slices.Clone(b.Request), hasNonce), " ")
 		ok, instead := x.pinged()
 		if ok {
 			ok, instead = x.pinged() // with another nonce
@@ -149,6 +151,6 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 		}
 		all = append(all, name+" (got "+cmp.Or(instead, "no reply")+")")
 	}
-	return &target.Error{Target: t.String(), Reason: fmt.Sprintf("cannot be fuzzed as a server of %s: it does not answer %s",
-		f.cfg.Protocol.Title, strings.Join(all, ", "))}
+	return &target.Error{Target: t.String(), Reason: fmt.Sprintf(
+		"cannot be fuzzed as a server of %s: it does not answer %s", f.cfg.Protocol.Title, strings.Join(all, ", "))}
 }

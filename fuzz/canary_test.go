@@ -13,8 +13,8 @@ import (
 	"jobwire/internal/target"
 )
 
-// TestBarriers fuzzes servers of each protocol that do not answer one barrier, or answer it wrongly: the fuzzer uses another
-// one, and does not report that the server hangs. A server that answers none of them is refused.
+// TestBarriers fuzzes servers of each protocol that do not answer one barrier, or answer it wrongly: the fuzzer uses
+// another one, and does not report that the server hangs. A server that answers none of them is refused.
 func TestBarriers(t *testing.T) {
 	t.Parallel()
 	for _, p := range codec.Protocols() {

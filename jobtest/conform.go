@@ -58,8 +58,8 @@ func (o *ConformOptions) start() (func(context.Context) (target.Target, error), 
 // case was skipped or inconclusive. The flag -run of go test selects cases, like the options. With -short, only the first
 // instance of each case runs. Conform returns when all cases have ended.
 //
-// It ends the test with Fatalf if an option is invalid. The test fails if more than half of the MUST cases (of all cases, if
-// none is a MUST case) are inconclusive or did not run, or if all cases were skipped.
+// It ends the test with Fatalf if an option is invalid. The test fails if more than half of the MUST cases (of all
+// cases, if none is a MUST case) are inconclusive or did not run, or if all cases were skipped.
 func Conform(t *testing.T, protocol string, o ConformOptions) {
 	t.Helper()
 	e := entry(t, protocol, o.Waive, o.Levels)

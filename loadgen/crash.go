@@ -30,8 +30,8 @@ type Crash struct {
 	Start func(context.Context) (Server, error)
 	// Watch is called after each round. It may be nil.
 	Watch func(*CrashRound)
-	// Waiting is called when the restarted server assigns no more jobs, although some are missing, before the test waits
-	// for them. It may be nil.
+	// Waiting is called when the restarted server assigns no more jobs, although some are missing, before the test
+	// waits for them. It may be nil.
 	Waiting func(missing int64, atMost time.Duration)
 }
 
@@ -119,7 +119,8 @@ func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 	return r, err
 }
 
-// settleAfterLoss is how long the test waits for missing jobs if it has failed, because jobs were lost in an earlier round.
+// settleAfterLoss is how long the test waits for missing jobs if it has failed, because jobs were lost in an earlier
+// round.
 const settleAfterLoss = time.Second
 
 // round performs one round: it loads the server, kills and restarts it, and counts the jobs that the server kept. n

@@ -101,8 +101,8 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// TestInterruptedCrash interrupts a test before a kill, and while it waits for missing jobs: it has failed because of that
-// alone.
+// TestInterruptedCrash interrupts a test before a kill, and while it waits for missing jobs: it has failed because of
+// that alone.
 func TestInterruptedCrash(t *testing.T) {
 	for _, after := range []time.Duration{time.Hour, 100 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {

@@ -85,9 +85,9 @@ type LimitRange struct {
 // fastest is the rate, in jobs per second, from which the search does not double the rate any more.
 const fastest = 1e7
 
-// Run doubles the rate until one does not pass, or halves it until one passes, and then bisects the interval between the two.
-// Because the result of a single trial can be random, it repeats the trials at both ends of the interval; if the
-// majority contradicts an earlier result, the search continues from there. On error, the result has the trials so
+// Run doubles the rate until one does not pass, or halves it until one passes, and then bisects the interval between
+// the two. Because the result of a single trial can be random, it repeats the trials at both ends of the interval; if
+// the majority contradicts an earlier result, the search continues from there. On error, the result has the trials so
 // far.
 func (s *Search) Run(ctx context.Context) (*LimitRange, error) {
 	b := &LimitRange{}

@@ -34,8 +34,8 @@ func (r *Report) conclude() { r.Verdict, r.Reasons = r.verdict() }
 
 // verdict returns the verdict and its reasons. A run fails if a job was lost, duplicated or corrupted. Otherwise, an
 // open-loop run is invalid if the load generator was the bottleneck and the requested rate or an objective was not
-// met, or if the load generator submitted jobs late. Late submissions only raise latencies, so an objective that was met
-// at the requested rate is met. A run that missed no target is invalid if it does not show whether an objective was
+// met, or if the load generator submitted jobs late. Late submissions only raise latencies, so an objective that was
+// met at the requested rate is met. A run that missed no target is invalid if it does not show whether an objective was
 // met, or if a share of its load is missing.
 func (r *Report) verdict() (Verdict, []string) {
 	incomplete := r.Merged.incomplete()

@@ -134,8 +134,8 @@ func (d *Decoder) recognizeMessages(c *Conn) bool {
 	return false
 }
 
-// recognizeDirection chooses a protocol if an end has sent messages from the first byte on, one of which belongs to only
-// one protocol, and the messages of the other end were not captured.
+// recognizeDirection chooses a protocol if an end has sent messages from the first byte on, one of which belongs to
+// only one protocol, and the messages of the other end were not captured.
 func (d *Decoder) recognizeDirection(c *Conn, end int) bool {
 	if c.server == unknown || c.half[end].lost || !c.half[1-end].lost {
 		return false

@@ -160,7 +160,8 @@ func (l *unwrapper) inner(ether uint16, b []byte) (next uint16, rest []byte, ok 
 			return 0, nil, false
 		}
 		return after(12+int(b[11]&1)*8, etherEthernet, b)
-	// ARP, wake on LAN, RARP, slow protocols, PPPoE discovery, 802.1X, PROFINET, EtherCAT, LLDP, MRP, PTP, CFM, loopback
+	// ARP, wake on LAN, RARP, slow protocols, PPPoE discovery, 802.1X, PROFINET, EtherCAT, LLDP, MRP, PTP, CFM,
+	// loopback
 	case 0x0806, 0x0842, 0x8035, 0x8809, 0x8863, 0x888e, 0x8892, 0x88a4, 0x88cc, 0x88e3, 0x88f7, 0x8902, 0x9000:
 		return control, nil, true
 	}

@@ -83,8 +83,8 @@ func TestConflictWithinBounds(t *testing.T) {
 	}
 }
 
-// TestConflictAtAnyPosition sends other data again throughout a message that is larger than the memory for earlier data,
-// and checks that a decoder of a small capture allocates little of this memory.
+// TestConflictAtAnyPosition sends other data again throughout a message that is larger than the memory for earlier
+// data, and checks that a decoder of a small capture allocates little of this memory.
 func TestConflictAtAnyPosition(t *testing.T) {
 	const size, step, back = 3 << 20, 999, 60 * 999
 	put := fmt.Appendf(nil, "put 0 0 60 %d\r\n%s\r\n", size, strings.Repeat("x", size))

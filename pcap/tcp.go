@@ -75,9 +75,10 @@ const (
 )
 
 // matches compares the path of a segment, the numbers in the headers around it, with the paths of the segments
-// before it in both directions. Connections between the same ends have different paths in different networks. The directions of a
-// connection can have different paths, for example the labels of MPLS. If there are packets with and without additional
-// headers, the sequence numbers decide: a capture on several interfaces has the same packet in both forms.
+// before it in both directions. Connections between the same ends have different paths in different networks. The
+// directions of a connection can have different paths, for example the labels of MPLS. If there are packets with and
+// without additional headers, the sequence numbers decide: a capture on several interfaces has the same packet in both
+// forms.
 func (c *Conn) matches(s *segment, end int) int {
 	h, o := &c.half[end], &c.half[1-end]
 	switch {

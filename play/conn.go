@@ -14,8 +14,8 @@ import (
 	"jobwire/internal/transport"
 )
 
-// maxUnread limits the received bytes that no step has consumed yet, unless a message is longer. No more are read until a
-// step consumes some.
+// maxUnread limits the received bytes that no step has consumed yet, unless a message is longer. No more are read until
+// a step consumes some.
 const maxUnread = 20 << 20
 
 // maxRecorded limits the bytes after an error that an event keeps of an invalid message.

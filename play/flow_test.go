@@ -9,8 +9,8 @@ import (
 	"jobwire/internal/memnet"
 )
 
-// TestEndlessBytesAreNotRead tests that a connection reads no more than maxUnread bytes that no step consumes, reads on after
-// a step has consumed some, and can be closed meanwhile.
+// TestEndlessBytesAreNotRead tests that a connection reads no more than maxUnread bytes that no step consumes, reads on
+// after a step has consumed some, and can be closed meanwhile.
 func TestEndlessBytesAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := memnet.Pipe()

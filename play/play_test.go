@@ -341,24 +341,32 @@ func TestExpectedEndsOfConnections(t *testing.T) {
 	}
 }
 
+// flood plays a script with a worker that sends ECHO_REQ, against a server that then sends piece without end, with a pause
+// after each.
+func flood(t *testing.T, script string, piece []byte, pause time.Duration) *play.Result {
+	t.Helper()
+	near, far := net.Pipe()
+	var server sync.WaitGroup
+	defer server.Wait()
+	defer far.Close()
+	server.Go(func() {
+		far.Read(make([]byte, 100))
+		for {
+			if _, err := far.Write(piece); err != nil {
+				return
+			}
+			time.Sleep(pause)
+		}
+	})
+	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
+	return play.Peers(t.Context(), parse(t, script), dial, play.Options{})
+}
+
 // TestFloodEnds: a step fails at its deadline although the server keeps sending messages that the step ignores.
 func TestFloodEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		var flood sync.WaitGroup
-		defer flood.Wait()
-		defer far.Close()
-		flood.Go(func() {
-			far.Read(make([]byte, 100))
-			for {
-				if _, err := io.WriteString(far, "\x00RES\x00\x00\x00\x06\x00\x00\x00\x00"); err != nil {
-					return
-				}
-				time.Sleep(time.Millisecond)
-			}
-		})
-		dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
-		r := play.Peers(t.Context(), parse(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP"), dial, play.Options{})
+		r := flood(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP",
+			[]byte("\x00RES\x00\x00\x00\x06\x00\x00\x00\x00"), time.Millisecond)
 		if r.Failure == nil || r.Failure.Reason != play.TimedOut || len(r.Events) > 300 {
 			t.Errorf("%v, with %d events; want an end at the deadline", r.Failure, len(r.Events))
 		}
@@ -368,20 +376,7 @@ func TestFloodEnds(t *testing.T) {
 // TestEndlessReplyIsCut: an event does not keep all bytes that follow an invalid message.
 func TestEndlessReplyIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		near, far := net.Pipe()
-		var flood sync.WaitGroup
-		defer flood.Wait()
-		defer far.Close()
-		flood.Go(func() {
-			far.Read(make([]byte, 100))
-			for b := bytes.Repeat([]byte("A"), 1<<20); ; {
-				if _, err := far.Write(b); err != nil {
-					return
-				}
-			}
-		})
-		dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
-		r := play.Peers(t.Context(), parse(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x"), dial, play.Options{})
+		r := flood(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x", bytes.Repeat([]byte("A"), 1<<20), 0)
 		if !strings.Contains(fmt.Sprint(r.Failure), "[gearman.admin.line-length]") {
 			t.Errorf("expected an invalid reply, got %v", r.Failure)
 		}

@@ -58,8 +58,8 @@ func interrupt(ln net.Listener, gone <-chan struct{}) {
 	d.SetDeadline(time.Time{})
 }
 
-// maxCaptured limits the messages, in bytes, that no step has consumed yet. If a program and the server send more, their
-// connections are closed.
+// maxCaptured limits the messages, in bytes, that no step has consumed yet. If a program and the server send more,
+// their connections are closed.
 const maxCaptured = 128 << 20
 
 // relay forwards the bytes between a program and the server, and keeps the messages for the performer.

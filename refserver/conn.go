@@ -21,8 +21,9 @@ const (
 	maxBuffer = 64 << 10
 )
 
-// batchLimit is the maximum amount of work that a connection causes before it unlocks the server for other connections. Each
-// message, received or sent, is one unit of work, and so are workBytes bytes of output: a long reply takes longer to write.
+// batchLimit is the maximum amount of work that a connection causes before it unlocks the server for other connections.
+// Each message, received or sent, is one unit of work, and so are workBytes bytes of output: a long reply takes longer
+// to write.
 const (
 	batchLimit = 4096
 	workBytes  = 16

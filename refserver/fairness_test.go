@@ -31,8 +31,8 @@ func TestFullBufferDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// fullBuffer sends 20 times buffer equal requests on one connection, and requests of the type asks, which end in end, on another one.
-// These must not wait for more than most of the other requests.
+// fullBuffer sends 20 times buffer equal requests on one connection, and requests of the type asks, which end in end,
+// on another one. These must not wait for more than most of the other requests.
 func fullBuffer(t *testing.T, p *codec.Protocol, m refserver.Machine, request, asks, end string, buffer, most int) {
 	all := 20 * buffer
 	// The other connection sends a request at ten positions spread over the buffer.

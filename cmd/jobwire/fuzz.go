@@ -183,8 +183,8 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return fuzzVerdict(stats, err)
 }
 
-// fuzzVerdict returns the error that sets the exit status of a run. A run that observed what it did not examine, or that
-// observed nothing, has not passed.
+// fuzzVerdict returns the error that sets the exit status of a run. A run that observed what it did not examine, or
+// that observed nothing, has not passed.
 func fuzzVerdict(s fuzz.Stats, err error) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil

@@ -22,8 +22,8 @@ func controlIn(text string) string {
 	return ""
 }
 
-// TestHostileOutput runs each command that starts a server with one that prints hostile text and exits: the text is shown
-// without what controls a terminal.
+// TestHostileOutput runs each command that starts a server with one that prints hostile text and exits: the text is
+// shown without what controls a terminal.
 func TestHostileOutput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -67,8 +67,8 @@ func usage(err error) error {
 // the default of 100 collections take up to a fifth of the CPU time.
 const gcPercent = 400
 
-// endTime is the time after an interrupt in which a command must end. Commands end within two seconds, but on a busy machine
-// a report takes longer to write, and must not be lost. A command that waits for input cannot end by itself.
+// endTime is the time after an interrupt in which a command must end. Commands end within two seconds, but on a busy
+// machine a report takes longer to write, and must not be lost. A command that waits for input cannot end by itself.
 const endTime = 10 * time.Second
 
 func main() {

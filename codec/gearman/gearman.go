@@ -30,7 +30,8 @@ var Protocol = &codec.Protocol{
 	NewSession:  newSession,
 	Barriers: []codec.Barrier{
 		{Request: []string{"ECHO_REQ", codec.Nonce}, Reply: []string{"ECHO_RES", codec.Nonce}},
-		{Request: []string{"GET_STATUS", "H:none:" + codec.Nonce}, Reply: []string{"STATUS_RES", "H:none:" + codec.Nonce, "0", "0", "0", "0"}},
+		{Request: []string{"GET_STATUS", "H:none:" + codec.Nonce},
+			Reply: []string{"STATUS_RES", "H:none:" + codec.Nonce, "0", "0", "0", "0"}},
 		{Request: []string{"GET_STATUS_UNIQUE", codec.Nonce}, Reply: []string{"STATUS_RES_UNIQUE", codec.Nonce}},
 	},
 	Caps:        []codec.RuleID{RuleAdminLine, RuleSizeCap, RuleAdminPending},

@@ -390,8 +390,8 @@ func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 	return s.form.Split(&probe, t.Repeat, t.Sep, 0, len(line), true) == nil
 }
 
-// likelyList returns the list among the types of a reply to which a line belongs that has most of the fields of a row, but
-// not all of them in their form, or nil.
+// likelyList returns the list among the types of a reply to which a line belongs that has most of the fields of a row,
+// but not all of them in their form, or nil.
 func likelyList(replies []*codec.Type, line []byte) *codec.Type {
 	for _, t := range replies {
 		if n := len(t.Repeat); t.Stop != "" && n > 1 && 2*(1+bytes.Count(line, []byte(t.Sep))) > n {

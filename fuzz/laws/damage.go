@@ -7,8 +7,8 @@ import (
 )
 
 // OneFieldDamaged checks that one damaged number in the messages of the server is one violation, at its field, and
-// that all other messages are decoded as before. A message that the server pushes is recognized by its form, so its violation
-// need not be at the field. A conversation without such a number satisfies the law.
+// that all other messages are decoded as before. A message that the server pushes is recognized by its form, so its
+// violation need not be at the field. A conversation without such a number satisfies the law.
 func OneFieldDamaged(c *Case) error {
 	writer, reader := c.Protocol.NewSession(c.Options), c.Protocol.NewSession(c.Options)
 	type message struct {
@@ -62,7 +62,8 @@ func OneFieldDamaged(c *Case) error {
 					return fmt.Errorf("%q after the message with the damaged %s: %w", m.raw, hurt.Field.Name, p.Err)
 				}
 				if !m.typ.Push && (p.Err.Offset < hurt.Off || p.Err.Offset > hurt.End) {
-					return fmt.Errorf("%q: expected a violation of the field %s at byte %d, got %w", m.raw, hurt.Field.Name, hurt.Off, p.Err)
+					return fmt.Errorf("%q: expected a violation of the field %s at byte %d, got %w",
+						m.raw, hurt.Field.Name, hurt.Off, p.Err)
 				}
 				if p.Err.Fatal {
 					return nil // the end of the message is unknown

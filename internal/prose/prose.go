@@ -35,9 +35,9 @@ func Wrap(first, rest, s string, width int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// Printable returns foreign text, such as a name that a peer sent or the output of a program, as a terminal and a page may
-// show it. Bytes that are not valid text, control characters except tabs and line ends, and characters that change the
-// direction of text are question marks.
+// Printable returns foreign text, such as a name that a peer sent or the output of a program, as a terminal and a page
+// may show it. Bytes that are not valid text, control characters except tabs and line ends, and characters that change
+// the direction of text are question marks.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {

@@ -30,8 +30,8 @@ func Dial(ctx context.Context, addr string) (*Conn, error) {
 // Err returns the error after which the connection cannot be used any more, or nil.
 func (c *Conn) Err() error { return c.err }
 
-// Do sends a command and returns its reply, which is valid until the next call. A Redis error is a reply, too. The end of ctx
-// aborts the connection. If the command cannot be encoded, the error matches [ErrUsage].
+// Do sends a command and returns its reply, which is valid until the next call. A Redis error is a reply, too. The end
+// of ctx aborts the connection. If the command cannot be encoded, the error matches [ErrUsage].
 func (c *Conn) Do(ctx context.Context, msgType *codec.Type, args ...[]byte) (*codec.Message, error) {
 	if c.err != nil {
 		return nil, c.err
