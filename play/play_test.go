@@ -341,9 +341,9 @@ func TestExpectedEndsOfConnections(t *testing.T) {
 	}
 }
 
-// flood plays a script with a worker that sends ECHO_REQ, against a server that then sends piece without end, with a pause
-// after each.
-func flood(t *testing.T, script string, piece []byte, pause time.Duration) *play.Result {
+// flood plays a script with a worker that sends ECHO_REQ, against a server that then sends piece without end, and calls
+// pause after each.
+func flood(t *testing.T, script string, piece []byte, pause func()) *play.Result {
 	t.Helper()
 	near, far := net.Pipe()
 	var server sync.WaitGroup
@@ -355,7 +355,7 @@ func flood(t *testing.T, script string, piece []byte, pause time.Duration) *play
 			if _, err := far.Write(piece); err != nil {
 				return
 			}
-			time.Sleep(pause)
+			pause()
 		}
 	})
 	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return near, nil }
@@ -366,7 +366,7 @@ func flood(t *testing.T, script string, piece []byte, pause time.Duration) *play
 func TestFloodEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := flood(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x past NOOP",
-			[]byte("\x00RES\x00\x00\x00\x06\x00\x00\x00\x00"), time.Millisecond)
+			[]byte("\x00RES\x00\x00\x00\x06\x00\x00\x00\x00"), func() { time.Sleep(time.Millisecond) })
 		if r.Failure == nil || r.Failure.Reason != play.TimedOut || len(r.Events) > 300 {
 			t.Errorf("%v, with %d events; want an end at the deadline", r.Failure, len(r.Events))
 		}
@@ -376,7 +376,7 @@ func TestFloodEnds(t *testing.T) {
 // TestEndlessReplyIsCut: an event does not keep all bytes that follow an invalid message.
 func TestEndlessReplyIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := flood(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x", bytes.Repeat([]byte("A"), 1<<20), 0)
+		r := flood(t, "Worker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x", bytes.Repeat([]byte("A"), 1<<20), func() {})
 		if !strings.Contains(fmt.Sprint(r.Failure), "[gearman.admin.line-length]") {
 			t.Errorf("expected an invalid reply, got %v", r.Failure)
 		}
