@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -84,7 +83,7 @@ func (o *decodeOptions) command(name, short string, run func(*cobra.Command, *pc
 				return usage(err)
 			}
 			defer in.Close()
-			defer debug.SetMemoryLimit(debug.SetMemoryLimit(decodeMemory))
+			tuneMemory(decodeMemory, gcPercent)
 			return run(cmd, in, opts)
 		},
 	}

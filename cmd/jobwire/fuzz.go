@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -129,8 +128,7 @@ func newFuzzReplay() *cobra.Command {
 
 func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	begun := time.Now()
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
-	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
+	tuneMemory(fuzzMemory, fuzzGarbage)
 	if err := o.check(sys); err != nil {
 		return usage(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"path"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -82,8 +81,7 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 	if err := o.check(sys); err != nil {
 		return usage(err)
 	}
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(fuzzMemory))
-	defer debug.SetGCPercent(debug.SetGCPercent(fuzzGarbage))
+	tuneMemory(fuzzMemory, fuzzGarbage)
 	var servers [2][]faults.Fault // in memory, and in processes
 	if len(o.run) == 0 {
 		servers[0] = []faults.Fault{faults.Faultless(sys.Protocol.Name)}

@@ -71,10 +71,23 @@ const gcPercent = 400
 // machine a report takes longer to write, and must not be lost. A command that waits for input cannot end by itself.
 const endTime = 10 * time.Second
 
-func main() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+// alone is set in a process that runs one command. Tests run several commands in one process.
+var alone bool
+
+// tuneMemory sets the soft memory limit in bytes and the GC percentage of the process for its command. The environment
+// variables GOMEMLIMIT and GOGC come first.
+func tuneMemory(limit int64, percent int) {
+	if alone && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(limit)
 	}
+	if alone && os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(percent)
+	}
+}
+
+func main() {
+	alone = true
+	tuneMemory(math.MaxInt64, gcPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
 	status := make(chan int, 1)
