@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"jobwire/internal/textfile"
 )
 
 // GroupByTarget groups runs by their target. If all runs have the same target, the group is named after the argument.
@@ -57,12 +60,11 @@ func filesOf(name string) []string {
 
 // ReadFile reads the reports in a file, as [ReadReports] does.
 func ReadFile(file string) ([]*Report, error) {
-	f, err := os.Open(file)
+	text, err := textfile.Read(file, savedResult)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	runs, err := ReadReports(f)
+	runs, err := ReadReports(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

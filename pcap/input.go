@@ -23,16 +23,19 @@ type Input struct {
 }
 
 // OpenInput opens a capture file, or reads stdin if the name is "-". If ctx ends, Next returns an error for a file;
-// standard input ends without an error. If the file is not a capture, the first call of Next returns the error, so that
+// standard input and a FIFO end without an error. If the file is not a capture, the first call of Next returns the error, so that
 // the caller can still write a report.
 func OpenInput(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in := &Input{Name: name, ctx: ctx}
 	var r io.Reader
-	if name == "-" {
+	switch st, err := os.Stat(name); {
+	case name == "-":
 		in.Name, in.pipe = "standard input", newPipe(ctx, stdin)
 		r = in.pipe
-	} else {
-		var err error
+	case err == nil && st.Mode()&(os.ModeNamedPipe|os.ModeCharDevice) != 0:
+		in.pipe = newPipe(ctx, &opener{name: name})
+		r = in.pipe
+	default:
 		if in.file, err = os.Open(name); err != nil {
 			return nil, err
 		}
@@ -66,7 +69,7 @@ func (in *Input) Close() error {
 	return nil
 }
 
-// Streams reports whether the input is standard input or an interface, which a user ends.
+// Streams reports whether the input is standard input, a FIFO or an interface, which a user ends.
 func (in *Input) Streams() bool { return in.pipe != nil || in.close != nil }
 
 // IsFile reports whether the input is the file with this name.
@@ -135,7 +138,22 @@ const pipeGrace = time.Second
 // capture may have been interrupted at the same time, and may have exited before this program is notified.
 const interruptDelay = 100 * time.Millisecond
 
-// pipe is standard input, which ends when its context does.
+// opener opens a FIFO at the first call of Read, because the open waits for a program that writes.
+type opener struct {
+	name string
+	file *os.File
+}
+
+func (o *opener) Read(p []byte) (n int, err error) {
+	if o.file == nil {
+		if o.file, err = os.Open(o.name); err != nil {
+			return 0, err
+		}
+	}
+	return o.file.Read(p)
+}
+
+// pipe is standard input or a FIFO, which ends when its context does.
 type pipe struct {
 	*io.PipeReader
 	ended bool // the reader has returned an error, or io.EOF

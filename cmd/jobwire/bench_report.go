@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -25,14 +26,16 @@ func newBenchReport() *cobra.Command {
 			if len(args) > 1 {
 				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'", len(args)))
 			}
-			if text, err := textfile.Read(args[0], "a saved result"); err == nil {
-				if s := loadgen.ParseSearch(text); s != nil {
-					return o.reportSearch(cmd, s)
-				}
-			}
-			runs, err := loadgen.ReadFile(args[0])
+			text, err := textfile.Read(args[0], "a saved result")
 			if err != nil {
 				return usage(err)
+			}
+			if s := loadgen.ParseSearch(text); s != nil {
+				return o.reportSearch(cmd, s)
+			}
+			runs, err := loadgen.ReadReports(bytes.NewReader(text))
+			if err != nil {
+				return usage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			if len(runs) != 1 {
 				return usage(fmt.Errorf("%s: expected the result of one run, got those of %d: run 'jobwire bench compare %[1]s'", args[0], len(runs)))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -43,12 +42,12 @@ func addResult(m *conform.Matrix, arg string) error {
 	if before, after, ok := strings.Cut(arg, "="); ok {
 		name, file = before, after
 	}
-	f, err := os.Open(file)
+	f, err := textfile.Open(file, "a result of 'jobwire conform --format json'")
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := m.Add(textfile.NewReader(f, "a result of 'jobwire conform --format json'"), name); err != nil {
+	if err := m.Add(f, name); err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil

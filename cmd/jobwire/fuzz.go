@@ -208,12 +208,12 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 	if err != nil {
 		return usage(err)
 	}
-	f, err := os.Open(files[0])
+	f, err := textfile.Open(files[0], "a log of fuzz")
 	if err != nil {
 		return usage(err)
 	}
 	defer f.Close()
-	log, err := fuzz.ReadLog(cfg.Protocol, textfile.NewReader(f, "a log of fuzz"))
+	log, err := fuzz.ReadLog(cfg.Protocol, f)
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", files[0], err))
 	}

@@ -55,6 +55,7 @@ func TestInterrupts(t *testing.T) {
 		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--settle", "1h"}, exitFailed},
 		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--scenario", "background"}, exitFailed},
 		{reading, []string{"play", "FIFO"}, exitFailed},
+		{reading, []string{"decode", "FIFO"}, exitOK},
 		{reading, []string{"encode", "FIFO"}, exitFailed},
 		{reading, []string{"bench", "report", "FIFO"}, exitFailed},
 		{reading, []string{"bench", "merge", "FIFO"}, exitFailed},

@@ -27,6 +27,7 @@ import (
 
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
+	"jobwire/internal/textfile"
 	"jobwire/internal/version"
 )
 
@@ -67,9 +68,13 @@ func usage(err error) error {
 // the default of 100 collections take up to a fifth of the CPU time.
 const gcPercent = 400
 
-// endTime is the time after an interrupt in which a command must end. Commands end within two seconds, but on a busy
-// machine a report takes longer to write, and must not be lost. A command that waits for input cannot end by itself.
-const endTime = 10 * time.Second
+// A command must end within endTime after an interrupt. Commands end within two seconds, but on a busy machine a report
+// takes longer to write, and must not be lost. A command that waits for input, which it cannot interrupt, has nothing to
+// report yet, and ends after inputTime.
+const (
+	inputTime = time.Second
+	endTime   = 10 * time.Second
+)
 
 // alone is set in a process that runs one command. Tests run several commands in one process.
 var alone bool
@@ -97,12 +102,16 @@ func main() {
 		os.Exit(n)
 	case <-ctx.Done():
 	}
-	select {
-	case n := <-status:
-		os.Exit(n)
-	case <-time.After(endTime):
-		fmt.Fprintf(os.Stderr, "jobwire: interrupted: the command did not end within %v\n", endTime)
-		os.Exit(exitFailed)
+	for waited := inputTime; ; waited += inputTime {
+		select {
+		case n := <-status:
+			os.Exit(n)
+		case <-time.After(inputTime):
+		}
+		if textfile.Waiting() || waited >= endTime {
+			fmt.Fprintf(os.Stderr, "jobwire: interrupted: the command did not end within %v\n", waited)
+			os.Exit(exitFailed)
+		}
 	}
 }
 

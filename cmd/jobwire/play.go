@@ -109,11 +109,7 @@ func readText(cmd *cobra.Command, name, kind string) ([]byte, error) {
 	if name != "-" {
 		return textfile.Read(name, kind)
 	}
-	src, err := io.ReadAll(cmd.InOrStdin())
-	if err == nil {
-		src, err = textfile.Text(src, kind)
-	}
-	return src, err
+	return io.ReadAll(textfile.NewReader(cmd.InOrStdin(), kind))
 }
 
 // declaredProtocol returns the protocol in an @protocol line before the first step, or "".

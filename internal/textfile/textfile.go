@@ -10,15 +10,29 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
 // headSize is the number of bytes at the beginning of a file that are checked.
 const headSize = 512
 
+// waiting counts the calls that open or read a file and have not returned.
+var waiting atomic.Int32
+
+// Waiting reports whether a call of the operating system opens or reads a file of a user. Such a call can last without
+// a limit, because the file may be a FIFO or a terminal.
+func Waiting() bool { return waiting.Load() > 0 }
+
+func wait[T any](call func() (T, error)) (T, error) {
+	waiting.Add(1)
+	defer waiting.Add(-1)
+	return call()
+}
+
 // Read returns the text in a file. kind is what the file should contain, for error messages: "a transcript".
 func Read(name, kind string) ([]byte, error) {
-	b, err := os.ReadFile(name)
+	b, err := wait(func() ([]byte, error) { return os.ReadFile(name) })
 	if err != nil {
 		if st, no := os.Stat(name); no == nil && st.IsDir() {
 			err = fmt.Errorf("%s: expected %s, got a folder", name, kind)
@@ -39,6 +53,7 @@ func Text(b []byte, kind string) ([]byte, error) {
 
 // Reader reads a text from in. Its first Read that returns bytes does what Text does.
 type Reader struct {
+	file    io.Closer // nil if it was not opened by Open
 	in      *bufio.Reader
 	kind    string
 	checked bool
@@ -47,7 +62,33 @@ type Reader struct {
 
 // NewReader returns a reader of a text.
 func NewReader(in io.Reader, kind string) *Reader {
-	return &Reader{in: bufio.NewReaderSize(in, headSize), kind: kind}
+	return &Reader{in: bufio.NewReaderSize(counted{in}, headSize), kind: kind}
+}
+
+// Open returns a reader of the text in a file.
+func Open(name, kind string) (*Reader, error) {
+	f, err := wait(func() (*os.File, error) { return os.Open(name) })
+	if err != nil {
+		return nil, err
+	}
+	r := NewReader(f, kind)
+	r.file = f
+	return r, nil
+}
+
+// Close closes the file of a reader that Open has returned.
+func (r *Reader) Close() error {
+	if r.file == nil {
+		return nil
+	}
+	return r.file.Close()
+}
+
+// counted counts the calls of Read that have not returned.
+type counted struct{ io.Reader }
+
+func (c counted) Read(p []byte) (int, error) {
+	return wait(func() (int, error) { return c.Reader.Read(p) })
 }
 
 func (r *Reader) Read(p []byte) (int, error) {
