@@ -125,7 +125,7 @@ func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fram
 			w.run.auditor.observe(w.conn, s.From, in[:n])
 			w.run.tap(w.conn, s.From, in[:n], Bytes)
 		}
-		buf = append(buf, in[:n]...)
+		buf = codec.Extend(buf, in[:n])
 		for {
 			var f codec.Frame
 			w.reading.Lock()

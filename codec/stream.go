@@ -1,6 +1,9 @@
 package codec
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // Stream finds the messages in the bytes that one side of a connection sends and that arrive in pieces of any
 // size. Both streams of a connection share its [Session]. A Stream needs a Session; the other fields may be
@@ -99,7 +102,7 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		own := len(s.rest) > 0
 		if own {
-			s.rest = append(s.rest, b...)
+			s.rest = Extend(s.rest, b)
 			b = s.rest
 		}
 		for more := true; more; {
@@ -119,6 +122,15 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 		}
 		s.rest = append(s.rest[:0], b...)
 	}
+}
+
+// Extend appends b to a buffer. The space of the buffer doubles, so that a large message that arrives in pieces is
+// copied about once. (The space of large slices that append makes grows by a quarter.)
+func Extend(buffer, b []byte) []byte {
+	if need := len(buffer) + len(b); need > cap(buffer) {
+		buffer = slices.Grow(buffer, max(len(b), len(buffer)))
+	}
+	return append(buffer, b...)
 }
 
 // maxIdleBuffer is the largest buffer in bytes that a Stream keeps while it is empty.

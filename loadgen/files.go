@@ -60,7 +60,7 @@ func filesOf(name string) []string {
 
 // ReadFile reads the reports in a file, as [ReadReports] does.
 func ReadFile(file string) ([]*Report, error) {
-	text, err := textfile.Read(file, savedResult)
+	text, err := textfile.Read(file, SavedResult)
 	if err != nil {
 		return nil, err
 	}

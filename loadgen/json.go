@@ -87,7 +87,8 @@ func writeIndented(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-const savedResult = "a result that 'bench run --output' has saved"
+// SavedResult is what a file with a result contains, for error messages.
+const SavedResult = "a result that 'bench run --output' has saved"
 
 // ReadReports reads JSON that WriteJSON or [Comparison.WriteJSON] has written. It returns one report, or the runs of
 // the comparison.
@@ -96,18 +97,18 @@ func ReadReports(in io.Reader) ([]*Report, error) {
 		Report
 		Runs []*Report `json:"runs"`
 	}
-	switch err := json.NewDecoder(textfile.NewReader(in, savedResult)).Decode(&saved); {
+	switch err := json.NewDecoder(textfile.NewReader(in, SavedResult)).Decode(&saved); {
 	case err == io.EOF:
 		return nil, errors.New("the file is empty, so its run has not ended")
 	case err != nil:
-		return nil, fmt.Errorf("expected "+savedResult+": %w", err)
+		return nil, fmt.Errorf("expected "+SavedResult+": %w", err)
 	}
 	if saved.Runs == nil {
 		saved.Runs = []*Report{&saved.Report}
 	}
 	for _, r := range saved.Runs {
 		if r.Protocol == "" || r.Latency == nil {
-			return nil, errors.New("expected " + savedResult + ", with the keys protocol and latency_us")
+			return nil, errors.New("expected " + SavedResult + ", with the keys protocol and latency_us")
 		}
 	}
 	return saved.Runs, nil

@@ -79,7 +79,7 @@ func (l *conn) read() {
 			if l.need > len(l.unread)+n {
 				l.unread = slices.Grow(l.unread, min(l.need-len(l.unread), maxAhead))
 			}
-			l.unread = append(l.unread, buf[:n]...)
+			l.unread = codec.Extend(l.unread, buf[:n])
 			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
 		}
 		full := l.full()

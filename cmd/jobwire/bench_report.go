@@ -26,7 +26,7 @@ func newBenchReport() *cobra.Command {
 			if len(args) > 1 {
 				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'", len(args)))
 			}
-			text, err := textfile.Read(args[0], "a saved result")
+			text, err := textfile.Read(args[0], loadgen.SavedResult)
 			if err != nil {
 				return usage(err)
 			}

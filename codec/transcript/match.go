@@ -273,7 +273,7 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 		return m.differs(i, want, "", nil)
 	case Literal:
 		if m.exact || !fd.Assigned {
-			return m.same(i, string(a.Value), "")
+			return m.same(i, a.Value, "")
 		}
 		return m.bound(i, key{Literal, string(a.Value)})
 	}
@@ -282,10 +282,10 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 
 // same compares the i-th value with a known value. why is appended to the expected value and names its
 // origin.
-func (m *matcher) same(i int, want, why string) *Mismatch {
+func (m *matcher) same(i int, want []byte, why string) *Mismatch {
 	fd, v := m.f.Spans[i].Field, m.f.Value(i)
-	if string(v) != want {
-		return m.differs(i, string(appendValue(nil, fd, []byte(want), showBytes))+why, "", []byte(want))
+	if !bytes.Equal(v, want) {
+		return m.differs(i, string(appendValue(nil, fd, want, showBytes))+why, "", want)
 	}
 	return nil
 }
@@ -301,7 +301,7 @@ func (m *matcher) bound(i int, k key) *Mismatch {
 		if k.kind == Name || live != k.text {
 			why = fmt.Sprintf(" (in this run the value of %s)", k)
 		}
-		return m.same(i, live, why)
+		return m.same(i, []byte(live), why)
 	case fd.Assigned && owned:
 		return m.differs(i, "a new value for "+k.String(), fmt.Sprintf(" (in this run the value of %s)", owner), nil)
 	}

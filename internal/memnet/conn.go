@@ -30,7 +30,8 @@ type link struct {
 
 // stream is one direction of a connection.
 type stream struct {
-	bytes    []byte // sent, but not yet read
+	bytes    []byte // sent, but not yet read; a part of the space of buffer
+	buffer   []byte // empty
 	pieces   []int  // the lengths of the writes that bytes consists of
 	capacity int    // maximum length of bytes
 	ended    bool   // the sender has ended the direction
@@ -174,6 +175,12 @@ func (c *Conn) error(op string, err error) error {
 }
 
 func (s *stream) add(b []byte) {
+	if need := len(s.bytes) + len(b); need > cap(s.bytes) {
+		if need > cap(s.buffer) {
+			s.buffer = make([]byte, 0, 2*need)
+		}
+		s.bytes = append(s.buffer, s.bytes...)
+	}
 	s.bytes = append(s.bytes, b...)
 	s.pieces = append(s.pieces, len(b))
 }
@@ -184,9 +191,9 @@ func (s *stream) take(n int) {
 		s.pieces = s.pieces[1:]
 	}
 	if s.bytes = s.bytes[n:]; len(s.bytes) == 0 {
-		s.bytes, s.pieces = s.bytes[:0:0], s.pieces[:0:0]
+		s.bytes, s.pieces = s.buffer, s.pieces[:0]
 	}
 }
 
 // refuse discards what was sent and makes further writes fail.
-func (s *stream) refuse() { s.bytes, s.pieces, s.refused = nil, nil, true }
+func (s *stream) refuse() { s.bytes, s.buffer, s.pieces, s.refused = nil, nil, nil, true }
