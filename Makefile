@@ -37,7 +37,7 @@ test race others nightly: export GOGC ?= 400
 TEST = $(GO) test -vet=off -short -timeout 30m
 
 test: ## run the short form of the tests (skips tests whose third-party program is missing)
-	$(TEST) -p 8 ./...
+	$(TEST) ./...
 
 # The packages with concurrency of their own. "make race" and "make others" test each package once. The tests of
 # cmd/jobwire, conform/servertest and examples run programs and the suites; the packages that these are made of are here.
