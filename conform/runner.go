@@ -294,6 +294,9 @@ func (r Result) notRun(ctx context.Context) Result {
 // times that the case does not state, for example at the end of a time-to-run of 1 s.
 const slowCase = 500 * time.Millisecond
 
+// aliveTimeout limits the time in which a target that has not crashed answers a barrier request after a failed case.
+const aliveTimeout = 200 * time.Millisecond
+
 // repeatFactor is the factor by which a timeout is multiplied when the machine may have caused that there was no reply.
 const repeatFactor = 5
 
@@ -383,6 +386,22 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 // reply.
 func acceptedSilence(a attempt) bool { return a.Verdict == NonStrict && a.Play.Accepted.Choice.For > 0 }
 
+// answers reports whether a target answers the barrier request on a new connection.
+func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Duration) bool {
+	return play.Peers(ctx, r.barrier, dialer(t, limit), play.Options{Timeout: limit}).Failure == nil
+}
+
+// died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit of
+// a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. A shared target
+// that answers a new connection runs; if it crashes afterwards, findCrashingCases finds the case.
+func (r *Runner) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
+	connected := f == nil || f.Reason != play.Unreachable
+	if shared && connected && !r.checkTarget && r.barrier != nil && r.answers(ctx, t, aliveTimeout) {
+		return nil
+	}
+	return target.Died(t)
+}
+
 // perform runs a case once with the given division into writes.
 func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how play.Segmentation, lag *schedulingDelay) attempt {
 	begun, life := time.Now(), -1
@@ -441,7 +460,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		if f == nil {
 			return nil, true
 		}
-		reached := ctx.Err() == nil && f.Reason != play.Unreachable && target.Died(server) == nil
+		reached := ctx.Err() == nil && f.Reason != play.Unreachable && r.died(ctx, server, !own, f) == nil
 		return &probeFailure{p}, reached && (f.Waited == 0 || lag.since(probed) <= max(maxLag, f.Waited/maxDelayShare))
 	})
 	switch {
@@ -488,7 +507,8 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		return attempt{Result: Result{}.notRun(ctx), generation: -1}
 	}
 	ended := func() (a attempt, yes bool) {
-		switch err := target.Died(t); {
+		err := r.died(ctx, t, life >= 0, f)
+		switch {
 		case errors.Is(err, target.ErrDied):
 			a = verdict(Crashed, "", p)
 			a.Crash = newCrash(err)
@@ -508,10 +528,8 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 			return a
 		}
 	}
-	unanswered := func(limit time.Duration) bool {
-		return play.Peers(ctx, r.barrier, dialer(t, limit), play.Options{Timeout: limit}).Failure != nil && ctx.Err() == nil
-	}
 	limit := cmp.Or(r.Timeout, play.DefaultTimeout)
+	unanswered := func(limit time.Duration) bool { return !r.answers(ctx, t, limit) && ctx.Err() == nil }
 	// A late machine may also be the reason for a missing reply, so use a longer timeout then.
 	if !c.OwnServer && r.barrier != nil && (f != nil && f.Waited > 0 || r.checkTarget) && unanswered(limit) && (lag.since(from) == 0 || unanswered(repeatFactor*limit)) {
 		if a, yes := ended(); yes { // a process that prints a stack trace ends shortly after its connections are closed

@@ -1,0 +1,47 @@
+package conform
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec/gearman"
+)
+
+// TestWeakServers tests that failing cases do not wait: on a server that answers everything, but breaks an important
+// message, a run waits at most twice as long as on a correct server, and the time to identify the protocol if the server
+// does not answer the preferred barrier request.
+func TestWeakServers(t *testing.T) {
+	all, err := Load(gearman.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := all.First().Select([]string{"gearman.submit.*", "gearman.echo.*"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func(t *testing.T, script string) (waited time.Duration, failed int) {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			for _, res := range (&Runner{Start: faulty(edit(script)), Parallel: 2}).Run(t.Context(), s, nil) {
+				if res.Verdict != Passed {
+					failed++
+				}
+			}
+			waited = time.Since(begun)
+		})
+		return waited, failed
+	}
+	correct, failed := run(t, "")
+	if failed > 0 {
+		t.Fatalf("%d of %d cases failed on a correct server", failed, len(s.Cases))
+	}
+	for _, script := range []string{
+		"answer GRAB_JOB* NO_JOB", "alter JOB_ASSIGN* workload=x", "alter JOB_CREATED job-handle=x", "alter ECHO_RES data=x",
+	} {
+		weak, failed := run(t, script)
+		if failed == 0 || weak > 2*correct+identifyTimeout {
+			t.Errorf("%s: %d of %d cases failed and the run waited %v, on a correct server %v", script, failed, len(s.Cases), weak, correct)
+		}
+	}
+}
