@@ -246,9 +246,9 @@ func (o *fuzzOptions) check(sys *catalog.Entry) error {
 	return o.target.check(sys)
 }
 
-// isLocal reports whether addr is a loopback address or a Unix socket.
+// isLocal reports whether addr is a loopback address, or an address that other machines do not have.
 func isLocal(addr string) bool {
-	if _, ok := transport.Path(addr); ok {
+	if network, _ := transport.Split(addr); network != "tcp" {
 		return true
 	}
 	host, _, err := net.SplitHostPort(addr)
