@@ -110,7 +110,7 @@ func (r *Report) Unreachable() string {
 		case r.Ran() == 0:
 			return "cannot test " + c.Note
 		default:
-			return fmt.Sprintf("the target could no longer be reached after %d of %d cases: %s", r.Ran(), len(r.Results), c.Note)
+			return fmt.Sprintf("the run ended after %d of %d cases: %s", r.Ran(), len(r.Results), c.Note)
 		}
 	}
 	return ""

@@ -131,6 +131,8 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		lag      = r.delay
 		ran      atomic.Bool // at least one case has reached the target
 		halted   atomic.Bool // a case has the verdict Unreachable, which ends the run
+		answered atomic.Bool // the target has sent something to a case
+		ignored  atomic.Int64
 	)
 	defer shared.stop()
 	switch {
@@ -160,6 +162,12 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 				a := r.runCase(ctx, s.Cases[i], shared, lag)
 				if a.Verdict == Unreachable && a.shared && ran.Load() {
 					a = r.connectAgain(ctx, s.Cases[i], shared, lag)
+				}
+				if !a.ignored() {
+					answered.Store(true)
+				} else if n := ignored.Add(1); n >= maxIgnored && r.barrier == nil && !answered.Load() {
+					a.Verdict, a.Play = Unreachable, nil
+					a.Note = fmt.Sprintf("the target accepts connections, but %d cases received nothing from it", n)
 				}
 				switch {
 				case a.Verdict == Unreachable && (a.shared || !ran.Load()), a.Verdict == Hung && a.shared && a.generation < 0:
@@ -276,6 +284,20 @@ func (b *resultOrder) end(i int, r Result) {
 			b.done(b.results[b.reported])
 		}
 	}
+}
+
+// maxIgnored is the number of cases that a target must ignore to end the run, if it has also ignored the barrier requests
+// and sent nothing at all.
+const maxIgnored = 8
+
+// ignored reports whether the case waited for the shared target and received nothing.
+func (a *attempt) ignored() bool {
+	p := a.Play
+	if p == nil && a.setup != nil {
+		p = a.setup.play
+	}
+	return a.shared && p != nil && p.Failure != nil && p.Failure.Waited > 0 &&
+		!slices.ContainsFunc(p.Events, func(e play.Event) bool { return e.From == codec.Server && len(e.Frame.Raw) > 0 })
 }
 
 // errUnreachable is the cancellation cause of a run whose target cannot be reached.

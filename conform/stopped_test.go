@@ -97,7 +97,7 @@ func TestTargetThatDisappears(t *testing.T) {
 		return target.Address(transport.Name(ln))
 	}
 	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: run(t, conform.Runner{Start: start}, echoes(t, 60))}
-	if got, want := report.Unreachable(), "the target could no longer be reached after 10 of 60 cases: "; !strings.HasPrefix(got, want) {
+	if got, want := report.Unreachable(), "the run ended after 10 of 60 cases: "; !strings.HasPrefix(got, want) {
 		t.Errorf("the report says %q, want %q", got, want)
 	}
 	for form, text := range reports(t, report) {

@@ -1,11 +1,15 @@
 package conform
 
 import (
+	"context"
+	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/internal/target"
 )
 
 // TestWeakServers tests that failing cases do not wait: on a server that answers everything, but breaks an important
@@ -44,4 +48,37 @@ func TestWeakServers(t *testing.T) {
 			t.Errorf("%s: %d of %d cases failed and the run waited %v, on a correct server %v", script, failed, len(s.Cases), weak, correct)
 		}
 	}
+}
+
+// TestSilentTarget tests that a run on a target that accepts connections and sends nothing ends after some cases.
+func TestSilentTarget(t *testing.T) {
+	s, err := Load(gearman.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		start := func(ctx context.Context) (target.Target, error) {
+			return target.InMemory(ctx, "silent", func(ctx context.Context, ln net.Listener) error {
+				var open []net.Conn
+				defer func() {
+					for _, c := range open {
+						c.Close()
+					}
+				}()
+				context.AfterFunc(ctx, func() { ln.Close() })
+				for {
+					c, err := ln.Accept()
+					if err != nil {
+						return nil
+					}
+					open = append(open, c)
+				}
+			})
+		}
+		begun := time.Now()
+		report := &Report{Protocol: s.Protocol, Results: (&Runner{Start: start, Parallel: 2, Timeout: time.Second}).Run(t.Context(), s, nil)}
+		if why := report.Unreachable(); !strings.Contains(why, "received nothing") || report.Ran() > 2*maxIgnored {
+			t.Errorf("%d cases ran in %v: %s", report.Ran(), time.Since(begun), why)
+		}
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"jobwire/internal/transport"
 )
 
-// TestBrokenTargets runs commands on a target that accepts connections but is no server of a protocol: no command reports
+// TestBrokenTargets runs commands on a target that accepts connections, but is not a job queue: no command reports
 // success, and each says something about the target.
 func TestBrokenTargets(t *testing.T) {
 	t.Parallel()
