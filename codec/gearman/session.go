@@ -462,6 +462,9 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 	}
 	defer s.answered() // the limit of the lines is that of a reply
 	f.Type, f.Raw = t, b[:n:n]
+	if k := len(t.Repeat); k > 1 { // a list may have a million lines: do not copy their spans
+		f.Spans = slices.Grow(f.Spans, 1+min(bytes.Count(f.Raw, []byte("\n"))*k, bytes.Count(f.Raw, []byte(t.Sep))/(k-1)*k))
+	}
 	var bad *codec.Error
 	for at = 0; at < n; {
 		end, next, _ := s.textLine(codec.Server, b, at, 0)
