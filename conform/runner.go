@@ -106,7 +106,12 @@ type Runner struct {
 	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
 	checkTarget bool               // check the target after each run of a case, even if the case passed
 	delay       *schedulingDelay   // scheduling delay of this machine; nil: Run measures it
+	large       chan struct{}      // for play.Options.Large
+	kept        *atomic.Int64      // bytes of messages in the results
 }
+
+// maxKept is the number of bytes up to which the results of a run keep messages whole.
+const maxKept = 20 << 20
 
 // Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it
 // for each case in that order, when the case and all previous cases have ended. If the target crashes, Run restarts it
@@ -145,6 +150,12 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	if r.ways == nil {
 		r.ways = newSetupWays(s.Setups)
+	}
+	if r.kept == nil {
+		r.kept = new(atomic.Int64)
+	}
+	if r.Parallel > 1 {
+		r.large = make(chan struct{}, 1)
 	}
 	if note := r.otherProtocol(ctx, s, shared); note != "" {
 		for i, c := range s.Cases {
@@ -352,6 +363,9 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 		if r.OmitPlay {
 			a.Play, a.script = nil, nil
 		}
+		if a.Play != nil && r.kept != nil {
+			r.kept.Add(int64(a.Play.Cut(r.keep())))
+		}
 	}()
 	why := r.Profile.lacks(c)
 	if c.Program != "" && r.Programs[c.Program] == nil {
@@ -402,6 +416,14 @@ func (r *Runner) runCase(ctx context.Context, c *Case, shared *sharedTarget, lag
 		}
 	}
 	return a
+}
+
+// keep returns the number of bytes up to which the next result keeps messages whole.
+func (r *Runner) keep() int {
+	if r.kept == nil {
+		return maxKept
+	}
+	return max(1, maxKept-int(r.kept.Load()))
 }
 
 // acceptedSilence reports whether the case accepted that the server sent nothing, although the specification prefers a
@@ -466,7 +488,7 @@ func (r *Runner) perform(ctx context.Context, c *Case, shared *sharedTarget, how
 		return verdict(Unreachable, err.Error(), nil)
 	}
 	dial := dialer(t, r.Timeout)
-	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}}
+	options := play.Options{Timeout: r.Timeout, Codec: codec.Options{Waive: r.Waive}, Keep: r.keep(), Large: r.large}
 	ready, broken, err := r.ways.script(ctx, c, func(probe *transcript.Script) (error, bool) {
 		probed, server := time.Now(), t
 		if own { // the case needs its own server, so the probe needs one too

@@ -14,16 +14,6 @@ import (
 	"jobwire/internal/transport"
 )
 
-// maxUnread limits the received bytes that no step has consumed yet, unless a message is longer. No more are read until
-// a step consumes some.
-const maxUnread = 20 << 20
-
-// maxRecorded limits the bytes after an error that an event keeps of an invalid message.
-const maxRecorded = 64 << 10
-
-// maxAhead limits the buffer space in bytes that is reserved for a message of which only the header has arrived.
-const maxAhead = 32 << 20
-
 // conn is one connection and the data received on it. A goroutine reads; only the performer decodes and writes.
 type conn struct {
 	net        net.Conn
@@ -35,6 +25,7 @@ type conn struct {
 	frame      codec.Frame
 	sentStream codec.Stream // the sent bytes, which sess has to know
 	head       outcome      // the result of next, until it is consumed
+	large      *large
 
 	mu       sync.Mutex
 	unread   []byte
@@ -43,7 +34,7 @@ type conn struct {
 	end      error     // why reading ended
 
 	wake   chan<- struct{} // receives a value after each arrival
-	room   chan struct{}   // receives a value after bytes were consumed
+	room   chan struct{}   // receives a value when read may continue
 	leave  chan struct{}   // closed when nothing more is to be read
 	done   chan struct{}   // closed when reading has ended
 	closed bool            // closed by the performer
@@ -57,10 +48,10 @@ type arrival struct {
 	at   time.Time
 }
 
-func newConn(c net.Conn, p *codec.Protocol, o codec.Options, wake chan<- struct{}) *conn {
+func newConn(c net.Conn, p *codec.Protocol, o codec.Options, wake chan<- struct{}, place *large) *conn {
 	session := p.NewSession(o)
 	return &conn{net: c, sess: session, sentStream: codec.Stream{Session: session}, nonStrict: p.NewSession(nonStrict(o)), wake: wake,
-		room: make(chan struct{}, 1), leave: make(chan struct{}), done: make(chan struct{})}
+		large: place, room: make(chan struct{}, 1), leave: make(chan struct{}), done: make(chan struct{})}
 }
 
 // nonStrict returns the options with every rule waived.
@@ -81,8 +72,9 @@ func (l *conn) read() {
 			}
 			l.unread = codec.Extend(l.unread, buf[:n])
 			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
+			l.large.unread.Add(int64(n))
 		}
-		full := l.full()
+		full, grown := l.full(), l.large.unread.Load() > largeFrom && len(l.unread) > minUnread
 		l.end = err
 		l.mu.Unlock()
 		select {
@@ -91,6 +83,9 @@ func (l *conn) read() {
 		}
 		if err != nil {
 			return
+		}
+		if grown {
+			l.large.take(l.leave)
 		}
 		for full {
 			select {
@@ -106,7 +101,12 @@ func (l *conn) read() {
 }
 
 // full reports whether enough bytes have arrived for the next message, whatever it is.
-func (l *conn) full() bool { return len(l.unread) > max(maxUnread, l.need+maxRecorded) }
+func (l *conn) full() bool {
+	if l.large.unread.Load() > maxUnreadTotal {
+		return len(l.unread) > max(minUnread, l.need)
+	}
+	return len(l.unread) > max(maxUnread, l.need+maxRecorded)
+}
 
 // stopReading leaves further bytes in the receive buffer of the socket, and makes this buffer small.
 func (l *conn) stopReading() {
@@ -164,6 +164,7 @@ func (l *conn) decode(from codec.Side) outcome {
 			return outcome{kind: broken, at: l.arrived(min(e.Offset+1, size)), size: size, err: e}
 		}
 		l.need = n
+		l.readOn()
 	}
 	switch {
 	case l.end == nil:
@@ -208,6 +209,7 @@ func (l *conn) consume(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unread, l.need = l.unread[n:], 0
+	l.large.unread.Add(-int64(n))
 	kept := l.arrivals[:0]
 	for _, a := range l.arrivals {
 		if a.upTo > n {
@@ -218,6 +220,11 @@ func (l *conn) consume(n int) {
 	if len(l.unread) == 0 {
 		l.unread = nil
 	}
+	l.readOn()
+}
+
+// readOn makes read look again whether there is room.
+func (l *conn) readOn() {
 	select {
 	case l.room <- struct{}{}:
 	default:

@@ -14,7 +14,7 @@ import (
 func TestEndlessBytesAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := memnet.Pipe()
-		l := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1))
+		l := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1), new(large))
 		go func() {
 			defer close(l.done)
 			l.read()

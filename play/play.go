@@ -47,6 +47,13 @@ type Options struct {
 	StartupTimeout time.Duration
 	Exited         <-chan struct{}
 
+	// Keep is the number of bytes up to which a result keeps messages whole; 0: 32 MiB.
+	Keep int
+
+	// Large, if it is not nil, has room for the conversations of several runs that may have large messages at the same
+	// time. The others wait.
+	Large chan struct{}
+
 	// Settle, if it is not nil, is called after each step. In virtual time, it waits until the other side has handled
 	// the step.
 	Settle func()
@@ -129,6 +136,8 @@ type performer struct {
 	opts    Options
 	bind    transcript.Bindings
 	conns   []*conn // all connections, in the order in which they were opened
+	large   *large
+	kept    int // bytes of the messages in result
 	wake    chan struct{}
 	result  Result
 	start   time.Time
@@ -144,8 +153,15 @@ func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 	if how, err := SegmentationNamed(s.Value("segments")); err == nil && o.Segments == Plain {
 		o.Segments = how
 	}
+	if o.Keep == 0 {
+		o.Keep = defaultKeep
+	}
+	place := &large{place: o.Large, got: make(chan struct{})}
+	if size(s) > largeFrom {
+		place.take(nil)
+	}
 	now := time.Now()
-	p := &performer{script: s, side: side, opts: o, wake: make(chan struct{}, 1), start: now, since: now, sent: map[*codec.Type]time.Time{}}
+	p := &performer{script: s, side: side, opts: o, large: place, wake: make(chan struct{}, 1), start: now, since: now, sent: map[*codec.Type]time.Time{}}
 	for name, value := range o.Names {
 		p.bind.Set(name, []byte(value))
 	}
@@ -164,7 +180,7 @@ func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, 
 }
 
 func (p *performer) adopt(c net.Conn) *conn {
-	l := newConn(c, p.script.Protocol, p.opts.Codec, p.wake)
+	l := newConn(c, p.script.Protocol, p.opts.Codec, p.wake, p.large)
 	p.conns = append(p.conns, l)
 	go func() {
 		defer close(l.done)
@@ -179,6 +195,7 @@ func (p *performer) run(ctx context.Context) *Result {
 			l.close()
 			<-l.done
 		}
+		p.large.release()
 	}()
 	for i := range p.script.Steps {
 		st := &p.script.Steps[i]
@@ -206,7 +223,8 @@ func (p *performer) run(ctx context.Context) *Result {
 	p.recordUnconsumed()
 	p.result.Names = p.bind.Names()
 	p.result.Took = time.Since(p.start)
-	return &p.result
+	result := p.result // a pointer into p would keep the connections and what they have received
+	return &result
 }
 
 func (p *performer) acts(a transcript.Actor) bool {
@@ -425,13 +443,14 @@ func (p *performer) recordUnconsumed() {
 			if out.kind != message {
 				break
 			}
-			p.record(&Event{Actor: l.actor, From: p.side.Other(), Frame: l.frame.Clone(), Step: -1})
+			p.record(&Event{Actor: l.actor, From: p.side.Other(), Frame: l.frame, Step: -1})
 			l.consume(out.size)
 		}
 	}
 }
 
 func (p *performer) record(ev *Event) {
+	p.keep(ev)
 	ev.At = time.Since(p.start)
 	p.result.Events = append(p.result.Events, *ev)
 }

@@ -61,11 +61,13 @@ func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []
 	case transcript.Send, transcript.Raw:
 		switch {
 		case ev.Err != nil:
-			return pr.AppendBroken(dst, ev.Actor.Name, &ev.Frame, ev.Frame.Raw, ev.Err)
+			dst = ev.appendBroken(dst, pr, ev.Err)
 		case asBytes:
-			return append(pr.AppendFrame(dst, ev.Actor.Name, &ev.Frame), '\n')
+			dst = append(pr.AppendFrame(dst, ev.Actor.Name, &ev.Frame), '\n')
+		default:
+			dst = pr.AppendLine(dst, ev.Actor.Name, &ev.Frame)
 		}
-		return pr.AppendLine(dst, ev.Actor.Name, &ev.Frame)
+		return ev.appendCut(dst)
 	case transcript.Nothing:
 		dst = pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
 		return fmt.Appendf(dst[:len(dst)-1], " for %v\n", ev.For)
@@ -74,6 +76,21 @@ func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []
 		return fmt.Appendf(dst[:len(dst)-1], " %q\n", ev.Frame.Raw)
 	}
 	return pr.AppendEvent(dst, ev.Actor.Name, ev.From, ev.Verb)
+}
+
+// appendBroken appends the message with an error in it.
+func (ev *Event) appendBroken(dst []byte, pr *transcript.Printer, e *codec.Error) []byte {
+	shown := *e
+	shown.Offset = min(e.Offset, len(ev.Frame.Raw))
+	return pr.AppendBroken(dst, ev.Actor.Name, &ev.Frame, ev.Frame.Raw, &shown)
+}
+
+// appendCut appends how many bytes of the message are missing.
+func (ev *Event) appendCut(dst []byte) []byte {
+	if ev.Cut == 0 {
+		return dst
+	}
+	return fmt.Appendf(dst, "# %d more bytes, which were not kept\n", ev.Cut)
 }
 
 // append appends the step that failed. Text is wrapped at width, in bytes.
@@ -89,9 +106,10 @@ func (f *Failure) append(dst []byte, pr *transcript.Printer, file string, width 
 	switch {
 	case message && f.Diff != nil:
 		// The bytes are a valid message, but not the expected one.
-		dst = pr.AppendBroken(dst, ev.Actor.Name, &ev.Frame, ev.Frame.Raw, &codec.Error{Rule: "differs", Offset: f.Diff.Offset, Detail: f.Diff.String()})
+		dst = ev.appendBroken(dst, pr, &codec.Error{Rule: "differs", Offset: f.Diff.Offset, Detail: f.Diff.String()})
+		dst = ev.appendCut(dst)
 	case message && ev.Err == nil:
-		dst = pr.AppendFrame(dst, ev.Actor.Name, &ev.Frame)
+		dst = ev.appendCut(pr.AppendFrame(dst, ev.Actor.Name, &ev.Frame))
 	default:
 		dst = appendEvent(dst, pr, ev, true)
 	}

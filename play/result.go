@@ -88,6 +88,7 @@ type Event struct {
 	From  codec.Side
 	Verb  transcript.Verb // Send for a message, Raw for other bytes
 	Frame codec.Frame     // of a Send, Raw or Urgent; Frame.Raw contains the bytes
+	Cut   int             // how many bytes at the end of the message Frame does not contain
 	Err   *codec.Error    // why the bytes are not a valid message
 	For   time.Duration   // duration of a Nothing
 	Step  int             // index of its step; -1 if it has none

@@ -55,13 +55,13 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 		case reset:
 			ev.Verb = transcript.Resets
 		case broken:
-			ev.Verb, ev.Frame = transcript.Raw, l.frame.Clone()
+			ev.Verb, ev.Frame = transcript.Raw, l.frame
 			if ev.Frame.Raw == nil {
 				b, _ := l.peek()
-				ev.Frame.Raw = slices.Clone(b[:min(out.size, out.err.Offset+maxRecorded)])
+				ev.Frame.Raw = b[:min(out.size, out.err.Offset+maxRecorded)]
 			}
 		case message:
-			ev.Frame = l.frame.Clone()
+			ev.Frame = l.frame // record copies it
 		}
 		if out.kind == message && p.ignores(st, &ev) {
 			l.consume(out.size)
@@ -204,7 +204,7 @@ func (p *performer) deadlinePassed(ctx context.Context, l *conn, st *transcript.
 	text := p.timeoutText(st, past)
 	var ev *Event
 	if b, _ := l.peek(); len(b) > 0 {
-		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: slices.Clone(b)}}
+		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: b}}
 		p.record(ev)
 		text = fmt.Sprintf("expected %s, got an incomplete message of %d bytes after %v", wanted(st), len(b), cmp.Or(st.Within, p.opts.Timeout))
 	}
