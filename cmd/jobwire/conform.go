@@ -117,6 +117,7 @@ func newConformCases() *cobra.Command {
 }
 
 func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+	tuneMemory(softMemory, gcPercent)
 	subjects, err := o.subjects(cmd, sys)
 	if err != nil {
 		return usage(err)
