@@ -162,19 +162,29 @@ func (r *run) perform(ctx context.Context) {
 	if r.profile.text { // reversed UTF-8 text is not valid text
 		r.names["reverse"] = "echo"
 	}
+	steps := scenarios[r.protoFaults.protocol][r.role]
+	var words []string // of the steps: other payloads, which may be large, are not made
+	for i := range steps {
+		if !r.omits(&steps[i]) {
+			words = append(words, strings.Fields(strings.Join(steps[i].allLines(), " "))...)
+		}
+	}
 	for i, name := range []string{"A", "B", "C", "D"} {
 		v := []byte("job-" + string('a'+rune(i)))
 		if r.profile.payload != nil {
 			v = r.profile.payload(r.protoFaults, i)
 		}
-		r.names["{"+name+"}"], r.names["{"+name+"+"+name+"}"] = string(v), string(v)+string(v)
+		reversed := v
 		if !r.profile.text {
-			v = bytes.Clone(v)
-			slices.Reverse(v)
+			reversed = bytes.Clone(v)
+			slices.Reverse(reversed)
 		}
-		r.names["{"+name+"'}"] = string(v)
+		for w, parts := range map[string][][]byte{"{" + name + "}": {v}, "{" + name + "+" + name + "}": {v, v}, "{" + name + "'}": {reversed}} {
+			if slices.Contains(words, w) {
+				r.names[w] = string(slices.Concat(parts...))
+			}
+		}
 	}
-	steps := scenarios[r.protoFaults.protocol][r.role]
 	done, last, previous := make([]bool, len(steps)), false, Completed
 	for i := range steps {
 		a := &steps[i]

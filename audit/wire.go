@@ -26,6 +26,7 @@ type faultyConn struct {
 
 	mu      lock // guards writing to the driver and the following fields
 	delayed [][]byte
+	waiting int // bytes of delayed
 	timer   *time.Timer
 	last    time.Time // when the delayed messages are sent even if they are not ready
 	fail    error
@@ -57,6 +58,9 @@ type refusal struct {
 	after int // the number of replies to earlier requests
 	m     []byte
 }
+
+// maxWaiting is the number of bytes of delayed messages from which they are sent at once.
+const maxWaiting = 1 << 20
 
 // errClosed is returned if the profile has closed the connection.
 var errClosed = errors.New("closed by the fault profile")
@@ -247,6 +251,11 @@ func (w *faultyConn) answer(f *codec.Frame, raw []byte) error {
 	}
 	for _, m := range out {
 		w.delayed = append(w.delayed, append([]byte(nil), m...))
+		w.waiting += len(m)
+	}
+	if w.waiting > maxWaiting {
+		w.release()
+		return w.fail
 	}
 	if w.timer == nil {
 		w.timer = time.AfterFunc(c.delay, w.flushIfReady)
@@ -280,7 +289,7 @@ func (w *faultyConn) release() {
 	if len(w.delayed) > 0 && w.fail == nil {
 		w.fail = w.writeMessages(w.delayed)
 	}
-	w.delayed = nil
+	w.delayed, w.waiting = nil, 0
 }
 
 // writeMessages writes messages in the way of the profile. It is called with w.mu locked.

@@ -55,7 +55,7 @@ func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrie
 		var wait sync.WaitGroup
 		for _, one := range all {
 			wait.Go(func() {
-				one.answered = play.Peers(ctx, one.script, dial, play.Options{Timeout: identifyTimeout}).Failure == nil
+				one.answered = play.Peers(ctx, one.script, dial, probeOptions(identifyTimeout)).Failure == nil
 			})
 		}
 		wait.Wait()
@@ -103,4 +103,9 @@ func barrierScript(p *codec.Protocol, b codec.Barrier) *transcript.Script {
 		panic(err) // the contract of the protocol defines a barrier that cannot be written
 	}
 	return scripts[0]
+}
+
+// probeOptions returns the options with which a barrier request is played. The replies to it are short.
+func probeOptions(timeout time.Duration) play.Options {
+	return play.Options{Timeout: timeout, Keep: 1, Codec: codec.Options{MaxData: 64 << 10}}
 }

@@ -432,7 +432,7 @@ func acceptedSilence(a attempt) bool { return a.Verdict == NonStrict && a.Play.A
 
 // answers reports whether a target answers the barrier request on a new connection.
 func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Duration) bool {
-	return play.Peers(ctx, r.barrier, dialer(t, limit), play.Options{Timeout: limit}).Failure == nil
+	return play.Peers(ctx, r.barrier, dialer(t, limit), probeOptions(limit)).Failure == nil
 }
 
 // died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit of

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"jobwire/codec"
 	"jobwire/internal/sock"
@@ -20,6 +21,10 @@ const (
 	minBuffer = 4 << 10
 	maxBuffer = 64 << 10
 )
+
+// minIncoming is how many bytes of memory all connections of a run may have for received messages, in addition to two
+// payloads for each connection.
+const minIncoming = 24 << 20
 
 // role is the behavior of a connection: that of a client or of a worker. Its methods are called while the connection
 // is locked.
@@ -48,6 +53,7 @@ type Conn struct {
 	need       int    // length of in[first:top] from which handleReceived can find a message
 	stream     codec.Stream
 	frame      codec.Frame // memory for the message being handled
+	counted    int         // the memory of in and frame that is a part of run.incoming
 
 	mu      sync.Mutex // guards the fields below and the state of the role
 	rand    *rand.Rand
@@ -250,14 +256,23 @@ func (c *Conn) handleReceived() {
 }
 
 // room makes space in the read buffer for the next read. n is the number of bytes of the last read; the buffer grows
-// if that read filled it, or if the next message is longer than the buffer.
+// if that read filled it, or if the next message is longer than the buffer. If the connections of the run need too much
+// memory for messages that are not complete, room ends the connection.
 func (c *Conn) room(n int) {
 	have, size := c.top-c.first, len(c.in)
 	switch {
+	case c.crowded() && have > maxBuffer:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.end(fmt.Errorf("received %d bytes of a message that is not complete: too many, because bench keeps at most %d "+
+			"bytes of all connections", have, c.run.maxIncoming.Load()))
+		return
 	case n == size && size < maxBuffer:
 		size *= 2
-	case c.need > size:
-		size = max(2*size, c.need)
+	case have == 0 && size > maxBuffer && c.crowded():
+		c.frame, size = codec.Frame{}, maxBuffer
+	case c.need > size && 2*have >= size: // the announced size may never arrive
+		size = min(c.need, max(2*size, maxBuffer))
 	}
 	if size != len(c.in) {
 		b := make([]byte, size)
@@ -267,6 +282,15 @@ func (c *Conn) room(n int) {
 		copy(c.in, c.in[c.first:c.top])
 	}
 	c.first, c.top = 0, have
+}
+
+// crowded counts the memory of the connection for received messages, and reports whether all connections together have
+// more than their share.
+func (c *Conn) crowded() bool {
+	used := len(c.in) + cap(c.frame.Spans)*int(unsafe.Sizeof(codec.Span{}))
+	all := c.run.incoming.Add(int64(used - c.counted))
+	c.counted = used
+	return all > c.run.maxIncoming.Load()
 }
 
 // After calls do after d, in the same way as Handle: while the connection is locked, and before a write. It does not

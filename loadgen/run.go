@@ -25,13 +25,17 @@ type run struct {
 	ledger          runAccount // counts faults
 	history         *history   // nil unless Config.Check is set
 
-	claimed atomic.Int64  // number of jobs that clients have started or may start now
-	limit   atomic.Int64  // maximum of claimed
-	done    atomic.Int64  // number of jobs that have ended
-	again   atomic.Int64  // number of reconnections of clients
-	target  int64         // value of done at which ready receives a value; 0: never
-	ready   chan struct{} // receives a value when done has reached target
-	err     chan error    // receives the error of the first connection that failed
+	claimed atomic.Int64 // number of jobs that clients have started or may start now
+	limit   atomic.Int64 // maximum of claimed
+	done    atomic.Int64 // number of jobs that have ended
+	again   atomic.Int64 // number of reconnections of clients
+	target  int64        // value of done at which ready receives a value; 0: never
+
+	incoming    atomic.Int64 // memory in bytes for received messages
+	maxIncoming atomic.Int64 // grows with the number of connections and the size of payloads
+
+	ready chan struct{} // receives a value when done has reached target
+	err   chan error    // receives the error of the first connection that failed
 
 	mu           sync.Mutex // guards the fields below
 	conns        []*Conn
@@ -190,7 +194,10 @@ func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
 	defer r.mu.Unlock()
 	c := newConn(r, r.nextID, nc, name)
 	r.nextID++
-	r.conns = append(r.conns, c)
+	if r.conns = append(r.conns, c); len(r.conns) == 1 {
+		r.maxIncoming.Store(minIncoming)
+	}
+	r.maxIncoming.Add(2 * int64(maxBuffer+r.cfg.Size.Hi))
 	return c, nil
 }
 

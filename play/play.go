@@ -429,8 +429,10 @@ func bindUnique(b *transcript.Bindings, c *transcript.Choice, word func(name str
 	}
 }
 
-// recordUnconsumed records messages that arrived but that no step consumed.
+// recordUnconsumed records messages that arrived but that no step consumed. It decodes about maxRecorded bytes, because a
+// side that keeps sending may have sent long ones.
 func (p *performer) recordUnconsumed() {
+	decoded := 0
 	for _, l := range p.conns {
 		if l.relay != nil {
 			for _, f := range l.relay.unconsumed(maxIgnored) {
@@ -438,12 +440,13 @@ func (p *performer) recordUnconsumed() {
 			}
 			continue
 		}
-		for n := 0; n < maxIgnored && !l.closed && l.actor.Name != ""; n++ {
+		for n := 0; n < maxIgnored && decoded < maxRecorded && !l.closed && l.actor.Name != ""; n++ {
 			out := l.next(p.side.Other())
 			if out.kind != message {
 				break
 			}
 			p.record(&Event{Actor: l.actor, From: p.side.Other(), Frame: l.frame, Step: -1})
+			decoded += out.size
 			l.consume(out.size)
 		}
 	}

@@ -86,6 +86,7 @@ func (o *auditOptions) check(cmd *cobra.Command, sys *catalog.Entry) (waive []co
 }
 
 func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
+	tuneMemory(softMemory, gcPercent)
 	p := sys.Protocol
 	waive, color, err := o.check(cmd, sys)
 	if err != nil {

@@ -82,6 +82,7 @@ func newAuditSelfTest() *cobra.Command {
 
 // execute runs drivers under the named fault profiles, or under all, and reports the results.
 func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []string) error {
+	tuneMemory(softMemory, gcPercent)
 	profiles, err := faultProfiles(names)
 	if err != nil {
 		return err

@@ -173,6 +173,7 @@ func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Ent
 }
 
 func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
+	tuneMemory(softMemory, gcPercent)
 	sys, scripts, waive, err := o.read(cmd, files)
 	if err != nil {
 		return err

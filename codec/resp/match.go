@@ -7,16 +7,23 @@ import (
 	"jobwire/codec"
 )
 
+// maxIdleSpans is the number of spans for which a session keeps memory between messages.
+const maxIdleSpans = 64 << 10
+
 // first finds the first of the forms that matches the spans that scan stored in f. It sets the type and the
 // spans of f and returns the form, or nil.
-func (s *session) first(f *codec.Frame, v value, forms []*form) *form {
+func (s *session) first(f *codec.Frame, v value, forms []*form) (found *form) {
 	for _, fm := range forms {
 		if fm.kind == v.kind && fm.null == v.null && s.fits(f, fm, v) {
 			f.Type, f.Spans, s.spans = fm.msgType, s.spans, f.Spans // swapped, not copied: there may be many spans
-			return fm
+			found = fm
+			break
 		}
 	}
-	return nil
+	if cap(s.spans) > maxIdleSpans {
+		s.spans = nil
+	}
+	return found
 }
 
 // reread decodes a list again as a reply of a specific type that assigns a job or reports its end.
