@@ -319,7 +319,7 @@ func (x *executor) disclosed(k *conn, f *codec.Frame) {
 			continue
 		}
 		if v := f.Value(i); len(v) >= 4 && !x.sentByPeer(v) {
-			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Does.String(), Conn: k.id,
+			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Does.String(), Conn: k.id, data: bytes.Clone(v),
 				Text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name, f.Type.Name, v)})
 			return
 		}

@@ -38,6 +38,9 @@ type Fault struct {
 	Stack   []string     // functions in a crash report, innermost first
 	Refusal string       // the unexpected reply by which the server rejected a message: its type and first field
 	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
+	Proved  bool         // Disclosure: there is evidence that the data comes from another client or from memory
+
+	data []byte // Disclosure: the data that no peer has sent
 }
 
 // same reports whether two faults have the same oracle, rule and kind of failure. It returns false if one of them is

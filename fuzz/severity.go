@@ -15,7 +15,7 @@ type Severity int
 // The severities.
 const (
 	RemoteCrash        Severity = iota // the process of the server ends, or its memory is corrupted
-	MemoryDisclosure                   // replies contain data that no client has sent
+	MemoryDisclosure                   // replies contain data of other clients or of the memory of the server
 	DenialOfService                    // the server no longer replies to other clients
 	LostJob                            // a job is not assigned, or its end is not reported
 	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
@@ -55,8 +55,14 @@ var oracles = map[string]struct {
 	Law:         {WrongAnswer, "wrong reply"},
 }
 
-// Severity returns the severity that depends on the oracle alone.
-func (f *Fault) Severity() Severity { return oracles[f.Oracle].severity }
+// Severity returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer, unless
+// there is evidence that it comes from another client or from memory.
+func (f *Fault) Severity() Severity {
+	if f.Oracle == Disclosure && !f.Proved {
+		return WrongAnswer
+	}
+	return oracles[f.Oracle].severity
+}
 
 // Severity returns the severity of the finding about a server of the protocol p. It takes into account lost jobs and
 // the level of the broken rule.
@@ -78,8 +84,11 @@ func (fd *Finding) Severity(p *codec.Protocol) Severity {
 // in _free_job".
 func (f *Fault) Title() string {
 	title := oracles[f.Oracle].title
-	if f.Oracle == Law && f.Law != "" {
+	switch {
+	case f.Oracle == Law && f.Law != "":
 		title = f.Law // the law is more specific, such as "missing message"
+	case f.Oracle == Disclosure && !f.Proved:
+		title = "reply with data that no client sent"
 	}
 	if f.Oracle == Exit && len(f.Stack) > 0 {
 		title = oracles[Signal].title // the server has caught the signal and then exited
@@ -103,7 +112,7 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 		}
 		return cause + " can end the server process, for all clients."
 	case MemoryDisclosure:
-		return "After " + lower(cause) + ", the server sends bytes that no client has sent. They may be from the memory of the server process."
+		return "After " + lower(cause) + ", the server sends data of another client, or bytes from the memory of the server process."
 	case DenialOfService:
 		if fd.Fault.Oracle == Disturbed {
 			return cause + " can make the server close the connections of other clients, or stop answering them."

@@ -389,6 +389,7 @@ func (t *examiner) examine(m *candidate) {
 	case f.stopped():
 		t.again(m)
 	default:
+		last.Proved = last.Oracle == Disclosure && t.discloses(small, last)
 		t.report(m, small, last, n, of)
 	}
 }

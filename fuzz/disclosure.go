@@ -1,0 +1,69 @@
+package fuzz
+
+import (
+	"bytes"
+	"slices"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
+
+// marker is the data that another client sends before an input, to test whether the server discloses it.
+const marker = "disclosed.marker"
+
+// discloses reports whether there is evidence that the data of a fault of the oracle Disclosure comes from another client
+// or from the memory of the server: it differs between newly started servers that receive the same input, or it is what
+// another client sent before. If there is none, for example because the server always sends the same text, the reply is
+// wrong, but discloses nothing.
+func (t *examiner) discloses(c *Input, v *Fault) bool {
+	test := t.replay.test(v)
+	for range minReproductions {
+		if t.f.cfg.Fixed {
+			break // the state of the server depends on what it received before
+		}
+		if got := test(c); v.same(got) && !bytes.Equal(got.data, v.data) {
+			return true
+		}
+	}
+	return t.replay.revealsOther(c)
+}
+
+// revealsOther reports whether an input makes a server send data that another client sent before.
+func (l *replayer) revealsOther(c *Input) bool {
+	l.used = true
+	if l.ready() != nil {
+		return false
+	}
+	defer func() { l.used = true }()
+	prefixes := [2]string{prefixOf('A', 1), prefixOf('A', 2)}
+	if l.cfg.Fixed {
+		prefixes = [2]string{l.f.prefix(), l.f.prefix()}
+	}
+	l.x.ping()
+	l.x.execute(marked(c), prefixes[0])
+	nonces := l.x.nonce
+	f := l.x.execute(c, prefixes[1]).Fault
+	if f == nil || f.Oracle != Disclosure {
+		return false
+	}
+	for n := uint64(1); n <= nonces; n++ {
+		if bytes.Equal(f.data, nonceOf(n)) {
+			return true
+		}
+	}
+	return bytes.Contains(f.data, []byte(marker))
+}
+
+// marked returns a copy of an input whose payloads and unique IDs are the marker.
+func marked(c *Input) *Input {
+	c = c.clone()
+	c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool { return s.Verb == transcript.Raw })
+	for i := range c.Steps {
+		for n := range c.Steps[i].Args {
+			if f := c.Steps[i].Type.FieldAt(n); f != nil && (f.Means == codec.Payload || f.Means == codec.UniqueID) {
+				c.Steps[i].Args[n] = Arg{Value: []byte(marker)}
+			}
+		}
+	}
+	return c
+}
