@@ -55,7 +55,7 @@ func init() {
 		"show-unique-jobs": gShowUnique,
 		"maxqueue":         gMaxQueue,
 		"shutdown":         gShutdown,
-		"version":          gText("version-reply OK ERR error-line"),
+		"version":          gVersion,
 		"getpid":           gText("getpid-reply ERR error-line"),
 		"verbose":          gText("verbose-reply ERR error-line"),
 		"cancel-job":       gCancel,
@@ -68,6 +68,10 @@ func gText(replies string) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, _ codec.Frame) {
 		m.expect(p.conn, "gearman.admin.reply-form", strings.ReplaceAll(replies, " ", " or "), typed(replies, nil))
 	}
+}
+
+func gVersion(m *gearman, p *gPeer, _ codec.Frame) {
+	m.expect(p.conn, "gearman.admin.version", "version-reply", typed("version-reply", nil))
 }
 
 func gEcho(m *gearman, p *gPeer, f codec.Frame) {
