@@ -43,6 +43,18 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.BrokenRules, func(b BrokenRule) bool { return b.Rule.Level != codec.Interpretation })
 }
 
+// Untested returns why the audit has examined nothing, or "" if a message of an audited side was checked or a violation was
+// found. An audit that has examined nothing has not passed.
+func (r *Report) Untested() string {
+	switch {
+	case r.Messages[codec.Peer] > 0 || r.Server && r.Messages[codec.Server] > 0 || len(r.BrokenRules) > 0:
+		return ""
+	case r.Connections == 0:
+		return "nothing was checked: no client or worker connected"
+	}
+	return "nothing was checked: no client or worker sent a whole message"
+}
+
 // Part contains the rules that bind one role of clients or workers, or the server.
 type Part struct {
 	Role               string
@@ -186,8 +198,9 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	for i := range r.BrokenRules {
 		out = append(r.BrokenRules[i].AppendText(out, r.Protocol, o), '\n')
 	}
+	verdict := cmp.Or(r.Untested(), violations(r.Violations(), len(r.BrokenRules)))
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
-		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), violations(r.Violations(), len(r.BrokenRules)), version.Number)
+		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), verdict, version.Number)
 	for _, p := range r.Parts() {
 		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised), len(p.Exercised)+len(p.Missing), p.Percent())
 		out = appendRules(out, "  exercised:", r.Protocol, p.Exercised)
@@ -251,10 +264,11 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Connections int        `json:"connections"`
 		ToServer    int        `json:"messages_to_server"`
 		FromServer  int        `json:"messages_from_server"`
+		Untested    string     `json:"untested,omitempty"`
 		Violations  int        `json:"violations"`
 		Breaches    []breach   `json:"violated_rules"`
 		Parts       []jsonPart `json:"rule_coverage"`
-	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Violations(), []breach{}, jsonParts(r.Parts())}
+	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Untested(), r.Violations(), []breach{}, jsonParts(r.Parts())}
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
 		row := breach{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}

@@ -228,6 +228,9 @@ func (r *run) perform(ctx context.Context) {
 	cancel()
 	relay.Wait()
 	r.report = r.auditor.Report()
+	if r.verdict == Completed && r.report.Messages[codec.Peer] == 0 {
+		r.fails(Wrong, "", "the driver reported success, but sent no message")
+	}
 	r.took = time.Since(begun)
 }
 

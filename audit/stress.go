@@ -93,6 +93,23 @@ func (o *Outcome) Passed() bool {
 	return o.Profile.Reported || !slices.ContainsFunc(o.Breaches, binding) && o.completed()
 }
 
+// Untested reports whether the driver sent no message, so that nothing was checked.
+func (o *Outcome) Untested() bool {
+	return !slices.ContainsFunc(o.reports, func(r *Report) bool { return r.Messages[codec.Peer] > 0 })
+}
+
+// UntestedRoles returns the roles whose drivers sent no message in any run, in the order of the outcomes.
+func UntestedRoles(all []Outcome) (roles []string) {
+	for i := range all {
+		role := all[i].Role
+		tested := slices.ContainsFunc(all, func(o Outcome) bool { return o.Role == role && !o.Untested() })
+		if !tested && !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles
+}
+
 // completed reports whether the driver performed the tasks as the profile requires.
 func (o *Outcome) completed() bool {
 	switch o.Verdict {

@@ -96,17 +96,22 @@ func StressCoverage(p *codec.Protocol, all []Outcome) []Part {
 
 // SummarizeOutcomes writes how many outcomes passed, and which rules were tested.
 func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
-	failed, without := 0, 0
+	failed, without, untested := 0, 0, 0
 	for i := range all {
 		if !all[i].Passed() {
 			failed++
+		} else if all[i].Untested() {
+			untested++
 		} else if all[i].Verdict == NotApplicable {
 			without++
 		}
 	}
-	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(all), len(all)-failed-without, failed)
+	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(all), len(all)-failed-without-untested, failed)
 	if without > 0 {
 		out = fmt.Appendf(out, ", %d not applicable", without)
+	}
+	if untested > 0 {
+		out = fmt.Appendf(out, ", %d without a message, so that nothing was checked", untested)
 	}
 	out = fmt.Appendf(out, "; jobwire %s\n", version.Number)
 	for _, part := range StressCoverage(p, all) {
@@ -164,7 +169,7 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed(), x.Runs, x.SkippedHung, x.Tasks, x.Unsupported, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
+		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung, x.Tasks, x.Unsupported, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
 		for k := range x.Others {
 			row.Others = append(row.Others, x.Others[k].json(p))
 		}

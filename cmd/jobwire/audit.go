@@ -173,6 +173,10 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		err = &exit{exitFailed, errors.New("--program: the command ended without connecting to the proxy")}
 	case r.Failed():
 		err = &exit{exitFailed, nil}
+	case r.Untested() != "" && cmd.Context().Err() != nil:
+		err = &exit{exitInvalid, errors.New("interrupted: " + r.Untested())}
+	case r.Untested() != "":
+		err = &exit{exitInvalid, errors.New(r.Untested())}
 	}
 	return err
 }

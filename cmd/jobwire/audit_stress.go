@@ -172,6 +172,9 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
 		err = &exit{exitFailed, nil}
 	}
+	if roles := audit.UntestedRoles(all); err == nil && len(roles) > 0 {
+		err = &exit{exitInvalid, fmt.Errorf("nothing was checked: the driver of %s sent no message", strings.Join(roles, " and "))}
+	}
 	return err
 }
 

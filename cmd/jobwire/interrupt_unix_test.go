@@ -62,7 +62,7 @@ func TestInterrupts(t *testing.T) {
 		{reading, []string{"conform", "gearman", "--profile", "FIFO"}, exitFailed},
 		{reading, []string{"fuzz", "replay", "gearman", "FIFO"}, exitFailed},
 		{serving, []string{"serve", "gearman", "--listen", "127.0.0.1:0"}, exitOK},
-		{serving, []string{"audit", "gearman", "--listen", "127.0.0.1:0"}, exitOK},
+		{serving, []string{"audit", "gearman", "--listen", "127.0.0.1:0"}, exitInvalid},
 		{serving, []string{"play", example, "--listen", "127.0.0.1:0", "--timeout", "1h"}, exitFailed},
 	} {
 		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
