@@ -11,7 +11,6 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/internal/prose"
 	"jobwire/play"
 )
 
@@ -396,7 +395,7 @@ func lastSent(p *play.Result) string {
 func messageName(f *codec.Frame) string {
 	name := f.Type.Name
 	if (f.Type.Worded || f.Type.AnyCommand) && len(f.Arg(0)) > 0 {
-		if word, _, _ := strings.Cut(prose.Printable(string(f.Arg(0))), " "); word != "" && len(word) <= maxWord {
+		if word, _, _ := strings.Cut(string(f.Arg(0)), " "); word != "" && len(word) <= maxWord {
 			name += " " + word
 		}
 	}

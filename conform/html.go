@@ -12,7 +12,6 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/page"
-	"jobwire/internal/prose"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -141,7 +140,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 	for i, r := range reports {
 		results[i] = map[string]Result{}
 		cases := Fold(r.Results)
-		t := targetView{Report: r, Cases: len(cases), Stopped: prose.Printable(r.Stopped()), Causes: causeViews(r), Tallies: tallies(cases)}
+		t := targetView{Report: r, Cases: len(cases), Stopped: r.Stopped(), Causes: causeViews(r), Tallies: tallies(cases)}
 		t.Passed, t.Decided = PassRate(cases)
 		if len(cases) < len(r.Results) {
 			t.Instances = len(r.Results)
@@ -240,7 +239,6 @@ const maxLinks = 12
 func causeViews(r *Report) []causeView {
 	var all []causeView
 	for _, c := range r.Causes() {
-		c.Text = prose.Printable(c.Text)
 		v := causeView{Cause: c, Tone: "bad", Shown: c.Cases[:min(len(c.Cases), maxLinks)]}
 		v.More = len(c.Cases) - len(v.Shown)
 		if c.Kind == CauseSetup || c.Kind == CauseInconclusive || c.Expected {
@@ -327,7 +325,6 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		}
 		view.Cells = append(view.Cells, newCell(r.Target, res))
 		verdicts = append(verdicts, string(res.Verdict))
-		res.Note = prose.Printable(res.Note)
 		shown := resultView{Result: res, Style: styles[rank(res.Verdict)], Target: r.Target}
 		if res.Verdict == Passed || res.Verdict == NotRun {
 			shown.Command = ""

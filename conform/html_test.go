@@ -21,13 +21,14 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/conform"
 	"jobwire/internal/peers"
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
 func htmlOf(t *testing.T, s *conform.Suite, reports []*conform.Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := conform.WriteHTML(&out, s, reports); err != nil {
+	if err := conform.WriteHTML(&prose.Writer{W: &out}, s, reports); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"jobwire/internal/junit"
-	"jobwire/internal/prose"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -28,7 +27,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 			Name:       r.Protocol.Name + ": " + r.Target,
 			Timestamp:  junit.Timestamp(r.Began),
 			Properties: []junit.Property{{Name: "jobwire", Value: version.Get().String()}},
-			SystemErr:  prose.Printable(r.Stopped()),
+			SystemErr:  r.Stopped(),
 		}
 		for _, res := range r.Results {
 			s.Add(junitCase(class, res))
@@ -39,7 +38,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 				kind = "interrupted"
 			}
 			// Programs that read JUnit XML do not fail a suite because of skipped cases.
-			detail := &junit.Detail{Type: kind, Message: prose.Printable(why)}
+			detail := &junit.Detail{Type: kind, Message: why}
 			s.Add(junit.Case{Name: "the run", Class: class, Error: detail})
 		}
 		s.Time = junit.Second(r.Took.Seconds())
@@ -50,7 +49,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 
 func junitCase(class string, res Result) junit.Case {
 	c := junit.Case{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junit.Second(res.Took.Seconds())}
-	detail := &junit.Detail{Type: string(res.Verdict), Message: prose.Printable(res.Note)}
+	detail := &junit.Detail{Type: string(res.Verdict), Message: res.Note}
 	if res.Verdict != Passed {
 		detail.Text = explanation(res)
 	}
@@ -76,7 +75,7 @@ func explanation(r Result) string {
 	}
 	var b strings.Builder
 	writeExplanation(&b, r, play.ReportOptions{}) // writing to a strings.Builder does not fail
-	return prose.Printable(b.String())
+	return b.String()
 }
 
 // conversation returns the messages of a case as text, or "" if there are none.
@@ -86,5 +85,5 @@ func conversation(r Result, o play.ReportOptions) string {
 	}
 	var b strings.Builder
 	play.WriteReport(&b, r.performed(), r.Play, o) // writing to a strings.Builder does not fail
-	return prose.Printable(b.String())
+	return b.String()
 }

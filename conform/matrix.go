@@ -13,7 +13,6 @@ import (
 
 	"jobwire/codec"
 	"jobwire/internal/page"
-	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -194,9 +193,9 @@ func (m *Matrix) add(r *reportJSON, name string) error {
 		return fmt.Errorf("unknown protocol %q", r.Protocol)
 	}
 	p := codec.Protocols()[i]
-	s := &matrixServer{Name: prose.Printable(name), Jobwire: r.Jobwire, Stopped: prose.Printable(r.Error)}
+	s := &matrixServer{Name: name, Jobwire: r.Jobwire, Stopped: r.Error}
 	if name == "" {
-		s.Name, s.Version = prose.Printable(strings.TrimSuffix(r.Target, " "+r.Version)), prose.Printable(r.Version)
+		s.Name, s.Version = strings.TrimSuffix(r.Target, " "+r.Version), r.Version
 	}
 	if r.Interrupted {
 		s.Stopped = "the run was interrupted"
@@ -288,7 +287,7 @@ func (c *matrixCase) responsible() codec.RuleID {
 
 // Reason returns why the case did not pass, without the output of a program that crashed.
 func (c *matrixCase) Reason() string {
-	reason, more, _ := strings.Cut(prose.Printable(c.Note), "\n")
+	reason, more, _ := strings.Cut(c.Note, "\n")
 	if end := strings.LastIndex(reason, ";"); more != "" && end > 0 { // as in "...; output:"
 		reason = reason[:end]
 	}

@@ -10,6 +10,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/internal/prose"
 )
 
 // savedCase is a case of a saved result, as in docs/schema/conform.json.
@@ -58,7 +59,7 @@ func addResult(t *testing.T, m *conform.Matrix, name string, result map[string]a
 func matrixOf(t *testing.T, m *conform.Matrix) (page string, rows map[string]string) {
 	t.Helper()
 	var out bytes.Buffer
-	if err := m.WriteHTML(&out); err != nil {
+	if err := m.WriteHTML(&prose.Writer{W: &out}); err != nil {
 		t.Fatal(err)
 	}
 	rows = map[string]string{}

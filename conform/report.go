@@ -320,7 +320,7 @@ func (t *Text) causes(r *Report) {
 		case c.Kind == CauseSetup || c.Kind == CauseInconclusive:
 			v = Inconclusive
 		}
-		first, _, _ := strings.Cut(prose.Printable(title), "\n")
+		first, _, _ := strings.Cut(title, "\n")
 		fmt.Fprintf(t.W, "\n%s\n", t.paint(v, prose.Wrap(fmt.Sprintf("%3d. ", i+1), "     ", first, prose.Width)))
 		names := c.Cases
 		more := ""

@@ -20,6 +20,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -239,7 +240,7 @@ func TestJUnit(t *testing.T) {
 func TestTAP(t *testing.T) {
 	_, reports := sampleReports(t)
 	var out bytes.Buffer
-	if err := conform.WriteTAP(&out, reports); err != nil {
+	if err := conform.WriteTAP(&prose.Writer{W: &out}, reports); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.tap", out.Bytes())

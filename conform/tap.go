@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -55,11 +54,11 @@ func tapStatus(res Result) (status, directive string) {
 
 // tapLine returns the text on one line, escaped so that TAP does not interpret it as a directive.
 func tapLine(s string) string {
-	return strings.NewReplacer("\n", " ", `\`, `\\`, "#", `\#`).Replace(prose.Printable(s))
+	return strings.NewReplacer("\n", " ", `\`, `\\`, "#", `\#`).Replace(s)
 }
 
 func tapComment(w io.Writer, text string) {
-	for line := range strings.Lines(prose.Printable(text)) {
+	for line := range strings.Lines(text) {
 		fmt.Fprintln(w, strings.TrimRight("# "+line, " \n"))
 	}
 }

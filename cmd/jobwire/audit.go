@@ -114,7 +114,9 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		defer time.AfterFunc(o.duration, cancel).Stop()
 	}
 	live := &liveFindings{protocol: p, w: cmd.ErrOrStderr()}
-	live.color = color && isTerminal(live.w)
+	if live.color = color && isTerminal(live.w); live.color {
+		allowColors(live.w)
+	}
 	found := live.show
 	var rec *recording
 	if o.scripts != "" || o.pcap != "" {
@@ -235,8 +237,8 @@ func runProgram(ctx context.Context, words []string, addr string, output io.Writ
 	}
 	err = target.WaitGroup(cmd)
 	var status *exec.ExitError
-	if ctx.Err() != nil && errors.As(err, &status) {
-		return nil // this function ended the program
+	if ctx.Err() != nil && errors.As(err, &status) || errors.Is(err, exec.ErrWaitDelay) {
+		return nil // this function ended the program, or a process that the program started still has its output open
 	}
 	return err
 }

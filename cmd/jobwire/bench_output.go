@@ -53,7 +53,7 @@ var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 
 // benchFiles are the files that a run writes in addition to the report on standard output.
 type benchFiles struct {
-	out, hlog, html *os.File // nil: not requested
+	out, hlog, html *textFile // nil: not requested
 	log             *loadgen.Log
 	hgrm            string
 	written         bool
@@ -64,12 +64,12 @@ func (o *benchOptions) open() (f *benchFiles, err error) {
 	f = &benchFiles{hgrm: o.hgrm}
 	for _, file := range []struct {
 		name string
-		to   **os.File
+		to   **textFile
 	}{{o.out, &f.out}, {o.hlog, &f.hlog}, {o.html, &f.html}} {
 		if file.name == "" {
 			continue
 		}
-		if *file.to, err = os.Create(file.name); err != nil {
+		if *file.to, err = createText(file.name); err != nil {
 			f.discard()
 			return nil, err
 		}
@@ -116,23 +116,14 @@ func (f *benchFiles) discard() {
 	if f.written {
 		return
 	}
-	for _, file := range []*os.File{f.out, f.hlog, f.html} {
+	for _, file := range []*textFile{f.out, f.hlog, f.html} {
 		if file == nil {
 			continue
 		}
-		st, err := file.Stat()
+		st, err := file.file.Stat()
 		file.Close()
 		if err == nil && st.Mode().IsRegular() {
-			os.Remove(file.Name())
+			os.Remove(file.file.Name())
 		}
 	}
-}
-
-// create creates a file, calls write to write its contents, and closes it.
-func create(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }

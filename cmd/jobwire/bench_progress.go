@@ -33,16 +33,13 @@ func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
 		fmt.Fprintln(p.w, line.String())
 		return
 	}
-	fmt.Fprintf(p.w, "\r\x1b[K%s", fitting(line.Bytes(), columns(p.w)))
+	overwrite(p.w, line.String())
 	p.shown = true
 }
-
-// fitting truncates a line so that the cursor after it is still in the same line of a terminal of this width.
-func fitting(line []byte, width int) []byte { return line[:min(len(line), width-1)] }
 
 // end clears the line of progress, so that the report can take its place.
 func (p *benchProgress) end() {
 	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		overwrite(p.w, "")
 	}
 }

@@ -127,9 +127,9 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return usage(err)
 	}
 	color := o.color.on(cmd.OutOrStdout())
-	var page *os.File
+	var page *textFile
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
-		if page, err = os.Create(o.html); err != nil {
+		if page, err = createText(o.html); err != nil {
 			return usage(err)
 		}
 		defer page.Close()

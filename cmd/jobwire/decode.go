@@ -303,11 +303,11 @@ func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.
 	var sum pcap.Summary
 	opts.Check, opts.Likely = true, !o.certain
 	add := sum.Add
-	var file *os.File
+	var file *textFile
 	page := report.New()
 	if o.html != "" {
 		var err error
-		if file, err = os.Create(o.html); err != nil {
+		if file, err = createText(o.html); err != nil {
 			return usage(err)
 		}
 		defer file.Close()

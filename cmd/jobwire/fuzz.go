@@ -19,7 +19,6 @@ import (
 	"jobwire/codec/vectors"
 	"jobwire/conform"
 	"jobwire/fuzz"
-	"jobwire/internal/prose"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
@@ -222,7 +221,7 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 		failures++
 		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), v.Severity(), v.Title(), oneLine(v.Text))
 		for line := range strings.Lines(v.Output) {
-			fmt.Fprintf(w, "    %s\n", prose.Printable(strings.TrimRight(line, "\n")))
+			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
 		}
 	})
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
 	"jobwire/fuzz/report"
-	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -41,14 +40,14 @@ type fuzzOutput struct {
 	all    []*fuzz.Finding
 	files  map[*fuzz.Finding]string // name of the transcript of each finding
 	saved  int                      // number of candidates saved
-	page   *os.File                 // for the HTML report, or nil
+	page   *textFile                // for the HTML report, or nil
 }
 
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
 	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()), last: time.Now(), files: map[*fuzz.Finding]string{}}
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
 		var err error
-		if out.page, err = os.Create(o.html); err != nil {
+		if out.page, err = createText(o.html); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +109,7 @@ func (out *fuzzOutput) progress(s fuzz.Stats) {
 	line := statsLine(s, out.prev)
 	out.prev, out.last = s, time.Now()
 	if out.live {
-		fmt.Fprintf(out.e, "\r\x1b[K%s", fitting([]byte(line), columns(out.e)))
+		overwrite(out.e, line)
 		out.shown = true
 	} else {
 		fmt.Fprintf(out.e, "jobwire: %s\n", line)
@@ -144,7 +143,7 @@ func (out *fuzzOutput) log(line string) {
 
 func (out *fuzzOutput) clear() {
 	if out.shown {
-		fmt.Fprint(out.e, "\r\x1b[K")
+		overwrite(out.e, "")
 		out.shown = false
 	}
 }
@@ -314,7 +313,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	if fd.Fault.Output != "" {
 		wire.WriteString("# Last output of the server:\n")
 		for line := range strings.Lines(fd.Fault.Output) {
-			fmt.Fprintf(&wire, "#   %s\n", strings.TrimRight(prose.Printable(line), "\n "))
+			fmt.Fprintf(&wire, "#   %s\n", strings.TrimRight(line, "\n "))
 		}
 	}
 	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.Protocol.Name)
@@ -368,7 +367,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	return base + ".wire", nil
 }
 
-func oneLine(s string) string { return prose.Printable(strings.Join(strings.Fields(s), " ")) }
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // end prints the findings, the most severe first, and a summary.
 func (out *fuzzOutput) end(s fuzz.Stats, interrupted bool) error {

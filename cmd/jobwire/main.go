@@ -23,7 +23,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
@@ -122,7 +121,10 @@ func main() {
 // run executes a command line and returns its exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
-	out := &output{Writer: stdout}
+	out, e := newOutput(stdout), newOutput(stderr)
+	defer out.Close()
+	defer e.Close()
+	stderr = e
 	root.SetArgs(args)
 	root.SetIn(stdin)
 	root.SetOut(out)
@@ -133,19 +135,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	started := false
 	onStart(root, func() { started = true })
 	cmd, err := root.ExecuteContextC(ctx)
-	if out.err != nil {
-		fmt.Fprintf(stderr, "jobwire: cannot write: %v\n", out.err)
+	if err := out.to.failed(); err != nil {
+		fmt.Fprintf(stderr, "jobwire: cannot write: %v\n", err)
 		return exitFailed
 	}
 	if err == nil {
 		return exitOK
 	}
 	status := exitFailed
-	var e *exit
+	var known *exit
 	switch {
-	case errors.As(err, &e):
-		status = e.status
-		if e.err == nil {
+	case errors.As(err, &known):
+		status = known.status
+		if known.err == nil {
 			if status == exitUnreachable && ctx.Err() != nil {
 				return exitFailed // interrupted; the target may be reachable
 			}
@@ -167,7 +169,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if status == exitUsage && errors.As(err, &refused) {
 		status = exitFailed // the operating system rejected it, as for a file that does not exist
 	}
-	fmt.Fprintf(stderr, "jobwire: %s\n", prose.Printable(err.Error()))
+	fmt.Fprintf(stderr, "jobwire: %v\n", err)
 	if cmd.Name() == "help" {
 		cmd = root
 	}
@@ -565,29 +567,6 @@ func withPlaceholder(f *pflag.Flag) *pflag.Flag {
 	return &shown
 }
 
-// output is standard output. It keeps the first write error, so that commands need not check for write errors.
-type output struct {
-	io.Writer
-	err error
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	n, err := o.Writer.Write(p)
-	if err != nil && o.err == nil {
-		o.err = err
-	}
-	return n, err
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w io.Writer) bool {
-	if o, ok := w.(*output); ok {
-		w = o.Writer
-	}
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
 // listItem prints a name and its description. On a terminal, the description is wrapped and all its lines begin in the
 // column after first.
 func listItem(w io.Writer, first, text string) {
@@ -597,19 +576,6 @@ func listItem(w io.Writer, first, text string) {
 		text = first + text
 	}
 	fmt.Fprintln(w, text)
-}
-
-// columns returns the width of the terminal that w writes to, or 80 if it is not one.
-func columns(w io.Writer) int {
-	if o, ok := w.(*output); ok {
-		w = o.Writer
-	}
-	if f, ok := w.(*os.File); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return n
-		}
-	}
-	return 80
 }
 
 // lineWidth returns the length of the lines that fit the terminal that w writes to. If w is not one, length is not limited.
@@ -634,5 +600,9 @@ func (c *colorFlag) add(cmd *cobra.Command) {
 
 // on reports whether to use color in the output to w.
 func (c *colorFlag) on(w io.Writer) bool {
-	return c.when == "always" || c.when == "auto" && wantsColor(w)
+	on := c.when == "always" || c.when == "auto" && wantsColor(w)
+	if on {
+		allowColors(w)
+	}
+	return on
 }

@@ -22,14 +22,14 @@ func newProgress(w io.Writer, total int) *progress {
 func (p *progress) step() {
 	p.done++
 	if p.w != nil && p.done < p.total {
-		fmt.Fprintf(p.w, "\r%d of %d", p.done, p.total)
+		overwrite(p.w, fmt.Sprintf("%d of %d", p.done, p.total))
 		p.shown = true
 	}
 }
 
 func (p *progress) clear() {
 	if p.shown {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		overwrite(p.w, "")
 		p.shown = false
 	}
 }

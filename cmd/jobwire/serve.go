@@ -88,13 +88,13 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
 	out := cmd.OutOrStdout()
+	if o, ok := out.(*output); ok {
+		out = newOutput(o.to.w) // if standard output is not read, the spool may still write to it after this command has ended
+	}
 	color := o.color.on(out)
 	what := "trace: %s messages"
 	if !o.trace && !o.bytes && !o.hex {
 		what = "audit: %s violations"
-	}
-	if o, ok := out.(*output); ok {
-		out = o.Writer // if standard output is not read, the spool may still write to it after this command has ended
 	}
 	w := &watcher{trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
 	machine := o.machines[p.Name]()

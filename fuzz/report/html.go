@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"jobwire/internal/page"
-	"jobwire/internal/prose"
 )
 
 //go:embed page.html
@@ -25,7 +24,7 @@ var pageTemplate = template.Must(page.New(template.FuncMap{
 	"symptom": (*Finding).symptom,
 	"line":    oneLine,
 	"output":  func(f *Finding) string { return strings.Join(f.lastOutput(maxPageOutput), "\n") },
-	"stack":   func(f *Finding) string { return prose.Printable(strings.Join(f.Stack, "\n")) },
+	"stack":   func(f *Finding) string { return strings.Join(f.Stack, "\n") },
 	"tone":    tone,
 }).Parse(pageSource))
 

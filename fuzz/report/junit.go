@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"jobwire/internal/junit"
-	"jobwire/internal/prose"
 )
 
 // WriteJUnit writes the report as a JUnit XML test suite: a failed test case for each finding, and one test case for
@@ -26,7 +25,7 @@ func WriteJUnit(w io.Writer, r *Report) error {
 		}
 		text = append(text, f.seen(), "To repeat it: "+f.Command, "", f.Transcript)
 		c := junit.Case{Name: f.Name, Class: class}
-		detail := &junit.Detail{Type: f.Severity, Message: prose.Printable(f.Headline()), Text: prose.Printable(strings.Join(text, "\n"))}
+		detail := &junit.Detail{Type: f.Severity, Message: f.Headline(), Text: strings.Join(text, "\n")}
 		if f.Level == "critical" {
 			c.Error = detail
 		} else {

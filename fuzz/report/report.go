@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -137,7 +136,7 @@ const maxFrames = 4
 
 // Frames returns the innermost functions of the stack on one line, or "".
 func (f *Finding) Frames() string {
-	return prose.Printable(strings.Join(f.Stack[:min(len(f.Stack), maxFrames)], " < "))
+	return strings.Join(f.Stack[:min(len(f.Stack), maxFrames)], " < ")
 }
 
 // maxBrief is the maximum length of the observed behavior, in characters, in lists of findings.
@@ -172,7 +171,7 @@ func (f *Finding) lastOutput(n int) []string {
 		return nil
 	}
 	var lines []string
-	for rest := strings.Split(prose.Printable(strings.TrimRight(f.Output, "\n")), "\n"); len(rest) > 0; {
+	for rest := strings.Split(strings.TrimRight(f.Output, "\n"), "\n"); len(rest) > 0; {
 		line, times := rest[0], 0
 		for times < len(rest) && rest[times] == line {
 			times++
@@ -221,4 +220,4 @@ func counted(n int, one, more string) string {
 	return fmt.Sprintf("%d %s", n, more)
 }
 
-func oneLine(s string) string { return prose.Printable(strings.Join(strings.Fields(s), " ")) }
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -7,8 +7,10 @@ import (
 	"io"
 	"strings"
 	"testing"
+
 	"time"
 
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 )
 
@@ -36,7 +38,7 @@ func written(t *testing.T, format string) string {
 		write = WriteHTML
 	}
 	var b bytes.Buffer
-	if err := write(&b, example()); err != nil {
+	if err := write(&prose.Writer{W: &b}, example()); err != nil { // as commands write it
 		t.Fatal(err)
 	}
 	if strings.ContainsAny(b.String(), "\x00\x1b") {

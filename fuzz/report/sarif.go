@@ -3,7 +3,6 @@ package report
 import (
 	"encoding/json"
 	"io"
-	"jobwire/internal/prose"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -37,7 +36,7 @@ func WriteSARIF(w io.Writer, r *Report) error {
 		result := object{
 			"ruleId": id, "level": is.level,
 			"message": object{
-				"text":     prose.Printable(f.what() + ": " + f.Impact + "\n" + oneLine(f.Text) + "\nTo repeat it: " + f.Command),
+				"text":     f.what() + ": " + f.Impact + "\n" + oneLine(f.Text) + "\nTo repeat it: " + f.Command,
 				"markdown": escaped(f.what()) + ": " + escaped(f.Impact) + "\n\n" + escaped(oneLine(f.Text)) + "\n\nTo repeat it:\n\n" + block("sh", f.Command) + "\n" + block("text", f.Transcript),
 			},
 			"locations": []object{{"physicalLocation": object{
@@ -53,10 +52,10 @@ func WriteSARIF(w io.Writer, r *Report) error {
 		if len(f.Stack) > 0 {
 			var frames []object
 			for _, frame := range f.Stack {
-				function := object{"fullyQualifiedName": prose.Printable(frame), "kind": "function"}
+				function := object{"fullyQualifiedName": frame, "kind": "function"}
 				frames = append(frames, object{"location": object{"logicalLocations": []object{function}}})
 			}
-			result["stacks"] = []object{{"message": object{"text": prose.Printable(f.Title)}, "frames": frames}}
+			result["stacks"] = []object{{"message": object{"text": f.Title}, "frames": frames}}
 		}
 		results = append(results, result)
 	}

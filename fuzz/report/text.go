@@ -112,7 +112,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 			fmt.Fprintf(&b, "- %s (%s)\n", escaped(shortened(o.symptom())), code(o.File))
 		}
 		if len(f.Stack) > 0 {
-			fmt.Fprintf(&b, "\nStack, innermost function first:\n\n%s", block("text", prose.Printable(strings.Join(f.Stack, "\n"))))
+			fmt.Fprintf(&b, "\nStack, innermost function first:\n\n%s", block("text", strings.Join(f.Stack, "\n")))
 		}
 		if f.Output != "" {
 			fmt.Fprintf(&b, "\nLast output of the server:\n\n%s", block("text", strings.Join(f.lastOutput(maxPageOutput), "\n")))
@@ -129,7 +129,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 const maxPageOutput = 60
 
 // escaped returns text with Markdown markup escaped.
-func escaped(s string) string { return markup.Replace(prose.Printable(s)) }
+func escaped(s string) string { return markup.Replace(s) }
 
 var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`)
 

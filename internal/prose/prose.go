@@ -4,7 +4,6 @@ package prose
 import (
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -33,18 +32,6 @@ func Wrap(first, rest, s string, width int) string {
 		column, empty = column+n, false
 	}
 	return strings.TrimRight(b.String(), " ")
-}
-
-// Printable returns foreign text, such as a name that a peer sent or the output of a program, as a terminal and a page
-// may show it. Bytes that are not valid text, control characters except tabs and line ends, and characters that change
-// the direction of text are question marks.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsGraphic(r) {
-			return r
-		}
-		return '?'
-	}, strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "?"))
 }
 
 // Grouped returns a number with commas between its thousands.

@@ -1,6 +1,13 @@
 package prose
 
-import "testing"
+import (
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
 
 func TestWrap(t *testing.T) {
 	for _, tt := range []struct{ first, rest, s, want string }{
@@ -25,18 +32,70 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-func TestPrintable(t *testing.T) {
+// TestWriter writes each text with characters that are divided between writes, and without.
+func TestWriter(t *testing.T) {
 	for _, tt := range []struct{ s, want string }{
 		{"", ""},
 		{"plain text, é, 任务\n\tindented", "plain text, é, 任务\n\tindented"},
-		{"\x1b[31mred\a\x7f", "?[31mred??"},
-		{"C1 \u009b31m, NEL \u0085", "C1 ?31m, NEL ?"},
-		{"lines\r\nover\rwritten", "lines\nover?written"},
-		{"\u202edlrow\u202c \u2066x\u2069 \u200f", "?dlrow? ?x? ?"},
-		{"\xff\xfe\x00", "??"},
+		{"\x1b[31mred\a\x7f", `\x1b[31mred\x07\u007f`},
+		{"C1 \u009b31m, NEL \u0085", `C1 \u009b31m, NEL \u0085`},
+		{"lines\r\nover\rwritten\r", "lines\nover\\x0dwritten\\x0d"},
+		{"\u202edlrow\u202c \u2066x\u2069 \u200f", `\u202edlrow\u202c \u2066x\u2069 \u200f`},
+		{"tag \U000e0041, replacement \ufffd", `tag \udb40\udc41, replacement ` + "\ufffd"},
+		{"\xff\xfe\x00 \xe4\xbb", `\xff\xfe\x00 \xe4\xbb`},
 	} {
-		if got := Printable(tt.s); got != tt.want {
-			t.Errorf("%q: expected %q, got %q", tt.s, tt.want, got)
+		for _, step := range []int{1, 2, 3, 4, 100} {
+			var b strings.Builder
+			w := Writer{W: &b}
+			for part := range slices.Chunk([]byte(tt.s), step) {
+				if n, err := w.Write(part); n != len(part) || err != nil {
+					t.Fatalf("%q: %d bytes written, %v", part, n, err)
+				}
+			}
+			if w.Close(); b.String() != tt.want {
+				t.Errorf("%q: expected %q with writes of %d bytes, got %q", tt.s, tt.want, step, b.String())
+			}
 		}
+	}
+}
+
+// TestWriterColors tests that a writer with colors writes their escape sequences, and no other ones.
+func TestWriterColors(t *testing.T) {
+	for step := 1; step < 8; step++ {
+		var b strings.Builder
+		w := Writer{W: &b, Colors: true}
+		for part := range slices.Chunk([]byte("\x1b[1;31mred\x1b[0m \x1b[2J \x1b[8mhidden \x1b[31"), step) {
+			w.Write(part)
+		}
+		if want := "\x1b[1;31mred\x1b[0m \\x1b[2J \\x1b[8mhidden \\x1b[31"; w.Close() != nil || b.String() != want {
+			t.Errorf("writes of %d bytes: expected %q, got %q", step, want, b.String())
+		}
+	}
+}
+
+// TestWriterKeepsJSON tests that JSON with any characters has the same value after it was written.
+func TestWriterKeepsJSON(t *testing.T) {
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		if r == 0x3000 {
+			r = 0xf000 // there are only letters between them
+		} else if r == 0x10000 {
+			r = 0xe0000
+		} else if r == 0xe0200 {
+			r = unicode.MaxRune
+		}
+		before, _ := json.Marshal(string(r))
+		var after string
+		if err := json.Unmarshal(appendPrintable(nil, before), &after); err != nil || after != string(r) {
+			t.Fatalf("%q: got %q, %v", r, after, err)
+		}
+	}
+}
+
+// TestWriterAllocates tests that plain text and text that a writer changes need no memory.
+func TestWriterAllocates(t *testing.T) {
+	w := Writer{W: io.Discard}
+	text := []byte("text é \x1b \u202e\n")
+	if n := testing.AllocsPerRun(100, func() { w.Write(text) }); n > 0 {
+		t.Errorf("expected no allocation, got %v", n)
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-
-	"jobwire/internal/prose"
 )
 
 const (
@@ -126,7 +124,7 @@ func Excerpt(output string) (title, text string) {
 	at := headOf([]byte(output))
 	var lines []string
 	for line := range strings.FieldsFuncSeq(output[max(at, 0):], func(r rune) bool { return r == '\n' || r == '\r' }) {
-		lines = append(lines, "  "+prose.Printable(shorten(line)))
+		lines = append(lines, "  "+shorten(line))
 	}
 	switch n := len(lines); {
 	case at < 0:
@@ -134,7 +132,7 @@ func Excerpt(output string) (title, text string) {
 	case n > excerptLines:
 		lines = append(lines[:excerptLines], fmt.Sprintf("  [%d lines left out]", n-excerptLines))
 		if m := crashSummary.FindString(output[at:]); m != "" {
-			lines = append(lines, "  "+prose.Printable(m))
+			lines = append(lines, "  "+m)
 		}
 	}
 	return "crash report", strings.Join(lines, "\n")
