@@ -316,7 +316,7 @@ func TestLoginMissing(t *testing.T) {
 		{[]string{"bench", "run", "gearmonkey"}, exitUnreachable},
 		{[]string{"fuzz", "gearmonkey"}, exitUnreachable},
 		{[]string{"audit", "stress", "gearmonkey"}, exitUnreachable},
-		{[]string{"audit", "gearmonkey", "--listen", "127.0.0.1:0", "--duration", "10ms"}, exitOK},
+		{[]string{"audit", "gearmonkey", "--listen", "127.0.0.1:0", "--duration", "10ms"}, exitInvalid},
 		{[]string{"play", without}, exitUnreachable},
 		{[]string{"play", with}, exitOK},
 	} {
