@@ -124,10 +124,11 @@ func (c *connectFlags) check(s *catalog.Entry, builtin bool) error {
 // checkLoginTime is the time in which the server must reply to checkLogin.
 const checkLoginTime = 5 * time.Second
 
-// checkLogin returns an error if the server requires a login and the flags and the environment give none, or if no
-// connection opens. It connects to the first server only: programs that are started again have the same command line.
+// checkLogin returns an error if the server refuses TLS or the login, if it requires a login and the flags and the
+// environment give none, or if no connection opens. It connects to the first server only: programs that are started again
+// have the same command line.
 func (c *connectFlags) checkLogin(ctx context.Context, s *catalog.Entry, t target.Target) error {
-	if s.Login == nil || c.dialer == nil || c.dialer.Login != nil || c.loginChecked.Load() {
+	if c.dialer == nil || c.dialer.TLS == nil && s.Login == nil || c.loginChecked.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkLoginTime)
@@ -137,6 +138,10 @@ func (c *connectFlags) checkLogin(ctx context.Context, s *catalog.Entry, t targe
 		return err
 	}
 	defer transport.Leave(nc)
+	if s.Login == nil || c.dialer.Login != nil {
+		c.loginChecked.Store(true)
+		return nil
+	}
 	nc.SetDeadline(time.Now().Add(checkLoginTime))
 	if err := s.Login(nc, "", ""); err != nil {
 		err = &target.Error{Target: t.String(), Reason: "the server requires a login", Err: fmt.Errorf(

@@ -244,6 +244,17 @@ func TestConnectionErrors(t *testing.T) {
 	}
 	plain, secure, strict, locked := serve(gearman, nil, ""), serve(gearman, serverConfig(t, own), ""), serve(gearman, serverConfig(t, mutual), ""), serve(redis, nil, testPassword)
 	absent := transport.Unix(socketPath(t))
+	conversation := map[string]string{}
+	for protocol, text := range map[string]string{
+		"gearman":    "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n",
+		"beanstalk":  "@protocol beanstalk\n\nClient -> Server: list-tube-used\nServer -> Client: USING default\n",
+		"gearmonkey": "@protocol gearmonkey\n\nClient -> Server: INCR_UID f\nServer -> Client: ID *\n",
+	} {
+		conversation[protocol] = filepath.Join(t.TempDir(), protocol+".wire")
+		if err := os.WriteFile(conversation[protocol], []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Setenv(userVariable, "ann")
 	t.Setenv(passwordVariable, "wrong-"+testPassword)
 	for i, tt := range []struct{ name, protocol, addr, flags, want string }{
@@ -260,18 +271,23 @@ func TestConnectionErrors(t *testing.T) {
 		{"without --tls, with client certificates", "gearman", strict, "", "it uses TLS: add --tls"},
 		{"another protocol", "beanstalk", plain, "", "it answers as a server of Gearman"},
 	} {
-		commands := []string{"audit", "conform", "fuzz", "bench run"}
+		commands := []string{"audit", "conform", "fuzz", "bench run", "bench search", "audit stress", "play", "play case c"}
 		if tt.flags != "" || tt.protocol == "gearmonkey" { // one command shows all errors of package transport, the others some of them
-			commands = slices.Compact([]string{"audit", commands[i%4]})
+			commands = slices.Compact([]string{"audit", "play", "play case c", commands[i%len(commands)]})
 		}
 		for _, command := range commands {
 			t.Run(tt.name+"/"+command, func(t *testing.T) {
 				args := append(strings.Fields(command), tt.protocol, "--addr", tt.addr)
+				if strings.HasPrefix(command, "play") {
+					args[len(args)-3] = conversation[tt.protocol]
+				}
 				switch command {
 				case "conform":
 					args = append(args, "--run", tt.protocol+".*.*", "--segments", "plain")
 				case "audit":
 					args = append(args, "--listen", "127.0.0.1:0", "--duration", "1s")
+				case "bench search":
+					args = append(args, "--slo", "p99<20ms", "--quiet")
 				case "bench run":
 					args = append(args, "--count", "10", "--quiet")
 				}

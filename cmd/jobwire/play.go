@@ -244,6 +244,10 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			status = exitUnreachable
 			break
 		}
+		if other := o.otherServer(cmd.Context(), sys, stage.target, s, r); err == nil && other != nil {
+			err, got = other, exitUnreachable
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
+		}
 		if isFinding(s) && r.Messages() > 0 {
 			got = exitFailed // the server still has the fault, which may have crashed it
 		}
@@ -261,6 +265,21 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		return &exit{status, nil}
 	}
 	return nil
+}
+
+// otherServer returns an error if a script failed with no or one reply because no connection to the target opens, or
+// because the target uses TLS or is a server of another protocol.
+func (o *playOptions) otherServer(ctx context.Context, sys *catalog.Entry, t target.Target,
+	s *transcript.Script, r *play.Result) error {
+	if t == nil || isFinding(s) || replies(r) > 1 {
+		return nil
+	}
+	c, err := target.Dial(ctx, t)
+	if err != nil {
+		return err
+	}
+	c.Close()
+	return o.target.checkProtocol(ctx, sys, t)
 }
 
 // replies returns the number of messages that servers have sent.

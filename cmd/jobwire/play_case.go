@@ -72,6 +72,9 @@ func (o *playOptions) writeCase(cmd *cobra.Command, name, file string) error {
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, front) }
 	r := play.Peers(cmd.Context(), s, dial, play.Options{Timeout: o.timeout, Exact: o.exact, Codec: limits})
 	if r.Failure != nil {
+		if err := o.otherServer(cmd.Context(), sys, t, s, r); err != nil {
+			return err
+		}
 		return &exit{o.report(cmd, s, r, play.ReportOptions{}, false), nil}
 	}
 	report := a.Report()
