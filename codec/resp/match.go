@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -89,7 +90,9 @@ func (s *session) fits(f *codec.Frame, fm *form, v value) bool {
 		head.Field = &countField
 		s.spans, f.Head = append(s.spans, src[0], head), 2
 	}
-	src = src[2:]
+	if src = src[2:]; len(src) > maxIdleSpans {
+		s.spans = slices.Grow(s.spans, len(src))
+	}
 	for i := range v.count {
 		w := fm.word(i)
 		if !s.fitsWord(f, w, src, true) {

@@ -3,6 +3,7 @@ package resp
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"jobwire/codec"
 )
@@ -113,6 +114,9 @@ type scanner struct {
 	need     int // length of the input for which another call is useful
 	expected int // elements that have not begun to arrive
 
+	counts bool // count the spans instead of storing them, until it is known that the message is complete
+	spans  int
+
 	deferredErr error // the first error that does not hide the end of the message
 	good        int   // number of spans before it
 }
@@ -168,6 +172,14 @@ func (sc *scanner) message() (first value, err error) {
 			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d nested values, got more", MaxDepth)
 		}
 		expected[depth] = count
+		if count > maxIdleSpans && !sc.counts {
+			count := scanner{s: sc.s, b: sc.b, f: new(codec.Frame), from: sc.from, least: sc.least, counts: true}
+			if _, err := count.message(); err == codec.ErrShort {
+				*sc = count
+				return first, err
+			}
+			sc.f.Spans = slices.Grow(sc.f.Spans, count.spans)
+		}
 	}
 	return first, nil
 }
@@ -178,6 +190,9 @@ func (sc *scanner) fatal(rule codec.RuleID, at int, field, detail string, args .
 
 // span adds the span of a part of the message. The first byte of the message has a span of its own.
 func (sc *scanner) span(fd *codec.Field, off, end, next int) {
+	if sc.spans++; sc.counts && len(sc.f.Spans) > 2 {
+		sc.f.Spans = sc.f.Spans[:2]
+	}
 	if len(sc.f.Spans) == 0 {
 		if end == off+1 {
 			// The line contains only the first byte.
