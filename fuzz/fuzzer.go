@@ -64,6 +64,9 @@ type Config struct {
 	// be nil.
 	Check func(context.Context, target.Target) error
 
+	// Works is called when the server has answered a barrier, before Run fuzzes it. It may be nil.
+	Works func()
+
 	traits *contractTraits // with the barrier that the server answers
 }
 
@@ -133,6 +136,9 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	f.triage = newTriage(ctx, f)
 	err := f.calibrate(ctx)
 	if err == nil {
+		if cfg.Works != nil {
+			cfg.Works()
+		}
 		err = f.run(ctx)
 	}
 	f.ending.Wait()

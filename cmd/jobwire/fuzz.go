@@ -127,7 +127,7 @@ func newFuzzReplay() *cobra.Command {
 
 func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	begun := time.Now()
-	tuneMemory(fuzzMemory, fuzzGarbage)
+	tuneMemory(softMemory, 100) // until the server has answered: it may not be one of this protocol
 	if err := o.check(sys); err != nil {
 		return usage(err)
 	}
@@ -286,6 +286,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		Protocol: sys.Protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.parallel,
 		Timeout: o.timeout, Minimize: o.minimize, First: o.stop, Known: known,
 		Check: func(ctx context.Context, t target.Target) error { return o.target.checkProtocol(ctx, sys, t) },
+		Works: func() { tuneMemory(fuzzMemory, fuzzGarbage) },
 		Start: func(ctx context.Context) (target.Target, error) {
 			return startSelf(ctx, o.target.name(sys), embedded...)
 		},
