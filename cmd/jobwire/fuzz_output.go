@@ -182,13 +182,9 @@ func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
 
 // saveLog saves the log of a server.
 func (out *fuzzOutput) saveLog(l *fuzz.Log) {
-	var b bytes.Buffer
-	err := l.Write(&b)
+	err := os.MkdirAll(out.o.logs, 0o777)
 	if err == nil {
-		err = os.MkdirAll(out.o.logs, 0o777)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), b.Bytes(), 0o666)
+		err = create(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), l.Write)
 	}
 	if err != nil {
 		out.fail(err)
@@ -318,14 +314,17 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	}
 	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.Protocol.Name)
 	wire.Write(fd.Text)
-	files := map[string][]byte{base + ".wire": wire.Bytes()}
-	if fd.Log != nil {
-		var log bytes.Buffer
-		if err := fd.Log.Write(&log); err != nil {
-			return "", err
-		}
-		files[base+".log"] = log.Bytes()
+	err := create(base+".wire", func(w io.Writer) error {
+		_, err := w.Write(wire.Bytes())
+		return err
+	})
+	if err == nil && fd.Log != nil {
+		err = create(base+".log", fd.Log.Write)
 	}
+	if err != nil {
+		return "", err
+	}
+	files := map[string][]byte{} // not text
 	events, at := fd.Events(out.sys.Protocol)
 	var capture, raw bytes.Buffer
 	if len(events) > 0 {

@@ -2,11 +2,27 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"io/fs"
+	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 	"unicode"
+
+	"jobwire/catalog"
+	"jobwire/codec"
+	"jobwire/codec/vectors"
+	"jobwire/internal/transport"
+	"jobwire/pcap"
+	"jobwire/play"
 )
 
 // hostileText is text that controls a terminal, or changes the direction of text.
@@ -55,6 +71,195 @@ func TestHostileOutput(t *testing.T) {
 			}
 			if c := controlIn(text); c != "" {
 				t.Errorf("the output has a control character: %q", c)
+			}
+		})
+	}
+}
+
+// hostilePeer changes what peers send: it replaces words, such as names, handles, versions, errors and parts of payloads, by
+// characters that a terminal must not get. A word has the same replacement in the whole conversation, of the same length.
+type hostilePeer struct {
+	r     *rand.Rand
+	words map[string][]byte
+}
+
+// forged is a character with which no line of jobwire begins, and which does not follow a tab.
+const forged = "\u00a4"
+
+var (
+	hostilePieces = []string{"\x1b[7m", "\x1b]0;", "\x1b", "\a", "\b", "\r", "\v", "\x00", "\x7f", "\x9b2J", "\xff", "\u0085", "\u009b", "\u200f", "\u2028", "\u202e",
+		"\u2066", "\ufeff", "\U000e0041", "\n" + forged, "\t" + forged, "\\", "\"", "é"}
+	ownColor    = regexp.MustCompile("\x1b\\[(0|2|1;31|3[1-6]|90)m")
+	hostileWord = regexp.MustCompile("[A-Za-z_/.:-]{3,}")
+)
+
+func (h *hostilePeer) change(b []byte) []byte {
+	b = slices.Clone(b)
+	for _, at := range hostileWord.FindAllIndex(b, -1) {
+		word := b[at[0]:at[1]]
+		with, ok := h.words[string(word)]
+		if !ok {
+			if h.r.IntN(3) == 0 {
+				for len(with) < len(word) {
+					piece := hostilePieces[h.r.IntN(len(hostilePieces))]
+					if len(with)+len(piece) > len(word) {
+						piece = "x"
+					}
+					with = append(with, piece...)
+				}
+			}
+			h.words[string(word)] = with
+		}
+		copy(word, with)
+	}
+	return b
+}
+
+// hostileCapture returns the messages of the corpus as a capture, with one connection for each client and worker.
+func hostileCapture(t *testing.T, p *codec.Protocol, r *rand.Rand) []byte {
+	t.Helper()
+	corpus, err := vectors.Read(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	w, err := pcap.NewWriter(&out, p.DefaultPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := 0
+	for _, v := range corpus {
+		events, err := play.Encode(v.Script, time.Unix(1e9, 0), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, conns := hostilePeer{r, map[string][]byte{}}, map[string]int{}
+		for _, ev := range events {
+			if len(ev.Frame.Raw) == 0 {
+				continue
+			}
+			conn, ok := conns[ev.Actor.Name]
+			if !ok {
+				conn, next = next, next+1
+				conns[ev.Actor.Name] = conn
+			}
+			if err := w.Write(pcap.Event{Conn: conn, From: ev.From, Kind: pcap.Data, Data: h.change(ev.Frame.Raw)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// hostileServer starts a relay to a server in memory, which changes the replies.
+func hostileServer(t *testing.T, sys *catalog.Entry) string {
+	t.Helper()
+	to := embedded(t, sys).Addr()
+	ln, err := transport.Listen(transport.Local(to), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pumps sync.WaitGroup
+	pumps.Go(func() {
+		for n := uint64(0); ; n++ {
+			up, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			down, err := new(transport.Dialer).Dial(context.Background(), to)
+			if err != nil {
+				up.Close()
+				continue
+			}
+			h := hostilePeer{rand.New(rand.NewPCG(1, n)), map[string][]byte{}}
+			pump := func(to, from net.Conn, change func([]byte) []byte) {
+				defer to.Close()
+				defer from.Close()
+				b := make([]byte, 1<<16)
+				for {
+					n, err := from.Read(b)
+					<-time.After(time.Millisecond) // in virtual time, so that latencies are not 0
+					if _, werr := to.Write(change(b[:n])); err != nil || werr != nil {
+						return
+					}
+				}
+			}
+			pumps.Go(func() { pump(down, up, slices.Clip[[]byte]) })
+			pumps.Go(func() { pump(up, down, h.change) })
+		}
+	})
+	t.Cleanup(func() {
+		ln.Close()
+		pumps.Wait()
+	})
+	return transport.Name(ln)
+}
+
+// checkHostile runs a command and checks what it prints, and the names and contents of the files that it writes to dir.
+func checkHostile(t *testing.T, args []string, stdin []byte, dir string) {
+	t.Helper()
+	check := func(what, text string, page bool) {
+		t.Helper()
+		if c := controlIn(text); c != "" {
+			t.Errorf("%q: %s has a control character: %q", args, what, c)
+		}
+		for _, end := range []string{"\n", "\t"} {
+			if _, after, found := strings.Cut(text, end+forged); found && !page {
+				before, _, _ := strings.Cut(text, end+forged)
+				t.Errorf("%q: %s has a line end or a tab of a peer: %q", args, what, before[max(0, len(before)-80):]+end+forged+after[:min(len(after), 20)])
+			}
+		}
+	}
+	var out, e bytes.Buffer
+	run(t.Context(), args, bytes.NewReader(stdin), &out, &e)
+	check("standard output", ownColor.ReplaceAllString(out.String(), ""), false)
+	check("standard error", e.String(), false)
+	filepath.WalkDir(dir, func(name string, entry fs.DirEntry, err error) error {
+		check("a file name", name, false)
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(name)
+		if ext := filepath.Ext(name); ext != ".pcapng" {
+			check("the file "+name, string(data), ext == ".html" || ext == ".xml")
+		}
+		return err
+	})
+}
+
+// TestHostilePeers runs each command on captures and servers whose words are control characters, invalid bytes, and line
+// ends and tabs that forge lines and columns. None of them is in what the command prints, and in the names and contents
+// of its files.
+func TestHostilePeers(t *testing.T) {
+	t.Parallel()
+	for _, sys := range catalog.All() {
+		p := sys.Protocol
+		t.Run(p.Name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(3) {
+				capture := hostileCapture(t, p, rand.New(rand.NewPCG(seed, 1)))
+				for _, args := range []string{"decode -", "decode - --annotate", "decode - --hex --full", "decode - --format json", "decode - --full --format json", "decode - --audit",
+					"decode summary - --html DIR/a.html", "decode summary - --format json", "decode jobs -", "decode jobs - --format json", "decode transcripts - --output DIR/wire"} {
+					dir := t.TempDir()
+					checkHostile(t, strings.Fields(strings.ReplaceAll(args, "DIR", dir)), capture, dir)
+				}
+			}
+			for _, args := range []string{
+				"conform P --addr ADDR --run *.s* --run *.c* --html DIR/a.html --pcap DIR/a.pcapng --color always -v",
+				"conform P --addr ADDR --run *.p* --format json", "conform P --addr ADDR --run *.p* --format junit", "conform P --addr ADDR --run *.p* --format tap",
+				"bench run P --addr ADDR --count 50 --html DIR/a.html --output DIR/a.json --hlog DIR/a.hlog",
+				"bench search P --addr ADDR --slo p99<1s --duration 1s",
+				"bench run P --addr ADDR --scenario chaos --count 50 --format json",
+				"audit stress P plain --addr ADDR --transcripts DIR/wire --color always",
+			} {
+				synctest.Test(t, func(t *testing.T) {
+					dir := t.TempDir()
+					addr := hostileServer(t, sys)
+					checkHostile(t, strings.Fields(strings.NewReplacer("P", p.Name, "ADDR", addr, "DIR", dir).Replace(args)), nil, dir)
+				})
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package prose
 
 import (
 	"io"
+	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf16"
@@ -85,6 +86,11 @@ func (w *Writer) escape(dst, text []byte) ([]byte, int) {
 	}
 	return dst, len(text)
 }
+
+var lineEnds = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
+
+// Line returns a name that is not trusted without line ends and tabs, for lines and columns of text.
+func Line(s string) string { return lineEnds.Replace(s) }
 
 func appendPrintable(dst, text []byte) []byte {
 	for len(text) > 0 {

@@ -127,7 +127,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		if o.Uncertain {
 			what += " (uncertain)"
 		}
-		fmt.Fprintln(&b, prose.Wrap(fmt.Sprintf("%s at %s: ", o.Handle, o.Server), "    ", what, width))
+		fmt.Fprintln(&b, prose.Wrap(fmt.Sprintf("%s at %s: ", prose.Line(o.Handle), o.Server), "    ", what, width))
 	}
 	if r.Forgotten > 0 {
 		fmt.Fprintln(&b, prose.Wrap("", "", fmt.Sprintf("%d jobs are not in these statistics: there were too many jobs at the same time to follow them all", r.Forgotten), width))
@@ -140,7 +140,7 @@ func (s *Stats) writeText(b *bytes.Buffer, name string, width int) {
 	if name == "" {
 		name = "(function or tube not captured)"
 	}
-	fmt.Fprintln(b, name)
+	fmt.Fprintln(b, prose.Line(name))
 	counts := fmt.Sprintf("%d submitted", s.Submitted)
 	for _, c := range []struct {
 		n      int
