@@ -272,7 +272,7 @@ func (c *Conn) room(n int) {
 	case have == 0 && size > maxBuffer && c.crowded():
 		c.frame, size = codec.Frame{}, maxBuffer
 	case c.need > size && 2*have >= size: // the announced size may never arrive
-		size = min(c.need, max(2*size, maxBuffer))
+		size = max(2*size, min(c.need, maxBuffer))
 	}
 	if size != len(c.in) {
 		b := make([]byte, size)

@@ -19,6 +19,7 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/internal/memnet"
 	"jobwire/loadgen"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
@@ -232,4 +233,29 @@ func TestInterruptedPhases(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEndlessLists: a run ends when its connections have received too much of lists without an end.
+func TestEndlessLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		element := []byte(strings.Repeat("$1\r\nx\r\n", 10_000))
+		var read atomic.Int64
+		_, err := loadgen.Run(t.Context(), loadgen.Config{Protocol: gearmonkey.Protocol, Count: 100, Clients: 20,
+			Dial: func(context.Context) (net.Conn, error) {
+				near, far := memnet.Pipe()
+				go func() {
+					defer far.Close()
+					far.Read(make([]byte, 1))
+					n, err := far.Write([]byte("*1000000\r\n"))
+					for err == nil {
+						read.Add(int64(n))
+						n, err = far.Write(element)
+					}
+				}()
+				return near, nil
+			}})
+		if err == nil || !strings.Contains(err.Error(), "of a message that is not complete") || read.Load() > 200<<20 {
+			t.Errorf("%v after %d bytes", err, read.Load())
+		}
+	})
 }
