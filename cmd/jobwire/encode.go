@@ -99,7 +99,7 @@ func writeOutput(cmd *cobra.Command, name string, f func(io.Writer) error) error
 		if isTerminal(cmd.OutOrStdout()) {
 			return usage(errors.New("expected a file or a pipe for raw bytes, got a terminal: redirect the output or set --output"))
 		}
-		return f(raw(cmd.OutOrStdout()))
+		return f(unescapedWriter(cmd.OutOrStdout()))
 	}
 	file, err := os.Create(name)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 )
 
 // All text that a command writes goes through an output or a textFile, which escape what peers and captures could
-// control a terminal with. Only raw and the functions that create captures write other bytes; a test in internal/layout
-// lists them.
+// control a terminal with. Only unescapedWriter and the functions that create captures write other bytes; a test in
+// internal/layout lists them.
 
 // output is standard output or standard error.
 type output struct {
@@ -57,8 +57,8 @@ func allowColors(w io.Writer) {
 	}
 }
 
-// raw returns a writer to the destination of w for bytes that are not text, such as a capture.
-func raw(w io.Writer) io.Writer {
+// unescapedWriter returns a writer to the destination of w for bytes that are not text, such as a capture.
+func unescapedWriter(w io.Writer) io.Writer {
 	if o, ok := w.(*output); ok {
 		return o.to
 	}

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"regexp"
@@ -154,6 +155,47 @@ func noises(s *source) []string {
 	return s.calls(regexp.MustCompile(`^(fmt\.Print(f|ln)?|os\.(Exit|Stdout|Stderr)|log\.(Print|Fatal|Panic)(f|ln)?)$`), nil)
 }
 
+// unescaped are the functions of product code that write without [prose.Writer], by file, with the reason.
+var unescaped = map[string]string{
+	"cmd/jobwire/output.go":           "prose.Writer itself",
+	"cmd/jobwire/main.go":             "run makes an output of both; the other message has no foreign text",
+	"cmd/jobwire/encode.go":           "raw bytes",
+	"cmd/jobwire/capture.go":          "captures",
+	"cmd/jobwire/audit_record.go":     "captures",
+	"cmd/jobwire/fuzz_output.go":      "captures, inputs of go test, and quoted keys",
+	"cmd/jobwire/export.go":           "raw bytes of the corpus",
+	"cmd/jobwire/man.go":              "no foreign text",
+	"cmd/jobwire/connection.go":       "keys of TLS",
+	"codec/vectors/add.go":            "transcripts, whose notation is ASCII",
+	"pcap/input.go":                   "a copy of a capture",
+	"pcap/replay/write.go":            "transcripts",
+	"fuzz/store.go":                   "inputs, which only fuzz reads",
+	"fuzz/faults/effects.go":          "a server with faults",
+	"internal/target/sysproc_unix.go": "an empty file",
+}
+
+// writers returns the calls with which product code could write foreign text without escapes.
+func writers(s *source) []string {
+	if s.test || unescaped[s.name] != "" || s.file.Name.Name == "main" && !strings.HasPrefix(s.name, "cmd/") {
+		return nil
+	}
+	return s.calls(regexp.MustCompile(`^(os\.(Create(Temp)?|WriteFile|OpenFile|Stdout|Stderr)|unescapedWriter)$`), nil)
+}
+
+// TestForeignTextIsEscaped tests that there is one way from foreign text to a terminal or a file.
+func TestForeignTextIsEscaped(t *testing.T) {
+	left := maps.Clone(unescaped)
+	for _, s := range sources(t) {
+		delete(left, s.name)
+		for _, at := range writers(&s) {
+			t.Errorf("%s: write text with the functions of cmd/jobwire/output.go, which escape what can control a terminal", at)
+		}
+	}
+	for name := range left {
+		t.Errorf("%s: no such file", name)
+	}
+}
+
 func TestNoSleepsInTests(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, at := range sleeps(&s) {
@@ -172,31 +214,34 @@ func TestLibrariesStayQuiet(t *testing.T) {
 
 func TestSourcesAreRejected(t *testing.T) {
 	tests := []struct {
-		name, body    string
-		sleep, noises int
+		name, body             string
+		sleep, noises, writers int
 	}{
-		{"a/a_test.go", "func f() { time.Sleep(1) }", 1, 0},
-		{"a/a_test.go", "func f() { wait := time.Sleep; wait(1) }", 1, 0},
-		{"a/a_test.go", "func f(t *T) { synctest.Test(t, func(t *T) { time.Sleep(1) }) }", 0, 0},
-		{"a/a_test.go", "func f(t *T) { synctest.Test(t, g); time.Sleep(1) }", 1, 0},
-		{"a/a_test.go", "func f(t *T) { bubble(t, func() { time.Sleep(1) }) }", 0, 0},
-		{"a/a_test.go", "func f() { for !ok() { time.Sleep(1) } }", 1, 0},
-		{"a/a_test.go", "func f() { for ; !ok(); time.Sleep(1) {} }", 0, 0},
-		{"a/a_test.go", "func f() { for ; ; time.Sleep(1) {} }", 1, 0},
-		{"a/a.go", "func f() { time.Sleep(1) }", 0, 0},
-		{"a/a.go", `func f() { fmt.Println(); os.Exit(1); log.Fatalf("") }`, 0, 3},
-		{"a/a.go", "func f() { fmt.Fprintln(os.Stderr) }", 0, 1},
-		{"a/a.go", "func f(w io.Writer) { fmt.Fprintln(w) }", 0, 0},
-		{"a/a_test.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0},
-		{"cmd/a/a.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0},
+		{"a/a_test.go", "func f() { time.Sleep(1) }", 1, 0, 0},
+		{"a/a_test.go", "func f() { wait := time.Sleep; wait(1) }", 1, 0, 0},
+		{"a/a_test.go", "func f(t *T) { synctest.Test(t, func(t *T) { time.Sleep(1) }) }", 0, 0, 0},
+		{"a/a_test.go", "func f(t *T) { synctest.Test(t, g); time.Sleep(1) }", 1, 0, 0},
+		{"a/a_test.go", "func f(t *T) { bubble(t, func() { time.Sleep(1) }) }", 0, 0, 0},
+		{"a/a_test.go", "func f() { for !ok() { time.Sleep(1) } }", 1, 0, 0},
+		{"a/a_test.go", "func f() { for ; !ok(); time.Sleep(1) {} }", 0, 0, 0},
+		{"a/a_test.go", "func f() { for ; ; time.Sleep(1) {} }", 1, 0, 0},
+		{"a/a.go", "func f() { time.Sleep(1) }", 0, 0, 0},
+		{"a/a.go", `func f() { fmt.Println(); os.Exit(1); log.Fatalf("") }`, 0, 3, 0},
+		{"a/a.go", "func f() { fmt.Fprintln(os.Stderr) }", 0, 1, 1},
+		{"a/a.go", "func f(w io.Writer) { fmt.Fprintln(w) }", 0, 0, 0},
+		{"a/a_test.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0, 0},
+		{"cmd/a/a.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0, 0},
+		{"cmd/a/a.go", "func f() { os.Create(name); g(unescapedWriter(w)) }", 0, 0, 2},
+		{"cmd/jobwire/capture.go", "func f() { os.Create(name) }", 0, 0, 0},
 	}
 	for _, tt := range tests {
 		s, err := parse(tt.name, []byte("package a\n"+tt.body))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := sleeps(&s), noises(&s); len(a) != tt.sleep || len(b) != tt.noises {
-			t.Errorf("%s: %s: sleeps %v, noises %v; want %d and %d", tt.name, tt.body, a, b, tt.sleep, tt.noises)
+		if a, b, c := sleeps(&s), noises(&s), writers(&s); len(a) != tt.sleep || len(b) != tt.noises || len(c) != tt.writers {
+			t.Errorf("%s: %s: sleeps %v, noises %v, writers %v; want %d, %d and %d",
+				tt.name, tt.body, a, b, c, tt.sleep, tt.noises, tt.writers)
 		}
 	}
 }
