@@ -124,11 +124,22 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 	}
 }
 
-// Extend appends b to a buffer. The space of the buffer doubles, so that a large message that arrives in pieces is
-// copied about once. (The space of large slices that append makes grows by a quarter.)
+// A buffer that is longer than longBuffer gets space for the longest message, so that two buffers of its length do not
+// exist at once. Most large messages are shorter.
+const (
+	longBuffer    = 20 << 20
+	longestBuffer = DefaultMaxData + 64<<10
+)
+
+// Extend appends b to a buffer. The space of the buffer doubles until it is long, so that a large message that arrives in
+// pieces is copied about once. (The space of large slices that append makes grows by a quarter.)
 func Extend(buffer, b []byte) []byte {
 	if need := len(buffer) + len(b); need > cap(buffer) {
-		buffer = slices.Grow(buffer, max(len(b), len(buffer)))
+		more := max(len(b), len(buffer))
+		if len(buffer) > longBuffer {
+			more = max(len(b), longestBuffer-len(buffer))
+		}
+		buffer = slices.Grow(buffer, more)
 	}
 	return append(buffer, b...)
 }

@@ -111,7 +111,7 @@ type Runner struct {
 }
 
 // maxKept is the number of bytes up to which the results of a run keep messages whole.
-const maxKept = 20 << 20
+const maxKept = 16 << 20
 
 // Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it
 // for each case in that order, when the case and all previous cases have ended. If the target crashes, Run restarts it

@@ -132,7 +132,7 @@ func (b *Bindings) match(c *Choice, f *codec.Frame, now time.Time, exact bool) (
 		return nil, typeMismatch(c, f)
 	}
 	_, _, group := c.Type.Arity()
-	m := matcher{b: b, f: f, now: now, exact: exact, group: max(1, group)}
+	m := matcher{b: b, f: f, now: now, exact: exact, group: max(1, group), values: make([]int, 0, len(f.Spans))}
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Derived() {
 			m.values = append(m.values, i)
