@@ -209,7 +209,13 @@ func (r *run) perform(ctx context.Context) {
 		previous = v
 		r.census.failed[a] = v != Completed
 		done[i] = v == Completed || v == Failed && r.profile.Fails // a task that failed was repeated successfully
-		r.fails(v, r.names.task(a.Task), note)
+		task := ""
+		if v.severity() > Completed.severity() {
+			if task = r.names.task(a.Task); len(task) > maxPastMessage { // a large payload
+				task = strings.Clone(shortened(task))
+			}
+		}
+		r.fails(v, task, note)
 		if v == Hung {
 			r.hung.Store(true)
 			r.outcome.hangs.note(a)
