@@ -24,7 +24,7 @@ const (
 
 // minIncoming is how many bytes of memory all connections of a run may have for received messages, in addition to two
 // payloads for each connection.
-const minIncoming = 24 << 20
+const minIncoming = 8 << 20
 
 // role is the behavior of a connection: that of a client or of a worker. Its methods are called while the connection
 // is locked.

@@ -69,7 +69,7 @@ const gcPercent = 400
 
 // softMemory is the soft memory limit in bytes of commands that keep little. Near it, the garbage collector runs more
 // often, so that the buffers of large messages are not kept until the next collection.
-const softMemory = 192 << 20
+const softMemory = 160 << 20
 
 // A command must end within endTime after an interrupt. Commands end within two seconds, but on a busy machine a report
 // takes longer to write, and must not be lost. A command that waits for input, which it cannot interrupt, has nothing to
