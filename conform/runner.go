@@ -134,10 +134,10 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		next     = make(chan int)
 		wg       sync.WaitGroup
 		lag      = r.delay
-		ran      atomic.Bool // at least one case has reached the target
-		halted   atomic.Bool // a case has the verdict Unreachable, which ends the run
-		answered atomic.Bool // the target has sent something to a case
-		ignored  atomic.Int64
+		ran      atomic.Bool  // at least one case has reached the target
+		halted   atomic.Bool  // a case has the verdict Unreachable, which ends the run
+		answered atomic.Bool  // the target has sent something to a case
+		ignored  atomic.Int64 // number of cases to which the target has sent nothing
 	)
 	defer shared.stop()
 	switch {

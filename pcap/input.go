@@ -23,8 +23,8 @@ type Input struct {
 }
 
 // OpenInput opens a capture file, or reads stdin if the name is "-". If ctx ends, Next returns an error for a file;
-// standard input and a FIFO end without an error. If the file is not a capture, the first call of Next returns the error, so that
-// the caller can still write a report.
+// standard input and a FIFO end without an error. If the file is not a capture, the first call of Next returns the
+// error, so that the caller can still write a report.
 func OpenInput(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in := &Input{Name: name, ctx: ctx}
 	var r io.Reader
