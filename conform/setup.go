@@ -14,18 +14,20 @@ import (
 // setupWays determines, once for each target, which way to each setup works on the target.
 type setupWays struct {
 	setups  *transcript.Setups
-	lock    chan struct{}    // full while ways are being tested; protects the fields below
-	chosen  transcript.Ways  // index of the way that works or is being tested, by setup
-	found   map[string]bool  // setups for which a working way is known
-	failed  map[string]error // reason why no way works, by setup
-	pending map[string]bool  // setups whose ways are being tested; probes of other setups may use these setups
-	probed  map[string]error // certain results of probes, nil for success, by setup and the ways that the probe uses
+	lock    chan struct{}                 // full while ways are being tested; protects the fields below
+	chosen  transcript.Ways               // index of the way that works or is being tested, by setup
+	found   map[string]bool               // setups for which a working way is known
+	failed  map[string]error              // reason why no way works, by setup
+	pending map[string]bool               // setups whose ways are being tested; probes of other setups may use these setups
+	probed  map[string]error              // certain results of probes, nil for success, by setup and the ways that the probe uses
+	scripts map[string]*transcript.Script // scripts of probes, by setup and all chosen ways
 }
 
 func newSetupWays(s *transcript.Setups) *setupWays {
 	return &setupWays{
 		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{},
 		failed: map[string]error{}, pending: map[string]bool{}, probed: map[string]error{},
+		scripts: map[string]*transcript.Script{},
 	}
 }
 
@@ -120,10 +122,23 @@ func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why e
 	return why, final, ctx.Err()
 }
 
+// probeScript returns the script of the probe of a setup with the chosen ways.
+func (w *setupWays) probeScript(name string) (*transcript.Script, error) {
+	key := fmt.Sprint(name, w.chosen)
+	if w.scripts[key] == nil {
+		sc, err := w.setups.Probe(name, w.chosen)
+		if err != nil {
+			return nil, err
+		}
+		w.scripts[key] = sc
+	}
+	return w.scripts[key], nil
+}
+
 // probe runs the probe of a setup with the chosen way and returns the reason for its failure, or nil. certain is false
 // if the result may change.
 func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why error, certain bool, err error) {
-	probe, err := w.setups.Probe(name, w.chosen)
+	probe, err := w.probeScript(name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -135,7 +150,7 @@ func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why 
 		}
 		certain = certain && (final || needs == name)
 	}
-	if probe, err = w.setups.Probe(name, w.chosen); err != nil { // use the ways that find has just chosen
+	if probe, err = w.probeScript(name); err != nil { // use the ways that find has just chosen
 		return nil, false, err
 	}
 	key := fmt.Sprint(name, w.chosen[name])

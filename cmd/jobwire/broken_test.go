@@ -36,7 +36,7 @@ func TestBrokenTargets(t *testing.T) {
 			"bench run gearman --count 10 -q",
 			"bench run beanstalk --count 10 -q",
 			"bench run gearmonkey --count 10 -q",
-			"bench search gearman --slo p99<1s",
+			"bench search gearman --slo p99<1s --max-in-flight 16",
 			"audit stress gearman plain",
 			"audit stress beanstalk plain",
 		} {

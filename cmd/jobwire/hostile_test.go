@@ -251,7 +251,7 @@ func TestHostilePeers(t *testing.T) {
 				"conform P --addr ADDR --run *.s* --run *.c* --html DIR/a.html --pcap DIR/a.pcapng --color always -v",
 				"conform P --addr ADDR --run *.p* --format json", "conform P --addr ADDR --run *.p* --format junit", "conform P --addr ADDR --run *.p* --format tap",
 				"bench run P --addr ADDR --count 50 --html DIR/a.html --output DIR/a.json --hlog DIR/a.hlog",
-				"bench search P --addr ADDR --slo p99<1s --duration 1s",
+				"bench search P --addr ADDR --slo p99<1s --duration 1s --max-in-flight 16",
 				"bench run P --addr ADDR --scenario chaos --count 50 --format json",
 				"audit stress P plain --addr ADDR --transcripts DIR/wire --color always",
 			} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"jobwire/codec"
@@ -45,9 +46,10 @@ func (a position) atColumn(col int) position { a.col = col; return a }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// sharedTexts contains what the scripts of one source have in common. The instances of a case have many equal texts.
+// sharedTexts contains what scripts have in common: the cases of a suite and their instances have many equal texts.
+// Several goroutines may use it.
 type sharedTexts struct {
-	room     int                  // the remaining part of maxText
+	mu       sync.Mutex
 	repeated map[string][]byte    // for each text with a long repetition, the longest one; the bytes never change
 	legal    map[messageText]bool // texts of messages whose literal values are legal
 }
@@ -58,8 +60,31 @@ type messageText struct {
 	text string
 }
 
-func newSharedTexts() sharedTexts {
-	return sharedTexts{maxText, map[string][]byte{}, map[messageText]bool{}}
+// quotes are the quoted texts of one source.
+type quotes struct {
+	room int // the remaining part of maxText
+	*sharedTexts
+}
+
+func newSharedTexts() *sharedTexts {
+	return &sharedTexts{repeated: map[string][]byte{}, legal: map[messageText]bool{}}
+}
+
+// checkOnce calls check for a message, and returns nil without a call if an equal message was legal before.
+func (q *sharedTexts) checkOnce(m messageText, check func() *Error) *Error {
+	q.mu.Lock()
+	legal := q.legal[m]
+	q.mu.Unlock()
+	if legal {
+		return nil
+	}
+	if err := check(); err != nil {
+		return err
+	}
+	q.mu.Lock()
+	q.legal[m] = true
+	q.mu.Unlock()
+	return nil
 }
 
 // longRepetition is the number of bytes from which the cases of a source share a repetition.
@@ -71,6 +96,8 @@ func (q *sharedTexts) repeat(text string, count int) (string, []byte) {
 	if n < longRepetition {
 		return strings.Repeat(text, count), nil
 	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	if len(q.repeated[text]) < n {
 		q.repeated[text] = bytes.Repeat([]byte(text), count)
 	}
@@ -79,7 +106,7 @@ func (q *sharedTexts) repeat(text string, count int) (string, []byte) {
 }
 
 // lex splits a step into tokens. pos is the position of s.
-func lex(pos position, s string, shared *sharedTexts) ([]token, *Error) {
+func lex(pos position, s string, q *quotes) ([]token, *Error) {
 	var toks []token
 	for i := 0; i < len(s); {
 		c, here := s[i], pos.atColumn(pos.col+i)
@@ -90,7 +117,7 @@ func lex(pos position, s string, shared *sharedTexts) ([]token, *Error) {
 		case c == '#':
 			return toks, nil
 		case c == '"':
-			tok, n, err := lexQuoted(here, s[i:], shared)
+			tok, n, err := lexQuoted(here, s[i:], q)
 			if err != nil {
 				return nil, err
 			}
@@ -127,7 +154,7 @@ func notInWord(r rune) bool {
 
 // lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the token and its
 // length in s.
-func lexQuoted(pos position, s string, shared *sharedTexts) (token, int, *Error) {
+func lexQuoted(pos position, s string, q *quotes) (token, int, *Error) {
 	end := quotedEnd(s)
 	if end == 0 {
 		return token{}, 0, pos.errorf("expected a closing quote, got the end of the line")
@@ -147,11 +174,11 @@ func lexQuoted(pos position, s string, shared *sharedTexts) (token, int, *Error)
 		}
 		count = n
 	}
-	if len(text) > 0 && count > shared.room/len(text) {
+	if len(text) > 0 && count > q.room/len(text) {
 		return token{}, 0, pos.errorf("expected at most %d bytes of quoted text in the file, got more", maxText)
 	}
-	shared.room -= count * len(text)
-	text, data := shared.repeat(text, count)
+	q.room -= count * len(text)
+	text, data := q.repeat(text, count)
 	return token{text, data, true, pos.col}, end, nil
 }
 

@@ -57,10 +57,11 @@ func (r *parser) read(lines section) error {
 	}
 	if r.script != nil && len(r.used) > 0 {
 		r.script.Setups = r.used
+		texts := r.quotes.sharedTexts
 		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, fileMeta: r.fileMeta}
 		r.script.again = func(choice Ways) (*Script, error) {
 			other := again
-			other.ways, other.shared = choice, newSharedTexts()
+			other.ways, other.quotes = choice, quotes{maxText, texts}
 			if err := other.read(lines); err != nil {
 				return nil, err
 			}
@@ -84,7 +85,7 @@ type parser struct {
 	ways   Ways
 	used   []string // the setups that the current script uses
 	strict bool     // prose is an error
-	shared sharedTexts
+	quotes quotes
 
 	scripts  []*Script
 	fileMeta []Meta  // @-lines of the whole file, set at the first @case
@@ -242,7 +243,7 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 		return next, nil
 	}
 	st.Source = s
-	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.shared)
+	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.quotes)
 	if err != nil {
 		return 0, err
 	}
@@ -278,7 +279,7 @@ func (r *parser) alternative(pos position, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
 		return pos.errorf("\"or\" is not allowed after \"opens\"")
 	}
-	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.shared)
+	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.quotes)
 	if err != nil {
 		return err
 	}

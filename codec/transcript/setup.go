@@ -38,6 +38,7 @@ type Setups struct {
 	proto *codec.Protocol
 	file  string
 	all   []*Setup
+	texts *sharedTexts // of the scripts that use the setups
 }
 
 // Setup is one named setup.
@@ -75,7 +76,7 @@ func (s *Setups) Named(name string) *Setup {
 
 // ParseSetups parses a file of setups, and checks each way of each setup by parsing its probe.
 func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
-	s := &Setups{proto: p, file: file}
+	s := &Setups{proto: p, file: file, texts: newSharedTexts()}
 	var to *section // the section of the next lines
 	for _, l := range splitLines(src) {
 		pos := position{file, l.number, 1}
@@ -129,7 +130,7 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 
 // Probe returns the transcript that tests whether a server supports the chosen way of a setup.
 func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
-	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, shared: newSharedTexts()}
+	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, quotes: quotes{maxText, s.texts}}
 	if err := r.read(s.Named(name).probe); err != nil {
 		return nil, err
 	}
@@ -141,7 +142,11 @@ func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
 
 // Parse parses a source of transcripts, as the function [Parse] does. The steps may use the setups.
 func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
-	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), shared: newSharedTexts()}).parse()
+	texts := newSharedTexts()
+	if s != nil {
+		texts = s.texts
+	}
+	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), quotes: quotes{maxText, texts}}).parse()
 }
 
 // With returns the script with other ways of its setups. The steps of the script itself stay unchanged.

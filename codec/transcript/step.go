@@ -80,9 +80,10 @@ func (r *parser) choice(pos position, st *Step, toks []token, text string, whole
 	if err == nil {
 		err = r.modify(pos, st, c, toks, whole)
 	}
-	if same := (messageText{st.From, text}); err == nil && c.Verb == Send && !c.Unchecked && !r.shared.legal[same] {
-		err = r.checkLiterals(pos.atColumn(first.col), st, c)
-		r.shared.legal[same] = err == nil
+	if err == nil && c.Verb == Send && !c.Unchecked {
+		err = r.quotes.checkOnce(messageText{st.From, text}, func() *Error {
+			return r.checkLiterals(pos.atColumn(first.col), st, c)
+		})
 	}
 	return c, err
 }

@@ -25,7 +25,7 @@ func isTextLine(s string) bool {
 
 // textLine parses a line of text: a quoted text and an optional label.
 func (r *parser) textLine(pos position, s string) (byteLine, *Error) {
-	tok, n, err := lexQuoted(pos, s, &r.shared)
+	tok, n, err := lexQuoted(pos, s, &r.quotes)
 	if err != nil {
 		return byteLine{}, err
 	}
