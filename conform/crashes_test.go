@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -37,54 +40,101 @@ func edit(script string) inject.Edit {
 	return e
 }
 
-// TestCrashAfterRestart tests that the case that crashed the target is found after a restart. The case received the
-// target before the restart, connected to it after the restart and crashed it, while another case ran on the same
-// target.
-func TestCrashAfterRestart(t *testing.T) {
-	src := "@section s\n@rules gearman.echo.same-data\n" +
-		"@case crashes\n@about The option for exceptions is confirmed.\nClient -> Job Server: OPTION_REQ exceptions\nJob Server -> Client: OPTION_RES exceptions\n" +
-		"@case passes\n@about An echo.\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
+// echoing returns a function that starts servers that send back each message as an ECHO_RES. A server crashes the given time
+// after it has received an ECHO_REQ with the data "poison", if poisoned returns true for the number of this message.
+func echoing(after time.Duration, poisoned func(number int64) bool) func(context.Context) (target.Target, error) {
+	var number atomic.Int64
+	return func(ctx context.Context) (target.Target, error) {
+		return target.InMemory(ctx, "echoing", func(ctx context.Context, ln net.Listener) error {
+			ctx, end := context.WithCancelCause(ctx)
+			defer context.AfterFunc(ctx, func() { ln.Close() })()
+			var wait sync.WaitGroup
+			defer wait.Wait()
+			defer end(nil)
+			for {
+				c, err := ln.Accept()
+				if err != nil {
+					return context.Cause(ctx)
+				}
+				wait.Go(func() {
+					defer c.Close()
+					defer context.AfterFunc(ctx, func() { c.Close() })()
+					b := make([]byte, 1024)
+					for {
+						n, err := c.Read(b)
+						if err != nil {
+							return
+						}
+						b[3], b[7] = 'S', 17
+						c.Write(b[:n])
+						if string(b[12:n]) == "poison" && poisoned(number.Add(1)) {
+							time.AfterFunc(after, func() { end(errors.New("poisoned")) })
+						}
+					}
+				})
+			}
+		})
+	}
+}
+
+// crashSuite has a case that poisons the server of echoing, and a case after it.
+func crashSuite(t *testing.T) *Suite {
+	t.Helper()
+	src := "@section s\n@rules gearman.echo.same-data\n"
+	for _, data := range []string{"one", "poison", "two", "three"} {
+		src += "@case " + data + "\n@about An echo.\nClient -> Job Server: ECHO_REQ " + data + "\nJob Server -> Client: ECHO_RES " + data + "\n"
+		if data == "two" {
+			src += "Job Server -> Client: nothing for 300ms\n"
+		}
+	}
 	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	crash := errors.New("crashed on OPTION_REQ")
-	start := faulty(edit("crash OPTION_REQ"))
-	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	died := Result{Verdict: Crashed}
-	attempts := []attempt{
-		{Result: died, generation: 0, from: at(90), to: at(300)},
-		{Result: died, generation: 1, from: at(150), to: at(310)},
-	}
-	for i := range attempts {
-		attempts[i].Case = s.Cases[i]
-	}
-	var final map[int]Result
-	synctest.Test(t, func(t *testing.T) {
-		deaths := []death{{from: at(0), at: at(100), err: crash}, {from: at(120), at: at(290), err: crash}}
-		sharedRuns := &sharedTarget{start: start, deaths: deaths}
-		r := Runner{Start: start, Parallel: 1}
-		final = r.findCrashingCases(t.Context(), attempts, sharedRuns, &schedulingDelay{})
-	})
-	if got := final[0].Verdict; got != Crashed {
-		t.Errorf("the case that crashes the target: %s", got)
-	}
-	if got := final[1]; got.Verdict != Passed {
-		t.Errorf("the case beside it: %s: %s", got.Verdict, got.Note)
+	return s
+}
+
+// TestLateCrash tests that the case that crashed the target is found, although the target crashes while the next case runs,
+// or after the last case.
+func TestLateCrash(t *testing.T) {
+	all := crashSuite(t)
+	for _, s := range []*Suite{all, all.with(all.Cases[:2]...)} {
+		synctest.Test(t, func(t *testing.T) {
+			r := Runner{Start: echoing(100*time.Millisecond, func(int64) bool { return true })}
+			for _, res := range r.Run(t.Context(), s, nil) {
+				want := Passed
+				if res.Case.Family == "gearman.poison" {
+					want = Crashed
+				}
+				if res.Verdict != want {
+					t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, want)
+				}
+			}
+		})
 	}
 }
 
-// TestMostLikelyCrashingCaseIsReported tests which case is reported if no case crashes the target alone: a case that the profile lists as
-// crashing, otherwise a case that noticed the crash, otherwise the case that ended last.
+// TestMostLikelyCrashingCaseIsReported tests which case is reported if no case crashes the target alone: a case that the
+// profile lists as crashing, otherwise the case that noticed the crash.
 func TestMostLikelyCrashingCaseIsReported(t *testing.T) {
-	at := func(id string, v Verdict, second int) *attempt {
-		return &attempt{Result: Result{Case: &Case{ID: id, Family: id}, Verdict: v}, to: time.Unix(int64(second), 0)}
-	}
-	listed, noticed, later, early := at("p.listed", Passed, 1), at("p.noticed", Failed, 1), at("p.later", Passed, 3), at("p.early", Passed, 1)
-	r := Runner{Profile: &Profile{Flaky: []Exception{{Cases: "p.listed", Crash: true}}, Known: []Exception{{Cases: "p.early"}}}}
-	for _, pair := range [][2]*attempt{{listed, noticed}, {listed, later}, {later, early}} {
-		if !r.likelierCause(pair[0], pair[1]) || r.likelierCause(pair[1], pair[0]) {
-			t.Errorf("%s is not likelier than %s", pair[0].Case.ID, pair[1].Case.ID)
-		}
+	for listed, want := range map[string]string{
+		"":             "passed, passed, crashed, passed",
+		"gearman.two":  "passed, passed, flaky, passed",
+		"gearman.one":  "flaky, passed, passed, passed",
+		"gearman.none": "passed, passed, crashed, passed",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := Runner{Start: echoing(100*time.Millisecond, func(n int64) bool { return n == 1 }),
+				Profile: &Profile{Flaky: []Exception{{Cases: listed, Crash: true}}}}
+			var got []string
+			for _, res := range r.Run(t.Context(), crashSuite(t), nil) {
+				if got = append(got, string(res.Verdict)); res.Verdict == Crashed && !strings.Contains(res.Note, "does not make the target crash") {
+					t.Errorf("%s: %s", res.Case.ID, res.Note)
+				}
+			}
+			if strings.Join(got, ", ") != want {
+				t.Errorf("%q is listed: %s, want %s", listed, strings.Join(got, ", "), want)
+			}
+		})
 	}
 }

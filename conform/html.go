@@ -37,6 +37,7 @@ type style struct {
 var styles = []style{
 	{Passed, "✓", "good", "The target replied as the specification asks."},
 	{NotRun, "·", "none", "The run ended before the case."},
+	{Inferred, "⋯", "none", "The instance of a case was not run, because other instances with the same message failed in the same way."},
 	{Skipped, "–", "none", "The case was not run, because the target does not have a feature that the case needs."},
 	{NonStrict, "≈", "fair", "The case accepts the reply, but the specification asks for a different reply."},
 	{Inconclusive, "?", "none", "A setup of the case does not work on the target, or the target, the connection or the machine that ran jobwire was too slow for the time limits of the case."},
@@ -326,7 +327,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		view.Cells = append(view.Cells, newCell(r.Target, res))
 		verdicts = append(verdicts, string(res.Verdict))
 		shown := resultView{Result: res, Style: styles[rank(res.Verdict)], Target: r.Target}
-		if res.Verdict == Passed || res.Verdict == NotRun {
+		if res.Verdict == Passed || res.Verdict == NotRun || res.Verdict == Inferred {
 			shown.Command = ""
 		}
 		if res.Verdict != Passed {

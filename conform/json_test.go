@@ -47,7 +47,7 @@ func TestJSONMatchesSchema(t *testing.T) {
 				return
 			}
 			n := got.Summary
-			if got.Target != "good 1.0" || n["cases"] != 15 || n["passed"] != 15 || n["failed"] != 0 || len(got.Cases) != 15 {
+			if got.Target != "good 1.0" || n["cases"] != 16 || n["passed"] != 16 || n["failed"] != 0 || len(got.Cases) != 16 {
 				t.Errorf("got the target %q, %d cases, and the summary %v", got.Target, len(got.Cases), n)
 			}
 			c := got.Cases[0]

@@ -70,7 +70,7 @@ func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // explanation returns the text with which reports explain a result that is not a pass, or "".
 func explanation(r Result) string {
-	if slices.Contains([]Verdict{Passed, Skipped, NotRun, Unreachable}, r.Verdict) {
+	if slices.Contains([]Verdict{Passed, Skipped, NotRun, Inferred, Unreachable}, r.Verdict) {
 		return ""
 	}
 	var b strings.Builder

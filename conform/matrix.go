@@ -70,7 +70,7 @@ func (c *caseJSON) outcomeOf(p *codec.Protocol) *outcome {
 		return notApplicable
 	case Inconclusive:
 		return undecided
-	case NotRun, Unreachable:
+	case NotRun, Inferred, Unreachable:
 		return notTested
 	}
 	rule := p.Rule(c.Broken)

@@ -257,7 +257,7 @@ func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
 
 // apply returns the result with the verdict that the entries of the profile imply.
 func (p *Profile) apply(r Result) Result {
-	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Unreachable, Inconclusive}, r.Verdict) {
+	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Inferred, Unreachable, Inconclusive}, r.Verdict) {
 		return r
 	}
 	listed := false

@@ -41,7 +41,7 @@ func (r *Report) Count(v Verdict) int {
 func PassRate(results []Result) (passed, decided int) {
 	for _, r := range results {
 		switch r.Verdict {
-		case Skipped, Inconclusive, NotRun, Unreachable, Different:
+		case Skipped, Inconclusive, NotRun, Inferred, Unreachable, Different:
 		case Passed, NonStrict:
 			passed++
 			decided++
@@ -83,7 +83,7 @@ func (r *Report) Untested() string {
 		selected, silent := 0, 0
 		for _, c := range r.Results {
 			switch {
-			case c.Verdict == Skipped || level != "" && c.Case.Level != level:
+			case c.Verdict == Skipped || c.Verdict == Inferred || level != "" && c.Case.Level != level:
 				continue
 			case c.Verdict == Inconclusive || c.Verdict == NotRun || c.Verdict == Unreachable:
 				silent++
@@ -138,7 +138,7 @@ type Text struct {
 	pending []Result // results so far of a case with further instances
 }
 
-var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90"}
+var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90", Inferred: "90"}
 
 func (t *Text) paint(v Verdict, s string) string {
 	if !t.Color {

@@ -65,11 +65,11 @@ func TestSlowMachine(t *testing.T) {
 			defer cancel()
 			var requests atomic.Int32
 			start := ignoring(1000, &requests)
-			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain}}
-			delay := &schedulingDelay{seen: []lateness{{time.Now().Add(time.Hour), tt.by}}}
-			shared := &sharedTarget{start: start, ctx: ctx}
-			defer shared.stop()
-			a := r.runCase(ctx, tt.suite.Cases[0], shared, delay)
+			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain},
+				ways: newSetupWays(nil), delay: &schedulingDelay{seen: []lateness{{time.Now().Add(time.Hour), tt.by}}}}
+			w := &worker{Runner: r, ctx: ctx}
+			defer w.stop()
+			a := w.runCase(tt.suite.Cases[0])
 			wrong := a.Verdict != tt.want || !strings.Contains(a.Note, tt.note) || a.late != (tt.want != NonStrict)
 			if wrong || requests.Load() != tt.requests {
 				t.Errorf("%s: %s, %s, must run again: %v, %d requests", tt.name, a.Verdict, a.Note, a.late, requests.Load())

@@ -18,7 +18,7 @@ type setupWays struct {
 	chosen  transcript.Ways               // index of the way that works or is being tested, by setup
 	found   map[string]bool               // setups for which a working way is known
 	failed  map[string]error              // reason why no way works, by setup
-	pending map[string]bool               // setups whose ways are being tested; probes of other setups may use these setups
+	pending map[string]int                // setups whose ways are being tested, with the number of others that were being tested before
 	probed  map[string]error              // certain results of probes, nil for success, by setup and the ways that the probe uses
 	scripts map[string]*transcript.Script // scripts of probes, by setup and all chosen ways
 }
@@ -26,7 +26,7 @@ type setupWays struct {
 func newSetupWays(s *transcript.Setups) *setupWays {
 	return &setupWays{
 		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{},
-		failed: map[string]error{}, pending: map[string]bool{}, probed: map[string]error{},
+		failed: map[string]error{}, pending: map[string]int{}, probed: map[string]error{},
 		scripts: map[string]*transcript.Script{},
 	}
 }
@@ -47,10 +47,10 @@ type brokenSetup struct {
 	play *play.Result // the run in which it failed; nil if there is none
 }
 
-// script returns the script of a case with ways to its setups that work on the target. If a setup does not work, script
-// returns a description of that setup instead.
+// script returns the script of a case with ways to its setups that work on the target. If a setup does not work, the script
+// ends before the first step that uses it, and script returns a description of that setup, too.
 func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (*transcript.Script, *brokenSetup, error) {
-	if len(c.Script.Setups) == 0 {
+	if len(c.Script.Setups)+len(c.Script.Checks) == 0 {
 		return c.Script, nil, nil
 	}
 	select {
@@ -59,67 +59,90 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (*transc
 		return nil, nil, ctx.Err()
 	}
 	defer func() { <-w.lock }()
-	for _, name := range c.Script.Setups {
-		why, final, err := w.find(ctx, name, try)
-		if err != nil {
+	for _, name := range slices.Concat(c.Script.Setups, c.Script.Checks) {
+		if _, _, err := w.find(ctx, name, try); err != nil {
 			return nil, nil, err
-		}
-		if why != nil && final {
-			broken := &brokenSetup{name: name, why: why}
-			if f := (*probeFailure)(nil); errors.As(why, &f) {
-				broken.play = f.Result
-			}
-			return nil, broken, nil
 		}
 	}
 	sc, err := c.Script.With(maps.Clone(w.chosen))
-	return sc, nil, err
+	if err != nil {
+		return nil, nil, err
+	}
+	var broken *brokenSetup
+	part := *sc
+	for _, name := range c.Script.Setups {
+		if w.failed[name] == nil {
+			continue
+		}
+		// A setup that only another setup uses is not named in the steps.
+		i := max(0, slices.IndexFunc(sc.Steps, func(st transcript.Step) bool { return st.Setup == name }))
+		if broken == nil || i < len(part.Steps) {
+			broken, part.Steps = &brokenSetup{name: name, why: w.failed[name]}, sc.Steps[:i]
+		}
+	}
+	if broken == nil {
+		return sc, nil, nil
+	}
+	if f := (*probeFailure)(nil); errors.As(broken.why, &f) {
+		broken.play = f.Result
+	}
+	return &part, broken, nil
 }
 
-// find tests the ways to a setup until one works. It returns nil, or the reason why no way works. It skips a way whose
-// probe needs a setup that does not work. final is false if the result may change, because it depends on a setup that
-// is still being tested or on a probe that says nothing about the target.
-func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why error, final bool, err error) {
+// A result of find or probe depends on the setups whose ways are still being tested, because probes of other setups use
+// them. Such a result has the lowest depth of these setups, or one of these values.
+const (
+	final  = 1 << 10 // the result does not change
+	unsure = -1      // the machine may have been late, so the result says nothing
+)
+
+// find tests the ways to a setup until one works. It returns nil, or the reason why no way works, and what this depends
+// on. It skips a way whose probe needs a setup that does not work.
+func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why error, depends int, err error) {
+	depth, pending := w.pending[name]
 	switch {
 	case w.found[name]:
-		return nil, true, nil
+		return nil, final, nil
 	case w.failed[name] != nil:
-		return w.failed[name], true, nil
-	case w.pending[name]:
-		return nil, false, nil
+		return w.failed[name], final, nil
+	case pending:
+		return nil, depth, nil
 	}
-	w.pending[name] = true
+	depth, depends = len(w.pending), final
+	w.pending[name] = depth
 	defer delete(w.pending, name)
-	final = true
 	for range 2 { // try all ways twice, because probes may fail on a busy machine
 		preferred := true // all previous ways certainly do not work
 		for way := range w.setups.Named(name).Ways {
 			w.chosen[name] = way
-			failure, certain, err := w.probe(ctx, name, try)
+			failure, on, err := w.probe(ctx, name, try)
 			if err != nil {
-				return nil, false, err
+				return nil, unsure, err
 			}
-			if !certain { // the machine may have been late, so test the way again
-				if failure, certain, err = w.probe(ctx, name, try); err != nil {
-					return nil, false, err
+			if on == unsure {
+				if failure, on, err = w.probe(ctx, name, try); err != nil {
+					return nil, unsure, err
 				}
 			}
+			certain := on >= depth // all that the result depends on has been tested with this way
 			if failure == nil && certain {
 				w.found[name] = preferred
-				return nil, true, nil
+				return nil, final, nil
 			}
 			preferred = preferred && certain
-			final = final && certain
+			if !certain {
+				depends = min(depends, on)
+			}
 			if why == nil {
 				why = failure
 			}
 		}
 	}
 	delete(w.chosen, name)
-	if final {
+	if depends == final && why != nil {
 		w.failed[name] = why
 	}
-	return why, final, ctx.Err()
+	return why, depends, ctx.Err()
 }
 
 // probeScript returns the script of the probe of a setup with the chosen ways.
@@ -135,23 +158,23 @@ func (w *setupWays) probeScript(name string) (*transcript.Script, error) {
 	return w.scripts[key], nil
 }
 
-// probe runs the probe of a setup with the chosen way and returns the reason for its failure, or nil. certain is false
-// if the result may change.
-func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why error, certain bool, err error) {
+// probe runs the probe of a setup with the chosen way and returns the reason for its failure, or nil, and what this
+// depends on.
+func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why error, depends int, err error) {
 	probe, err := w.probeScript(name)
 	if err != nil {
-		return nil, false, err
+		return nil, unsure, err
 	}
-	certain = true
+	depends = final
 	for _, needs := range probe.Setups {
-		why, final, err := w.find(ctx, needs, try)
+		why, on, err := w.find(ctx, needs, try)
 		if err != nil || why != nil {
-			return why, final, err
+			return why, on, err
 		}
-		certain = certain && (final || needs == name)
+		depends = min(depends, on)
 	}
 	if probe, err = w.probeScript(name); err != nil { // use the ways that find has just chosen
-		return nil, false, err
+		return nil, unsure, err
 	}
 	key := fmt.Sprint(name, w.chosen[name])
 	for _, needs := range slices.Sorted(slices.Values(probe.Setups)) {
@@ -163,8 +186,8 @@ func (w *setupWays) probe(ctx context.Context, name string, try probeFunc) (why 
 			w.probed[key] = why
 		}
 	}
-	if why == nil && ok {
-		return nil, true, nil
+	if !ok {
+		depends = unsure
 	}
-	return why, certain && ok, nil
+	return why, depends, nil
 }

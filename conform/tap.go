@@ -46,7 +46,7 @@ func tapStatus(res Result) (status, directive string) {
 		return "not ok", ""
 	case v == Known || v == Flaky:
 		return "not ok", " # TODO " + string(v) + ": " + tapLine(res.Note)
-	case v == Skipped || v == Inconclusive || v == NotRun:
+	case v == Skipped || v == Inconclusive || v == NotRun || v == Inferred:
 		return "ok", " # SKIP " + string(v) + ": " + tapLine(res.Note)
 	}
 	return "ok", ""

@@ -40,6 +40,7 @@ type conformOptions struct {
 	segments []string
 	parallel int
 	fresh    bool
+	all      bool
 	timeout  time.Duration
 	waive    []string
 	verbose  bool
@@ -60,6 +61,7 @@ func newConform() *cobra.Command {
 	o.addCases(cmd)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that the server may break without a failure; repeatable")
 	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name")
+	f.BoolVar(&o.all, "all", false, "run all instances of a case, also after three have failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
@@ -78,7 +80,7 @@ var conformFlagGroups = []flagGroup{
 	{"Target", "addr exec profile program waive"},
 	connectionGroup,
 	{"Cases", "run skip level role cases"},
-	{"Run", "segments fresh parallel timeout"},
+	{"Run", "segments all fresh parallel timeout"},
 	{"Report", "format html pcap verbose color"},
 }
 
@@ -185,9 +187,15 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return nil
 }
 
+// inferAfter is the number of instances of a case that must fail in the same slow way before the rest is inferred.
+const inferAfter = 3
+
 // plan returns what the flags select independently of the target: the cases, and the options of the runner.
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
-	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh}
+	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh, InferAfter: inferAfter}
+	if o.all {
+		r.InferAfter = 0
+	}
 	switch {
 	case o.fresh && o.target.addr != "":
 		return nil, r, errors.New("--fresh starts a new server for each case; conform cannot start the server of --addr: use --exec instead")

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -42,7 +43,7 @@ func (r *parser) parse() ([]*Script, error) {
 
 // read parses the lines of one script, or the lines before the first script.
 func (r *parser) read(lines section) error {
-	r.used = nil
+	r.used, r.checked = nil, nil
 	expanded, err := r.withSetups(lines, 0)
 	if err != nil {
 		return err
@@ -55,8 +56,9 @@ func (r *parser) read(lines section) error {
 		}
 		i = next
 	}
-	if r.script != nil && len(r.used) > 0 {
+	if r.script != nil && len(r.used)+len(r.checked) > 0 {
 		r.script.Setups = r.used
+		r.script.Checks = slices.DeleteFunc(r.checked, func(name string) bool { return slices.Contains(r.used, name) })
 		texts := r.quotes.sharedTexts
 		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, fileMeta: r.fileMeta}
 		r.script.again = func(choice Ways) (*Script, error) {
@@ -76,16 +78,17 @@ func (r *parser) read(lines section) error {
 
 // parser is the state of parsing one source.
 type parser struct {
-	proto  *codec.Protocol
-	pos    position // only the file is set
-	lines  section
-	params []Param
-	again  bool // this is not the first instance of the case
-	setups *Setups
-	ways   Ways
-	used   []string // the setups that the current script uses
-	strict bool     // prose is an error
-	quotes quotes
+	proto   *codec.Protocol
+	pos     position // only the file is set
+	lines   section
+	params  []Param
+	again   bool // this is not the first instance of the case
+	setups  *Setups
+	ways    Ways
+	used    []string // the setups that the current script uses
+	checked []string // the setups that it uses with "check"
+	strict  bool     // prose is an error
+	quotes  quotes
 
 	scripts  []*Script
 	fileMeta []Meta  // @-lines of the whole file, set at the first @case

@@ -15,7 +15,8 @@ type Script struct {
 	Line     int // of its first line
 	Meta     []Meta
 	Params   []Param  // the values of the parameters, for an instance of a case
-	Setups   []string // the names of the setups that it uses
+	Setups   []string // the names of the setups that it uses, also in other setups
+	Checks   []string // the names of the setups that it uses only with "check"
 	Steps    []Step
 
 	again func(Ways) (*Script, error) // parses the script again with other ways of its setups

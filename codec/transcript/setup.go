@@ -199,8 +199,12 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(r.used, one.Name) {
-			r.used = append(r.used, one.Name)
+		list := &r.used
+		if m[3] == "check" && depth == 0 {
+			list = &r.checked
+		}
+		if !slices.Contains(*list, one.Name) {
+			*list = append(*list, one.Name)
 		}
 		way := r.ways[one.Name]
 		if way < 0 || way >= len(one.ways) {

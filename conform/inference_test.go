@@ -1,0 +1,84 @@
+package conform
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/refserver/inject"
+)
+
+// TestInference tests which instances of a case run on servers that answer some of them: after three have failed because
+// there was no reply, the others are inferred, unless an instance has passed, also when it was repeated.
+func TestInference(t *testing.T) {
+	src := "@section s\n@rules gearman.echo.same-data\n@case echo\n@about An echo.\n@for n in 1..20\n" +
+		"Client -> Job Server: ECHO_REQ {n}\nJob Server -> Client: ECHO_RES {n}\n"
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var requests atomic.Int32
+	later := faulty(inject.On("ECHO_REQ", func(m *inject.Message) bool { // other requests identify the protocol
+		return len(m.Arg(0)) <= 2 && requests.Add(1) <= 5
+	}, (*inject.Message).Drop))
+	for _, tt := range []struct {
+		name   string
+		runner Runner
+		want   map[Verdict]int
+	}{
+		{"never a reply", Runner{Start: faulty(edit("drop ECHO_REQ")), InferAfter: 3}, map[Verdict]int{Failed: 3, Inferred: 17}},
+		{"all run", Runner{Start: faulty(edit("drop ECHO_REQ"))}, map[Verdict]int{Failed: 20}},
+		{"a reply to the first", Runner{Start: faulty(edit(`drop ECHO_REQ when data != "1"`)), InferAfter: 3}, map[Verdict]int{Passed: 1, Failed: 19}},
+		{"a wrong reply", Runner{Start: faulty(edit("alter ECHO_RES data=x")), InferAfter: 3}, map[Verdict]int{Failed: 20}},
+		{"crashes", Runner{Start: faulty(edit("crash ECHO_REQ")), InferAfter: 3}, map[Verdict]int{Crashed: 3, Inferred: 17}},
+		{"a reply later", Runner{Start: later, InferAfter: 3, Parallel: 4}, map[Verdict]int{Passed: 20}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			tt.runner.Timeout = time.Second
+			results := tt.runner.Run(t.Context(), s, nil)
+			got := map[Verdict]int{}
+			for _, res := range results {
+				if got[res.Verdict]++; res.Verdict == Inferred && !strings.Contains(res.Note, "instances of this case with the same message failed") {
+					t.Errorf("%s: %s: %s", tt.name, res.Case.ID, res.Note)
+				}
+			}
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("%s: %v, expected %v", tt.name, got, tt.want)
+			}
+			report := Report{Protocol: gearman.Protocol, Results: results}
+			if n := got[Inferred]; n > 0 && (!report.Failed() || strings.Contains(report.Untested(), "little")) {
+				t.Errorf("%s: a run with %d inferred instances: failed %v, %q", tt.name, n, report.Failed(), report.Untested())
+			}
+		})
+	}
+}
+
+// TestKnownSilence tests that cases wait briefly for a reply that was missing in other cases, but not for other replies.
+func TestKnownSilence(t *testing.T) {
+	src := "@section s\n@rules gearman.echo.same-data\n"
+	for n := range 10 {
+		src += fmt.Sprintf("@case echo-%d\n@about An echo.\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n", n)
+	}
+	src += "@case option\n@about An option.\nClient -> Job Server: OPTION_REQ exceptions\nJob Server -> Client: OPTION_RES exceptions\n"
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := Runner{Start: faulty(edit("drop ECHO_REQ,OPTION_REQ")), Timeout: 4 * time.Second, InferAfter: 3}
+		for i, res := range r.Run(t.Context(), s, nil) {
+			want := shortTimeout
+			if i < provedSilence || res.Case.Family == "gearman.option" {
+				want = r.Timeout
+			}
+			if res.Verdict != Failed || res.Play.Failure.Waited != want {
+				t.Errorf("%s: %s, after %v, expected failed after %v", res.Case.ID, res.Verdict, res.Play.Failure.Waited, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,293 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"jobwire/codec"
+	"jobwire/internal/target"
+	"jobwire/play"
+)
+
+// run is the state of one call of [Runner.Run].
+type run struct {
+	Runner
+	ctx      context.Context
+	halt     context.CancelCauseFunc
+	suite    *Suite
+	board    resultOrder
+	attempts []attempt
+	same     *inference
+	ran      atomic.Bool  // at least one case has reached the target
+	halted   atomic.Bool  // a case has the verdict Unreachable, which ends the run
+	answered atomic.Bool  // the target has sent something to a case
+	ignored  atomic.Int64 // number of cases to which the target has sent nothing
+}
+
+// Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it
+// for each case in that order, when the case and all previous cases have ended. Each of the cases that run at the same
+// time has a server of its own, if Start can start several. If a server crashes or hangs, Run restarts it and runs
+// the case that noticed this, and those that had just ended on the same server, again, each alone on a new server. Run
+// calls done again if such a case had passed before.
+//
+// If a case misses a time limit while others run, Run repeats the case alone, after all others, and uses the second
+// result, because a server may reply too late on a busy machine. Run stops repeating cases after Parallel repeated
+// cases in a row have failed.
+//
+// If ctx is done or the target cannot be reached, Run stops. In the latter case, one case gets the verdict Unreachable.
+// All cases without a result get the verdict NotRun.
+func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result {
+	ctx, halt := context.WithCancelCause(ctx)
+	defer halt(nil)
+	if r.ways == nil {
+		r.ways = newSetupWays(s.Setups)
+	}
+	if r.kept == nil {
+		r.kept = new(atomic.Int64)
+	}
+	x := &run{Runner: *r, ctx: ctx, halt: halt, suite: s, attempts: make([]attempt, len(s.Cases)), same: newInference(s, r.InferAfter),
+		board: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done}}
+	if r.InferAfter > 0 {
+		x.silence = &silence{number: map[[2]*codec.Type]int{}}
+	}
+	if x.Parallel > 1 {
+		x.large = make(chan struct{}, 1)
+	}
+	switch {
+	case x.delay != nil:
+	case r.Virtual:
+		x.delay = new(schedulingDelay)
+	default:
+		x.delay = measureSchedulingDelay()
+		defer x.delay.stop()
+	}
+	first := &worker{Runner: &x.Runner, ctx: ctx}
+	defer first.stop()
+	shared := 0 // cases that use the server of a worker
+	for _, c := range s.Cases {
+		if !x.ownServer(c) {
+			shared++
+		}
+	}
+	if note := x.otherProtocol(first); note != "" {
+		for i, c := range s.Cases {
+			res := Result{Case: c}.notRun(ctx)
+			if res.Note = note; i == 0 {
+				res.Verdict = Unreachable
+			}
+			x.board.end(i, res)
+		}
+		return x.board.results
+	}
+	var wg sync.WaitGroup
+	for n := range max(1, r.Parallel) {
+		w := first
+		switch {
+		case n == 0:
+		case first.err != nil && shared > 0:
+			continue // the run ends at the first case
+		default:
+			w = &worker{Runner: &x.Runner, ctx: ctx}
+		}
+		wg.Go(func() {
+			if n > 0 && n < shared {
+				if _, err := w.start(); err != nil {
+					return // perhaps only one server can run at a time
+				}
+			}
+			x.work(w)
+			if w != first {
+				w.stop()
+			}
+		})
+	}
+	wg.Wait()
+	x.repeatLate(first)
+	x.runRefuted(first)
+	r.Profile.unexpected(x.board.results, func(i int) {
+		if done != nil {
+			done(x.board.results[i])
+		}
+	})
+	return x.board.results
+}
+
+// ownServer reports whether the case gets a server of its own.
+func (r *Runner) ownServer(c *Case) bool { return c.OwnServer || r.NewServerPerCase || c.observed() }
+
+// work runs cases on the worker until no case is left.
+func (x *run) work(w *worker) {
+	for {
+		i, why := x.same.next()
+		if i < 0 {
+			break
+		}
+		if why != "" && x.ctx.Err() == nil {
+			x.attempts[i].Result = Result{Case: x.suite.Cases[i], Verdict: Inferred, Note: why}
+			x.board.end(i, x.attempts[i].Result)
+			continue
+		}
+		x.runAt(w, i)
+		a := &x.attempts[i]
+		if x.same.ended(a); !x.mustRepeat(a) {
+			x.board.end(i, x.conclude(a.Result))
+		}
+	}
+	if w.server != nil {
+		if err := target.Died(w.server); err != nil {
+			x.findCause(w, -1, newCrash(err))
+		}
+	}
+}
+
+// runAt runs a case on the worker and stores the attempt. If the server of the worker crashes or hangs, runAt finds the
+// case that is the cause.
+func (x *run) runAt(w *worker, i int) {
+	if err := w.ended(); err != nil {
+		x.findCause(w, -1, newCrash(err))
+	}
+	c := x.suite.Cases[i]
+	a := w.runCase(c)
+	if a.Verdict == Unreachable && a.shared && x.ran.Load() {
+		a = w.connectAgain(c)
+	}
+	if !a.ignored() {
+		x.answered.Store(true)
+	} else if n := x.ignored.Add(1); n >= maxIgnored && x.barrier == nil && !x.answered.Load() {
+		a.Verdict, a.Play = Unreachable, nil
+		a.Note = fmt.Sprintf("the target accepts connections, but %d cases received nothing from it", n)
+	}
+	if a.shared && a.Verdict != NotRun {
+		w.note(i, a.from)
+	}
+	x.attempts[i] = a
+	switch {
+	case a.Verdict == Crashed && a.shared:
+		x.findCause(w, i, a.Crash)
+	case a.Verdict == Hung && a.shared && w.restart() == nil:
+		x.findCause(w, i, nil)
+	case a.Verdict == Unreachable && (a.shared || !x.ran.Load()), a.Verdict == Hung && a.shared:
+		if x.halt(errUnreachable); !x.halted.CompareAndSwap(false, true) {
+			x.attempts[i].Result = a.notRun(x.ctx)
+		}
+		return
+	}
+	if v := x.attempts[i].Verdict; v != Skipped && v != NotRun && v != Unreachable {
+		x.ran.Store(true)
+	}
+	if a := &x.attempts[i]; a.Verdict == Failed && a.Play != nil && a.Play.Failure != nil {
+		x.silence.add(a.performed(), a.Play.Failure)
+	}
+}
+
+// mustRepeat reports whether a case must run again because time limits may have made it fail while other cases ran.
+func (r *Runner) mustRepeat(a *attempt) bool {
+	return a.late && r.Parallel > 1 && r.Profile.apply(a.Result).Verdict == a.Verdict
+}
+
+// repeatLate repeats the cases that time limits may have made fail.
+func (x *run) repeatLate(w *worker) {
+	confirmed := 0 // number of consecutive repeated cases that have failed again
+	for i := range x.attempts {
+		a := x.attempts[i]
+		if x.board.ended[i] {
+			continue
+		}
+		if confirmed < x.Parallel && x.ctx.Err() == nil {
+			x.runAt(w, i)
+			again := &x.attempts[i]
+			if a.Verdict != Inconclusive && again.late {
+				again.Result = a.Result
+			}
+			if confirmed++; !again.late {
+				confirmed = 0
+			}
+		}
+		x.board.end(i, x.conclude(x.attempts[i].Result))
+	}
+}
+
+// runRefuted runs the instances that were inferred to fail if an instance that failed has passed when it was repeated.
+func (x *run) runRefuted(w *worker) {
+	for i, c := range x.suite.Cases {
+		if x.ctx.Err() != nil || x.board.results[i].Verdict != Inferred {
+			continue
+		}
+		if slices.ContainsFunc(x.board.results, func(r Result) bool {
+			return r.Case != nil && r.Case.Family == c.Family && (r.Verdict == Passed || r.Verdict == NonStrict)
+		}) {
+			x.runAt(w, i)
+			x.board.end(i, x.conclude(x.attempts[i].Result))
+		}
+	}
+}
+
+// otherProtocol records whether the worker's server replies to a barrier request. If the target is a server of another
+// protocol, or expects TLS, otherProtocol returns a sentence about that, and otherwise "".
+func (x *run) otherProtocol(w *worker) string {
+	if x.NewServerPerCase || !slices.ContainsFunc(x.suite.Cases, func(c *Case) bool { return !c.OwnServer && c.Program == "" }) {
+		return ""
+	}
+	t, err := w.start()
+	if err != nil {
+		return ""
+	}
+	script, other := identify(x.ctx, x.suite.Protocol, t)
+	if x.barrier = script; other == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s as a server of %s: %s", t, x.suite.Protocol.Title, other)
+}
+
+// resultOrder receives results in any order and passes them to done in the order of the suite.
+type resultOrder struct {
+	mu       sync.Mutex
+	results  []Result
+	ended    []bool
+	reported int
+	done     func(Result)
+}
+
+func (b *resultOrder) end(i int, r Result) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.results[i] = r
+	if i < b.reported && b.done != nil {
+		b.done(r)
+	}
+	for b.ended[i] = true; b.reported < len(b.ended) && b.ended[b.reported]; b.reported++ {
+		if b.done != nil {
+			b.done(b.results[b.reported])
+		}
+	}
+}
+
+// maxIgnored is the number of cases that a target must ignore to end the run, if it has also ignored the barrier requests
+// and sent nothing at all.
+const maxIgnored = 8
+
+// ignored reports whether the case waited for the shared target and received nothing.
+func (a *attempt) ignored() bool {
+	p := a.Play
+	if p == nil && a.setup != nil {
+		p = a.setup.play
+	}
+	return a.shared && p != nil && p.Failure != nil && p.Failure.Waited > 0 &&
+		!slices.ContainsFunc(p.Events, func(e play.Event) bool { return e.From == codec.Server && len(e.Frame.Raw) > 0 })
+}
+
+// errUnreachable is the cancellation cause of a run whose target cannot be reached.
+var errUnreachable = errors.New("the target could not be reached")
+
+// notRun returns the result of a case that did not run because the run ended.
+func (r Result) notRun(ctx context.Context) Result {
+	r.Verdict, r.Note, r.Play = NotRun, "the run was interrupted", nil
+	if context.Cause(ctx) == errUnreachable {
+		r.Note = errUnreachable.Error()
+	}
+	return r
+}

@@ -1,0 +1,84 @@
+package conform
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/play"
+)
+
+// silence has the replies that a target does not send. When a reply has not come within the whole timeout several times,
+// other cases wait for the same reply for a shorter time. A nil silence has no replies.
+type silence struct {
+	mu     sync.Mutex
+	number map[[2]*codec.Type]int // number of failures, by the last message to the target, or nil for any, and the expected one
+}
+
+const (
+	provedSilence = 3                      // failures after which a reply to the same message is waited for briefly
+	mutedType     = 6                      // failures after which the reply is waited for briefly, whatever it answers
+	shortTimeout  = 250 * time.Millisecond // the time for which a target gets to send a reply that it has not sent before
+)
+
+// add adds the failure of a conversation that missed a reply.
+func (q *silence) add(script *transcript.Script, f *play.Failure) {
+	if q == nil || f.Reason != play.TimedOut || f.Event != nil || f.Index >= len(script.Steps) {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	pair := awaited(script, f.Index)
+	q.number[pair]++
+	q.number[[2]*codec.Type{nil, pair[1]}]++
+}
+
+// shorten returns the script with short timeouts for the replies that the target does not send.
+func (q *silence) shorten(script *transcript.Script) *transcript.Script {
+	if q == nil {
+		return script
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.number) == 0 {
+		return script
+	}
+	short := *script
+	for i := range short.Steps {
+		st := &short.Steps[i]
+		if !waitsLong(st) {
+			continue
+		}
+		pair := awaited(script, i)
+		if q.number[pair] < provedSilence && q.number[[2]*codec.Type{nil, pair[1]}] < mutedType {
+			continue
+		}
+		if &short.Steps[0] == &script.Steps[0] {
+			short.Steps = slices.Clone(script.Steps)
+		}
+		short.Steps[i].Within = shortTimeout
+	}
+	return &short
+}
+
+// waitsLong reports whether a step expects a message, with no time limit of its own.
+func waitsLong(st *transcript.Step) bool {
+	return st.From == codec.Server && st.Within == 0 && st.After == 0 && st.Until == 0 && !slices.ContainsFunc(st.Choices,
+		func(c transcript.Choice) bool { return c.Verb != transcript.Send })
+}
+
+// awaited returns the type of the last message to the target, on the same connection, before the i-th step of a script, and
+// the type that the step expects first.
+func awaited(script *transcript.Script, i int) [2]*codec.Type {
+	st := &script.Steps[i]
+	var last *codec.Type
+	for _, earlier := range slices.Backward(script.Steps[:i]) {
+		if earlier.From == codec.Peer && earlier.Peer == st.Peer && earlier.Choices[0].Verb == transcript.Send {
+			last = earlier.Choices[0].Type
+			break
+		}
+	}
+	return [2]*codec.Type{last, st.Choices[0].Type}
+}

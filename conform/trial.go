@@ -1,0 +1,274 @@
+package conform
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/internal/target"
+	"jobwire/internal/virtualtime"
+	"jobwire/internal/watch"
+	"jobwire/play"
+)
+
+// slowCase is the duration above which time counts as a possible reason for the failure of a case. A server may act at
+// times that the case does not state, for example at the end of a time-to-run of 1 s.
+const slowCase = 500 * time.Millisecond
+
+// aliveTimeout limits the time in which a target that has not crashed answers a barrier request after a failed case.
+const aliveTimeout = 200 * time.Millisecond
+
+// repeatFactor is the factor by which a timeout is multiplied when the machine may have caused that there was no reply.
+const repeatFactor = 5
+
+// trial is one run of a case with one way to divide messages into writes.
+type trial struct {
+	*worker
+	c        *Case
+	how      play.Segmentation
+	own      bool // the case has a server of its own
+	target   target.Target
+	observer *watch.Watcher
+	options  play.Options
+	script   *transcript.Script // the transcript of the case, with ways to its setups that work on the target
+	begun    time.Time
+	from     time.Time // the time at which the transcript began
+	play     *play.Result
+	note     string       // reason why the case did not pass, or ""
+	broken   *brokenSetup // a setup that does not work on the target; the script ends before it
+}
+
+// try runs a case once with the given division into writes.
+func (w *worker) try(c *Case, how play.Segmentation) attempt {
+	t := &trial{worker: w, c: c, how: how, own: w.ownServer(c), script: c.Script, begun: time.Now()}
+	defer func() {
+		if t.own && t.target != nil {
+			t.target.Stop()
+		}
+	}()
+	for _, step := range []func() *attempt{t.acquire, t.setup, t.perform, t.alive} {
+		if w.ctx.Err() != nil {
+			break
+		}
+		if a := step(); a != nil && w.ctx.Err() == nil {
+			return *a
+		}
+	}
+	if w.ctx.Err() != nil {
+		return attempt{Result: Result{}.notRun(w.ctx)}
+	}
+	return *t.decide()
+}
+
+// verdict returns an attempt with a verdict.
+func (t *trial) verdict(v Verdict, note string) *attempt {
+	p := t.play
+	late := p != nil && (v == Failed || v == Inconclusive) &&
+		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.since(t.begun) > maxLag || time.Since(t.begun) > slowCase)
+	return &attempt{Result: Result{Verdict: v, Note: note, Play: p, script: t.script}, shared: !t.own, late: late}
+}
+
+// crashed returns the attempt of a case during which the target ended, with the error of the target.
+func (t *trial) crashed(err error) *attempt {
+	if !errors.Is(err, target.ErrDied) { // the server could not listen on its port, so another program has replied
+		return t.verdict(Inconclusive, err.Error())
+	}
+	crash := newCrash(err)
+	a := t.verdict(Crashed, crash.String())
+	a.Crash = crash
+	return a
+}
+
+// acquire starts the server of the case, or uses that of the worker.
+func (t *trial) acquire() *attempt {
+	if !t.own {
+		server, err := t.start()
+		if err != nil {
+			return t.verdict(Unreachable, err.Error())
+		}
+		if err := t.ended(); err != nil { // after the case has run with another division into writes
+			return t.crashed(err)
+		}
+		t.target = server
+		return nil
+	}
+	start := t.Start
+	if t.c.observed() && t.StartProcess != nil {
+		start = t.StartProcess
+	}
+	server, err := start(t.ctx)
+	if err != nil {
+		return t.verdict(Unreachable, err.Error())
+	}
+	t.target = server
+	if server.Done() == nil {
+		return t.verdict(Skipped, "the case needs a newly started server, and conform cannot start the server of --addr; use --exec")
+	}
+	if t.c.Descriptors > 0 && !target.Dialer(server).Plain() {
+		return t.verdict(Skipped, "the case opens connections that the server cannot accept, so their TLS handshake or login cannot end")
+	}
+	if t.observer, err = t.c.observe(server); err != nil {
+		return t.verdict(Skipped, err.Error())
+	}
+	return nil
+}
+
+// setup finds ways to the setups of the case that work on the target.
+func (t *trial) setup() *attempt {
+	t.options = play.Options{Timeout: t.Timeout, Codec: codec.Options{Waive: t.Waive}, Keep: t.keep(), Large: t.large}
+	script, broken, err := t.ways.script(t.ctx, t.c, t.probe)
+	switch {
+	case err != nil:
+		return t.verdict(Inconclusive, err.Error())
+	case broken != nil && t.Profile.lacksSetup(t.c) != "":
+		return t.verdict(Skipped, t.Profile.lacksSetup(t.c))
+	}
+	t.broken, t.script = broken, t.silence.shorten(script)
+	if !slices.ContainsFunc(script.Steps, asserts) {
+		return t.withoutSetup()
+	}
+	return nil
+}
+
+// asserts reports whether a step expects something of the target that is not part of a setup.
+func asserts(st transcript.Step) bool {
+	return st.Setup == "" && (st.From == codec.Server || st.Choices[0].Verb == transcript.Nothing)
+}
+
+// withoutSetup returns the attempt of a case that needs a setup that does not work, or nil.
+func (t *trial) withoutSetup() *attempt {
+	if t.broken == nil {
+		return nil
+	}
+	a := t.verdict(Inconclusive, fmt.Sprintf("the setup %q does not work on this target: %v", t.broken.name, t.broken.why))
+	a.setup = t.broken
+	return a
+}
+
+// probe runs the probe of a setup, as a [probeFunc].
+func (t *trial) probe(script *transcript.Script) (error, bool) {
+	probed, server := time.Now(), t.target
+	if t.own { // the case needs its own server, so the probe needs one too
+		var err error
+		if server, err = t.Start(t.ctx); err != nil {
+			return err, false
+		}
+		defer server.Stop()
+	}
+	p := play.Peers(t.ctx, t.silence.shorten(script), dialer(server, t.Timeout), t.options)
+	f := p.Failure
+	if f == nil {
+		return nil, true
+	}
+	t.silence.add(script, f)
+	reached := t.ctx.Err() == nil && f.Reason != play.Unreachable && t.died(t.ctx, server, !t.own, f) == nil
+	return &probeFailure{p}, reached && (f.Waited == 0 || t.delay.since(probed) <= max(maxLag, f.Waited/maxDelayShare))
+}
+
+// perform performs the transcript of the case.
+func (t *trial) perform() *attempt {
+	t.from = time.Now()
+	t.options.Segments = t.how
+	if t.Virtual {
+		t.options.Settle = virtualtime.Wait
+		virtualtime.NextSecond()
+	}
+	if t.observer != nil {
+		t.options.AtEnd = t.observer.AtEnd
+	}
+	dial := dialer(t.target, t.Timeout)
+	if t.c.Program == "" {
+		t.play = play.Peers(t.ctx, t.script, dial, t.options)
+	} else {
+		var able bool
+		if t.play, t.note, able = t.performProgram(t.ctx, t.c, t.script, t.target.Addr(), dial, t.options); !able {
+			return t.verdict(Skipped, t.note)
+		}
+	}
+	f := t.play.Failure
+	if f != nil && t.note == "" {
+		t.note = f.Error()
+	}
+	if t.observer != nil && f == nil && t.ctx.Err() == nil {
+		t.options.AtEnd = nil
+		var err error
+		again := func() error { return play.Peers(t.ctx, t.script, dial, t.options).Err() }
+		if t.note, err = t.observer.After(again); err != nil && t.note == "" {
+			t.note = "the conversation passed once, but not when it was repeated: " + err.Error()
+		}
+	}
+	return nil
+}
+
+// alive checks whether the target runs and answers, unless the case passed or may stop the server intentionally.
+func (t *trial) alive() *attempt {
+	f := t.play.Failure
+	if t.c.OwnServer || f == nil && t.note == "" && !t.checkTarget {
+		return nil
+	}
+	if err := t.died(t.ctx, t.target, !t.own, f); err != nil {
+		return t.crashed(err)
+	}
+	if t.barrier == nil || !t.checkTarget && (f == nil || f.Waited == 0) {
+		return nil
+	}
+	limit := cmp.Or(t.Timeout, play.DefaultTimeout)
+	if t.answers(t.ctx, t.target, limit) {
+		return nil
+	}
+	// A late machine may also be the reason for a missing reply, so use a longer timeout then.
+	if t.delay.since(t.from) > 0 && t.answers(t.ctx, t.target, repeatFactor*limit) {
+		return nil
+	}
+	// A process that prints a stack trace ends shortly after its connections are closed.
+	if err := t.died(t.ctx, t.target, !t.own, f); err != nil {
+		return t.crashed(err)
+	}
+	return t.verdict(Hung, fmt.Sprintf("after this case the target answered no request on a new connection within %v: %s",
+		limit, cmp.Or(t.note, "the case itself passed")))
+}
+
+// decide returns the verdict on a target that runs.
+func (t *trial) decide() *attempt {
+	f, p, lag := t.play.Failure, t.play, t.delay.since(t.from)
+	late := func(limit time.Duration) bool { return limit > 0 && lag > max(maxLag, limit/maxDelayShare) }
+	delayed := fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check ", lag.Round(time.Millisecond))
+	switch {
+	case f == nil && t.note != "":
+		return t.verdict(Failed, t.note)
+	case f == nil && t.broken == nil && p.Grade == transcript.NonStrict:
+		// If the machine was late, a silence proves nothing: the server may have sent the preferred
+		// reply, which had not arrived yet.
+		if silence := p.Accepted.Choice.For; late(silence) {
+			return t.verdict(Inconclusive, fmt.Sprintf("%sa silence of %v", delayed, silence))
+		}
+		return t.verdict(NonStrict, fmt.Sprintf("expected %s, got %s, which the case also accepts (line %d of the case file)",
+			p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line))
+	case f == nil && t.broken != nil:
+		return t.withoutSetup()
+	case f == nil:
+		t.play = nil
+		return t.verdict(Passed, "")
+	case f.Reason == play.Unsupported:
+		return t.verdict(Skipped, t.note)
+	case f.Reason == play.Unreachable && !t.c.OwnServer:
+		return t.verdict(Unreachable, f.Err.Error())
+	}
+	if limit := timed(t.script, f); late(limit) {
+		return t.verdict(Inconclusive, fmt.Sprintf("%sa time limit of %v: %s", delayed, limit, t.note))
+	}
+	if f.Reason == play.TooLate {
+		return t.verdict(Inconclusive, "the connection, the target or this machine is too slow for the case: "+t.note)
+	}
+	inCase := func(st transcript.Step) bool { return st.Setup == "" }
+	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(t.script.Steps[:f.Index], inCase) {
+		a := t.verdict(Inconclusive, fmt.Sprintf("the setup %q did not come about: %s", setup, t.note))
+		a.setup = &brokenSetup{name: setup, play: p}
+		return a
+	}
+	return t.verdict(Failed, t.note)
+}

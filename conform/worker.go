@@ -1,0 +1,194 @@
+package conform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"jobwire/internal/target"
+	"jobwire/play"
+)
+
+// worker runs cases one after the other, on a server of its own. It starts the server when a case first needs it.
+type worker struct {
+	*Runner
+	ctx    context.Context
+	server target.Target
+	err    error    // the reason why the server could not be started
+	recent []recent // the cases that ran on the server last, oldest first
+}
+
+// recent is a case that ran on the server of a worker.
+type recent struct {
+	index int
+	to    time.Time // the end of the case
+}
+
+// crashWindow limits the time between the end of a case and the detection of a crash that the case has caused.
+const crashWindow = 500 * time.Millisecond
+
+// maxSuspects is the maximum number of cases that run again to find the cause of a crash.
+const maxSuspects = 8
+
+// note records that a case that began at from has run on the server.
+func (w *worker) note(index int, from time.Time) {
+	w.recent = slices.DeleteFunc(w.recent, func(c recent) bool { return c.to.Before(from.Add(-crashWindow)) })
+	if len(w.recent) == maxSuspects {
+		w.recent = w.recent[1:]
+	}
+	w.recent = append(w.recent, recent{index, time.Now()})
+}
+
+// start returns the worker's server, and starts it if it was never started.
+func (w *worker) start() (target.Target, error) {
+	if w.server == nil && w.err == nil {
+		w.server, w.err = w.Start(w.ctx)
+	}
+	return w.server, w.err
+}
+
+// ended returns the error of a server that has crashed, or nil.
+func (w *worker) ended() error {
+	if w.server == nil {
+		return nil
+	}
+	select {
+	case <-w.server.Done(): // nil, and therefore never ready, if the end of the target cannot be observed
+		return w.server.Err()
+	default:
+		return nil
+	}
+}
+
+// restart starts the server again. If that fails, it tries once more.
+func (w *worker) restart() error {
+	w.recent = nil
+	err := w.server.Restart()
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) && w.ctx.Err() == nil {
+		err = w.server.Restart()
+	}
+	if !errors.Is(err, errors.ErrUnsupported) {
+		w.err = err
+	}
+	return err
+}
+
+func (w *worker) stop() {
+	if w.server != nil {
+		w.server.Stop()
+	}
+}
+
+// connectAgain runs a case again that could not connect to a target to which other cases have connected. If it cannot
+// connect again, although the target accepts a connection afterwards, the result is inconclusive, and the run goes on.
+func (w *worker) connectAgain(c *Case) attempt {
+	a := w.runCase(c)
+	if a.Verdict != Unreachable {
+		return a
+	}
+	if t, err := w.start(); err == nil && target.Alive(w.ctx, t) == nil {
+		a.Verdict = Inconclusive
+		a.Note = "the target accepted no connection for this case, twice, and one after it: " + a.Note
+	}
+	return a
+}
+
+// retries is the maximum number of times that a case is repeated because the machine was too slow.
+const retries = 2
+
+// attempt is the result of running a case once in all ways, with the data that shows whether the case may have crashed
+// the target.
+type attempt struct {
+	Result
+	shared bool // the case used the server of the worker
+	late   bool // time limits may have made the case fail: it missed one, the machine was slow, or the case took longer than slowCase
+	from   time.Time
+}
+
+// runCase runs a case once in each way to divide messages into writes.
+func (w *worker) runCase(c *Case) (a attempt) {
+	from := time.Now()
+	defer func() {
+		a.Case, a.from, a.Took = c, from, time.Since(from)
+		if w.Command != "" {
+			a.Command = w.Command + " --run " + c.selector()
+		}
+		if w.OmitPlay {
+			a.Play, a.script = nil, nil
+		}
+		if a.Play != nil && w.kept != nil {
+			w.kept.Add(int64(a.Play.Cut(w.keep())))
+		}
+	}()
+	why := w.Profile.lacks(c)
+	if c.Program != "" && w.Programs[c.Program] == nil {
+		why = "the case needs a program with this role (--program): " + c.Program
+	}
+	if why != "" {
+		return attempt{Result: Result{Verdict: Skipped, Note: why}}
+	}
+	ways := w.Segments
+	if len(ways) == 0 || c.observed() {
+		ways = []play.Segmentation{play.Plain}
+	}
+	if c.Segments != nil {
+		ways = []play.Segmentation{*c.Segments}
+	}
+	for i, how := range ways {
+		if c.Program != "" && how == play.Coalesced && i > 0 {
+			continue // the relay does not combine messages of the program or the server
+		}
+		var once attempt
+		for try := 0; ; try++ {
+			once = w.try(c, how)
+			late := once.Verdict == Inconclusive && once.setup == nil
+			silent := try == 0 && acceptedSilence(once) // check once again: on a busy machine the preferred reply may have been late
+			if !late && !silent || try == retries {
+				break
+			}
+		}
+		passes := func(how play.Segmentation) bool { return w.try(c, how).Verdict == Passed }
+		switch { // if the server sent the preferred reply only with other writes, check the silence again, because the reply may have been late
+		case acceptedSilence(a) && once.Verdict == Passed && passes(a.Segments):
+			a = once
+		case a.Verdict == Passed && acceptedSilence(once) && passes(how):
+			once = a
+		}
+		once.Segments = how
+		switch {
+		case a.Verdict == NonStrict && once.Verdict == Passed:
+			continue // keep the non-strict result, because the reply may depend on time
+		case i > 0 && once.Verdict == Failed:
+			once.Verdict = Inconsistent
+			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
+		}
+		a = once
+		// Do not run a failed case in further ways.
+		if a.Verdict != Passed && a.Verdict != NonStrict {
+			break
+		}
+	}
+	return a
+}
+
+// acceptedSilence reports whether the case accepted that the server sent nothing, although the specification prefers a
+// reply.
+func acceptedSilence(a attempt) bool { return a.Verdict == NonStrict && a.Play.Accepted.Choice.For > 0 }
+
+// answers reports whether a target answers the barrier request on a new connection.
+func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Duration) bool {
+	return play.Peers(ctx, r.barrier, dialer(t, limit), probeOptions(limit)).Failure == nil
+}
+
+// died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit of
+// a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. A shared target
+// that answers a new connection runs; if it crashes afterwards, findCrashingCases finds the case.
+func (r *Runner) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
+	connected := f == nil || f.Reason != play.Unreachable
+	if shared && connected && !r.checkTarget && r.barrier != nil && r.answers(ctx, t, aliveTimeout) {
+		return nil
+	}
+	return target.Died(t)
+}
