@@ -14,16 +14,17 @@ type message struct {
 	data   []byte
 }
 
-// traffic describes the messages for one job in a protocol.
+// traffic describes the messages of a protocol.
 type traffic struct {
-	port  uint16
-	cycle func(n int, r *rand.Rand) []message
+	port     uint16
+	register []byte                              // the first message of a worker, or nil
+	cycle    func(n int, r *rand.Rand) []message // the messages for one job
 }
 
 var protocols = map[string]traffic{
-	"gearman":    {4730, gearman},
-	"beanstalk":  {11300, beanstalk},
-	"gearmonkey": {6379, gearmonkey},
+	"gearman":    {4730, packet(peer, 1, "reverse"), gearman},
+	"beanstalk":  {11300, nil, beanstalk},
+	"gearmonkey": {6379, nil, gearmonkey},
 }
 
 // workload returns 40 to 140 letters.

@@ -35,8 +35,8 @@ func write(name string, size int64, kind traffic, lossy, short bool) error {
 		return err
 	}
 	buffered := bufio.NewWriterSize(file, 1<<20)
-	c := &capture{w: buffered, port: kind.port, lossy: lossy, short: short, random: rand.New(rand.NewPCG(7, 7))}
-	c.perform(kind, size)
+	c := &capture{w: buffered, traffic: kind, lossy: lossy, short: short, random: rand.New(rand.NewPCG(7, 7))}
+	c.perform(size)
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
@@ -65,8 +65,8 @@ type conn struct {
 
 // capture is a pcap file that is being written.
 type capture struct {
+	traffic
 	w      io.Writer
-	port   uint16 // of the server
 	lossy  bool
 	short  bool
 	random *rand.Rand
@@ -80,7 +80,7 @@ type capture struct {
 
 // perform writes the conversation: cycles with one client and one worker each, until the capture is large
 // enough.
-func (c *capture) perform(kind traffic, size int64) {
+func (c *capture) perform(size int64) {
 	le := binary.LittleEndian
 	head := le.AppendUint16(le.AppendUint16(le.AppendUint32(nil, 0xa1b2c3d4), 2), 4)
 	c.write(le.AppendUint32(le.AppendUint32(append(head, make([]byte, 8)...), 262144), 1))
@@ -89,7 +89,7 @@ func (c *capture) perform(kind traffic, size int64) {
 	}
 	for n := 0; c.size < size && c.err == nil; n++ {
 		client, worker := n%clients, clients+n%workers
-		for _, m := range kind.cycle(n, c.random) {
+		for _, m := range c.cycle(n, c.random) {
 			at := client
 			if m.worker {
 				at = worker
@@ -108,7 +108,7 @@ func (c *capture) perform(kind traffic, size int64) {
 	}
 }
 
-// open begins a connection from a port that has not been used for a long time.
+// open begins a connection from a port that has not been used for a long time. A worker registers its function.
 func (c *capture) open(i int) {
 	c.conns[i] = conn{port: uint16(1024 + c.opened%60000), lost: [2]int{1 + c.random.IntN(3), 1 + c.random.IntN(3)}}
 	if !c.short {
@@ -117,6 +117,9 @@ func (c *capture) open(i int) {
 	c.opened++
 	c.segment(i, peer, nil, syn)
 	c.segment(i, server, nil, syn|ack)
+	if i >= clients && c.register != nil {
+		c.segment(i, peer, c.register, ack|psh)
+	}
 }
 
 func (c *capture) close(i int) {
