@@ -143,6 +143,7 @@ func (a *Auditor) actor(c *conn) string { return fmt.Sprintf("%s %d", a.roleName
 // New returns an auditor.
 func New(o Options) *Auditor {
 	a := &Auditor{opts: o, begun: time.Now(), checks: judge.New(o.Protocol)}
+	a.checks.Counts = true
 	if a.opts.Codec.MaxData == 0 {
 		a.opts.Codec.MaxData = codec.DefaultMaxData // larger than most servers accept
 	}
@@ -231,7 +232,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 			here := a.finding(c, from)
 			f = &here
 		}
-		a.report(*f, v.Err)
+		a.report(*f, v.Err())
 	}
 	if a.opts.Server {
 		c.pair(a.opts.Protocol, &a.frame, a.at)
@@ -369,7 +370,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 	c.ended[from] = true
 	for _, v := range a.checks.End(c.id, from, reset, a.at.Nanoseconds()) { // about earlier messages
 		if f, earlier := v.Snapshot.(*Finding); earlier {
-			a.report(*f, v.Err)
+			a.report(*f, v.Err())
 		}
 	}
 }

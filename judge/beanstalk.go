@@ -137,12 +137,12 @@ func (c *beanstalkConn) Message(f *codec.Frame) {
 		return // the codec reports a reply without a request
 	}
 	a := c.pending[0]
-	if c.pending = c.pending[1:]; a.does() == codec.Leave {
+	if c.pending = after(c.pending, 1); a.does() == codec.Leave {
 		c.Check("beanstalk.quit.closes", false, "", "expected the server to close the connection after quit without a reply, got a reply")
 		if len(c.pending) == 0 {
 			return
 		}
-		a, c.pending = c.pending[0], c.pending[1:]
+		a, c.pending = c.pending[0], after(c.pending, 1)
 	}
 	if a.typ != nil {
 		c.replies(&a, f)

@@ -118,7 +118,8 @@ func (c *beanstalkConn) ownJob(t *codec.Type, id string) {
 		}
 	case codec.Delete:
 		again := func(a command) bool { return a.does() == codec.Delete && a.arg == id }
-		c.Check(rule, (r != nil || !c.deleted.has(id)) && !slices.ContainsFunc(c.pending, again), field, "the client has already deleted job %s", id)
+		ok := (r != nil || !c.deleted.has(c.b.Hash([]byte(id)))) && !slices.ContainsFunc(c.pending, again)
+		c.Check(rule, ok, field, "the client has already deleted job %s", id)
 	}
 }
 
@@ -143,7 +144,7 @@ func (c *beanstalkConn) deletes(a *command) {
 		c.Pass("beanstalk.delete.reserved")
 	}
 	job.deleted = c.b.at
-	c.deleted.add(a.arg)
+	c.deleted.add(c.b.Hash([]byte(a.arg)))
 	c.release(a.arg)
 }
 

@@ -94,8 +94,11 @@ func (c *coverage) rule(s subject) *Coverage {
 	return n
 }
 
-func (c *coverage) count(rule codec.RuleID, side codec.Side, roles codec.Role, ok bool) {
-	n := c.rule(subject{rule, side})
+func (j *Monitor) count(rule codec.RuleID, side codec.Side, roles codec.Role, ok bool) {
+	if !j.Counts {
+		return
+	}
+	n := j.rule(subject{rule, side})
 	if ok {
 		n.add(roles, 1, 0)
 	} else {
@@ -138,8 +141,8 @@ func (j *Monitor) countForm(f *codec.Frame, err *codec.Error) {
 	}
 }
 
-// Rules returns the coverage of each rule that can be checked, for each side. The result is in the order of the
-// protocol's rules; the rules for clients and workers come first.
+// Rules returns the coverage of each rule that can be checked, for each side, if Counts is set. The result is in the
+// order of the protocol's rules; the rules for clients and workers come first.
 func (j *Monitor) Rules() []Coverage {
 	all := coverage{rules: map[subject]*Coverage{}}
 	for s, n := range j.rules {

@@ -168,7 +168,7 @@ func (c *dangaConn) accepted(f *codec.Frame) {
 		return
 	}
 	p := c.created[0]
-	c.created = c.created[1:]
+	c.created = after(c.created, 1)
 	switch p.kind {
 	case protocol.SyncWait:
 		c.waits++
@@ -247,9 +247,9 @@ func (c *dangaConn) wakes() {
 	case len(c.sleeps) > 0: // the noop may instead be the reply to a request, which then stays in asked
 		c.Pass("danga.sleep.awake-undisturbed")
 		c.Pass("danga.sleep.once")
-		c.sleeps, c.woken = c.sleeps[1:], true
+		c.sleeps, c.woken = after(c.sleeps, 1), true
 	case len(c.asked) > 0:
-		if c.asked = c.asked[1:]; c.gone {
+		if c.asked = after(c.asked, 1); c.gone {
 			c.Pass(goneRule)
 		} else if !c.announced {
 			c.Pass("danga.connect.needed")
@@ -279,7 +279,7 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 	}
 	c.Pass("danga.assign.asked-for")
 	seq := c.asked[0]
-	c.asked = c.asked[1:]
+	c.asked = after(c.asked, 1)
 	c.sleeps = since(c.sleeps, seq)
 	added, able := c.names[name]
 	_, was := c.replaced[name]

@@ -30,7 +30,7 @@ func Example() {
 		}
 		at := int64(time.Duration(i) * time.Millisecond)
 		for _, v := range monitor.Message(connection, &frame, at, nil) {
-			fmt.Printf("message %d: %v\n", i+1, v.Err)
+			fmt.Printf("message %d: %v\n", i+1, v.Err())
 		}
 	}
 	// Output: message 3: byte 12, Data: the server sent ECHO_RES, but no ECHO_REQ with this data waits for a reply [gearman.echo.same-data]

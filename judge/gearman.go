@@ -10,14 +10,17 @@ import (
 // gearmanChecker checks Gearman.
 type gearmanChecker struct {
 	*Monitor
-	jobs   map[string]*gearmanJob // by handle
-	unique map[string]*gearmanJob // the last job, by function and unique ID, and by unique ID alone
+	jobs   map[uint64]*gearmanJob // by the hash of the handle
+	unique map[uint64]*gearmanJob // the last job, by submission.key and, if Counts is set, by submission.id
+	names  map[string]string      // names of functions, each of which is stored once
+	spare  *listener              // to be used again
 	timed  bool                   // a worker has set a time limit, so the server may take jobs away from it
 	called bool                   // at least one job was submitted
 }
 
 // gearmanJob contains what is known about a job.
 type gearmanJob struct {
+	id       uint64 // hash of the handle
 	handle   string
 	as       submission // the submission that created it
 	known    bool       // the submission was captured, so as is set
@@ -49,6 +52,7 @@ type submission struct {
 	typ      *codec.Type
 	function string
 	unique   string
+	id, key  uint64 // hashes of the unique ID, and of function and unique ID
 	workload uint64
 	at       int64
 	among    bool // other submissions were pending at the same time, so it is unknown to which of them the handle in the reply belongs
@@ -77,12 +81,12 @@ type gearmanConn struct {
 	ignored    int  // number of consecutive PRE_SLEEPs after which the worker was woken and did not request a job
 
 	seq         int
-	functions   map[string]*ability
-	reset       int   // seq of the last RESET_ABILITIES
-	removed     int   // seq of the last CANT_DO
-	sleeps      []int // seq of each PRE_SLEEP after which no NOOP was captured yet
-	jobs        map[string]*listener
-	assignments map[string]assignment
+	functions   map[uint64]*ability // this and the following maps are by the hashes of names
+	reset       int                 // seq of the last RESET_ABILITIES
+	removed     int                 // seq of the last CANT_DO
+	sleeps      []int               // seq of each PRE_SLEEP after which no NOOP was captured yet
+	jobs        map[uint64]*listener
+	assignments map[uint64]assignment
 	ended       recent // handles of jobs whose end the client has received
 	done        recent // handles of jobs that the worker has ended
 }
@@ -94,7 +98,7 @@ type request struct {
 }
 
 type query struct {
-	handle string
+	handle uint64
 	at     int64
 }
 
@@ -128,20 +132,23 @@ func Gearman(j *Monitor) Checker {
 		worker.reset submit.created-first work.complete work.fail work.exception work.exception-unasked work.data work.warning
 		work.status option.exceptions option.unknown status.answered status.unknown status.running status.finished
 		submit.bg-detached epoch.background sched.background`)
-	return &gearmanChecker{Monitor: j, jobs: map[string]*gearmanJob{}, unique: map[string]*gearmanJob{}}
+	jobs, unique := map[uint64]*gearmanJob{}, map[uint64]*gearmanJob{}
+	return &gearmanChecker{Monitor: j, jobs: jobs, unique: unique, names: map[string]string{}}
 }
 
 func (g *gearmanChecker) Open(c *Conn) Conversation {
-	return &gearmanConn{Conn: c, g: g, functions: map[string]*ability{}, jobs: map[string]*listener{}, assignments: map[string]assignment{}}
+	return &gearmanConn{Conn: c, g: g, functions: map[uint64]*ability{}, jobs: map[uint64]*listener{},
+		assignments: map[uint64]assignment{}}
 }
 
 func (g *gearmanChecker) Reset() {
 	clear(g.jobs)
 	clear(g.unique)
+	clear(g.names)
 	g.timed, g.called = false, false
 }
 
-func (g *gearmanChecker) Size() int { return 4*len(g.jobs) + len(g.unique) }
+func (g *gearmanChecker) Size() int { return 4*len(g.jobs) + len(g.unique) + len(g.names) }
 
 func (c *gearmanConn) Size() int {
 	return len(c.submitted) + len(c.requests) + len(c.echoes) + len(c.options) + len(c.queries) + len(c.functions) + len(c.sleeps) +
@@ -159,7 +166,7 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 		}
 	}
 	if reset { // after a reset, the server may not have received the last messages of the worker
-		for h := range c.done.names {
+		for _, h := range c.done.names {
 			if job := c.g.jobs[h]; job != nil {
 				job.results += 2
 			}
@@ -184,8 +191,11 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 	g := c.g
 	switch f.Type.Does {
 	case codec.Submit:
-		c.submitted = append(c.submitted, submission{typ: f.Type, function: g.Name(f.Get(codec.Queue)), unique: g.Name(f.Get(codec.UniqueID)),
-			workload: g.Hash(f.Get(codec.Payload)), at: g.at, among: len(c.submitted) > 0 || c.skipped > 0})
+		function, unique := f.Get(codec.Queue), f.Get(codec.UniqueID)
+		id := g.Hash(unique)
+		c.submitted = append(c.submitted, submission{typ: f.Type, function: g.function(function), unique: g.Name(unique),
+			id: id, key: id + 3*g.Hash(function), workload: g.Hash(f.Get(codec.Payload)), at: g.at,
+			among: len(c.submitted) > 0 || c.skipped > 0})
 	case codec.Echo:
 		c.echoes = append(c.echoes, g.Hash(f.Get(codec.Payload)))
 	case codec.Configure:
@@ -196,7 +206,7 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 		}
 	case codec.Query:
 		if f.Type.Has(codec.JobID) {
-			c.queries = append(c.queries, query{g.Name(f.Get(codec.JobID)), g.at})
+			c.queries = append(c.queries, query{g.Hash(f.Get(codec.JobID)), g.at})
 		}
 	case codec.Register:
 		c.registers(f)
@@ -209,7 +219,7 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 	case codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception:
 		c.reports(f)
 	case codec.Cancel: // the specification does not say what happens to an assigned job, and messages about the job may be captured in another order
-		g.job(g.Name(f.Get(codec.JobID))).canceled = true
+		g.job(f.Get(codec.JobID)).canceled = true
 	}
 }
 
@@ -252,25 +262,62 @@ func (g *gearmanChecker) rest(f *codec.Frame) uint64 {
 	return g.Hash(f.Raw[f.Spans[f.Head].Next:])
 }
 
-// job returns what is known about a job. If too many jobs are stored, it first removes the jobs that have ended, and
-// all jobs if the remaining ones are still too many.
-func (g *gearmanChecker) job(handle string) *gearmanJob {
-	job := g.jobs[handle]
+// function returns the name of a function.
+func (g *gearmanChecker) function(v []byte) string {
+	name, ok := g.names[string(v)]
+	if !ok {
+		if len(g.names) >= maxNames {
+			clear(g.names)
+		}
+		name = g.Name(v)
+		g.names[name] = name
+	}
+	return name
+}
+
+// job returns what is known about the job with a handle.
+func (g *gearmanChecker) job(handle []byte) *gearmanJob {
+	id := g.Hash(handle)
+	job := g.jobs[id]
 	if job == nil {
 		if len(g.jobs) >= maxJobs {
-			for h, old := range g.jobs {
-				if old.results > 0 || old.endedAt != 0 {
-					delete(g.jobs, h)
-				}
-			}
-			maps.DeleteFunc(g.unique, func(_ string, old *gearmanJob) bool { return g.jobs[old.handle] != old })
-			if len(g.jobs) >= maxJobs*3/4 {
-				clear(g.jobs)
-				clear(g.unique)
-			}
+			g.forget()
 		}
-		job = &gearmanJob{handle: handle}
-		g.jobs[handle] = job
+		job = &gearmanJob{id: id, handle: g.Name(handle)}
+		g.jobs[id] = job
 	}
 	return job
+}
+
+// newListener returns a listener whose first submission has the time of the current message.
+func (g *gearmanChecker) newListener() *listener {
+	l := g.spare
+	if g.spare = nil; l == nil {
+		l = &listener{}
+	}
+	*l = listener{since: g.at}
+	return l
+}
+
+// forget removes the jobs that have ended, and all jobs if the remaining ones are still too many.
+func (g *gearmanChecker) forget() {
+	remove(g.jobs, func(job *gearmanJob) bool { return job.results > 0 || job.endedAt != 0 })
+	if len(g.jobs) >= maxJobs*3/4 {
+		clear(g.jobs)
+		clear(g.unique)
+		return
+	}
+	remove(g.unique, func(job *gearmanJob) bool { return g.jobs[job.id] != job })
+}
+
+// remove removes entries from a map. If most entries are removed, this takes much less time than maps.DeleteFunc.
+func remove(m map[uint64]*gearmanJob, which func(*gearmanJob) bool) {
+	left := map[uint64]*gearmanJob{}
+	for k, v := range m {
+		if !which(v) {
+			left[k] = v
+		}
+	}
+	clear(m)
+	maps.Copy(m, left)
 }

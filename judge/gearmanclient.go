@@ -30,7 +30,7 @@ func (c *gearmanConn) optionSet(f *codec.Frame) {
 }
 
 func (c *gearmanConn) status(f *codec.Frame) {
-	handle, known, running := c.g.Name(f.Get(codec.JobID)), f.Number(codec.Known) == 1, f.Number(codec.Running) == 1
+	handle, known, running := c.g.Hash(f.Get(codec.JobID)), f.Number(codec.Known) == 1, f.Number(codec.Running) == 1
 	q, ok := take(&c.queries, &c.skipped, func(q query) bool { return q.handle == handle })
 	if !c.Check("gearman.status.answered", ok, "Job handle", "the server sent STATUS_RES, but no GET_STATUS with this handle waits for a reply") {
 		return
@@ -53,16 +53,15 @@ func (c *gearmanConn) status(f *codec.Frame) {
 
 // deferFor defers a violation until the worker that has the job sends its next message.
 func (c *gearmanConn) deferFor(job *gearmanJob, rule codec.RuleID, field, format string, args ...any) {
-	c.Defer(rule, field, certainlyAssigned(job.handle), []*Conn{job.holder.Conn}, format, args...)
+	c.Defer(rule, field, certainlyAssigned(job.id), []*Conn{job.holder.Conn}, format, args...)
 }
 
 // certainlyAssigned returns a function that reports whether a worker certainly still has a job.
-func certainlyAssigned(handle string) func(Conversation) bool {
+func certainlyAssigned(handle uint64) func(Conversation) bool {
 	return func(p Conversation) bool { return p.(*gearmanConn).assignments[handle].firm }
 }
 
 func (c *gearmanConn) created(f *codec.Frame) {
-	handle := c.g.Name(f.Get(codec.JobID))
 	if len(c.submitted) == 0 {
 		rule := codec.RuleID("gearman.submit.created")
 		if !c.client {
@@ -75,15 +74,16 @@ func (c *gearmanConn) created(f *codec.Frame) {
 	c.Pass("gearman.submit.created")
 	s := c.submitted[0]
 	unsure := c.skipped > 0 && (s.among || len(c.submitted) > 1)
-	c.submitted = c.submitted[1:]
+	c.submitted = after(c.submitted, 1)
 	if unsure || !c.Complete() {
 		c.Stop() // it is unknown to which request this reply belongs
 		return
 	}
-	l := c.jobs[handle]
+	job := c.g.job(f.Get(codec.JobID))
+	l := c.jobs[job.id]
 	if l == nil {
-		l = &listener{since: c.g.at}
-		c.jobs[handle] = l
+		l = c.g.newListener()
+		c.jobs[job.id] = l
 	}
 	if s.typ.Background {
 		l.detached = s.typ
@@ -92,7 +92,6 @@ func (c *gearmanConn) created(f *codec.Frame) {
 	} else {
 		l.waits++
 	}
-	job := c.g.job(handle)
 	if job.canceled {
 		return
 	}
@@ -154,17 +153,17 @@ func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 		c.Pass("gearman.submit.handles-distinct")
 	}
 	g.called = true
-	key, anywhere := s.function+"\x00"+s.unique, "\x00\x00"+s.unique
-	old := g.unique[key]
+	old := g.unique[s.key]
 	if len(g.unique) < 2*maxJobs {
-		g.unique[key] = job
+		g.unique[s.key] = job
 	}
-	if other := g.unique[anywhere]; s.unique != "" && s.unique != "-" {
+	if g.Counts && s.unique != "" && s.unique != "-" {
+		other := g.unique[s.id]
 		if other != nil && other.as.function != s.function {
 			c.Pass("gearman.submit.unique-per-function")
 		}
 		if len(g.unique) < 2*maxJobs {
-			g.unique[anywhere] = job
+			g.unique[s.id] = job
 		}
 	}
 	switch {
@@ -185,7 +184,7 @@ func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 // Messages about jobs.
 
 // resultRules maps the effects of messages about jobs to the rules for forwarding them to clients.
-var resultRules = map[codec.Effect]codec.RuleID{
+var resultRules = [...]codec.RuleID{
 	codec.Complete: "gearman.work.complete", codec.Fail: "gearman.work.fail", codec.Exception: "gearman.work.exception",
 	codec.Data: "gearman.work.data", codec.Warning: "gearman.work.warning", codec.Status: "gearman.work.status",
 }
@@ -209,7 +208,7 @@ func ends(does codec.Effect) bool {
 // reported checks a message about a job that the server sends to a client.
 func (c *gearmanConn) reported(f *codec.Frame) {
 	const field = "Job handle"
-	handle, does := c.g.Name(f.Get(codec.JobID)), f.Type.Does
+	handle, does := c.g.Hash(f.Get(codec.JobID)), f.Type.Does
 	l, job := c.jobs[handle], c.g.jobs[handle]
 	switch {
 	case !c.Check("gearman.role.responses", c.client, "", "the server sent a response for clients, but this connection has sent no client request"):
@@ -246,6 +245,7 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 	if does != codec.Exception {
 		if l.ends++; l.ends >= l.waits {
 			delete(c.jobs, handle)
+			c.g.spare = l
 			c.ended.add(handle)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 func (c *gearmanConn) registers(f *codec.Frame) {
 	c.registered = true
-	name := c.g.Name(f.Get(codec.Queue))
+	name := c.g.Hash(f.Get(codec.Queue))
 	c.g.timed = c.g.timed || f.Type.Has(codec.TimeLimit) && string(f.Get(codec.TimeLimit)) != "0"
 	a := c.functions[name]
 	if a == nil {
@@ -25,7 +25,7 @@ func (c *gearmanConn) registers(f *codec.Frame) {
 func (c *gearmanConn) unregisters(f *codec.Frame) {
 	if f.Type.Has(codec.Queue) {
 		c.removed = c.seq
-		if a := c.functions[c.g.Name(f.Get(codec.Queue))]; a != nil {
+		if a := c.functions[c.g.Hash(f.Get(codec.Queue))]; a != nil {
 			a.removed = c.seq
 		}
 	} else {
@@ -37,7 +37,7 @@ func (c *gearmanConn) unregisters(f *codec.Frame) {
 }
 
 // markUncertain records that it is unknown whether a worker still has a job.
-func (c *gearmanConn) markUncertain(handle string) {
+func (c *gearmanConn) markUncertain(handle uint64) {
 	if job := c.g.jobs[handle]; job != nil && job.holder == c {
 		job.holder, job.assigns = nil, job.assigns+1
 	}
@@ -80,7 +80,7 @@ func (c *gearmanConn) sleep() {
 // reports checks a message of a worker about a job.
 func (c *gearmanConn) reports(f *codec.Frame) {
 	const uses, final = "gearman.worker.uses-the-handle", "gearman.work.final"
-	handle, does := c.g.Name(f.Get(codec.JobID)), f.Type.Does
+	handle, does := c.g.Hash(f.Get(codec.JobID)), f.Type.Does
 	a, has := c.assignments[handle]
 	if !has {
 		switch {
@@ -128,7 +128,7 @@ func (c *gearmanConn) isWorker() bool {
 
 func (c *gearmanConn) wakes() {
 	if c.isWorker() && c.Check("gearman.worker.awake-undisturbed", len(c.sleeps) > 0, "", "the server sent NOOP, but the worker has not sent PRE_SLEEP") {
-		c.sleeps, c.woken = c.sleeps[1:], true
+		c.sleeps, c.woken = after(c.sleeps, 1), true
 	}
 }
 
@@ -160,7 +160,7 @@ func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
 	got, ok := take(&c.requests, &c.skipped, func(r request) bool { return slices.Contains(r.typ.Answers, t) })
 	if !ok {
 		c.Check(replyRule(first.typ), false, "", "the server sent %s in reply to %s", t.Name, first.typ.Name)
-		c.requests = c.requests[1:]
+		c.requests = after(c.requests, 1)
 		return first, false
 	}
 	c.sleeps = since(c.sleeps, got.seq)
@@ -178,10 +178,14 @@ func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
 }
 
 // mayDo checks that the worker could do the function when it sent the request with the given seq.
-func (c *gearmanConn) mayDo(function string, seq int) {
-	a := c.functions[function]
+func (c *gearmanConn) mayDo(function string, a *ability, seq int) {
+	if a == nil {
+		c.Check("gearman.worker.can-do", false, "Function",
+			"the server assigned a job of function %q, which the worker has not registered", function)
+		return
+	}
+	c.Pass("gearman.worker.can-do")
 	switch {
-	case !c.Check("gearman.worker.can-do", a != nil, "Function", "the server assigned a job of function %q, which the worker has not registered", function):
 	case a.added > seq: // the worker registered the function again after the request, so its earlier state is unknown
 	case c.reset > 0 && c.reset < seq && !c.Check("gearman.worker.reset", c.reset < a.added, "Function", "the server assigned a job, but after RESET_ABILITIES the worker has registered no function"):
 	case a.removed > 0 && a.removed < seq:
@@ -193,12 +197,14 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	const field = "Job handle"
 	g := c.g
 	got, ok := c.answers(f)
-	handle, function, workload := g.Name(f.Get(codec.JobID)), g.Name(f.Get(codec.Queue)), g.Hash(f.Get(codec.Payload))
+	name := f.Get(codec.Queue)
+	function, workload := g.function(name), g.Hash(f.Get(codec.Payload))
 	if ok {
-		c.mayDo(function, got.seq)
+		c.mayDo(function, c.functions[g.Hash(name)], got.seq)
 	}
-	job, own := g.job(handle), c.assignments[handle]
-	old := job.holder
+	job := g.job(f.Get(codec.JobID))
+	handle, old := job.id, job.holder
+	own := c.assignments[handle]
 	switch {
 	case job.canceled:
 	case old == c && own.firm:
@@ -223,7 +229,12 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 		c.Check("gearman.grab.assign", job.function == function, "Function", "expected the function %q, because the server assigned the job with this function before", job.function)
 	}
 	if f.Type.Has(codec.UniqueID) && job.known && !job.canceled && job.as.unique != "-" && !job.as.among {
-		c.Check("gearman.grab.assign-unique", job.as.unique == g.Name(f.Get(codec.UniqueID)), "Unique ID", "expected the unique ID %q, because the client submitted the job with it", job.as.unique)
+		if job.as.id == g.Hash(f.Get(codec.UniqueID)) {
+			c.Pass("gearman.grab.assign-unique")
+		} else {
+			c.Check("gearman.grab.assign-unique", false, "Unique ID",
+				"expected the unique ID %q, because the client submitted the job with it", job.as.unique)
+		}
 	}
 	job.assigned, job.function, job.workload = true, function, workload
 	if old != nil && c.PeerClosed() { // this assignment was captured late: another worker received the job after this worker had disconnected

@@ -8,8 +8,8 @@
 // reported only if neither a delay nor an unknown connection can explain it. If it depends on what a peer may have sent
 // in the meantime, it is deferred until the next message of that peer.
 //
-// A [Checker] checks one protocol. It counts each check, passed or violated, so that [Monitor.Rules] shows which rules
-// the traffic has tested.
+// A [Checker] checks one protocol. If Counts is set, it counts each check, passed or violated, so that [Monitor.Rules]
+// shows which rules the traffic has tested.
 package judge
 
 import (
@@ -24,12 +24,21 @@ import (
 // Violation is a message that violates a rule, given the messages before it. The violating side is the sender of the
 // message.
 type Violation struct {
-	Err  *codec.Error
+	Rule codec.RuleID
 	Conn int
 
 	// Snapshot is the result of Monitor.Snapshot for the message that violates the rule, if that is an earlier message.
 	// It is nil if the current message violates the rule.
 	Snapshot any
+
+	offset        int
+	field, format string
+	args          []any
+}
+
+// Err returns the violation as an error with a text.
+func (v *Violation) Err() *codec.Error {
+	return &codec.Error{Rule: v.Rule, Offset: v.offset, Field: v.field, Detail: fmt.Sprintf(v.format, v.args...)}
 }
 
 // Checker checks the conversations with one server.
@@ -63,6 +72,9 @@ type Monitor struct {
 	// sends a certain message. It requires that each message is passed to Message before it is
 	// forwarded to its receiver.
 	PeerChecks bool
+
+	// Counts enables Rules: each check is counted, passed or violated. It must be set before the first message.
+	Counts bool
 
 	// Budget may be shared with other monitors. It must be set before the first message.
 	Budget *Budget
@@ -169,7 +181,9 @@ func (j *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	if f.Type != nil {
 		j.roles = f.Type.Roles(f.From)
 	}
-	j.countForm(f, err)
+	if j.Counts {
+		j.countForm(f, err)
+	}
 	c := j.conn(id)
 	if c == nil || c.checks == nil {
 		return nil
@@ -284,13 +298,13 @@ func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...a
 }
 
 func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Violation {
-	e := &codec.Error{Rule: rule, Field: field, Detail: fmt.Sprintf(format, args...)}
+	v := Violation{Rule: rule, Conn: c.ID, field: field, format: format, args: args}
 	if f := c.monitor.frame; f != nil {
 		if i := slices.IndexFunc(f.Spans, func(s codec.Span) bool { return s.Field.Name == field && s.Off < len(f.Raw) }); i >= 0 {
-			e.Offset = f.Spans[i].Off
+			v.offset = f.Spans[i].Off
 		}
 	}
-	return Violation{Err: e, Conn: c.ID}
+	return v
 }
 
 // Pass counts that the current message follows a rule that applies to it.
@@ -343,11 +357,11 @@ func (c *Conn) decide() {
 		case d.at >= j.at: // the peer sent its message no later than the possible violation, so wait for another one
 			return false
 		case !d.holds(c.checks):
-			j.count(d.violation.Err.Rule, d.side, d.roles, true)
+			j.count(d.violation.Rule, d.side, d.roles, true)
 			d.drop(j)
 		default:
 			if d.left--; d.left == 0 {
-				j.count(d.violation.Err.Rule, d.side, d.roles, false)
+				j.count(d.violation.Rule, d.side, d.roles, false)
 				j.found = append(j.found, d.violation)
 				d.drop(j)
 			}
@@ -365,12 +379,23 @@ func take[T any](pending *[]T, skipped *int, fits func(T) bool) (T, bool) {
 		}
 		if fits(p) {
 			*skipped -= i
-			*pending = (*pending)[i+1:]
+			*pending = after(*pending, i+1)
 			return p, true
 		}
 	}
 	var none T
 	return none, false
+}
+
+// after returns a list without its first n elements. If none are left, it keeps the memory of a short list.
+func after[T any](list []T, n int) []T {
+	if n < len(list) {
+		return list[n:]
+	}
+	if cap(list) > 16 {
+		return nil
+	}
+	return list[:0]
 }
 
 // since returns an ascending list without the numbers below n.
@@ -381,18 +406,18 @@ func since(numbers []int, n int) []int {
 	return numbers
 }
 
-// recent is a set of up to maxNames names. It is emptied when it is full.
+// recent is a list of up to maxNames names, by their hashes. It is emptied when it is full. Names are often added, and
+// searched only if a message seems to violate a rule.
 type recent struct {
-	names  map[string]bool
-	forgot bool // the set was emptied at least once
+	names  []uint64
+	forgot bool // the list was emptied at least once
 }
 
-func (r *recent) add(name string) {
-	if r.names == nil || len(r.names) >= maxNames {
-		r.forgot = r.forgot || r.names != nil
-		r.names = map[string]bool{}
+func (r *recent) add(name uint64) {
+	if len(r.names) >= maxNames {
+		r.names, r.forgot = r.names[:0], true
 	}
-	r.names[name] = true
+	r.names = append(r.names, name)
 }
 
-func (r *recent) has(name string) bool { return r.names[name] }
+func (r *recent) has(name uint64) bool { return slices.Contains(r.names, name) }

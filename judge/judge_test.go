@@ -65,10 +65,10 @@ func checkWith(t *testing.T, p *codec.Protocol, script string, peers bool, unsee
 			if v.Snapshot != nil {
 				at = v.Snapshot.(string)
 			}
-			if p.Rule(v.Err.Rule) == nil {
-				t.Errorf("there is no rule %s", v.Err.Rule)
+			if p.Rule(v.Rule) == nil {
+				t.Errorf("there is no rule %s", v.Rule)
 			}
-			all = append(all, at+" "+string(v.Err.Rule))
+			all = append(all, at+" "+string(v.Rule))
 		}
 	}
 	return all

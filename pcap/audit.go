@@ -26,6 +26,9 @@ const maxMonitors = 1 << 10
 
 // monitor returns the rule checker for the server of a connection, or nil if there are too many servers.
 func (a *auditor) monitor(c *Conn) *judge.Monitor {
+	if c.monitor != nil {
+		return c.monitor
+	}
 	key := monitored{c.Service(), c.Protocol}
 	j := a.monitors[key]
 	if j == nil && len(a.monitors) < maxMonitors {
@@ -33,6 +36,7 @@ func (a *auditor) monitor(c *Conn) *judge.Monitor {
 		j.Snapshot, j.Budget = a.snapshot, &a.budget
 		a.monitors[key] = j
 	}
+	c.monitor = j
 	return j
 }
 
@@ -48,10 +52,10 @@ func (a *auditor) snapshot() any {
 func (a *auditor) add(it *Item) {
 	c := it.Conn
 	var j *judge.Monitor
-	if c.Protocol != nil {
+	if c.Protocol != nil && it.Kind != Likely {
 		j = a.monitor(c)
 	}
-	if j == nil || it.Kind == Likely {
+	if j == nil {
 		a.handle(it)
 		return
 	}
@@ -93,10 +97,10 @@ func (a *auditor) add(it *Item) {
 // report counts a violation, and passes the message on.
 func (a *auditor) report(it *Item, v *judge.Violation) {
 	a.d.stats.Violations++
-	a.d.rules[v.Err.Rule]++
+	a.d.rules[v.Rule]++
 	if a.d.opts.Audit {
 		x := *it
-		x.Kind, x.Err = Violates, v.Err
+		x.Kind, x.Err = Violates, v.Err()
 		a.handle(&x)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"jobwire/codec"
+	"jobwire/judge"
 )
 
 // Conn is a TCP connection.
@@ -28,16 +29,17 @@ type Conn struct {
 	closed     bool
 	decided    bool // Protocol is final
 	session    codec.Session
-	early      []chunk // data before the protocol is decided
-	first      []byte  // beginning of the first message, at most maxMagic bytes; nil if no message has been decoded
-	search     *search // non-nil while the beginning of the connection is missing and no message boundary is proved
-	lastSender int8    // the end that sent the last data, or unknown
-	level      bool    // when lastSender sent its last data, it had received all data of the other end
-	turn       bool    // the sender has just changed, and both ends had received all data that the other had sent
-	audited    bool    // the rule checker knows the connection
-	calm       bool    // when the peer last began to send, both directions were at the end of a message
-	shown      bool    // the protocol was reported as unknown, and the bytes are passed on as unread
-	skips      bool    // bytes of the connection were skipped
+	early      []chunk        // data before the protocol is decided
+	first      []byte         // beginning of the first message, at most maxMagic bytes; nil if no message has been decoded
+	search     *search        // non-nil while the beginning of the connection is missing and no message boundary is proved
+	lastSender int8           // the end that sent the last data, or unknown
+	level      bool           // when lastSender sent its last data, it had received all data of the other end
+	turn       bool           // the sender has just changed, and both ends had received all data that the other had sent
+	audited    bool           // the rule checker knows the connection
+	monitor    *judge.Monitor // of the server, or nil if it was not needed yet
+	calm       bool           // when the peer last began to send, both directions were at the end of a message
+	shown      bool           // the protocol was reported as unknown, and the bytes are passed on as unread
+	skips      bool           // bytes of the connection were skipped
 
 	tls *secured // state of the decryption; nil unless the connection is TLS and there are key logs
 
@@ -180,7 +182,7 @@ func (c *Conn) side(end int) codec.Side {
 
 // settle records which end is the server.
 func (c *Conn) settle(server int8) {
-	c.server = server
+	c.server, c.monitor = server, nil
 	c.Server, c.Peer = c.ends[server].addrPort(), c.ends[1-server].addrPort()
 }
 

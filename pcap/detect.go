@@ -209,7 +209,7 @@ func (d *Decoder) likelyServer(c *Conn, p *codec.Protocol) int8 {
 }
 
 func (d *Decoder) adopt(c *Conn, p *codec.Protocol) {
-	c.decided, c.Protocol = true, p
+	c.decided, c.Protocol, c.monitor = true, p, nil
 	c.Role = codec.Role(1<<len(p.Roles) - 1)
 	if p.NewSession == nil {
 		d.stats.TLS++
