@@ -34,7 +34,8 @@ type Conn struct {
 	search     *search        // non-nil while the beginning of the connection is missing and no message boundary is proved
 	lastSender int8           // the end that sent the last data, or unknown
 	level      bool           // when lastSender sent its last data, it had received all data of the other end
-	turn       bool           // the sender has just changed, and both ends had received all data that the other had sent
+	missed     int8           // the end whose data is missing after the last data, or unknown, or bothEnds
+	turn       turn           // whether the sender has just changed
 	audited    bool           // the rule checker knows the connection
 	monitor    *judge.Monitor // of the server, or nil if it was not needed yet
 	calm       bool           // when the peer last began to send, both directions were at the end of a message
@@ -50,7 +51,19 @@ type Conn struct {
 	used  int // number of its last packet
 }
 
-const unknown int8 = -1
+const (
+	unknown  int8 = -1
+	bothEnds int8 = 2
+)
+
+// turn is a change of the sender.
+type turn uint8
+
+const (
+	noTurn     turn = iota
+	likelyTurn      // the other end sent data before, which is missing
+	sureTurn        // both ends had received all data that the other had sent
+)
 
 // half is one direction of a connection.
 type half struct {
@@ -96,7 +109,7 @@ type chunk struct {
 	missing  int
 	frame    int
 	at       int64
-	turn     bool // value of Conn.turn when the chunk was kept
+	turn     turn // value of Conn.turn for the chunk
 }
 
 // cost returns the approximate memory that a chunk takes, in bytes.
@@ -215,7 +228,7 @@ func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
 // flow processes the next bytes of a stream after decryption.
 func (d *Decoder) flow(c *Conn, end int, b []byte, frame int, at int64) {
 	if c.search != nil {
-		d.seek(c, &chunk{end: end, data: b, frame: frame, at: at})
+		d.seek(c, &chunk{end: end, data: b, frame: frame, at: at, turn: c.turn})
 		return
 	}
 	if !c.decided {
@@ -228,10 +241,10 @@ func (d *Decoder) flow(c *Conn, end int, b []byte, frame int, at int64) {
 // read processes the next bytes of a stream whose protocol is decided.
 func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 	h := &c.half[end]
-	if c.turn && c.side(end) == codec.Peer {
+	if c.turn == sureTurn && c.side(end) == codec.Peer {
 		c.calm = c.agrees()
 	}
-	if c.turn && c.agrees() {
+	if c.turn == sureTurn && c.agrees() {
 		c.half[0].guess, c.half[1].guess = false, false
 	}
 	if c.session == nil {
@@ -343,7 +356,11 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		}
 		if h.lost && !d.opts.guesses() {
 			d.searchAfter(c, end)
-			d.skip(c, &chunk{end: end, data: b[off:], frame: frame, at: at})
+			w := &chunk{end: end, data: b[off:], frame: frame, at: at}
+			if off == 0 && len(h.buf) == 0 {
+				w.turn = c.turn
+			}
+			d.skip(c, w)
 			return len(b)
 		}
 		if h.lost {

@@ -19,7 +19,7 @@ func (d *Decoder) decide(c *Conn, end int, b []byte, frame int, at int64) {
 		d.read(c, end, b, frame, at)
 		return
 	}
-	c.early = append(c.early, chunk{end: end, data: bytes.Clone(b), frame: frame, at: at})
+	c.early = append(c.early, chunk{end: end, data: bytes.Clone(b), frame: frame, at: at, turn: c.turn})
 	d.buffered += len(b)
 	size := 0
 	var all []byte // all data that this end has sent

@@ -9,19 +9,30 @@ import (
 // Limits of the search for likely messages.
 const (
 	likelyChain = 16        // messages in a row that make message boundaries likely, whatever follows
-	likelyEnd   = 4         // messages in a row that make them likely if no other bytes follow up to a gap or the end
+	likelyEnd   = 4         // messages in a row that make them likely if the sender changes after them, or nothing follows
 	maxLikely   = 256 << 10 // bytes in which such a chain must be found
 )
 
-// likely finds messages in the bytes of a direction in which no message boundary is proved. Boundaries are likely if
-// several messages follow one another without a byte between them, the first of which begins a packet.
+// likely finds messages in the bytes of a direction in which no message boundary is proved. They are likely if the
+// first of them begins a packet, if they follow one another without a byte between them, and if the last of them ends
+// where the other end sends again, or before a gap, or at the end. Four messages suffice. One suffices if the
+// protocol is that of the server or of its port, and if the sender has changed before it or it is more than a line of
+// text in a binary protocol. Without such an end, 16 messages are needed.
 type likely struct {
 	buf     []byte
-	marks   []mark
-	times   []int64 // of the packets of marks
-	start   bool    // the first byte of buf begins a packet or follows a likely message
-	conn    Conn    // with the protocol that the messages probably have
+	packets []packetMark
+	start   bool // the first byte of buf begins a packet or follows a likely message
+	conn    Conn // with the protocol that the messages probably have
 	session codec.Session
+
+	expected bool // the server is known to have this protocol, or the port is that of the protocol
+}
+
+// packetMark is the part of a packet in the bytes.
+type packetMark struct {
+	off, frame int
+	at         int64
+	turn       bool // the sender changed before this packet, and off is its first byte
 }
 
 // scan lists the likely messages in bytes that would be left out, and leaves the others out.
@@ -36,8 +47,8 @@ func (d *Decoder) scan(c *Conn, w *chunk) {
 		h.likely = &likely{start: true}
 	}
 	g := h.likely
-	g.marks = append(g.marks, mark{len(g.buf), w.frame})
-	g.buf, g.times = append(g.buf, w.data...), append(g.times, w.at)
+	g.packets = append(g.packets, packetMark{len(g.buf), w.frame, w.at, w.turn != noTurn})
+	g.buf = append(g.buf, w.data...)
 	d.buffered += len(w.data)
 	d.scanMore(c, w.end, false)
 	if len(g.buf) > maxLikely || d.buffered > maxBuffered {
@@ -92,7 +103,7 @@ func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
 	e, bad := err.(*codec.Error)
 	unpaired := bad && (g.conn.isPairing(e) || from == codec.Server && slices.Contains(p.Dependent, e.Rule))
 	switch {
-	case isAnyLine(d.frame.Type), bad && (e.Fatal || !unpaired):
+	case isAnyLine(d.frame.Type) && hasLists(p), bad && (e.Fatal || !unpaired):
 		return 0, false
 	case n > len(b):
 		return 0, n <= maxLikely
@@ -105,23 +116,24 @@ func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
 // it, and sets session unless more bytes must complete the chain.
 func (d *Decoder) findChain(c *Conn, end int, last bool) (at int) {
 	g, wait := c.half[end].likely, false
-	for i := range g.marks {
-		at = g.marks[i].off
+	for i := range g.packets {
+		at = g.packets[i].off
 		if at == 0 && !g.start {
 			continue
 		}
 		for _, conn := range c.candidates(d, end) {
-			if v := conn.Protocol.Framing.Values; v != nil && v.Kinds[g.buf[at]].Bulk {
+			if v := conn.Protocol.Framing.Values; v != nil && v.Kinds[g.buf[at]].Bulk && !g.packets[i].turn {
 				continue // an array that began earlier may have this element
 			}
-			g.conn = conn
-			n, whole := g.chain(d, conn.side(end), g.buf[at:])
-			if n >= likelyChain || last && whole && n >= likelyEnd || last && n > likelyEnd {
+			g.conn, g.expected = conn, d.expects(c, &conn)
+			switch g.chain(d, conn.side(end), i, last) {
+			case codec.Matches:
 				g.session = conn.Protocol.NewSession(codec.Options{MaxData: maxLikely, Waive: conn.Protocol.Unpaired})
 				g.start = true
 				return at
+			case codec.MayMatch:
+				wait = true
 			}
-			wait = wait || n >= 0 && !last
 		}
 		if wait {
 			return at
@@ -130,23 +142,58 @@ func (d *Decoder) findChain(c *Conn, end int, last bool) (at int) {
 	return len(g.buf)
 }
 
-// chain returns the number of messages that follow one another from the beginning of b on, and whether they are
-// all of b. It is -1 if other bytes follow them.
-func (g *likely) chain(d *Decoder, from codec.Side, b []byte) (n int, whole bool) {
-	g.session = g.conn.Protocol.NewSession(codec.Options{MaxData: maxLikely, Waive: g.conn.Protocol.Unpaired})
+// chain reports whether messages that follow one another begin with a packet. MayMatch means that more bytes are
+// needed, which is never so if no bytes follow (last).
+func (g *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.Match {
+	p := g.conn.Protocol
+	g.session = p.NewSession(codec.Options{MaxData: maxLikely, Waive: p.Unpaired})
 	defer func() { g.session = nil }()
-	for len(b) > 0 && n < likelyChain {
-		k, ok := g.next(d, from, b)
+	at, k, turn := g.packets[first].off, first, g.packets[first].turn
+	framed := 0 // number of messages that are not lines of a protocol with binary messages
+	for n := 0; n < likelyChain; n++ {
+		if at == len(g.buf) && !last {
+			return codec.MayMatch
+		}
+		ends := n > 0 && (at == len(g.buf) || g.turnAt(&k, at))
+		if ends && (n >= likelyEnd || g.expected && (turn || framed > 0)) {
+			return codec.Matches
+		}
+		if at == len(g.buf) {
+			return codec.NoMatch
+		}
+		size, ok := g.next(d, from, g.buf[at:])
 		switch {
 		case !ok:
-			return -1, false
-		case k == 0:
-			return n, false
+			return codec.NoMatch
+		case size == 0 && !last:
+			return codec.MayMatch
+		case size == 0 && (n > likelyEnd || n > 0 && turn && g.expected):
+			return codec.Matches
+		case size == 0:
+			return codec.NoMatch
 		}
-		b = b[k:]
-		n++
+		if t := d.frame.Type; t != nil && (t.End == "" || !isAdmin(p)) {
+			framed++
+		}
+		at += size
 	}
-	return n, len(b) == 0
+	return codec.Matches
+}
+
+// turnAt reports whether the sender changed before the packet that begins at an offset. k is the index of a packet that
+// begins no later.
+func (g *likely) turnAt(k *int, at int) bool {
+	for *k < len(g.packets) && g.packets[*k].off < at {
+		*k++
+	}
+	return *k < len(g.packets) && g.packets[*k].off == at && g.packets[*k].turn
+}
+
+// expects reports whether a protocol that a connection may have is that of its server, or that of its port.
+func (d *Decoder) expects(c, candidate *Conn) bool {
+	p := candidate.Protocol
+	known, _ := d.knownOf(c)
+	return p == c.Protocol || p == d.opts.Protocol || p == known || int(candidate.Server.Port()) == p.DefaultPort
 }
 
 // candidates returns the connection with each protocol that it may have.
@@ -184,18 +231,18 @@ func (d *Decoder) listLikely(c *Conn, end, n int) {
 	}
 	g.conn.Last = c.Last
 	d.item = Item{Kind: Likely, Conn: &g.conn, From: d.frame.From, Frame: &d.frame, Raw: d.frame.Raw}
-	d.item.First, d.item.Last, d.item.At = g.packets(n)
+	d.item.First, d.item.Last, d.item.At = g.place(n)
 	c.Last = d.item.At
 	d.handle(&d.item)
 	d.cut(g, n)
 }
 
-// packets returns the numbers of the packets with the first n bytes, and the time of the last of them.
-func (g *likely) packets(n int) (first, last int, at int64) {
-	first = g.marks[0].frame
-	for i, m := range g.marks {
+// place returns the numbers of the packets with the first n bytes, and the time of the last of them.
+func (g *likely) place(n int) (first, last int, at int64) {
+	first = g.packets[0].frame
+	for i, m := range g.packets {
 		if i == 0 || m.off < n {
-			first, last, at = min(first, m.frame), max(last, m.frame), g.times[i]
+			first, last, at = min(first, m.frame), max(last, m.frame), m.at
 		}
 	}
 	return first, last, at
@@ -206,10 +253,10 @@ func (d *Decoder) leave(c *Conn, end, n int) {
 	g := c.half[end].likely
 	for n > 0 {
 		k := n
-		if len(g.marks) > 1 {
-			k = min(n, g.marks[1].off)
+		if len(g.packets) > 1 {
+			k = min(n, g.packets[1].off)
 		}
-		d.leaveOut(c, &chunk{end: end, data: g.buf[:k], frame: g.marks[0].frame, at: g.times[0]})
+		d.leaveOut(c, &chunk{end: end, data: g.buf[:k], frame: g.packets[0].frame, at: g.packets[0].at})
 		d.cut(g, k)
 		n -= k
 	}
@@ -219,15 +266,17 @@ func (d *Decoder) leave(c *Conn, end, n int) {
 func (d *Decoder) cut(g *likely, n int) {
 	d.buffered -= n
 	g.buf = g.buf[n:]
-	for len(g.marks) > 1 && g.marks[1].off <= n {
-		g.marks, g.times = g.marks[1:], g.times[1:]
+	for len(g.packets) > 1 && g.packets[1].off <= n {
+		g.packets = g.packets[1:]
 	}
-	g.start = len(g.marks) > 0 && g.marks[0].off == n || g.session != nil
-	for i := range g.marks {
-		g.marks[i].off = max(0, g.marks[i].off-n)
+	g.start = len(g.packets) > 0 && g.packets[0].off == n || g.session != nil
+	for i := range g.packets {
+		m := &g.packets[i]
+		m.turn = m.turn && m.off >= n
+		m.off = max(0, m.off-n)
 	}
 	if len(g.buf) == 0 {
-		g.marks, g.times = g.marks[:0], g.times[:0]
+		g.packets = g.packets[:0]
 		g.start = true // the next byte begins a packet
 	}
 }

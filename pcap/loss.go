@@ -15,7 +15,11 @@ func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
 		d.stats.Gaps++
 	}
 	d.stats.Missing += int64(n)
-	c.lastSender = unknown
+	if c.lastSender = unknown; c.missed == int8(1-end) {
+		c.missed = bothEnds // it is unknown which end sent first
+	} else if c.missed == unknown {
+		c.missed = int8(end)
+	}
 	if c.tls.active() {
 		d.secured(c, &chunk{end: end, missing: n, frame: frame, at: at})
 		return

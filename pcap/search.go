@@ -47,7 +47,7 @@ func (d *Decoder) seek(c *Conn, w *chunk) {
 		d.seekEnd(c, w)
 		return
 	}
-	if c.turn && len(w.data) > 0 {
+	if c.turn == sureTurn && len(w.data) > 0 {
 		s.turns++
 		if s.assumed {
 			result := d.prove(c)
@@ -69,7 +69,6 @@ func (d *Decoder) seek(c *Conn, w *chunk) {
 		return
 	}
 	kept := *w
-	kept.turn = c.turn
 	kept.data = append([]byte(nil), w.data...)
 	s.chunks = append(s.chunks, kept)
 	s.size += kept.cost()

@@ -49,7 +49,7 @@ func (d *Decoder) connection(s *segment) (*Conn, int) {
 		if d.count >= d.sweep {
 			d.evict(s)
 		}
-		c = &Conn{ends: key, network: s.network, server: unknown, lastSender: unknown, began: s.frame}
+		c = &Conn{ends: key, network: s.network, server: unknown, lastSender: unknown, missed: unknown, began: s.frame}
 		if s.flags&(flagSYN|flagACK) == flagSYN {
 			c.settle(int8(1 - end))
 		} else if s.flags&flagSYN != 0 {
@@ -327,8 +327,15 @@ func (d *Decoder) deliver(c *Conn, w *chunk) {
 	}
 	if data = data[old:]; len(data) > 0 {
 		level := w.flags&flagACK != 0 && w.ack == c.half[1-w.end].next
-		c.turn = c.lastSender == int8(1-w.end) && c.level && level
-		c.lastSender, c.level = int8(w.end), level
+		switch other := int8(1 - w.end); {
+		case c.lastSender == other && c.level && level:
+			c.turn = sureTurn
+		case c.missed == other && level:
+			c.turn = likelyTurn
+		default:
+			c.turn = noTurn
+		}
+		c.lastSender, c.level, c.missed = int8(w.end), level, unknown
 		d.recent.add(h, data)
 		h.next += uint32(len(data))
 		d.feed(c, w.end, data, w.frame, w.at)

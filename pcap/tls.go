@@ -10,7 +10,7 @@ type secured struct {
 	over    bool    // the connection cannot be decrypted
 	waiting []chunk // all bytes, until the keys are known
 	size    int     // bytes of waiting
-	turn    [2]bool // the value of Conn.turn where the next record of an end begins
+	turn    [2]turn // the value of Conn.turn where the next record of an end begins
 }
 
 // active reports whether the bytes of a connection are passed to its decryption.
@@ -83,7 +83,7 @@ func (d *Decoder) secured(c *Conn, w *chunk) {
 			if c.Protocol == TLS {
 				c.Protocol, c.decided = nil, false
 			}
-			c.turn, s.turn[w.end] = s.turn[w.end], false
+			c.turn, s.turn[w.end] = s.turn[w.end], noTurn
 			d.flow(c, w.end, plain, w.frame, w.at)
 		})
 	}
