@@ -11,7 +11,7 @@ import (
 type gearmanChecker struct {
 	*Monitor
 	jobs   map[uint64]*gearmanJob // by the hash of the handle
-	unique map[uint64]*gearmanJob // the last job, by submission.key and, if Counts is set, by submission.id
+	unique map[uint64]*gearmanJob // the last job, by submission.key; if Counts is set, also by submission.id
 	names  map[string]string      // names of functions, each of which is stored once
 	spare  *listener              // to be used again
 	timed  bool                   // a worker has set a time limit, so the server may take jobs away from it

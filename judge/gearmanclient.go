@@ -255,7 +255,12 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 	does := f.Type.Does
 	if does == codec.Complete || does == codec.Fail && job.results > 0 { // without a result of a worker, WORK_FAIL may mean that an administrator canceled the job
-		defer func() { job.endedAt = c.g.at }()
+		defer func() {
+			job.endedAt = c.g.at
+			if g := c.g; !g.Counts && job.holder == nil && g.unique[job.as.key] == job {
+				delete(g.unique, job.as.key) // createdNew would only count that this job has ended
+			}
+		}()
 	}
 	if c.g.timed || job.assigns != 1 {
 		return
