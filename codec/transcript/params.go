@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unsafe"
 
 	"jobwire/codec"
 )
@@ -17,8 +18,12 @@ type Param struct {
 	value string // the value as written in a step
 }
 
-// maxInstances limits the instances of one case.
-const maxInstances = 1000
+const (
+	maxInstances = 1000    // limits the instances of one case
+	maxParams    = 16      // limits the parameters of one case
+	maxExpanded  = 4 << 20 // limits the size of the lines that setups, parameters and repetitions add to one source
+	maxBits      = 128     // limits numbers in the values of parameters
+)
 
 // sourceLine is one line of a source.
 type sourceLine struct {
@@ -79,16 +84,24 @@ func (r *parser) instances(s section) ([]instance, *Error) {
 			rest = append(rest, l)
 			continue
 		}
-		domain, err := r.domain(position{r.pos.file, l.number, 1}, value)
+		pos := position{r.pos.file, l.number, 1}
+		domain, err := r.domain(pos, value)
 		if err != nil {
 			return nil, err
 		}
 		for _, other := range domains {
 			if other[0].Name == domain[0].Name {
-				return nil, position{r.pos.file, l.number, 1}.errorf("expected a different name for each @for, got %s twice", domain[0].Name)
+				return nil, pos.errorf("expected a different name for each @for, got %s twice", domain[0].Name)
 			}
 		}
-		domains = append(domains, domain)
+		for _, other := range domains {
+			if n := len(domain) * len(other); n > maxInstances {
+				return nil, pos.errorf("expected at most %d combinations of values, got %d", maxInstances, n)
+			}
+		}
+		if domains = append(domains, domain); len(domains) > maxParams {
+			return nil, pos.errorf("expected at most %d parameters", maxParams)
+		}
 	}
 	var all []instance
 	for _, params := range combinations(domains) {
@@ -123,11 +136,14 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 		if strings.HasPrefix(strings.TrimSpace(text), "each ") { // the expression is slow on long lines
 			m = eachLine.FindStringSubmatch(text)
 		}
+		pos := position{r.pos.file, l.number, 1}
+		if err := r.grow(pos, text); err != nil {
+			return nil, err
+		}
 		if m == nil {
 			out = append(out, sourceLine{number: l.number, text: text})
 			continue
 		}
-		pos := position{r.pos.file, l.number, 1}
 		from, err := r.number(pos, m[3])
 		if err != nil {
 			return nil, err
@@ -146,8 +162,8 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 		if new(big.Int).Sub(to, from).Cmp(big.NewInt(maxInstances)) > 0 {
 			return nil, pos.errorf("expected at most %d repetitions", maxInstances)
 		}
-		for k := from.Int64(); k <= to.Int64(); k++ {
-			once, err := r.expand(lines[i+1:body], append(slices.Clip(params), numbered(m[2], big.NewInt(k))), true)
+		for k := from; k.Cmp(to) <= 0; k = plus(k, 1) {
+			once, err := r.expand(lines[i+1:body], append(slices.Clip(params), numbered(m[2], k)), true)
 			if err != nil {
 				return nil, err
 			}
@@ -156,6 +172,17 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 		i = body - 1
 	}
 	return out, nil
+}
+
+// size returns the size of a line in memory.
+func (l *sourceLine) size() int { return len(l.text) + int(unsafe.Sizeof(*l)) }
+
+// grow counts a line that results from setups, parameters and repetitions. It returns an error if there are too many.
+func (r *parser) grow(pos position, text string) *Error {
+	if r.expanded += (&sourceLine{text: text}).size(); r.expanded > maxExpanded {
+		return pos.errorf("setups, @for and each make the file too long: expected at most %d MiB of additional lines", maxExpanded>>20)
+	}
+	return nil
 }
 
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
@@ -442,6 +469,9 @@ func (r *parser) ranged(pos position, name, a, b string, choose func(from, to *b
 		return nil, err
 	}
 	numbers := choose(from, to)
+	if len(numbers) > maxInstances {
+		return nil, pos.errorf("expected at most %d values, got more", maxInstances)
+	}
 	slices.SortFunc(numbers, (*big.Int).Cmp)
 	var all []Param
 	for _, n := range numbers {
@@ -507,6 +537,9 @@ func (r *parser) number(pos position, s string) (*big.Int, *Error) {
 	if m[3] != "" {
 		k, _ := new(big.Int).SetString(m[3], 10)
 		n.Add(n, k)
+	}
+	if n.BitLen() > maxBits {
+		return nil, pos.errorf("expected a number of at most %d bits, got %.20s...", maxBits, s)
 	}
 	return n, nil
 }

@@ -122,6 +122,13 @@ func TestParameterErrors(t *testing.T) {
 		{"@for n in some(1)", `unknown values`},
 		{"@for n in 1 2 but 3", `the label of one of several values`},
 		{"@for n in 1..100000", `at most 1000`},
+		{"@for n in 1..1001 but 1", `at most 1000`},
+		{"@for n in 1..32\n@for m in 1..32", `at most 1000`},
+		{"@for a in 1\n@for b in 1\n@for c in 1\n@for d in 1\n@for e in 1\n@for f in 1\n@for g in 1\n@for h in 1\n@for i in 1\n@for j in 1\n" +
+			"@for k in 1\n@for l in 1\n@for m in 1\n@for n in 1\n@for o in 1\n@for p in 1\n@for q in 1", `at most 16 parameters`},
+		{"@for n in powers(1,1" + strings.Repeat("0", 40) + ")", `at most 128 bits`},
+		{"@for n in 1\neach i in 1..1000:\n each j in 1..1000:\n  each k in 2..1:\n   x", `at most 4 MiB`},
+		{"@for n in 1\neach i in 9223372036854775807..9223372036854775807:\n Producer -> Server: use {i", ``},
 		{"@for n in 1\n@for n in 2", `a different name`},
 		{"@for n in 1\nProducer -> Server: use {m}", `expected the name of a parameter`},
 		{"@for n in a\nProducer -> Server: use {n+1}", `expected a parameter that is a number`},

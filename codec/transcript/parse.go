@@ -22,6 +22,7 @@ func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 func (r *parser) parse() ([]*Script, error) {
 	for _, l := range r.lines {
 		r.strict = r.strict || isDirectiveOnly(l.text)
+		r.expanded -= l.size()
 	}
 	for _, s := range sections(r.lines) {
 		instances, err := r.instances(s)
@@ -90,6 +91,7 @@ type parser struct {
 	strict  bool     // prose is an error
 	quotes  quotes
 
+	expanded int // size of the lines that grow has counted, without that of the source
 	scripts  []*Script
 	fileMeta []Meta  // @-lines of the whole file, set at the first @case
 	cases    bool    // a @case line has been read

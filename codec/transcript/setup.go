@@ -119,6 +119,8 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 		if len(one.ways) == 0 || len(one.probe) == 0 || one.About == "" {
 			return nil, position{file, 1, 1}.errorf("the setup %s needs @about, @probe and at least one @way", one.Name)
 		}
+	}
+	for _, one := range s.all {
 		for way := range one.ways {
 			if _, err := s.Probe(one.Name, Ways{one.Name: way}); err != nil {
 				return nil, err
@@ -219,6 +221,9 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 			outer := l.setup
 			if outer == "" && m[3] == "setup" {
 				outer = one.Name
+			}
+			if err := r.grow(pos, text); err != nil {
+				return nil, err
 			}
 			body = append(body, sourceLine{number: l.number, text: text, setup: outer})
 		}

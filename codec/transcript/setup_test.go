@@ -1,6 +1,7 @@
 package transcript_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,6 +84,11 @@ barrier|Job Server -> Client 2: ECHO_RES sync past WORK_DATA within 3s
 }
 
 func TestSetupErrors(t *testing.T) {
+	chain := []string{"@setup a\n@about A.\n@probe\nClient -> Job Server: setup f\n@way x\nClient -> Job Server: version\n"}
+	for _, name := range "bcdef" { // each uses the one before it twenty times
+		use := fmt.Sprintf("Client -> Job Server: setup %c\n", name-1)
+		chain = append(chain, fmt.Sprintf("@setup %c\n@about A.\n@probe\n%s@way x\n%s", name, use, strings.Repeat(use, 20)))
+	}
 	tests := []struct{ setups, line, want string }{
 		{setups, "Client -> Job Server: setup submitt $j f x", "did you mean submit?"},
 		{setups, "Client -> Job Server: setup submit $j f", "expected job function data, got 2 arguments"},
@@ -92,6 +98,8 @@ func TestSetupErrors(t *testing.T) {
 		{"@way x\n", "", "expected @setup NAME"},
 		{"@setup a\n@about A.\n@way x\nClient -> Job Server: WORK_FAIL x\n", "", "needs @about, @probe"},
 		{"@setup a\n@about A.\n@probe\nClient -> Job Server: setup a\n@way x\nClient -> Job Server: setup a\n", "", "uses itself"},
+		{"@setup a\n@about A.\n@probe\nClient -> Job Server: setup b\n@way x\nClient -> Job Server: setup b\n@setup b\n@about B.\n", "", "the setup b needs"},
+		{strings.Join(chain, ""), "", "at most 4 MiB"},
 		{strings.Replace(setups, "JOB_CREATED {job}", "JOB_CREATE {job}", 1), "", "did you mean JOB_CREATED?"},
 	}
 	for _, test := range tests {
