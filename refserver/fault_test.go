@@ -75,6 +75,10 @@ func TestParseFaults(t *testing.T) {
 		"drop ERROR when error_text":     "bool",
 		"drop ERROR when text == \"x\"":  "error_text",
 		"alter NO_JOB x={":               "brace",
+		"drop NOOP,":                     `got "NOOP,"`,
+		"send NO_JOB NOOP }{":            "a closing brace",
+		"note GRAB_JOB {a}{":             "brace",
+		"note GRAB_JOB {a=b}c":           "NAME=VALUE",
 	} {
 		if _, err := injector.ParseFaults(text); err == nil || !strings.Contains(err.Error(), hint) {
 			t.Errorf("%s: error %v, want a mention of %q", text, err, hint)

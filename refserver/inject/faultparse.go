@@ -141,6 +141,9 @@ func (p *faultParser) types(f *fault) error {
 		return fmt.Errorf("expected a message type after %s; the notation is: %s %s", p.action.name, p.action.name, p.action.args)
 	}
 	f.types = strings.Split(list, ",")
+	if slices.Contains(f.types, "") {
+		return fmt.Errorf("expected message types separated by commas, got %q", list)
+	}
 	var matched []*codec.Type
 	for _, pattern := range f.types {
 		before := len(matched)
@@ -326,6 +329,9 @@ func (p *faultParser) template(text string) (*template, error) {
 		switch text[0] {
 		case '{':
 			end := closing(text)
+			if end < 0 {
+				return nil, fmt.Errorf("expected a closing brace in %s", text)
+			}
 			program, err := p.compile(text[1:end])
 			if err != nil {
 				return nil, err
@@ -350,7 +356,7 @@ func (p *faultParser) template(text string) (*template, error) {
 	return t, nil
 }
 
-// closing returns the index of the brace that closes the first brace of text.
+// closing returns the index of the brace that closes the first brace of text, or -1.
 func closing(text string) int {
 	depth, quote := 0, byte(0)
 	for i := 0; i < len(text); i++ {
@@ -371,7 +377,7 @@ func closing(text string) int {
 			}
 		}
 	}
-	return len(text) - 1
+	return -1
 }
 
 func parseDelay(p *faultParser, f *fault) (err error) {
@@ -443,10 +449,14 @@ func parseNote(p *faultParser, f *fault) error {
 		if open < 0 || equals < open {
 			break
 		}
-		from += open + closing(text[from+open:]) + 1
+		end := closing(text[from+open:])
+		if end < 0 {
+			break
+		}
+		from += open + end + 1
 	}
 	end := strings.IndexByte(text[from:], '=')
-	if from+end < 1 {
+	if end < 0 || from+end < 1 {
 		return errors.New("expected NAME=VALUE after the message type")
 	}
 	var err error
