@@ -79,17 +79,25 @@ func (c Credentials) GoString() string { return c.String() }
 
 // ReadCredentials reads a file whose last line is the password. A line before it is the user name.
 func ReadCredentials(name string) (c Credentials, err error) {
-	b, err := textfile.Read(name, "a login file")
+	text, err := textfile.Read(name, "a login file")
 	if err != nil {
 		return c, err
 	}
-	lines := strings.Split(strings.ReplaceAll(string(bytes.TrimRight(b, "\r\n")), "\r\n", "\n"), "\n")
+	if c, err = ParseCredentials(text); err != nil {
+		return c, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+// ParseCredentials parses the text of a file as ReadCredentials does.
+func ParseCredentials(text []byte) (c Credentials, err error) {
+	lines := strings.Split(string(bytes.TrimRight(text, "\r\n")), "\n")
 	c.Password = lines[len(lines)-1]
 	if len(lines) == 2 {
-		c.User = lines[0]
+		c.User = strings.TrimRight(lines[0], "\r")
 	}
 	if len(lines) > 2 || c.Password == "" {
-		return Credentials{}, fmt.Errorf("%s: expected a line with the password, or a line with the user name and a line with the password", name)
+		return Credentials{}, errors.New("expected a line with the password, or a line with the user name and a line with the password")
 	}
 	return c, nil
 }

@@ -317,6 +317,7 @@ func TestReadCredentials(t *testing.T) {
 		"secret\n":          {"", "secret"},
 		"ann\nsecret\n":     {"ann", "secret"},
 		"ann\r\nsecret\r\n": {"ann", "secret"},
+		"ann\r\r\nsecret":   {"ann", "secret"},
 		"":                  {},
 		"ann\nsecret\nx\n":  {},
 	} {
