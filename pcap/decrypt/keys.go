@@ -48,11 +48,12 @@ func (k *Keys) Add(log []byte) (ignored int) {
 			continue
 		}
 		var random, secret []byte
+		err := hex.ErrLength
 		if len(f) == 3 {
-			random, _ = hex.DecodeString(f[1])
-			secret, _ = hex.DecodeString(f[2])
+			random, err = hex.DecodeString(f[1])
+			secret, _ = hex.DecodeString(f[2]) // the last line may be incomplete
 		}
-		if len(random) != randomSize || len(secret) == 0 {
+		if err != nil || len(random) != randomSize || len(secret) == 0 {
 			ignored++
 			continue
 		}
