@@ -80,8 +80,11 @@ func newestRun(all []Part) (parts []*Report, logs []io.Reader, m *Merged, err er
 	newest := -1
 	for i := range all {
 		r := all[i].Report
-		if r.Share == nil {
+		switch {
+		case r.Share == nil:
 			return nil, nil, nil, fmt.Errorf("%s: expected the result of one share of a load (bench run --shares), got the result of a whole load", all[i].Name)
+		case r.Interval <= 0:
+			return nil, nil, nil, fmt.Errorf("%s: interval_seconds: expected a positive number, got %v", all[i].Name, r.Interval)
 		}
 		if newest < 0 || r.Started.After(all[newest].Report.Started) {
 			newest = i
@@ -199,8 +202,7 @@ func (m *Report) add(parts []*Report) {
 	}
 	m.Error = strings.Join(wrong, "\n")
 	m.Started, m.Seconds = begin, end.Sub(begin).Seconds()
-	m.Rate = float64(m.Jobs) / m.Seconds
-	m.RateRequested /= m.Seconds
+	m.Rate, m.RateRequested = perSecond(float64(m.Jobs), m.Seconds), perSecond(m.RateRequested, m.Seconds)
 	m.Seed = parts[0].Seed - uint64(parts[0].Share.Index)<<32 // the seed of the whole run, see Share.Of
 	for _, p := range parts {
 		if p.Share.Late == 0 {

@@ -35,7 +35,7 @@ type Report struct {
 	Jobs        int64   `json:"jobs"`    // jobs that ended in the measured part; in scenarios that measure only queuing: submissions that the server acknowledged
 	Seconds     float64 `json:"seconds"` // length of the measured part
 	AfterWindow int64   `json:"settled"` // jobs of an open loop that ended after the measured part: their latencies are included, but Jobs and Rate do not count them
-	Rate        float64 `json:"rate"`    // Jobs / Seconds
+	Rate        float64 `json:"rate"`    // Jobs / Seconds; 0 if the measured part took no time
 
 	RateRequested float64 `json:"rate_requested,omitempty"` // open loop only: average of the schedule over the measured part, in jobs per second
 	KeptUp        *bool   `json:"kept_up,omitempty"`        // open loop only: the number of jobs in flight did not grow; see keepsUp. nil in a closed loop
@@ -100,7 +100,7 @@ type IntervalEntry struct {
 }
 
 // Rate returns the jobs per second of the interval.
-func (e *IntervalEntry) Rate() float64 { return float64(e.Jobs) / e.Seconds }
+func (e *IntervalEntry) Rate() float64 { return perSecond(float64(e.Jobs), e.Seconds) }
 
 // Recorder collects what a [Report] contains in addition to the [Result]: CPU times, the heat map, and the names of
 // the target and the machine. Set its exported fields, call Attach before the run, and Report after it.

@@ -28,8 +28,16 @@ type Result struct {
 	backlog int64         // jobs in flight at the end of the measured part
 }
 
-// Rate returns the jobs per second of the measured part.
-func (r *Result) Rate() float64 { return float64(r.Jobs) / r.Took.Seconds() }
+// Rate returns the jobs per second of the measured part, or 0 if it took no time.
+func (r *Result) Rate() float64 { return perSecond(float64(r.Jobs), r.Took.Seconds()) }
+
+// perSecond returns n divided by a number of seconds, or 0 if that is 0: then the rate is not known.
+func perSecond(n, seconds float64) float64 {
+	if seconds <= 0 {
+		return 0
+	}
+	return n / seconds
+}
 
 func (m *meter) result(err error) *Result {
 	if !m.measured {

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -258,4 +260,63 @@ func TestEndlessLists(t *testing.T) {
 			t.Errorf("%v after %d bytes", err, read.Load())
 		}
 	})
+}
+
+// TestRunThatTakesNoTime tests that the rate of a run whose measured part takes no time is not known: no format prints
+// an infinite or negative rate, and an objective for the rate is neither met nor missed.
+func TestRunThatTakesNoTime(t *testing.T) {
+	for name, cfg := range map[string]loadgen.Config{
+		"closed loop":                {Protocol: gearman.Protocol, Count: 20},
+		"open loop that was stopped": {Protocol: gearman.Protocol, Rate: schedule(t, "1000")},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			cfg.Dial = serving(t, cfg.Protocol)
+			recorder := &loadgen.Recorder{Target: "a server"}
+			recorder.Attach(&cfg)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if cfg.Rate != nil {
+				cancel()
+			}
+			res, err := loadgen.Run(ctx, cfg)
+			if res == nil {
+				t.Fatal(err)
+			}
+			r := recorder.Report(res)
+			if r.Seconds != 0 || r.Jobs != cfg.Count {
+				t.Fatalf("%d jobs in %v s", r.Jobs, r.Seconds)
+			}
+			want := loadgen.Invalid
+			if cfg.Rate != nil {
+				want = loadgen.Failed // because it was interrupted
+			}
+			objective, err := loadgen.ParseObjective("rate>50")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Check([]*loadgen.Objective{objective})
+			trial := r.Trial(1000)
+			if r.Verdict != want || trial.Result() != want || trial.Achieved != 0 || r.Objectives[0].Result != loadgen.Invalid {
+				t.Errorf("verdict %s: %q; trial %+v", r.Verdict, r.Reasons, trial)
+			}
+			var saved, shown bytes.Buffer
+			for _, write := range []func(io.Writer, *loadgen.Report) error{loadgen.WriteText, loadgen.WriteCSV, loadgen.WriteGoBench, loadgen.WritePrometheus} {
+				if err := write(&shown, r); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := loadgen.WriteBracket(&shown, &loadgen.LimitRange{Trials: []loadgen.Trial{trial}}); err != nil {
+				t.Error(err)
+			}
+			if bad := regexp.MustCompile(`(?i)\bnan\b|\binf\b|-[0-9]+ jobs/s|[0-9],[0-9]{3},[0-9]{3} jobs/s`).FindString(shown.String()); bad != "" {
+				t.Errorf("%q in\n%s", bad, &shown)
+			}
+			if err := loadgen.WriteJSON(&saved, r); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := loadgen.ReadReports(&saved); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

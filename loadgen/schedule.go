@@ -56,6 +56,9 @@ func (l *lateness) add(at time.Duration, late []int64, skipped int64) {
 // mean returns the average rate between two times since the start of the schedule, in jobs per second, rounded to
 // three decimals.
 func (s *Schedule) mean(from, to time.Duration) float64 {
+	if from >= to {
+		return s.rateAt(from)
+	}
 	jobs := 0.0
 	begin := time.Duration(0)
 	for i, st := range s.Steps {

@@ -95,6 +95,10 @@ func (r *Report) Check(objectives []*Objective) {
 // generator submitted jobs late by a relevant part of it.
 func (o *Objective) check(r *Report) SLOResult {
 	j := SLOResult{Objective: o.Text}
+	if o.stage == "" && r.Seconds == 0 {
+		j.Result, j.Why = Invalid, "the measured part took no time, so the rate is not known; make the run longer (--duration or --count)"
+		return j
+	}
 	if o.stage == "" {
 		rate := r.Rate
 		j.Result = result(rate > o.limit)

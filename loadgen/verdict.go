@@ -114,7 +114,7 @@ func (r *Report) keepsUp(steady time.Duration) bool {
 }
 
 // submittedRate returns the rate of submissions in the measured part, in jobs per second.
-func (r *Report) submittedRate() float64 { return float64(r.Jobs+r.Backlog) / r.Seconds }
+func (r *Report) submittedRate() float64 { return perSecond(float64(r.Jobs+r.Backlog), r.Seconds) }
 
 // Limits from which the load generator counts as the bottleneck: it used nearly all processors that it may use, the
 // machine had nearly no idle time, or jobs were submitted late.
