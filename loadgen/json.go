@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 	"strconv"
 	"time"
 
@@ -22,10 +23,11 @@ func (m Micros) Duration() time.Duration { return time.Duration(math.Round(float
 
 // MarshalJSON writes a number with at most three decimals (nanoseconds), or null for 0.
 func (m Micros) MarshalJSON() ([]byte, error) {
-	if m == 0 {
+	v := math.Round(float64(m)*1e3) / 1e3
+	if v == 0 {
 		return []byte("null"), nil
 	}
-	return strconv.AppendFloat(nil, math.Round(float64(m)*1e3)/1e3, 'f', -1, 64), nil
+	return strconv.AppendFloat(nil, v, 'f', -1, 64), nil
 }
 
 // Quantiles are percentiles, mean and maximum of the latencies of one stage. Percentiles with too few samples are 0:
@@ -106,9 +108,15 @@ func ReadReports(in io.Reader) ([]*Report, error) {
 	if saved.Runs == nil {
 		saved.Runs = []*Report{&saved.Report}
 	}
+	if len(saved.Runs) == 0 {
+		return nil, errors.New("expected " + SavedResult + ", got a comparison without runs")
+	}
 	for _, r := range saved.Runs {
-		if r.Protocol == "" || r.Latency == nil {
+		if r == nil || r.Protocol == "" || r.Latency == nil {
 			return nil, errors.New("expected " + SavedResult + ", with the keys protocol and latency_us")
+		}
+		if err := checkSaved(reflect.ValueOf(r).Elem()); err != nil {
+			return nil, fmt.Errorf("expected "+SavedResult+": %w", err)
 		}
 	}
 	return saved.Runs, nil

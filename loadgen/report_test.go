@@ -163,8 +163,19 @@ func TestSavedReportsAreReadBack(t *testing.T) {
 	if err := WriteJSON(&again, all[0]); err != nil || again.String() != saved {
 		t.Errorf("read back and saved again, it is\n%s\nwas\n%s", again.String(), saved)
 	}
-	if _, err := ReadReports(strings.NewReader(`{"cases": []}`)); err == nil {
-		t.Error("something else is taken for a report")
+	for text, want := range map[string]string{
+		`{"cases": []}`:    "the keys protocol and latency_us",
+		`{"runs": []}`:     "a comparison without runs",
+		`{"runs": [null]}`: "the keys protocol and latency_us",
+		`{"protocol": "gearman", "latency_us": {"total": {"max": 1e308}}}`:                    "latency_us.total.max: 1e+308 is out of range",
+		`{"protocol": "gearman", "latency_us": {}, "seconds": 5e-324}`:                        "seconds: 5e-324 is out of range",
+		`{"protocol": "gearman", "latency_us": {}, "submitted": -1}`:                          "submitted: -1 is out of range",
+		`{"protocol": "gearman", "latency_us": {}, "share": {"shares": 1001}}`:                "share.shares: 1001 is out of range",
+		`{"protocol": "gearman", "latency_us": {}, "intervals": [{"start": -1, "jobs": -1}]}`: "intervals.jobs: -1 is out of range",
+	} {
+		if _, err := ReadReports(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
 	}
 }
 
