@@ -2,6 +2,7 @@
 
 GO        ?= go
 FUZZTIME  ?= 10s
+TARGETS   ?= .
 BENCH     ?= .
 BENCHTIME ?= 1s
 
@@ -67,6 +68,7 @@ nightly: build vet-others ## run what takes long: all tests, other systems, arch
 	for protocol in gearman beanstalk danga gearmonkey; do bin/jobwire fuzz self-test $$protocol || exit 1; done
 	$(MAKE) reproducible
 	$(MAKE) fuzz FUZZTIME=10000x
+	$(MAKE) fuzz FUZZTIME=100000x TARGETS='^(fuzz/native|fuzz/native/readers|pcap) '
 	if [ "$$(id -u)" = 0 ] && [ -d /sys/fs/cgroup/memory ] && command -v kubectl; then $(MAKE) cluster-test JOBS=1000000; fi
 
 lint: ## run gofmt, go vet, staticcheck and actionlint
@@ -117,14 +119,19 @@ cluster-test: ## run the steps of deploy/README.md on a Kubernetes cluster in th
 	deploy/cluster-test/build.sh $(CLUSTER)
 	deploy/cluster-test/run.sh $(CLUSTER)
 
-# A test checks that the list of targets is complete. Minimizing an input takes ten executions
+# A test checks that the list of targets is complete. The test program of a package is built once; "go test" would link it
+# again for each of its targets. Minimizing an input takes ten executions
 # at most: the coverage of concurrent programs varies, so that many inputs seem interesting,
 # and Go tries no other input while it minimizes one.
-fuzz: ## run every native Go fuzz target (FUZZTIME=time each)
-	@grep -v '^#' .clusterfuzzlite/targets | while read -r package target _; do \
+fuzz: ## run every native Go fuzz target (FUZZTIME=time each, TARGETS=pattern)
+	@program=$$(mktemp); trap 'rm -f "$$program"' EXIT; built=; \
+	grep -v '^#' .clusterfuzzlite/targets | grep -E '$(TARGETS)' | while read -r package target _; do \
 		[ -n "$$package" ] || continue; \
 		echo "== $$package $$target"; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x "./$$package" || exit 1; \
+		[ "$$package" = "$$built" ] || $(GO) test -c -fuzz . -o "$$program" "./$$package" || exit 1; \
+		built=$$package; \
+		(cd "$$package" && "$$program" -test.run '^$$' -test.fuzz "^$$target\$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x \
+			-test.fuzzcachedir "$$($(GO) env GOCACHE)/fuzz/jobwire/$$package") </dev/null || exit 1; \
 	done
 
 # PLATFORMS is a list such as linux/amd64,darwin/arm64, or empty for all.

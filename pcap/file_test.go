@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"jobwire/fuzz/native"
 	"jobwire/pcap"
 )
 
@@ -294,8 +295,8 @@ func TestDecoderReadsWhatWriterWrites(t *testing.T) {
 	}
 }
 
-// FuzzDecode checks that no file makes a decoder panic, and that the first version of every byte of a stream is
-// passed on exactly once or counted as skipped.
+// FuzzDecode checks that no file makes a decoder panic or use much memory, and that the first version of every byte of a
+// stream is passed on exactly once or counted as skipped.
 func FuzzDecode(f *testing.F) {
 	_, ip := conversation()
 	f.Add(classic(binary.LittleEndian, 0xa1b2c3d4, 101, ip[:12]))
@@ -333,14 +334,19 @@ func FuzzDecode(f *testing.F) {
 			lines.Add(it)
 			sum.Add(it)
 		})
-		in, err := pcap.NewFile("fuzz", bytes.NewReader(file))
+		err := native.Bounded(len(file), 64<<20, 64<<10, func() {
+			in, err := pcap.NewFile("fuzz", bytes.NewReader(file))
+			if err != nil {
+				return
+			}
+			d.Decode(in)
+			sum.Report(d)
+		})
 		if err != nil {
-			return
+			t.Error(err)
 		}
-		d.Decode(in)
 		if st := d.Stats(); shown != st.StreamBytes {
 			t.Errorf("%d bytes shown of %d", shown, st.StreamBytes)
 		}
-		sum.Report(d)
 	})
 }

@@ -52,7 +52,12 @@ func FuzzTranscript(f *testing.F) {
 		if bytes.Contains(src, []byte(`"*`)) && len(src) > 4096 {
 			t.Skip("repetitions make it slow, not different")
 		}
-		scripts, err := transcript.Parse(protocols[int(protocol)%len(protocols)], "fuzz.wire", src)
+		var scripts []*transcript.Script
+		var err error
+		read := func() { scripts, err = transcript.Parse(protocols[int(protocol)%len(protocols)], "fuzz.wire", src) }
+		if over := Bounded(len(src), 96<<20, 64<<10, read); over != nil {
+			t.Fatal(over)
+		}
 		if err != nil {
 			return
 		}
