@@ -163,7 +163,11 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	if fd.Of != nil {
 		what = "another symptom of " + fd.Of.Name
 	}
-	fmt.Fprintf(out.e, "jobwire: %s, %s; saved in %s\n", what, oneLine(out.describe(fd, path).Headline()), path)
+	saved := "saved in " + path
+	if err != nil {
+		saved = fmt.Sprintf("not saved: %v", err)
+	}
+	fmt.Fprintf(out.e, "jobwire: %s, %s; %s\n", what, oneLine(out.describe(fd, path).Headline()), saved)
 }
 
 // dropped removes a finding and its files, because the crash has the same cause as another finding.

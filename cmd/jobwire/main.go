@@ -97,7 +97,8 @@ func main() {
 	alone = true
 	tuneMemory(math.MaxInt64, gcPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	context.AfterFunc(ctx, stop)                            // a second signal ends the program at once
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a closed pipe is an error of a write, so that servers are stopped
 	status := make(chan int, 1)
 	go func() { status <- run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr) }()
 	select {
@@ -118,12 +119,16 @@ func main() {
 	}
 }
 
-// run executes a command line and returns its exit status.
+// run executes a command line and returns its exit status. If the reader of standard output closes it, the command ends
+// as after an interrupt.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	out, e := newOutput(stdout), newOutput(stderr)
 	defer out.Close()
 	defer e.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	out.to.gone = cancel
 	stderr = e
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -213,6 +218,13 @@ func newRoot() *cobra.Command {
 	root.SetVersionTemplate("jobwire {{.Version}}\n")
 	root.SetFlagErrorFunc(suggestFlag)
 	root.SetHelpTemplate(helpTemplate)
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		e := c.ErrOrStderr()
+		c.SetErr(io.Discard) // only for errors of writes, which run prints
+		help(c, args)
+		c.SetErr(e)
+	})
 	describe(root)
 	completeFlags(root)
 	checkValues(root)

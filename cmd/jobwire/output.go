@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"sync"
+	"syscall"
 
 	"golang.org/x/term"
 
@@ -29,9 +31,10 @@ func newOutput(w io.Writer) *output {
 
 // destination keeps the first write error, so that commands need not check for write errors.
 type destination struct {
-	w   io.Writer
-	mu  sync.Mutex
-	err error
+	w    io.Writer
+	gone func() // called when the reader of a pipe has closed it; may be nil
+	mu   sync.Mutex
+	err  error
 }
 
 func (d *destination) Write(p []byte) (int, error) {
@@ -39,7 +42,10 @@ func (d *destination) Write(p []byte) (int, error) {
 	if err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.err = errors.Join(d.err, err)
+		d.err = cmp.Or(d.err, err)
+		if d.gone != nil && errors.Is(err, syscall.EPIPE) {
+			d.gone()
+		}
 	}
 	return n, err
 }
