@@ -119,8 +119,8 @@ func main() {
 	}
 }
 
-// run executes a command line and returns its exit status. If the reader of standard output closes it, the command ends
-// as after an interrupt.
+// run executes a command line and returns its exit status. If the reader of standard output or standard error closes it,
+// the command ends as after an interrupt.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	out, e := newOutput(stdout), newOutput(stderr)
@@ -128,7 +128,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer e.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out.to.gone = cancel
+	out.to.gone, e.to.gone = cancel, cancel
 	stderr = e
 	root.SetArgs(args)
 	root.SetIn(stdin)
@@ -143,6 +143,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err := out.to.failed(); err != nil {
 		fmt.Fprintf(stderr, "jobwire: cannot write: %v\n", err)
 		return exitFailed
+	}
+	if errors.Is(e.to.failed(), syscall.EPIPE) {
+		return exitFailed // and nothing can be printed
 	}
 	if err == nil {
 		return exitOK

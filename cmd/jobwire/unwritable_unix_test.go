@@ -13,7 +13,7 @@ import (
 )
 
 // TestProgramWithClosedOutput runs the program with a standard output whose reader has closed it: it ends with status 1
-// and says why, also if it would wait for more input.
+// and says why, also if it would wait for more input. It ends too if it prints only on a closed standard error.
 func TestProgramWithClosedOutput(t *testing.T) {
 	t.Parallel()
 	capture := inputs(t).Replace("CAPTURE")
@@ -21,6 +21,7 @@ func TestProgramWithClosedOutput(t *testing.T) {
 		"prints once":         {"rules", "gearman"},
 		"runs a server":       {"conform", "gearman", "--run", "gearman.echo.order"},
 		"waits for its input": {"decode", "-"},
+		"serves":              {"serve", "gearman", "--listen", "127.0.0.1:0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +35,11 @@ func TestProgramWithClosedOutput(t *testing.T) {
 			reader.Close()
 			cmd := exec.CommandContext(ctx, "jobwire", args...)
 			var complaints bytes.Buffer
+			want := "jobwire: cannot write: write /dev/stdout: broken pipe\n"
 			cmd.Stdout, cmd.Stderr, cmd.WaitDelay = writer, &complaints, time.Second
+			if args[0] == "serve" {
+				cmd.Stderr, want = writer, ""
+			}
 			stdin, err := cmd.StdinPipe()
 			if err != nil {
 				t.Fatal(err)
@@ -50,8 +55,7 @@ func TestProgramWithClosedOutput(t *testing.T) {
 				stdin.Write(packets) // and no end of the file
 			}
 			cmd.Wait()
-			if status := cmd.ProcessState.ExitCode(); status != exitFailed || ctx.Err() != nil ||
-				complaints.String() != "jobwire: cannot write: write /dev/stdout: broken pipe\n" {
+			if status := cmd.ProcessState.ExitCode(); status != exitFailed || ctx.Err() != nil || complaints.String() != want {
 				t.Errorf("status %d, %v: %s", status, ctx.Err(), strings.TrimSpace(complaints.String()))
 			}
 		})
