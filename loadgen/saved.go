@@ -24,8 +24,8 @@ var savedLimits = map[string]limits{
 	"start":       {0, 1e15, true},
 }
 
-// checkSaved returns an error if a number in a saved result is outside its limits, so that figures and pages can be made
-// of every result that is read. path has the JSON keys that lead from the result to v.
+// checkSaved returns an error if a number in a saved result is outside its limits, so that figures and pages can be
+// made of every result that is read. path has the JSON keys that lead from the result to v.
 func checkSaved(v reflect.Value, path ...string) error {
 	switch v.Kind() {
 	case reflect.Float64, reflect.Int64, reflect.Int:

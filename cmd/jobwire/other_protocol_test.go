@@ -10,15 +10,17 @@ import (
 	"jobwire/internal/transport"
 )
 
-// TestOtherProtocol runs commands on the reference servers of all other protocols: each has status 3, and one line names
-// the protocol of the server.
+// TestOtherProtocol runs commands on the reference servers of all other protocols: each has status 3, and one line
+// names the protocol of the server.
 func TestOtherProtocol(t *testing.T) {
 	for i, server := range catalog.All() {
 		for k, sys := range catalog.All() {
 			if testing.Short() && k != (i+1)%len(catalog.All()) {
 				continue
 			}
-			for _, command := range []string{"conform", "fuzz --count 20 --parallel 1", "bench run --count 10 -q", "audit stress"} {
+			for _, command := range []string{
+				"conform", "fuzz --count 20 --parallel 1", "bench run --count 10 -q", "audit stress",
+			} {
 				if server == sys {
 					continue
 				}
@@ -36,7 +38,8 @@ func TestOtherProtocol(t *testing.T) {
 						}
 						var out, complaints bytes.Buffer
 						status := run(t.Context(), args, nil, &out, &complaints)
-						if status != exitUnreachable || !strings.Contains(complaints.String(), "it answers as a server of "+server.Protocol.Title) {
+						want := "it answers as a server of " + server.Protocol.Title
+						if status != exitUnreachable || !strings.Contains(complaints.String(), want) {
 							t.Errorf("%q: status %d: %s%s", args, status, &out, &complaints)
 						}
 					})

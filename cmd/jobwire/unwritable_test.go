@@ -51,17 +51,21 @@ func TestClosedOutput(t *testing.T) {
 		var complaints bytes.Buffer
 		status := run(t.Context(), args, strings.NewReader(""), refusing{err}, &complaints)
 		want := fmt.Sprintf("jobwire: cannot write: %v\n", err)
-		if status != exitFailed || !strings.HasSuffix(complaints.String(), want) || strings.Count(complaints.String(), err.Error()) != 1 {
+		text := complaints.String()
+		if status != exitFailed || !strings.HasSuffix(text, want) || strings.Count(text, err.Error()) != 1 {
 			t.Errorf("expected status 1 and one line %q, got %d: %s", want, status, &complaints)
 		}
 	}
 	for name, err := range map[string]error{"closed": syscall.EPIPE, "full": syscall.ENOSPC} {
 		for _, command := range []string{
-			"--help", "--version", "help conform", "version", "completion bash", "export wireshark gearman", "rules gearman", "corpus gearman",
+			"--help", "--version", "help conform", "version", "completion bash",
+			"export wireshark gearman", "rules gearman", "corpus gearman",
 			"audit gearman --listen 127.0.0.1:0 --duration 1ms",
-			"bench report RESULT", "bench report RESULT --format html", "bench compare RESULT RESULT", "bench merge SHARE", "bench scenarios gearman",
+			"bench report RESULT", "bench report RESULT --format html", "bench compare RESULT RESULT", "bench merge SHARE",
+			"bench scenarios gearman",
 			"conform cases gearman --run gearman.echo.*", "conform matrix CASES",
-			"decode CAPTURE", "decode CAPTURE --format json", "decode summary CAPTURE", "decode jobs CAPTURE", "decode packets CAPTURE",
+			"decode CAPTURE", "decode CAPTURE --format json", "decode summary CAPTURE", "decode jobs CAPTURE",
+			"decode packets CAPTURE",
 			"encode TRANSCRIPT", "encode TRANSCRIPT --pcap -", "play case a TRANSCRIPT",
 		} {
 			t.Run(name+"/"+command, func(t *testing.T) {
@@ -126,7 +130,8 @@ func TestFullDisk(t *testing.T) {
 		})
 	}
 	for _, command := range []string{
-		"bench run gearman --count 20 -q --output", "bench run gearman --count 20 -q --html", "bench run gearman --count 20 -q --hlog",
+		"bench run gearman --count 20 -q --output", "bench run gearman --count 20 -q --html",
+		"bench run gearman --count 20 -q --hlog",
 		"conform gearman --run gearman.echo.order --html",
 		"fuzz gearman --count 20 --parallel 1 --findings DIR/findings --html",
 		"play TRANSCRIPT --pcap",

@@ -55,7 +55,8 @@ func FuzzProfile(f *testing.F) {
 	}
 	for i := range catalog.All() {
 		s := suites()[i]
-		src := fmt.Appendf(nil, "name: a\nlacks: [%[1]s]\nwaive: [%[2]s]\nflaky:\n  - cases: %[3]s\n    why: &a b\nknown:\n  - cases: '*'\n    why: *a\nfuzz:\n  avoid: [%[2]s]\n  after: [%[1]s]\n",
+		src := fmt.Appendf(nil, "name: a\nlacks: [%[1]s]\nwaive: [%[2]s]\nflaky:\n  - cases: %[3]s\n    why: &a b\n"+
+			"known:\n  - cases: '*'\n    why: *a\nfuzz:\n  avoid: [%[2]s]\n  after: [%[1]s]\n",
 			s.Protocol.Types[0].Name, s.Cases[0].Rules[0], s.Cases[0].ID)
 		if _, err := conform.ParseProfile("a.yaml", src, s); err != nil {
 			f.Fatal(err)

@@ -24,7 +24,8 @@ const (
 var number = regexp.MustCompile(`-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?`)
 
 // values replace numbers in results: 0 leaves the result as it is.
-var values = []string{"", "0", "-1", "1e308", "-1e308", "5e-324", "9223372036854775807", "1e9", "null", `"x"`, "[]", "1"}
+var values = []string{"", "0", "-1", "1e308", "-1e308", "5e-324", "9223372036854775807",
+	"1e9", "null", `"x"`, "[]", "1"}
 
 // altered returns a result in which one of the numbers is replaced. Go's fuzzer itself rarely changes a digit.
 func altered(src []byte, at uint16, value byte) []byte {
@@ -36,15 +37,18 @@ func altered(src []byte, at uint16, value byte) []byte {
 	return slices.Concat(src[:where[0]], []byte(by), src[where[1]:])
 }
 
-// FuzzResult checks that a saved result of a load that is accepted can be shown in all formats, and that its JSON is the
-// same after it has been read and written again.
+// FuzzResult checks that a saved result of a load that is accepted can be shown in all formats, and that its JSON is
+// the same after it has been read and written again.
 func FuzzResult(f *testing.F) {
 	for _, src := range append(sources(f, "loadgen/testdata/*.json"), sources(f, shareResult)...) {
 		f.Add([]byte(src), uint16(0), byte(0))
 	}
-	f.Add([]byte(`{"runs":[{"protocol":"gearman","started":"2026-05-01T12:00:00Z","seconds":2,"jobs":4,"rate":2,"latency_us":{"total":{"count":4,"mean":10,"max":12}}},`+
-		`{"protocol":"danga","target":"b","latency_us":{},"interval_seconds":1,"intervals":[{"start":0,"seconds":1,"jobs":4,"depth":1,"latency_us":{}}]}]}`), uint16(1), byte(1))
-	f.Add([]byte(`{"protocol":"gearman","slo":["p99<5ms"],"seconds_per_trial":1,"passed_rate":100,"failed_rate":110.5,"trials":[{"rate":100,"achieved":99.5,"passed":true,"why":"p99 1 ms"}]}`), uint16(2), byte(2))
+	f.Add([]byte(`{"runs":[{"protocol":"gearman","started":"2026-05-01T12:00:00Z","seconds":2,"jobs":4,"rate":2,`+
+		`"latency_us":{"total":{"count":4,"mean":10,"max":12}}},`+
+		`{"protocol":"danga","target":"b","latency_us":{},"interval_seconds":1,`+
+		`"intervals":[{"start":0,"seconds":1,"jobs":4,"depth":1,"latency_us":{}}]}]}`), uint16(1), byte(1))
+	f.Add([]byte(`{"protocol":"gearman","slo":["p99<5ms"],"seconds_per_trial":1,"passed_rate":100,`+
+		`"failed_rate":110.5,"trials":[{"rate":100,"achieved":99.5,"passed":true,"why":"p99 1 ms"}]}`), uint16(2), byte(2))
 	f.Fuzz(func(t *testing.T, src []byte, at uint16, value byte) {
 		src = altered(src, at, value)
 		var err error
@@ -83,7 +87,9 @@ func showResult(src []byte) error {
 		if err := loadgen.WriteJSON(&second, again[0]); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 			return fmt.Errorf("%v, the result\n%sis read as\n%s", err, first.Bytes(), second.Bytes())
 		}
-		for _, write := range []func(io.Writer, *loadgen.Report) error{loadgen.WriteText, loadgen.WriteCSV, loadgen.WriteGoBench, loadgen.WritePrometheus, loadgen.WriteHTML} {
+		for _, write := range []func(io.Writer, *loadgen.Report) error{
+			loadgen.WriteText, loadgen.WriteCSV, loadgen.WriteGoBench, loadgen.WritePrometheus, loadgen.WriteHTML,
+		} {
 			if err := write(io.Discard, r); err != nil {
 				return err
 			}
@@ -106,8 +112,10 @@ func showResult(src []byte) error {
 // same number of latencies and can be shown.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte(sources(f, shareResult)[0]), uint16(0), byte(0), []byte(sources(f, shareLog)[0]))
-	f.Add([]byte(`{"protocol":"gearman","started":"2026-05-01T12:00:00Z","seconds":2,"latency_us":{},"share":{"run":"r","shares":2,"index":1},`+
-		`"interval_seconds":1,"intervals":[{"start":0,"seconds":1,"jobs":4,"depth":1,"latency_us":{}}]}`), uint16(1), byte(1), []byte("#[Histogram log format version 1.3]\n"))
+	f.Add([]byte(`{"protocol":"gearman","started":"2026-05-01T12:00:00Z","seconds":2,"latency_us":{},`+
+		`"share":{"run":"r","shares":2,"index":1},"interval_seconds":1,`+
+		`"intervals":[{"start":0,"seconds":1,"jobs":4,"depth":1,"latency_us":{}}]}`), uint16(1), byte(1),
+		[]byte("#[Histogram log format version 1.3]\n"))
 	f.Fuzz(func(t *testing.T, src []byte, at uint16, value byte, log []byte) {
 		src, log = altered(src, at, value), altered(log, at, value>>4)
 		runs, err := loadgen.ReadReports(bytes.NewReader(src))
@@ -134,7 +142,9 @@ func FuzzMerge(f *testing.F) {
 				t.Fatalf("stage %s: %d latencies, expected %d", stage, q.Count, want)
 			}
 		}
-		for _, write := range []func(io.Writer, *loadgen.Report) error{loadgen.WriteText, loadgen.WriteJSON, loadgen.WriteHTML} {
+		for _, write := range []func(io.Writer, *loadgen.Report) error{
+			loadgen.WriteText, loadgen.WriteJSON, loadgen.WriteHTML,
+		} {
 			if err := write(io.Discard, m); err != nil {
 				t.Fatal(err)
 			}

@@ -21,7 +21,10 @@ import (
 // FuzzText checks that a text is the same, whether it is read as a whole or piece by piece, and that a login that is
 // accepted is the same after it has been written again.
 func FuzzText(f *testing.F) {
-	for _, s := range []string{"", "secret\n", "user\r\nsecret\r\n", "\xef\xbb\xbfuser\nsecret", "\xff\xfes\x00", "\x00\x01", "\xe4\xb8", "a\nb\nc\n", "\x1b[1mbold\n"} {
+	for _, s := range []string{
+		"", "secret\n", "user\r\nsecret\r\n", "\xef\xbb\xbfuser\nsecret", "\xff\xfes\x00", "\x00\x01", "\xe4\xb8",
+		"a\nb\nc\n", "\x1b[1mbold\n",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Add(bytes.Repeat([]byte("0123456789abcde\n"), 40))
@@ -65,7 +68,8 @@ func FuzzKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, log []byte) {
 		var k *decrypt.Keys
 		var err error
-		if over := native.Bounded(len(log), 1<<20, 1<<10, func() { k, err = decrypt.NewKeys(bytes.NewReader(log)) }); over != nil {
+		read := func() { k, err = decrypt.NewKeys(bytes.NewReader(log)) }
+		if over := native.Bounded(len(log), 1<<20, 1<<10, read); over != nil {
 			t.Fatal(over)
 		}
 		if k == nil {
@@ -112,7 +116,8 @@ func FuzzFaults(f *testing.F) {
 			}
 		}
 	}
-	f.Add(byte(0), "note (closed) hung=yes when peer.heard == 1\ndrop ECHO_REQ\nthen give NOOP after 40ms if notes.hung == nil")
+	f.Add(byte(0), "note (closed) hung=yes when peer.heard == 1\ndrop ECHO_REQ\n"+
+		"then give NOOP after 40ms if notes.hung == nil")
 	f.Fuzz(func(t *testing.T, protocol byte, script string) {
 		p := entryOf(protocol).Injector()
 		var edit inject.Edit
@@ -168,7 +173,8 @@ func FuzzLog(f *testing.F) {
 		p := entryOf(protocol).Protocol
 		var log *fuzz.Log
 		var err error
-		if over := native.Bounded(len(src), 1<<20, 1<<10, func() { log, err = fuzz.ReadLog(p, bytes.NewReader(src)) }); over != nil {
+		read := func() { log, err = fuzz.ReadLog(p, bytes.NewReader(src)) }
+		if over := native.Bounded(len(src), 1<<20, 1<<10, read); over != nil {
 			t.Fatal(over)
 		}
 		if err != nil {
