@@ -86,6 +86,12 @@ func (c *Profile) changesMessages() bool {
 	return c.reply != nil || c.request != nil || c.ids > 0 || c.delay > 0
 }
 
+// large reports whether a run needs much memory.
+func (c *Profile) large() bool { return c.Name == "large" }
+
+// unchanged reports whether the profile passes on all bytes as they arrive.
+func (c *Profile) unchanged() bool { return c.points == nil && c.write == nil && !c.changesMessages() }
+
 // Note returns what a failure under the profile means. It begins with a semicolon, or is "".
 func (c *Profile) Note() string {
 	switch {

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -42,6 +41,7 @@ type run struct {
 	recording     Recording // nil if the run is not recorded
 	tapMu         sync.Mutex
 
+	counts   bool    // the run is for its census
 	plain    *census // messages of a run without faults; nil if there was no such run
 	census   census  // from this run
 	censusMu sync.Mutex
@@ -150,9 +150,9 @@ func (r *run) perform(ctx context.Context) {
 		r.err = err
 		return
 	}
-	var relay sync.WaitGroup
-	relay.Go(func() { r.relay(ctx, ln) })
-	defer relay.Wait()
+	var conns sync.WaitGroup
+	conns.Go(func() { relay(ctx, ln, r.dial, r.serve) })
+	defer conns.Wait()
 	defer ln.Close()
 	defer cancel()
 
@@ -163,28 +163,6 @@ func (r *run) perform(ctx context.Context) {
 		r.names["reverse"] = "echo"
 	}
 	steps := scenarios[r.protoFaults.protocol][r.role]
-	var words []string // of the steps: other payloads, which may be large, are not made
-	for i := range steps {
-		if !r.omits(&steps[i]) {
-			words = append(words, strings.Fields(strings.Join(steps[i].allLines(), " "))...)
-		}
-	}
-	for i, name := range []string{"A", "B", "C", "D"} {
-		v := []byte("job-" + string('a'+rune(i)))
-		if r.profile.payload != nil {
-			v = r.profile.payload(r.protoFaults, i)
-		}
-		reversed := v
-		if !r.profile.text {
-			reversed = bytes.Clone(v)
-			slices.Reverse(reversed)
-		}
-		for w, parts := range map[string][][]byte{"{" + name + "}": {v}, "{" + name + "+" + name + "}": {v, v}, "{" + name + "'}": {reversed}} {
-			if slices.Contains(words, w) {
-				r.names[w] = string(slices.Concat(parts...))
-			}
-		}
-	}
 	done, last, previous := make([]bool, len(steps)), false, Completed
 	for i := range steps {
 		a := &steps[i]
@@ -198,6 +176,7 @@ func (r *run) perform(ctx context.Context) {
 		r.more = a.Extra
 		r.censusMu.Unlock()
 		before := r.opts.lateness.total()
+		r.setPayloads(a)
 		v, note := r.step(ctx, d, a)
 		if lost := r.opts.lateness.total() - before; lost > maxLateness && (v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
 			r.late = true
@@ -232,12 +211,37 @@ func (r *run) perform(ctx context.Context) {
 		r.fails(Crashed, "", "the driver exited with an error: "+err.Error())
 	}
 	cancel()
-	relay.Wait()
+	conns.Wait()
 	r.report = r.auditor.Report()
 	if r.verdict == Completed && r.report.Messages[codec.Peer] == 0 {
 		r.fails(Wrong, "", "the driver reported success, but sent no message")
 	}
 	r.took = time.Since(begun)
+}
+
+// setPayloads sets the payloads that a step uses. Others, which may be large, are not kept.
+func (r *run) setPayloads(a *Step) {
+	words := strings.Fields(strings.Join(a.allLines(), " "))
+	for i, name := range []string{"A", "B", "C", "D"} {
+		for _, kind := range []string{"", "'", "+" + name} {
+			w := "{" + name + kind + "}"
+			delete(r.names, w)
+			if !slices.Contains(words, w) {
+				continue
+			}
+			v := []byte("job-" + string('a'+rune(i)))
+			if r.profile.payload != nil {
+				v = r.profile.payload(r.protoFaults, i)
+			}
+			switch {
+			case kind == "'" && !r.profile.text:
+				slices.Reverse(v)
+			case kind != "" && kind != "'":
+				v = append(v, v...)
+			}
+			r.names[w] = string(v)
+		}
+	}
 }
 
 // omits reports whether a step is omitted under the profile. A profile with several runs omits Extra steps, except in runs
@@ -248,7 +252,7 @@ func (r *run) omits(a *Step) bool {
 		return true
 	case r.profile.batch:
 		return !a.Batch
-	case r.profile.Name == "large":
+	case r.profile.large():
 		return a.Extra || a.Batch
 	}
 	return a.Extra && r.profile.points != nil && r.point.of == nil
@@ -380,18 +384,14 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	if err != nil {
 		return err.Error()
 	}
-	var relay sync.WaitGroup
-	defer relay.Wait()
+	var conns sync.WaitGroup
+	defer conns.Wait()
 	defer ln.Close()
-	plain := &run{
-		opts: r.opts, protoFaults: r.protoFaults, profile: ProfileNamed("plain"), server: r.server,
-		auditor:   New(Options{Protocol: r.protoFaults.protocol}),
-		connected: make(chan struct{}), restarting: newLock(),
-	}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	relay.Go(func() { plain.relay(ctx, ln) })
+	dial := func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, r.server) }
+	conns.Go(func() { relay(ctx, ln, dial, join) })
 	for ctx.Err() == nil {
 		d := r.drive(ctx, r.opts.Partners[a.Partner], transport.Name(ln))
 		wrong := ""

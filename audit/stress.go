@@ -148,11 +148,12 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		defer stop()
 		o.lateness = measureLateness(measured)
 	}
-	slots := make(chan struct{}, o.Runs)
+	slots, large := make(chan struct{}, o.Runs), make(chan struct{}, 1)
 	counted := map[string]*census{}
 	for _, role := range Roles(o.Protocol) {
 		if o.Drivers[role] != nil && slices.ContainsFunc(o.Profiles, func(c *Profile) bool { return c.points != nil }) {
 			r := newRun(&o, d, &Outcome{Role: role, Profile: ProfileNamed("plain"), hangs: &hangs{at: map[*Step]bool{}}}, point{})
+			r.counts = true
 			if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
 				return nil, cmp.Or(ctx.Err(), r.err)
 			}
@@ -177,6 +178,9 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		for k := range runs {
 			runs[k] = newRun(&o, d, out, points[k])
 			runs[k].plain = counted[out.Role]
+			if out.Profile.large() { // one run at a time has large payloads
+				large <- struct{}{}
+			}
 			slots <- struct{}{}
 			wg.Go(func() {
 				for tries := 1; !out.hangs.tooMany() && ctx.Err() == nil; tries++ {
@@ -190,7 +194,9 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 					runs[k] = newRun(&o, d, out, points[k])
 					runs[k].plain = counted[out.Role]
 				}
-				<-slots
+				if <-slots; out.Profile.large() {
+					<-large
+				}
 				mu.Lock()
 				defer mu.Unlock()
 				if ctx.Err() != nil {

@@ -65,8 +65,8 @@ const maxWaiting = 1 << 20
 // errClosed is returned if the profile has closed the connection.
 var errClosed = errors.New("closed by the fault profile")
 
-// relay connects the clients of ln to the server, under the profile of the run, until ctx ends.
-func (r *run) relay(ctx context.Context, ln net.Listener) {
+// relay connects the clients of ln to the server that dial connects to, until ctx ends. serve forwards what they send.
+func relay(ctx context.Context, ln net.Listener, dial func(context.Context) (net.Conn, error), serve func(near, far net.Conn)) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
@@ -78,20 +78,35 @@ func (r *run) relay(ctx context.Context, ln net.Listener) {
 		all.Go(func() {
 			defer near.Close()
 			defer context.AfterFunc(ctx, func() { near.Close() })()
-			far, err := r.dial(ctx)
+			far, err := dial(ctx)
 			if err != nil {
 				return
 			}
 			defer far.Close()
 			defer context.AfterFunc(ctx, func() { far.Close() })()
-			r.connectedOnce.Do(func() { close(r.connected) })
-			r.serve(near, far)
+			serve(near, far)
 		})
 	}
 }
 
-// serve forwards the messages of both ends until one of them ends the connection.
+// join forwards the bytes of both ends until one of them ends the connection.
+func join(near, far net.Conn) {
+	var back sync.WaitGroup
+	back.Go(func() {
+		_, err := io.Copy(near, far)
+		transport.CloseWrite(near)
+		if err != nil {
+			far.Close()
+		}
+	})
+	io.Copy(far, near)
+	transport.CloseWrite(far)
+	back.Wait()
+}
+
+// serve forwards the messages of both ends, under the profile of the run, until one of them ends the connection.
 func (r *run) serve(near, far net.Conn) {
+	r.connectedOnce.Do(func() { close(r.connected) })
 	w := &faultyConn{
 		run: r, conn: r.auditor.open(), near: near, far: far,
 		answers: r.protoFaults.nonStrictSession(), mu: newLock(),
@@ -118,19 +133,25 @@ func (r *run) serve(near, far net.Conn) {
 	}
 }
 
-// pump forwards the messages from src. Invalid bytes are forwarded unchanged, with a nil frame. pump returns nil at the end
-// of the stream.
+// pump forwards the messages from src. Invalid bytes are forwarded unchanged, with a nil frame, as are all bytes if the run
+// does not need messages. pump returns nil at the end of the stream.
 func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
 	var buf []byte
-	in := make([]byte, readSize)
+	in, inPieces := make([]byte, readSize), !w.run.counts && w.run.profile.unchanged()
 	for {
 		n, err := src.Read(in)
 		if s.From == codec.Peer && n > 0 {
 			w.run.auditor.observe(w.conn, s.From, in[:n])
 			w.run.tap(w.conn, s.From, in[:n], Bytes)
 		}
-		buf = codec.Extend(buf, in[:n])
-		for {
+		if inPieces && n > 0 {
+			if err := forward(nil, in[:n]); err != nil {
+				return err
+			}
+		} else {
+			buf = codec.Extend(buf, in[:n])
+		}
+		for len(buf) > 0 {
 			var f codec.Frame
 			w.reading.Lock()
 			n, found, _ := s.Read(buf, &f)
