@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"jobwire/codec/transcript"
 )
 
 // Driver is a client or a worker under test, as described in docs/drivers.md: it connects to addr, reads tasks, answers
@@ -41,15 +43,18 @@ func (r *run) drive(ctx context.Context, driver Driver, addr string) *driving {
 	out, answers := io.Pipe()
 	d := &driving{run: r, tasks: tasks, answers: make(chan string), ended: make(chan struct{}), cancel: cancel}
 	go func() {
-		lines := bufio.NewScanner(out)
-		lines.Buffer(nil, maxAnswer)
-		for lines.Scan() {
+		lines := bufio.NewReaderSize(out, readSize)
+		for {
+			answer, err := transcript.ReadLine(lines, maxAnswer)
+			if err != nil {
+				out.CloseWithError(err)
+				return
+			}
 			select {
-			case d.answers <- lines.Text():
+			case d.answers <- answer:
 			case <-ctx.Done():
 			}
 		}
-		out.CloseWithError(lines.Err())
 	}()
 	go func() {
 		defer close(d.ended)
@@ -72,7 +77,10 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 	defer left.Stop()
 	sent := make(chan struct{})
 	go func() {
-		io.WriteString(d.tasks, task+"\n")
+		w := bufio.NewWriterSize(d.tasks, readSize)
+		w.WriteString(task)
+		w.WriteByte('\n')
+		w.Flush()
 		close(sent)
 	}()
 	defer func() { <-sent }()

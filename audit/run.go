@@ -176,7 +176,7 @@ func (r *run) perform(ctx context.Context) {
 		r.more = a.Extra
 		r.censusMu.Unlock()
 		before := r.opts.lateness.total()
-		r.setPayloads(a)
+		r.setPayloads(r.names, a.Task, a.Answer, a.Again)
 		v, note := r.step(ctx, d, a)
 		if lost := r.opts.lateness.total() - before; lost > maxLateness && (v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
 			r.late = true
@@ -219,13 +219,13 @@ func (r *run) perform(ctx context.Context) {
 	r.took = time.Since(begun)
 }
 
-// setPayloads sets the payloads that a step uses. Others, which may be large, are not kept.
-func (r *run) setPayloads(a *Step) {
-	words := strings.Fields(strings.Join(a.allLines(), " "))
+// setPayloads sets the payloads in tasks and answers. Others, which may be large, are not kept.
+func (r *run) setPayloads(n names, lines ...string) {
+	words := strings.Fields(strings.Join(lines, " "))
 	for i, name := range []string{"A", "B", "C", "D"} {
 		for _, kind := range []string{"", "'", "+" + name} {
 			w := "{" + name + kind + "}"
-			delete(r.names, w)
+			delete(n, w)
 			if !slices.Contains(words, w) {
 				continue
 			}
@@ -239,7 +239,7 @@ func (r *run) setPayloads(a *Step) {
 			case kind != "" && kind != "'":
 				v = append(v, v...)
 			}
-			r.names[w] = string(v)
+			n[w] = string(v)
 		}
 	}
 }
@@ -396,11 +396,13 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 		d := r.drive(ctx, r.opts.Partners[a.Partner], transport.Name(ln))
 		wrong := ""
 		if a.Serves != "" {
+			r.setPayloads(own, a.Serves)
 			d.ask(ctx, own.task(a.Serves), time.Hour)
 		}
 		broken := false
 		for i := 0; i < len(a.Others) && !broken; i++ {
 			x := a.Others[i]
+			r.setPayloads(own, x.Task, x.Answer)
 			select { // so that the worker already sleeps when the job arrives
 			case <-time.After(30 * time.Millisecond):
 			case <-ctx.Done():

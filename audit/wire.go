@@ -149,7 +149,7 @@ func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fram
 				return err
 			}
 		} else {
-			buf = codec.Extend(buf, in[:n])
+			buf = codec.Extend(buf, in[:n], s.Need())
 		}
 		for len(buf) > 0 {
 			var f codec.Frame

@@ -102,7 +102,7 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 	return func(yield func(Piece) bool) {
 		own := len(s.rest) > 0
 		if own {
-			s.rest = Extend(s.rest, b)
+			s.rest = Extend(s.rest, b, s.need)
 			b = s.rest
 		}
 		for more := true; more; {
@@ -132,12 +132,16 @@ const (
 )
 
 // Extend appends b to a buffer. The space of the buffer doubles until it is long, so that a large message that arrives in
-// pieces is copied about once. (The space of large slices that append makes grows by a quarter.)
-func Extend(buffer, b []byte) []byte {
+// pieces is copied about once, or until it is enough for the first message, which has at least size bytes. (The space of
+// large slices that append makes grows by a quarter.)
+func Extend(buffer, b []byte, size int) []byte {
 	if need := len(buffer) + len(b); need > cap(buffer) {
 		more := max(len(b), len(buffer))
 		if len(buffer) > longBuffer {
 			more = max(len(b), longestBuffer-len(buffer))
+		}
+		if missing := size - len(buffer); missing >= len(b) {
+			more = min(more, missing)
 		}
 		buffer = slices.Grow(buffer, more)
 	}

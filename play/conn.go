@@ -70,7 +70,7 @@ func (l *conn) read() {
 			if l.need > len(l.unread)+n {
 				l.unread = slices.Grow(l.unread, min(l.need-len(l.unread), maxAhead))
 			}
-			l.unread = codec.Extend(l.unread, buf[:n])
+			l.unread = codec.Extend(l.unread, buf[:n], l.need)
 			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
 			l.large.unread.Add(int64(n))
 		}

@@ -1,6 +1,13 @@
 package transcript
 
-import "jobwire/codec"
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strings"
+
+	"jobwire/codec"
+)
 
 // ParseArgs parses a line of arguments in the form in which they follow a message type. line and col are the
 // position of s in the file. An error is an [*Error].
@@ -39,4 +46,35 @@ func ParseWords(s string) ([]string, error) {
 
 // Quote returns a value as a word, or in quotes if necessary, so that both ParseArgs and ParseWords parse it
 // to the same value.
-func Quote(value string) string { return string(appendValue(nil, nil, []byte(value), 0)) }
+func Quote(value string) string {
+	if v := []byte(value); isWord(v) && !isRun(v) {
+		return value
+	}
+	return string(appendQuoted(nil, []byte(value), 0))
+}
+
+// ReadLine returns the next line without its line end, or an error if it has more than limit bytes. It keeps nothing of a
+// long line, unlike a bufio.Scanner.
+func ReadLine(r *bufio.Reader, limit int) (string, error) {
+	var parts [][]byte
+	size := 0
+	for {
+		part, err := r.ReadSlice('\n')
+		if size += len(part); size > limit {
+			return "", bufio.ErrTooLong
+		}
+		if err == bufio.ErrBufferFull {
+			parts = append(parts, bytes.Clone(part))
+			continue
+		}
+		if err != nil && (err != io.EOF || size == 0) {
+			return "", err
+		}
+		var line strings.Builder
+		line.Grow(size)
+		for _, p := range append(parts, part) {
+			line.Write(p)
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(line.String(), "\n"), "\r"), nil
+	}
+}

@@ -23,10 +23,11 @@ var (
 	ErrProtocol = errors.New("invalid message from the server")
 )
 
-// readSize is the minimum size of a read in bytes. leaveTime is how long Close waits until the server has read everything.
+// readSize is the minimum size of a read in bytes. maxIdle is the size of an empty buffer that is kept. leaveTime is how long Close waits until the server has read everything.
 // Quirks.Pieces applies to the first pieces writes of a Flush; pieceTime is the pause between them.
 const (
 	readSize  = 4 << 10
+	maxIdle   = 64 << 10
 	leaveTime = time.Second
 	pieces    = 16
 	pieceTime = 500 * time.Microsecond
@@ -96,7 +97,11 @@ func (c *Conn) Flush() error {
 	var f codec.Frame
 	for range c.sent.Feed(c.out, &f) {
 	}
-	defer func() { c.out = c.out[:0] }()
+	defer func() {
+		if c.out = c.out[:0]; cap(c.out) > maxIdle {
+			c.out = nil
+		}
+	}()
 	rest := c.out
 	for i := 0; i < pieces && c.quirks.Pieces > 0 && len(rest) > c.quirks.Pieces; i++ {
 		if _, err := c.nc.Write(rest[:c.quirks.Pieces]); err != nil {
@@ -112,7 +117,11 @@ func (c *Conn) Flush() error {
 // Fill reads once and adds the bytes to In.
 func (c *Conn) Fill() error {
 	if cap(c.In)-len(c.In) < readSize {
-		c.In = slices.Grow(c.In, max(readSize, len(c.In)))
+		more := max(readSize, len(c.In))
+		if missing := c.stream.Need() - len(c.In); missing >= readSize { // no more space than for the message
+			more = min(more, missing)
+		}
+		c.In = slices.Grow(c.In, more)
 	}
 	n, err := c.nc.Read(c.In[len(c.In):cap(c.In)])
 	c.In = c.In[:len(c.In)+n]

@@ -2,19 +2,22 @@ package line
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"jobwire/codec/transcript"
 )
 
-// maxTask is the maximum length of a task's line in bytes.
-const maxTask = 64 << 20
+// maxTask is the maximum length of a task's line in bytes. taskBuffer is the size of the buffers for tasks and answers.
+const (
+	maxTask    = 64 << 20
+	taskBuffer = 32 << 10
+)
 
 // errEndedByFault is returned if an injected fault has ended the driver.
 var errEndedByFault = errors.New("fallen over the end of a connection")
@@ -28,10 +31,16 @@ type Verb struct {
 // Serve reads tasks, one per line, and answers each with one line, until the end of tasks. explain returns the answer for
 // errors that are specific to a protocol, and nil for any other error.
 func Serve(ctx context.Context, tasks io.Reader, answers io.Writer, h *Quirks, verbs map[string]Verb, explain func(error) []string) error {
-	lines := bufio.NewScanner(tasks)
-	lines.Buffer(nil, maxTask)
-	for ctx.Err() == nil && lines.Scan() {
-		words, err := runVerb(ctx, lines.Text(), verbs)
+	lines, out := bufio.NewReaderSize(tasks, taskBuffer), bufio.NewWriterSize(answers, taskBuffer)
+	for ctx.Err() == nil {
+		task, err := transcript.ReadLine(lines, maxTask)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return cmp.Or(ctx.Err(), err)
+		}
+		words, err := runVerb(ctx, task, verbs)
 		if h.ExitsOnEOF && IsDisconnect(err) {
 			return errEndedByFault
 		}
@@ -42,16 +51,17 @@ func Serve(ctx context.Context, tasks io.Reader, answers io.Writer, h *Quirks, v
 			}
 		}
 		for i, w := range answer {
-			answer[i] = transcript.Quote(w)
+			if i > 0 {
+				out.WriteByte(' ')
+			}
+			out.WriteString(transcript.Quote(w))
 		}
-		if _, err := io.WriteString(answers, strings.Join(answer, " ")+"\n"); err != nil {
+		out.WriteByte('\n')
+		if err := out.Flush(); err != nil {
 			return err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	return lines.Err()
+	return ctx.Err()
 }
 
 // failure returns the answer to a task that failed for a reason that all protocols share.
