@@ -12,6 +12,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/prose"
 	"jobwire/internal/version"
 	"jobwire/judge"
 )
@@ -148,7 +149,7 @@ func (f *Finding) sender(p *codec.Protocol) string {
 func (f *Finding) AppendLine(dst []byte, p *codec.Protocol, color bool) []byte {
 	on, off := "", ""
 	if color {
-		on, off = "\x1b[31m", "\x1b[0m"
+		on, off = prose.Color("31"), prose.Color("0")
 	}
 	what := "invalid message"
 	if f.Err.Rule == p.Complete {

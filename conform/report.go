@@ -144,7 +144,7 @@ func (t *Text) paint(v Verdict, s string) string {
 	if !t.Color {
 		return s
 	}
-	return "\x1b[" + cmp.Or(colors[v], "31") + "m" + s + "\x1b[0m"
+	return prose.Color(cmp.Or(colors[v], "31")) + s + prose.Color("0")
 }
 
 // indent precedes the lines about a case.

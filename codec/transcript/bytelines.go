@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"jobwire/codec"
+	"jobwire/internal/prose"
 )
 
 // Columns of a line of hex, as in the Gearman specification.
@@ -146,15 +147,15 @@ func pad(dst []byte, n int) []byte {
 	return dst
 }
 
-// Escape sequences of terminals.
-const (
-	dim = "\x1b[2m"
-	red = "\x1b[1;31m"
-	off = "\x1b[0m"
+// Attributes of text on terminals.
+var (
+	dim = prose.Color("2")
+	red = prose.Color("1;31")
+	off = prose.Color("0")
 )
 
 // palette is the list of colors that the arguments of a message use in turn.
-var palette = [...]string{"\x1b[36m", "\x1b[33m", "\x1b[32m", "\x1b[35m", "\x1b[34m"}
+var palette = [...]string{prose.Color("36"), prose.Color("33"), prose.Color("32"), prose.Color("35"), prose.Color("34")}
 
 // colorOf returns a field's color. args is the number of arguments before it.
 func colorOf(fd *codec.Field, args *int) string {

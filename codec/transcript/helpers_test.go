@@ -12,6 +12,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	. "jobwire/codec/transcript"
+	"jobwire/internal/prose"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -19,6 +20,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // golden compares got with a file in testdata.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
+	var shown bytes.Buffer
+	if w := (prose.Writer{W: &shown, Colors: true}); bytes.IndexByte(got, 0x1b) >= 0 {
+		w.Write(got)
+		got = shown.Bytes()
+	}
 	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, got, 0o644); err != nil {

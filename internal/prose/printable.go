@@ -1,6 +1,8 @@
 package prose
 
 import (
+	"bytes"
+	"crypto/rand"
 	"io"
 	"strings"
 	"sync"
@@ -18,7 +20,7 @@ import (
 // The end of a write that may be the beginning of a character is written by the next write, or by Close.
 type Writer struct {
 	W      io.Writer
-	Colors bool // write the escape sequences of colors unchanged
+	Colors bool // write the escape sequences of colors that come from [Color]
 
 	mu   sync.Mutex
 	rest []byte // what is not yet written
@@ -71,7 +73,7 @@ func (w *Writer) escape(dst, text []byte) ([]byte, int) {
 		if w.Colors && text[i] == 0x1b {
 			switch n := color(text[i:]); {
 			case n > 0:
-				dst = append(dst, text[i:i+n]...)
+				dst = append(append(dst, 0x1b), text[i+len(mark):i+n]...)
 				i += n
 				continue
 			case n < 0:
@@ -146,23 +148,21 @@ func appendUnit(dst []byte, r rune) []byte {
 	return append(dst, '\\', 'u', hexDigits[r>>12&15], hexDigits[r>>8&15], hexDigits[r>>4&15], hexDigits[r&15])
 }
 
-// color returns the length of the escape sequence of a color at the beginning of text, 0 if there is none, and -1 if the
-// text ends before this is known.
+// mark begins the sequences of [Color]. It is random, so that text of a peer does not contain it.
+var mark = "\x1b" + rand.Text()
+
+// Color returns the sequence that sets a color, or another attribute of text, such as "1;31". A [Writer] with colors writes the
+// escape sequence of terminals instead.
+func Color(attributes string) string { return mark + "[" + attributes + "m" }
+
+// color returns the length of the sequence of a color at the beginning of text, 0 if there is none, and -1 if the text ends
+// before this is known.
 func color(text []byte) int {
-	const colors = "\x1b[0m \x1b[2m \x1b[1;31m \x1b[31m \x1b[32m \x1b[33m \x1b[34m \x1b[35m \x1b[36m \x1b[90m "
-	for rest := colors; rest != ""; {
-		n := 1
-		for rest[n] != ' ' {
-			n++
-		}
-		sequence := rest[:n]
-		rest = rest[n+1:]
-		if k := min(len(text), n); sequence[:k] == string(text[:k]) {
-			if k == n {
-				return n
-			}
-			return -1
-		}
+	if k := min(len(text), len(mark)); mark[:k] != string(text[:k]) {
+		return 0
 	}
-	return 0
+	if n := bytes.IndexByte(text, 'm') + 1; n > 0 {
+		return n
+	}
+	return -1
 }
