@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -201,8 +203,51 @@ func hostileServer(t *testing.T, sys *catalog.Entry) string {
 	return transport.Name(ln)
 }
 
+// checkHostileClients runs serve in memory (not in virtual time: serve waits for signals), and sends it the messages that clients and workers of the corpus send, changed.
+func checkHostileClients(t *testing.T, p *codec.Protocol, args ...string) {
+	t.Helper()
+	corpus, err := vectors.Read(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := transport.Memory + "hostile-clients-of-" + p.Name
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		checkHostile(ctx, t, append([]string{"serve", p.Name, "--listen", addr}, args...), nil, t.TempDir())
+	})
+	defer serving.Wait()
+	defer cancel()
+	var clients sync.WaitGroup
+	defer clients.Wait()
+	h := hostilePeer{rand.New(rand.NewPCG(1, 1)), map[string][]byte{}}
+	for _, v := range corpus {
+		events, err := play.Encode(v.Script, time.Unix(1e9, 0), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := new(transport.Dialer).Dial(ctx, addr)
+		for ; err != nil; conn, err = new(transport.Dialer).Dial(ctx, addr) { // it does not listen yet
+			if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+			runtime.Gosched()
+		}
+		clients.Go(func() {
+			io.Copy(io.Discard, conn)
+			conn.Close()
+		})
+		for _, ev := range events {
+			if ev.From == codec.Peer {
+				conn.Write(h.change(ev.Frame.Raw))
+			}
+		}
+		transport.CloseWrite(conn)
+	}
+}
+
 // checkHostile runs a command and checks what it prints, and the names and contents of the files that it writes to dir.
-func checkHostile(t *testing.T, args []string, stdin []byte, dir string) {
+func checkHostile(ctx context.Context, t *testing.T, args []string, stdin []byte, dir string) {
 	t.Helper()
 	check := func(what, text string, page bool) {
 		t.Helper()
@@ -217,7 +262,7 @@ func checkHostile(t *testing.T, args []string, stdin []byte, dir string) {
 		}
 	}
 	var out, e bytes.Buffer
-	run(t.Context(), args, bytes.NewReader(stdin), &out, &e)
+	run(ctx, args, bytes.NewReader(stdin), &out, &e)
 	if strings.Contains(out.String(), forgedColor) {
 		t.Errorf("%q: standard output has a color of a peer", args)
 	}
@@ -234,6 +279,9 @@ func checkHostile(t *testing.T, args []string, stdin []byte, dir string) {
 		}
 		return err
 	})
+	if err := os.WriteFile(filepath.Join(dir, "last"), out.Bytes(), 0o644); err != nil { // for the next command
+		t.Fatal(err)
+	}
 }
 
 // TestHostilePeers runs each command on captures and servers whose words are control characters, invalid bytes, and line
@@ -245,26 +293,39 @@ func TestHostilePeers(t *testing.T) {
 		p := sys.Protocol
 		t.Run(p.Name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(3) {
+			seeds := uint64(3)
+			if testing.Short() {
+				seeds = 1
+			}
+			for seed := range seeds {
 				capture := hostileCapture(t, p, rand.New(rand.NewPCG(seed, 1)))
 				for _, args := range []string{"decode -", "decode - --annotate --color always", "decode - --hex --full", "decode - --format json", "decode - --full --format json", "decode - --audit",
 					"decode summary - --html DIR/a.html", "decode summary - --format json", "decode jobs -", "decode jobs - --format json", "decode transcripts - --output DIR/wire"} {
 					dir := t.TempDir()
-					checkHostile(t, strings.Fields(strings.ReplaceAll(args, "DIR", dir)), capture, dir)
+					checkHostile(t.Context(), t, strings.Fields(strings.ReplaceAll(args, "DIR", dir)), capture, dir)
 				}
+			}
+			checkHostileClients(t, p, "--annotate", "--audit", "--color", "always")
+			wire := "accept.wire"
+			if p.Name == "danga" { // its accept.wire has an incomplete message
+				wire = "best.wire"
 			}
 			for _, args := range []string{
 				"conform P --addr ADDR --run *.s* --run *.c* --html DIR/a.html --pcap DIR/a.pcapng --color always -v",
 				"conform P --addr ADDR --run *.p* --format json", "conform P --addr ADDR --run *.p* --format junit", "conform P --addr ADDR --run *.p* --format tap",
-				"bench run P --addr ADDR --count 50 --html DIR/a.html --output DIR/a.json --hlog DIR/a.hlog",
-				"bench search P --addr ADDR --slo p99<1s --duration 1s --max-in-flight 16",
+				"conform P --addr ADDR --run *.e* --format json ; conform matrix a=DIR/last b=DIR/last -o DIR/a.html",
+				"bench run P --addr ADDR --count 50 --html DIR/a.html --output DIR/a.json --hlog DIR/a.hlog ; bench compare DIR/a.json DIR/a.json --html DIR/b.html",
+				"bench search P --addr ADDR --slo p99<1s --duration 1s --max-in-flight 16 --html DIR/a.html",
+				"play ../../corpus/P/WIRE --protocol P --addr ADDR --annotate --pcap DIR/a.pcapng --color always",
 				"bench run P --addr ADDR --scenario chaos --count 50 --format json",
 				"audit stress P plain --addr ADDR --transcripts DIR/wire --color always",
 			} {
 				synctest.Test(t, func(t *testing.T) {
 					dir := t.TempDir()
 					addr := hostileServer(t, sys)
-					checkHostile(t, strings.Fields(strings.NewReplacer("P", p.Name, "ADDR", addr, "DIR", dir).Replace(args)), nil, dir)
+					for _, command := range strings.Split(args, " ; ") {
+						checkHostile(t.Context(), t, strings.Fields(strings.NewReplacer("WIRE", wire, "P", p.Name, "ADDR", addr, "DIR", dir).Replace(command)), nil, dir)
+					}
 				})
 			}
 		})
