@@ -210,9 +210,11 @@ func (t *Recorder) Report(res *Result) *Report {
 		if cfg.Rate.Poisson {
 			r.Independence = res.gaps.independence()
 		}
-		r.RateRequested = cfg.Rate.mean(cfg.Warmup, cfg.Warmup+res.Took)
-		kept := r.keepsUp(res.steady)
-		r.KeptUp = &kept
+		if res.Took > 0 { // a run that ended before the measurement has no rates
+			r.RateRequested = cfg.Rate.mean(cfg.Warmup, cfg.Warmup+res.Took)
+			kept := r.keepsUp(res.steady)
+			r.KeptUp = &kept
+		}
 	}
 	r.distribute(&t.heatmap, res.Latency)
 	r.processors(res.CPU, t.used)

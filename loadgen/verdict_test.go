@@ -1,6 +1,8 @@
 package loadgen
 
 import (
+	"encoding/json"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -18,6 +20,20 @@ func overloadedResult() *Result {
 	res.steady = 5500 * time.Microsecond
 	res.Account.Submitted = 30000
 	return res
+}
+
+// TestVerdictWithoutMeasurement tests that the verdict of a run that failed before its measurement names only the failure.
+func TestVerdictWithoutMeasurement(t *testing.T) {
+	res := overloadedResult()
+	res.Took, res.Jobs, res.Err = 0, 0, errors.New("Worker 2: connection closed")
+	r := sampleReport(res)
+	r.conclude()
+	if why := strings.Join(r.Reasons, "; "); r.Verdict != Failed || why != "the run ended early: Worker 2: connection closed" {
+		t.Errorf("got %s, %q", r.Verdict, why)
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestVerdictOfOverload tests that the run fails if the server does not keep up with the requested rate, and that it
