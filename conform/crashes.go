@@ -11,7 +11,8 @@ import (
 // findCause finds the case that made the server of a worker crash or hang, and restarts a server that has crashed. index is
 // the case that noticed it, or -1 if the server crashed after a case had ended. crash is nil if the server hung. Cases are
 // run again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the last one
-// first. If none of them is the cause, the report names the likeliest case, and says that it is not certain.
+// first. The crash may be why one of them failed, so it gets the result of its second run. If none of them is the cause, the
+// report names the likeliest case, and says that it is not certain.
 func (x *run) findCause(w *worker, index int, crash *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {
@@ -36,7 +37,7 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 			continue
 		}
 		cause := again.Verdict == Crashed || again.Verdict == Hung
-		if cause || i == index {
+		if cause || i == index || x.attempts[i].Verdict.FailsRun() { // the crash may be the reason for the failure
 			again.shared = true
 			x.replace(i, index, again)
 		}

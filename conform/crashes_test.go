@@ -54,6 +54,7 @@ func echoing(after time.Duration, poisoned func(number int64) bool) func(context
 			for {
 				c, err := ln.Accept()
 				if err != nil {
+					<-ctx.Done()
 					return context.Cause(ctx)
 				}
 				wait.Go(func() {
@@ -68,7 +69,10 @@ func echoing(after time.Duration, poisoned func(number int64) bool) func(context
 						b[3], b[7] = 'S', 17
 						c.Write(b[:n])
 						if string(b[12:n]) == "poison" && poisoned(number.Add(1)) {
-							time.AfterFunc(after, func() { end(errors.New("poisoned")) })
+							time.AfterFunc(after, func() {
+								ln.Close() // as the exit of a process does, before the connections end
+								end(errors.New("poisoned"))
+							})
 						}
 					}
 				})
