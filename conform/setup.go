@@ -125,9 +125,12 @@ func (w *setupWays) find(ctx context.Context, name string, try probeFunc) (why e
 				}
 			}
 			certain := on >= depth // all that the result depends on has been tested with this way
-			if failure == nil && certain {
+			switch {
+			case failure == nil && certain:
 				w.found[name] = preferred
 				return nil, final, nil
+			case failure == nil: // the way works with the ways of other setups that are being tested
+				return nil, on, nil
 			}
 			preferred = preferred && certain
 			if !certain {

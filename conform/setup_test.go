@@ -2,6 +2,7 @@ package conform
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -131,6 +132,37 @@ func TestLateProbe(t *testing.T) {
 		}
 		if got := script.Steps[len(script.Steps)-2].Choices[0].Type.Name; got != want {
 			t.Errorf("expected the way with %s, got %s", want, got)
+		}
+	}
+}
+
+// TestSetupsThatNeedEachOther tests that a way that works is found for setups whose probes use each other, whichever of them is
+// tested first, and that both fail if no way works.
+func TestSetupsThatNeedEachOther(t *testing.T) {
+	s, err := Load(gearman.Protocol)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for broken, works := range map[string]bool{
+		"": true, "GRAB_JOB": true, "GRAB_JOB_UNIQ": true, "CAN_DO": true, "CAN_DO_TIMEOUT": true, "CAN_DO CAN_DO_TIMEOUT": false,
+		"GRAB_JOB GRAB_JOB_UNIQ": false, "CAN_DO GRAB_JOB": true, "CAN_DO_TIMEOUT GRAB_JOB_UNIQ": true,
+	} {
+		for _, first := range []string{"can-do", "assign"} {
+			ways := newSetupWays(s.Setups)
+			try := func(probe *transcript.Script) (error, bool) {
+				for _, st := range probe.Steps {
+					if typ := st.Choices[0].Type; typ != nil && slices.Contains(strings.Fields(broken), typ.Name) {
+						return errors.New("no reply"), true
+					}
+				}
+				return nil, true
+			}
+			for _, name := range []string{first, "can-do", "assign"} {
+				why, depends, err := ways.find(t.Context(), name, try)
+				if err != nil || (why == nil) != works || depends != final {
+					t.Errorf("without %q, %s first: %s: %v, depends on %d, %v", broken, first, name, why, depends, err)
+				}
+			}
 		}
 	}
 }
