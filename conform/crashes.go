@@ -8,7 +8,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// findCause finds the case that made the server of a worker crash or hang, and restarts a server that has crashed. index is
+// findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is
 // the case that noticed it, or -1 if the server crashed after a case had ended. crash is nil if the server hung. Cases are
 // run again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the last one
 // first. The crash may be why one of them failed, so it gets the result of its second run. If none of them is the cause, the
@@ -23,9 +23,7 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 	if index >= 0 {
 		suspects = slices.Insert(suspects, 0, index)
 	}
-	if crash != nil {
-		_ = w.restart() // the next case reports the error
-	}
+	w.restart()
 	alone := &worker{Runner: new(x.Runner), ctx: x.ctx}
 	alone.NewServerPerCase, alone.checkTarget = true, true
 	for _, i := range suspects {
@@ -33,7 +31,7 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 			break
 		}
 		again := alone.runCase(x.suite.Cases[i])
-		if again.Verdict == Unreachable { // the server cannot be started again, so the result remains
+		if again.Verdict == Unreachable || again.Verdict == NotRun { // the server cannot be started again, or the run ends
 			continue
 		}
 		cause := again.Verdict == Crashed || again.Verdict == Hung

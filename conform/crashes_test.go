@@ -118,6 +118,24 @@ func TestLateCrash(t *testing.T) {
 	}
 }
 
+// TestLateHang tests that the case after which the target answers nothing is found, although it passes and the next case
+// notices the hang.
+func TestLateHang(t *testing.T) {
+	hangs := edit("drop from-server * when notes.hung != nil\nnote ECHO_RES hung=yes when data == \"poison\"")
+	synctest.Test(t, func(t *testing.T) {
+		r := Runner{Start: faulty(hangs), Timeout: time.Second}
+		for _, res := range r.Run(t.Context(), crashSuite(t), nil) {
+			want := Passed
+			if res.Case.Family == "gearman.poison" {
+				want = Hung
+			}
+			if res.Verdict != want {
+				t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, want)
+			}
+		}
+	})
+}
+
 // TestMostLikelyCrashingCaseIsReported tests which case is reported if no case crashes the target alone: a case that the
 // profile lists as crashing, otherwise the case that noticed the crash.
 func TestMostLikelyCrashingCaseIsReported(t *testing.T) {

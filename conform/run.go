@@ -166,10 +166,8 @@ func (x *run) runAt(w *worker, i int) {
 	}
 	x.attempts[i] = a
 	switch {
-	case a.Verdict == Crashed && a.shared:
+	case (a.Verdict == Crashed || a.Verdict == Hung) && a.shared && w.server.Done() != nil:
 		x.findCause(w, i, a.Crash)
-	case a.Verdict == Hung && a.shared && w.restart() == nil:
-		x.findCause(w, i, nil)
 	case a.Verdict == Unreachable && (a.shared || !x.ran.Load()), a.Verdict == Hung && a.shared:
 		if x.halt(errUnreachable); !x.halted.CompareAndSwap(false, true) {
 			x.attempts[i].Result = a.notRun(x.ctx)
@@ -270,7 +268,7 @@ func (b *resultOrder) end(i int, r Result) {
 // and sent nothing at all.
 const maxIgnored = 8
 
-// ignored reports whether the case waited for the shared target and received nothing.
+// ignored reports whether the case waited for the server of a worker and received nothing.
 func (a *attempt) ignored() bool {
 	p := a.Play
 	if p == nil && a.setup != nil {

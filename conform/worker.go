@@ -2,7 +2,6 @@ package conform
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -62,17 +61,12 @@ func (w *worker) ended() error {
 	}
 }
 
-// restart starts the server again. If that fails, it tries once more.
-func (w *worker) restart() error {
+// restart starts the server again. If that fails, it tries once more; then the next case reports the error.
+func (w *worker) restart() {
 	w.recent = nil
-	err := w.server.Restart()
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) && w.ctx.Err() == nil {
-		err = w.server.Restart()
+	if w.err = w.server.Restart(); w.err != nil && w.ctx.Err() == nil {
+		w.err = w.server.Restart()
 	}
-	if !errors.Is(err, errors.ErrUnsupported) {
-		w.err = err
-	}
-	return err
 }
 
 func (w *worker) stop() {
@@ -183,8 +177,8 @@ func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Durati
 }
 
 // died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit of
-// a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. A shared target
-// that answers a new connection runs; if it crashes afterwards, findCrashingCases finds the case.
+// a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. The server of a worker
+// that answers a new connection runs; if it crashes afterwards, findCause finds the case.
 func (r *Runner) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
 	connected := f == nil || f.Reason != play.Unreachable
 	if shared && connected && !r.checkTarget && r.barrier != nil && r.answers(ctx, t, aliveTimeout) {

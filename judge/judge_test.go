@@ -66,7 +66,7 @@ func checkWith(t *testing.T, p *codec.Protocol, script string, peers bool, unsee
 				at = v.Snapshot.(string)
 			}
 			if p.Rule(v.Rule) == nil {
-				t.Errorf("there is no rule %s", v.Rule)
+				t.Errorf("rule %s is not known", v.Rule)
 			}
 			all = append(all, at+" "+string(v.Rule))
 		}
