@@ -66,7 +66,8 @@ const maxWaiting = 1 << 20
 var errClosed = errors.New("closed by the fault profile")
 
 // relay connects the clients of ln to the server that dial connects to, until ctx ends. serve forwards what they send.
-func relay(ctx context.Context, ln net.Listener, dial func(context.Context) (net.Conn, error), serve func(near, far net.Conn)) {
+func relay(ctx context.Context, ln net.Listener, dial func(context.Context) (net.Conn, error),
+	serve func(near, far net.Conn)) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
@@ -133,8 +134,8 @@ func (r *run) serve(near, far net.Conn) {
 	}
 }
 
-// pump forwards the messages from src. Invalid bytes are forwarded unchanged, with a nil frame, as are all bytes if the run
-// does not need messages. pump returns nil at the end of the stream.
+// pump forwards the messages from src. Invalid bytes are forwarded unchanged, with a nil frame, as are all bytes if the
+// run does not need messages. pump returns nil at the end of the stream.
 func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
 	var buf []byte
 	in, inPieces := make([]byte, readSize), !w.run.counts && w.run.profile.unchanged()

@@ -52,11 +52,12 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 	}
 	a := x.attempts[i]
 	a.Verdict, a.Crash, a.late = Crashed, crash, false
-	a.Note = "the target crashed during this case or shortly after it, but the case does not make the target crash when it runs alone: "
+	a.Note = "the target crashed during this case or shortly after it"
 	if x.ctx.Err() != nil {
-		a.Note = "the target crashed during this case or shortly after it; this was not confirmed, because the run was interrupted: "
+		a.Note += "; this was not confirmed, because the run was interrupted: " + crash.String()
+	} else {
+		a.Note += ", but the case does not make the target crash when it runs alone: " + crash.String()
 	}
-	a.Note += crash.String()
 	x.replace(i, index, a)
 }
 

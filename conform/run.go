@@ -49,8 +49,11 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	if r.kept == nil {
 		r.kept = new(atomic.Int64)
 	}
-	x := &run{Runner: *r, ctx: ctx, halt: halt, suite: s, attempts: make([]attempt, len(s.Cases)), same: newInference(s, r.InferAfter),
-		board: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done}}
+	x := &run{
+		Runner: *r, ctx: ctx, halt: halt, suite: s,
+		attempts: make([]attempt, len(s.Cases)), same: newInference(s, r.InferAfter),
+		board: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
+	}
 	if r.InferAfter > 0 {
 		x.silence = &silence{number: map[[2]*codec.Type]int{}}
 	}

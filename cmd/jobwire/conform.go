@@ -61,7 +61,8 @@ func newConform() *cobra.Command {
 	o.addCases(cmd)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that the server may break without a failure; repeatable")
 	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name")
-	f.BoolVar(&o.all, "all", false, "run all instances of a case, also after three have failed in the same way at the end of a time limit, or with a crash or a hang")
+	f.BoolVar(&o.all, "all", false, "run all instances of a case, also after three have "+
+		"failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")

@@ -78,8 +78,9 @@ func TestHostileOutput(t *testing.T) {
 	}
 }
 
-// hostilePeer changes what peers send: it replaces words, such as names, handles, versions, errors and parts of payloads, by
-// characters that a terminal must not get. A word has the same replacement in the whole conversation, of the same length.
+// hostilePeer changes what peers send: it replaces words, such as names, handles, versions, errors and parts of
+// payloads, by characters that a terminal must not get. A word has the same replacement in the whole conversation, of
+// the same length.
 type hostilePeer struct {
 	r     *rand.Rand
 	words map[string][]byte
@@ -89,7 +90,8 @@ type hostilePeer struct {
 const forged = "\u00a4"
 
 var (
-	hostilePieces = []string{"\x1b[7m", "\x1b]0;", "\x1b", "\a", "\b", "\r", "\v", "\x00", "\x7f", "\x9b2J", "\xff", "\u0085", "\u009b", "\u200f", "\u2028", "\u202e",
+	hostilePieces = []string{"\x1b[7m", "\x1b]0;", "\x1b", "\a", "\b", "\r", "\v", "\x00", "\x7f", "\x9b2J",
+		"\xff", "\u0085", "\u009b", "\u200f", "\u2028", "\u202e",
 		"\u2066", "\ufeff", "\U000e0041", "\n" + forged, "\t" + forged, "\x1b[31m", "\\", "\"", "é"}
 	ownColor    = regexp.MustCompile("\x1b\\[(0|2|1;31|3[1-6]|90)m")
 	hostileWord = regexp.MustCompile("[A-Za-z_/.:-]{3,}")
@@ -200,7 +202,8 @@ func hostileServer(t *testing.T, sys *catalog.Entry) string {
 	return transport.Name(ln)
 }
 
-// checkHostileClients runs serve in memory (not in virtual time: serve waits for signals), and sends it the messages that clients and workers of the corpus send, changed.
+// checkHostileClients runs serve in memory (not in virtual time: serve waits for signals), and sends it the messages
+// that clients and workers of the corpus send, changed.
 func checkHostileClients(t *testing.T, p *codec.Protocol, args ...string) {
 	t.Helper()
 	corpus, err := vectors.Read(p)
@@ -254,7 +257,8 @@ func checkHostile(ctx context.Context, t *testing.T, args []string, stdin []byte
 		for _, end := range []string{"\n", "\t"} {
 			if _, after, found := strings.Cut(text, end+forged); found && !page {
 				before, _, _ := strings.Cut(text, end+forged)
-				t.Errorf("%q: %s has a line end or a tab of a peer: %q", args, what, before[max(0, len(before)-80):]+end+forged+after[:min(len(after), 20)])
+				around := before[max(0, len(before)-80):] + end + forged + after[:min(len(after), 20)]
+				t.Errorf("%q: %s has a line end or a tab of a peer: %q", args, what, around)
 			}
 		}
 	}
