@@ -86,14 +86,14 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		}
 		return x.board.results
 	}
+	workers := max(1, r.Parallel)
+	if first.err != nil && shared > 0 {
+		workers = 1 // the run ends at the first case
+	}
 	var wg sync.WaitGroup
-	for n := range max(1, r.Parallel) {
+	for n := range workers {
 		w := first
-		switch {
-		case n == 0:
-		case first.err != nil && shared > 0:
-			continue // the run ends at the first case
-		default:
+		if n > 0 {
 			w = &worker{Runner: &x.Runner, ctx: ctx}
 		}
 		wg.Go(func() {
