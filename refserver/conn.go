@@ -26,7 +26,7 @@ const (
 // to write.
 const (
 	batchLimit = 4096
-	workBytes  = 16
+	workBytes  = 8
 )
 
 // Conn is one connection of a server. Only the machine may call its exported methods, in calls that the server makes to it
