@@ -23,7 +23,7 @@ const (
 )
 
 // minIncoming is how many bytes of memory all connections of a run may have for received messages, in addition to two
-// payloads for each connection.
+// payloads for each connection. One message has at most this and two payloads.
 const minIncoming = 8 << 20
 
 // role is the behavior of a connection: that of a client or of a worker. Its methods are called while the connection
@@ -75,7 +75,7 @@ func newConn(r *run, id int, nc net.Conn, name string) *Conn {
 // use replaces the network connection and resets the protocol state.
 func (c *Conn) use(nc net.Conn) {
 	c.nc, c.socket, c.ended, c.closed = nc, sock.New(nc), make(chan struct{}), false
-	c.sess = c.run.cfg.Protocol.NewSession(codec.Options{})
+	c.sess = c.run.cfg.Protocol.NewSession(codec.Options{MaxData: minIncoming + 2*c.run.cfg.Size.Hi})
 	c.stream = codec.Stream{Session: c.sess, From: codec.Server}
 	c.first, c.top, c.need = 0, 0, 1
 	c.out, c.writing, c.sent = c.out[:0], c.writing[:0], 0
