@@ -20,6 +20,7 @@ type CauseKind string
 const (
 	CauseCrash          CauseKind = "crash"           // the process of the target ended
 	CauseHang           CauseKind = "hang"            // the target does not reply to a request on a new connection
+	CauseMissing        CauseKind = "missing message" // the target does not implement a message
 	CauseDisconnect     CauseKind = "disconnect"      // the target closed a connection
 	CauseInconsistent   CauseKind = "inconsistent"    // the result depends on the writes to the socket
 	CauseInvalidMessage CauseKind = "invalid message" // the target sent an invalid message
@@ -33,7 +34,7 @@ const (
 
 // CauseKinds contains all kinds of causes, worst first.
 var CauseKinds = []CauseKind{
-	CauseCrash, CauseHang, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
+	CauseCrash, CauseHang, CauseMissing, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
 	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
 }
 
@@ -242,6 +243,8 @@ func hints(c *Cause, s symptom, of []*Result) []Hint {
 	}
 	switch c.Kind {
 	case CauseSetup:
+	case CauseMissing:
+		add("in a profile, skip the cases about this message", "lacks: [%s]", s.key)
 	case CauseCrash, CauseHang:
 		add("in a profile, expect the "+string(c.Kind), "known: [{cases: %s, crash: true, why: REASON}]", first.Family)
 	default:
@@ -280,6 +283,8 @@ func (r *Result) symptoms() []symptom {
 			text += " after " + sent
 		}
 		return one(CauseHang, text, text)
+	case r.lacking != nil:
+		return one(CauseMissing, r.lacking.Name, r.lacks)
 	case r.Verdict == Inconsistent:
 		return one(CauseInconsistent, "", "the result depends on how the messages are divided into writes to the socket")
 	case r.Verdict == Unexpected:

@@ -9,16 +9,17 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// inference decides which case runs next, and which instances of a case need not run. An instance that fails because the
-// target sends nothing, hangs or crashes takes long, and a server that ignores a message fails all instances with this
-// message in the same way.
+// inference decides which case runs next, and which cases need not run. An instance that fails because the target sends
+// nothing, hangs or crashes takes long, and a server that ignores a message fails all instances with this message in the
+// same way. A server that does not implement a message fails all cases about it.
 type inference struct {
-	after int // number of instances that must fail in the same way; 0: nothing is inferred
-	mu    sync.Mutex
-	left  []int // indices of the cases that were not started, in the order of the suite
-	suite *Suite
-	cases map[string]*sameFailures // by family
-	known map[string]int           // number of cases, without parameters, of which enough instances have failed, by key
+	after    int // number of instances that must fail in the same way; 0: nothing is inferred
+	mu       sync.Mutex
+	left     []int // indices of the cases that were not started, the most informative ones first
+	suite    *Suite
+	cases    map[string]*sameFailures   // by family
+	known    map[string]int             // number of cases, without parameters, of which enough instances have failed, by key
+	messages map[*codec.Type]*reactions // what the target does when it receives a message
 }
 
 // sameFailures are the instances of a case that have failed in the same way.
@@ -32,16 +33,23 @@ type sameFailures struct {
 }
 
 func newInference(s *Suite, after int) *inference {
-	f := &inference{after: after, suite: s, cases: map[string]*sameFailures{}, known: map[string]int{}}
+	f := &inference{
+		after: after, suite: s, cases: map[string]*sameFailures{}, known: map[string]int{},
+		messages: map[*codec.Type]*reactions{},
+	}
 	for i, c := range s.Cases {
 		f.left = append(f.left, i)
 		f.cases[c.Family] = &sameFailures{}
 	}
+	if after > 0 {
+		rank := informative(s)
+		slices.SortStableFunc(f.left, func(a, b int) int { return rank[a] - rank[b] })
+	}
 	return f
 }
 
-// next returns the index of the next case, or -1 if none is left. If the case need not run, why is the reason. next keeps
-// back instances of a case until it is known whether the first ones fail slowly, unless no other case is left.
+// next returns the index of the next case, or -1 if none is left. If the case need not run, why is the reason. next
+// keeps back instances of a case until it is known whether the first ones fail slowly, unless no other case is left.
 func (f *inference) next() (i int, why string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,7 +86,10 @@ func (f *inference) ended(a *attempt) {
 	defer f.mu.Unlock()
 	one := f.cases[a.Case.Family]
 	one.running--
-	if f.after == 0 || a.Verdict == NotRun || a.Verdict == Inconclusive {
+	if f.after > 0 {
+		f.observe(a)
+	}
+	if f.after == 0 || slices.Contains([]Verdict{NotRun, Inconclusive, Inferred}, a.Verdict) {
 		return
 	}
 	now := a.slowFailure()

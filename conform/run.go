@@ -21,7 +21,6 @@ type run struct {
 	suite    *Suite
 	board    resultOrder
 	attempts []attempt
-	same     *inference
 	ran      atomic.Bool  // at least one case has reached the target
 	halted   atomic.Bool  // a case has the verdict Unreachable, which ends the run
 	answered atomic.Bool  // the target has sent something to a case
@@ -35,8 +34,8 @@ type run struct {
 // calls done again if such a case had passed before.
 //
 // If a case misses a time limit while others run, Run repeats the case alone, after all others, and uses the second
-// result, because a server may reply too late on a busy machine. Run stops repeating cases after Parallel repeated
-// cases in a row have failed.
+// result, because a server may reply too late on a busy machine. Run does not repeat a case if another one has failed twice
+// in the same way, an instance of the same case or one with a message that the target does not implement, and stops repeating cases after Parallel repeated cases in a row have failed.
 //
 // If ctx is done or the target cannot be reached, Run stops. In the latter case, one case gets the verdict Unreachable.
 // All cases without a result get the verdict NotRun.
@@ -51,9 +50,10 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	x := &run{
 		Runner: *r, ctx: ctx, halt: halt, suite: s,
-		attempts: make([]attempt, len(s.Cases)), same: newInference(s, r.InferAfter),
-		board: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
+		attempts: make([]attempt, len(s.Cases)),
+		board:    resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
 	}
+	x.same = newInference(s, r.InferAfter)
 	if r.InferAfter > 0 {
 		x.silence = &silence{number: map[[2]*codec.Type]int{}}
 	}
@@ -111,6 +111,9 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	wg.Wait()
 	x.repeatLate(first)
 	x.runRefuted(first)
+	if r.InferAfter > 0 {
+		x.same.explain(x.board.results)
+	}
 	r.Profile.unexpected(x.board.results, func(i int) {
 		if done != nil {
 			done(x.board.results[i])
@@ -192,33 +195,43 @@ func (r *Runner) mustRepeat(a *attempt) bool {
 
 // repeatLate repeats the cases that time limits may have made fail.
 func (x *run) repeatLate(w *worker) {
-	confirmed := 0 // number of consecutive repeated cases that have failed again
+	confirmed := 0             // number of consecutive repeated cases that have failed again
+	again := map[string]bool{} // failures that were seen again, by the case without parameters, or by the missing message
 	for i := range x.attempts {
 		a := x.attempts[i]
 		if x.board.ended[i] {
 			continue
 		}
-		if confirmed < x.Parallel && x.ctx.Err() == nil {
+		failure := a.slowFailure()
+		same := fmt.Sprint(a.Case.Family, " ", failure.key)
+		if t := lastType(a.Play); t != nil && x.same.lacks(t) != "" {
+			same = t.Name
+		}
+		if confirmed < x.Parallel && !again[same] && x.ctx.Err() == nil {
 			x.runAt(w, i)
-			again := &x.attempts[i]
-			if a.Verdict != Inconclusive && again.late {
-				again.Result = a.Result
+			second := &x.attempts[i]
+			if a.Verdict != Inconclusive && second.late {
+				second.Result = a.Result
 			}
-			if confirmed++; !again.late {
+			if confirmed++; !second.late {
 				confirmed = 0
+			} else if failure.key != "" {
+				again[same] = true
 			}
 		}
 		x.board.end(i, x.conclude(x.attempts[i].Result))
 	}
 }
 
-// runRefuted runs the instances that were inferred to fail if an instance that failed has passed when it was repeated.
+// runRefuted runs the cases that were inferred to fail if an instance that failed has passed when it was repeated, or if
+// the target implements the message that seemed to be missing.
 func (x *run) runRefuted(w *worker) {
 	for i, c := range x.suite.Cases {
-		if x.ctx.Err() != nil || x.board.results[i].Verdict != Inferred {
+		res := &x.board.results[i]
+		if x.ctx.Err() != nil || res.Verdict != Inferred || res.lacking != nil && x.same.lacks(res.lacking) != "" {
 			continue
 		}
-		if slices.ContainsFunc(x.board.results, func(r Result) bool {
+		if res.lacking != nil || slices.ContainsFunc(x.board.results, func(r Result) bool {
 			return r.Case != nil && r.Case.Family == c.Family && (r.Verdict == Passed || r.Verdict == NonStrict)
 		}) {
 			x.runAt(w, i)

@@ -29,7 +29,7 @@ const (
 	Inconclusive Verdict = "inconclusive"     // a setup does not work on the target, or the target or this machine was too slow for the time limits
 	Skipped      Verdict = "skipped"          // the case does not apply to the target
 	NotRun       Verdict = "not run"          // the run ended before the case
-	Inferred     Verdict = "inferred"         // not run, because other instances of the case failed in the same way
+	Inferred     Verdict = "inferred"         // not run, or not to its end, because other instances of the case, or other cases with the same message, failed in the same way
 	Known        Verdict = "expected failure" // the case failed, and the profile lists it as failing
 	Flaky        Verdict = "flaky"            // the case failed, and the profile lists it as flaky
 	Unexpected   Verdict = "unexpected pass"  // the case passed, and the profile lists it as failing
@@ -58,6 +58,9 @@ type Result struct {
 
 	script *transcript.Script // transcript that was run
 	setup  *brokenSetup       // nil if all setups worked
+
+	lacking *codec.Type // a message that the target does not implement, so that the case failed or is Inferred; or nil
+	lacks   string      // a sentence about lacking
 
 	// Only in a result for all instances of a case:
 	Instances int    // number of instances; 0: the result is for one instance
@@ -111,6 +114,7 @@ type Runner struct {
 	large       chan struct{}      // for play.Options.Large
 	kept        *atomic.Int64      // bytes of messages in the results
 	silence     *silence           // replies that the target does not send
+	same        *inference         // what the cases so far have shown; nil: the case runs whole
 }
 
 // maxKept is the number of bytes up to which the results of a run keep messages whole.

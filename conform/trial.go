@@ -40,6 +40,8 @@ type trial struct {
 	play     *play.Result
 	note     string       // reason why the case did not pass, or ""
 	broken   *brokenSetup // a setup that does not work on the target; the script ends before it
+	lacking  *codec.Type  // a message that the target does not implement; the script ends before it
+	missing  string       // a sentence about lacking
 }
 
 // try runs a case once with the given division into writes.
@@ -127,9 +129,13 @@ func (t *trial) setup() *attempt {
 	case broken != nil && t.Profile.lacksSetup(t.c) != "":
 		return t.verdict(Skipped, t.Profile.lacksSetup(t.c))
 	}
-	t.broken, t.script = broken, t.silence.shorten(script)
+	t.broken = broken
+	if script, t.lacking, t.missing = t.same.cut(script); t.lacking != nil {
+		t.broken = nil // the case does not come to its step
+	}
+	t.script = t.silence.shorten(script)
 	if !slices.ContainsFunc(script.Steps, asserts) {
-		return t.withoutSetup()
+		return t.unfinished()
 	}
 	return nil
 }
@@ -139,8 +145,14 @@ func asserts(st transcript.Step) bool {
 	return st.Setup == "" && (st.From == codec.Server || st.Choices[0].Verb == transcript.Nothing)
 }
 
-// withoutSetup returns the attempt of a case that needs a setup that does not work, or nil.
-func (t *trial) withoutSetup() *attempt {
+// unfinished returns the attempt of a case that cannot run to its end, because a setup does not work or the target does not
+// implement a message, or nil.
+func (t *trial) unfinished() *attempt {
+	if t.lacking != nil {
+		a := t.verdict(Inferred, t.missing)
+		a.lacking = t.lacking
+		return a
+	}
 	if t.broken == nil {
 		return nil
 	}
@@ -240,7 +252,7 @@ func (t *trial) decide() *attempt {
 	switch {
 	case f == nil && t.note != "":
 		return t.verdict(Failed, t.note)
-	case f == nil && t.broken == nil && p.Grade == transcript.NonStrict:
+	case f == nil && t.broken == nil && t.lacking == nil && p.Grade == transcript.NonStrict:
 		// If the machine was late, a silence proves nothing: the server may have sent the preferred
 		// reply, which had not arrived yet.
 		if silence := p.Accepted.Choice.For; late(silence) {
@@ -248,8 +260,8 @@ func (t *trial) decide() *attempt {
 		}
 		return t.verdict(NonStrict, fmt.Sprintf("expected %s, got %s, which the case also accepts (line %d of the case file)",
 			p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line))
-	case f == nil && t.broken != nil:
-		return t.withoutSetup()
+	case f == nil && (t.broken != nil || t.lacking != nil):
+		return t.unfinished()
 	case f == nil:
 		t.play = nil
 		return t.verdict(Passed, "")

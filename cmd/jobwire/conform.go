@@ -20,6 +20,7 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
+	"jobwire/loadgen"
 	"jobwire/play"
 )
 
@@ -65,6 +66,8 @@ func newConform() *cobra.Command {
 		"failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
+	f.IntVar(&o.target.memory, "memory", defaultMemory, "limit for the memory of a server that conform starts, in `MIB`, at most a "+
+		"quarter of the machine's memory if the flag is not given; a server that needs more is killed, and counts as crashed; 0: unlimited")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
 	formatFlag(cmd, &o.format, append([]string{"text"}, slices.Sorted(maps.Keys(formats))...)...)
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
@@ -81,7 +84,7 @@ var conformFlagGroups = []flagGroup{
 	{"Target", "addr exec profile program waive"},
 	connectionGroup,
 	{"Cases", "run skip level role cases"},
-	{"Run", "segments all fresh parallel timeout"},
+	{"Run", "segments all fresh parallel timeout memory"},
 	{"Report", "format html pcap verbose color"},
 }
 
@@ -121,6 +124,9 @@ func newConformCases() *cobra.Command {
 
 func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	tuneMemory(softMemory, gcPercent)
+	if machine := loadgen.ReadEnvironment(nil).Memory >> 20; !cmd.Flags().Changed("memory") && machine > 0 {
+		o.target.memory = min(o.target.memory, int(machine/4))
+	}
 	subjects, err := o.subjects(cmd, sys)
 	if err != nil {
 		return usage(err)
@@ -187,6 +193,9 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	return nil
 }
+
+// defaultMemory is the limit in MiB for the memory of a server.
+const defaultMemory = 2048
 
 // inferAfter is the number of instances of a case that must fail in the same slow way before the rest is inferred.
 const inferAfter = 3

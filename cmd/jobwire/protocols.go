@@ -89,6 +89,7 @@ func ruleIDs(p *codec.Protocol, names []string) ([]codec.RuleID, error) {
 type targetFlags struct {
 	addr, exec string
 	conn       *connectFlags // nil in commands without these flags
+	memory     int           // limit for the memory of the program of --exec in MiB; 0: no limit
 }
 
 func (t *targetFlags) add(cmd *cobra.Command) {
@@ -177,7 +178,7 @@ func (t *targetFlags) start(ctx context.Context, s *catalog.Entry) (target.Targe
 		tgt, err := target.Address(t.addr)
 		return t.connect(ctx, s, tgt, err)
 	case t.exec != "":
-		tgt, err := target.Exec(ctx, t.exec)
+		tgt, err := target.ExecWithin(ctx, t.exec, int64(t.memory)<<20)
 		return t.connect(ctx, s, tgt, err)
 	}
 	return target.Func(ctx, t.name(s), serve(s))

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	defaultReady = 10 * time.Second
+	defaultReady = 30 * time.Second
 	defaultGrace = 3 * time.Second
 	hastyGrace   = time.Second // if the context of the program has ended, for example after Ctrl-C
 	portAttempts = 5
@@ -19,8 +19,12 @@ type Command struct {
 	Name  string        // the name in reports; empty: the command line
 	Args  []string      // program and arguments; {port}, {host} and {addr}, or {socket}, are replaced
 	Env   []string      // added to the environment of this process
-	Ready time.Duration // how long it may take until it accepts a connection; 0: 10 s
+	Ready time.Duration // how long it may take until it accepts a connection; 0: 30 s
 	Grace time.Duration // from SIGTERM to SIGKILL; 0: 3 s. At most 1 s when the context of Start has ended
+
+	// Memory is the resident memory in bytes, of the program and its child processes, at which the program is killed; 0: no
+	// limit. The end of the program then counts as a crash. Only Linux supports it.
+	Memory int64
 
 	freePort func() int // returns a random port; tests return ports that are in use
 }
@@ -31,12 +35,15 @@ type Command struct {
 //
 // and returns when it accepts connections. The end of ctx terminates the program;
 // [Target.Stop] also waits for its exit. The error is an [ErrCommand] or an [*Error].
-func Exec(ctx context.Context, line string) (Target, error) {
+func Exec(ctx context.Context, line string) (Target, error) { return ExecWithin(ctx, line, 0) }
+
+// ExecWithin is [Exec] with a limit for the memory of the program (see [Command]).
+func ExecWithin(ctx context.Context, line string, memory int64) (Target, error) {
 	args, err := Split(line)
 	if err != nil {
 		return nil, err
 	}
-	return Command{Args: args}.Start(ctx)
+	return Command{Args: args, Memory: memory}.Start(ctx)
 }
 
 // Start is [Exec] for a command that is already split.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -130,6 +131,7 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 	started, exited, drained := make(chan error), make(chan struct{}), make(chan struct{})
 	parent := ctx
 	ctx, cancel := context.WithCancel(ctx)
+	var excess atomic.Bool // guard has killed the program
 	forced, force := context.WithCancel(context.Background())
 	l := &life{addr: addr, output: new(Tail), cancel: cancel, force: force, done: make(chan struct{})}
 	go func() {
@@ -153,7 +155,11 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 		r.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 		<-drained
 		if !asked {
-			l.err = c.ended(addr, exitText(cmd, err), l.output.String())
+			exit := exitText(cmd, err)
+			if excess.Load() {
+				exit = fmt.Sprintf("killed by jobwire, because it needed more than %d MiB of memory", c.Memory>>20)
+			}
+			l.err = c.ended(addr, exit, l.output.String())
 		}
 		claimed.Close()
 		close(l.done)
@@ -164,6 +170,9 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 		return nil, err
 	}
 	l.pid = cmd.Process.Pid
+	if c.Memory > 0 {
+		go c.guard(l.pid, exited, &excess)
+	}
 	go func() {
 		io.Copy(l.output, r)
 		r.Close()
@@ -193,6 +202,27 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}()
 	return l, nil
+}
+
+// guardInterval is the time between two measurements of the memory of a program.
+const guardInterval = 50 * time.Millisecond
+
+// guard kills the program when its memory exceeds the limit.
+func (c *Command) guard(pid int, exited <-chan struct{}, excess *atomic.Bool) {
+	every := time.NewTicker(guardInterval)
+	defer every.Stop()
+	for {
+		select {
+		case <-exited:
+			return
+		case <-every.C:
+		}
+		if resident(pid) > c.Memory {
+			excess.Store(true)
+			syscall.Kill(-pid, syscall.SIGKILL)
+			return
+		}
+	}
 }
 
 // exitText describes how a program ended: "exit status 1", "signal: aborted".

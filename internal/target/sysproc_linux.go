@@ -1,9 +1,14 @@
 package target
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -30,3 +35,24 @@ func WaitGroup(cmd *exec.Cmd) error {
 // claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends. It
 // binds an abstract Unix socket with the port in its name, so that programs can still listen on the port itself.
 func claim(port string) (io.Closer, error) { return net.Listen("unix", "@jobwire/port/"+port) }
+
+// resident returns the resident memory of a process and its descendants, in bytes, or 0 if there is no such process.
+func resident(pid int) int64 {
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0
+	}
+	var size, pages int64
+	fmt.Sscan(string(statm), &size, &pages)
+	sum := pages * int64(os.Getpagesize())
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, name := range lists {
+		children, _ := os.ReadFile(name)
+		for _, child := range strings.Fields(string(children)) {
+			if id, err := strconv.Atoi(child); err == nil {
+				sum += resident(id)
+			}
+		}
+	}
+	return sum
+}

@@ -20,6 +20,9 @@ func WaitGroup(cmd *exec.Cmd) error {
 	return err
 }
 
+// resident returns 0: the memory of a process is not known.
+func resident(int) int64 { return 0 }
+
 // claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends. It
 // locks a file.
 func claim(port string) (io.Closer, error) {

@@ -4,6 +4,7 @@ package target
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -108,9 +109,15 @@ func obey(c net.Conn) {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "ping\n":
 		fmt.Fprintln(c, "pong")
+	case "allocate\n":
+		kept = bytes.Repeat([]byte{1}, 256<<20)
+		fmt.Fprintln(c, "allocated")
 	}
 	c.Close()
 }
+
+// kept is the memory that a helper has allocated.
+var kept []byte
 
 func helper(args ...string) []string { return append([]string{os.Args[0], "helper"}, args...) }
 

@@ -1,0 +1,240 @@
+package conform
+
+import (
+	"fmt"
+	"slices"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/play"
+)
+
+// reactions are what a target does when it receives messages of one type.
+type reactions struct {
+	works bool                // it has replied as a case expected or, without a reply, has not closed the connection
+	to    map[string]reaction // what it did instead, by the family of the case
+}
+
+// reaction is what a target does when a case expects the reply to a message.
+type reaction struct {
+	verb  transcript.Verb // Nothing, Closes, or Send for a refusal
+	reply *codec.Type     // the refusal
+	text  string          // such as "closed the connection"; "" if the target does something else
+}
+
+// acceptedBy reports whether a step expects the reaction.
+func (r reaction) acceptedBy(st *transcript.Step) bool {
+	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return c.Verb == r.verb && c.Type == r.reply })
+}
+
+// missingAfter is the number of cases, without parameters, that must fail in the same way at a message before the target
+// does not implement it.
+const missingAfter = 3
+
+// missing returns the usual reaction to a message that the target does not implement, and a sentence about it. It returns false
+// if the target may implement it.
+func (r *reactions) missing(t *codec.Type) (what reaction, text string, ok bool) {
+	if r == nil || r.works {
+		return what, "", false
+	}
+	number := map[reaction]int{}
+	for _, one := range r.to {
+		if number[one]++; number[one] > number[what] {
+			what = one
+		}
+	}
+	if number[what] < missingAfter {
+		return what, "", false
+	}
+	text = fmt.Sprintf("the target does not implement %s: it %s in %d cases, and did not reply as expected in any",
+		t.Name, what.text, number[what])
+	return what, text, true
+}
+
+// observe adds what an attempt shows about messages.
+func (f *inference) observe(a *attempt) {
+	script := a.performed()
+	end := len(script.Steps)
+	if a.Verdict == Failed && a.Play != nil && a.Play.Failure != nil {
+		end = min(end, a.Play.Failure.Index)
+	} else if a.Verdict != Passed && a.Verdict != NonStrict {
+		return
+	}
+	for i, st := range script.Steps[:end] {
+		if st.From != codec.Server || slices.ContainsFunc(st.Choices, refuses) {
+			continue
+		}
+		for _, t := range sentBefore(script, i) {
+			if len(t.Answers) == 0 || answersOnly(t, &st) {
+				f.message(t).works = true
+			}
+		}
+	}
+	if t, what := a.reaction(); what.text != "" {
+		f.message(t).to[a.Case.Family] = what
+	}
+}
+
+// refuses reports whether a server does what a choice says when it does not implement a message.
+func refuses(c transcript.Choice) bool {
+	return c.Verb != transcript.Send || c.Type.Does == codec.Refuse
+}
+
+func (f *inference) message(t *codec.Type) *reactions {
+	if f.messages[t] == nil {
+		f.messages[t] = &reactions{to: map[string]reaction{}}
+	}
+	return f.messages[t]
+}
+
+// reaction returns the type of the message at which the target failed the case, and what it did.
+func (r *Result) reaction() (t *codec.Type, what reaction) {
+	if r.Verdict != Failed || r.Play == nil || r.Play.Failure == nil || r.Play.Failure.Index >= len(r.performed().Steps) {
+		return nil, what
+	}
+	f := r.Play.Failure
+	t = asked(r.performed(), f.Index)
+	switch {
+	case t == nil:
+	case f.Reason == play.Ended:
+		what = reaction{verb: transcript.Closes, text: "closed the connection"}
+	case !answers(t, f.Step):
+	case f.Reason == play.TimedOut && f.Event == nil:
+		what = reaction{verb: transcript.Nothing, text: "sent no reply"}
+	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse:
+		what = reaction{transcript.Send, f.Event.Frame.Type, "replied " + messageName(&f.Event.Frame)}
+	}
+	return t, what
+}
+
+// explain records in the results of cases which message the target does not implement, if that is why they did not pass.
+func (f *inference) explain(results []Result) {
+	for i := range results {
+		r := &results[i]
+		if t, what := r.reaction(); what.text != "" {
+			r.lacking = t
+		}
+		if r.lacking == nil {
+			continue
+		}
+		if r.lacks = f.lacks(r.lacking); r.lacks == "" {
+			r.lacking = nil
+		} else if r.Verdict == Inferred {
+			r.Note = r.lacks
+		}
+	}
+}
+
+// sentBefore returns the types of the messages to the target before the i-th step of a script, on the same connection.
+func sentBefore(script *transcript.Script, i int) (all []*codec.Type) {
+	for _, st := range script.Steps[:i] {
+		c := &st.Choices[0]
+		if st.From == codec.Peer && st.Peer == script.Steps[i].Peer && c.Verb == transcript.Send && c.Type != nil {
+			all = append(all, c.Type)
+		}
+	}
+	return all
+}
+
+// missingIn returns the index of the first step outside setups that expects the reply to a message that the target does not
+// implement, the type of the message, and a sentence about it; or nil.
+func (f *inference) missingIn(script *transcript.Script) (at int, t *codec.Type, text string) {
+	for i := range script.Steps {
+		st := &script.Steps[i]
+		if !asserts(*st) {
+			continue
+		}
+		t := asked(script, i)
+		if t == nil || len(t.Answers) > 0 && !answersOnly(t, st) {
+			continue
+		}
+		if what, text, ok := f.messages[t].missing(t); ok && !what.acceptedBy(st) {
+			return i, t, text
+		}
+	}
+	return 0, nil, ""
+}
+
+// cut returns the steps of a script before the one that missingIn returns, and the type of the message with a sentence about
+// it, or nil.
+func (f *inference) cut(script *transcript.Script) (part *transcript.Script, t *codec.Type, text string) {
+	if f == nil {
+		return script, nil, ""
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, t, text := f.missingIn(script)
+	if t == nil {
+		return script, nil, ""
+	}
+	short := *script
+	short.Steps = script.Steps[:at]
+	return &short, t, text
+}
+
+// lacks returns a sentence if the target does not implement the message type t, or "".
+func (f *inference) lacks(t *codec.Type) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, text, _ := f.messages[t].missing(t)
+	return text
+}
+
+// informative returns the rank of each case in the order of a run. First, the shortest cases with each message, which show
+// whether the target implements it; then one instance of every other case; then the second instances, and so on.
+func informative(s *Suite) []int {
+	rank := make([]int, len(s.Cases))
+	about := map[*codec.Type][]int{}
+	number := map[string]int{}
+	for i, c := range s.Cases {
+		number[c.Family]++
+		rank[i] = number[c.Family]
+		if t := firstAsked(c.Script); t != nil && rank[i] == 1 {
+			about[t] = append(about[t], i)
+		}
+	}
+	for _, of := range about {
+		slices.SortStableFunc(of, func(a, b int) int { return len(s.Cases[a].Script.Steps) - len(s.Cases[b].Script.Steps) })
+		for _, i := range of[:min(len(of), missingAfter)] {
+			rank[i] = 0
+		}
+	}
+	return rank
+}
+
+// firstAsked returns the type of the message whose reply a script expects first outside setups, or nil.
+func firstAsked(script *transcript.Script) *codec.Type {
+	i := slices.IndexFunc(script.Steps, asserts)
+	if i < 0 {
+		return nil
+	}
+	if t := asked(script, i); t != nil && answersOnly(t, &script.Steps[i]) {
+		return t
+	}
+	return nil
+}
+
+// answersOnly reports whether a step expects nothing else than a reply to a message of type t.
+func answersOnly(t *codec.Type, st *transcript.Step) bool {
+	return !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
+		return c.Verb != transcript.Send || !slices.Contains(t.Answers, c.Type)
+	})
+}
+
+// asked returns the type of the last message to the target before the i-th step of a script, on the same connection. It
+// returns nil if the message may be illegal, or if the step expects a refusal.
+func asked(script *transcript.Script, i int) *codec.Type {
+	st := &script.Steps[i]
+	if refuses(st.Choices[0]) {
+		return nil
+	}
+	for _, earlier := range slices.Backward(script.Steps[:i]) {
+		if c := &earlier.Choices[0]; earlier.From == codec.Peer && earlier.Peer == st.Peer && c.Verb <= transcript.Raw {
+			if c.Unchecked {
+				return nil
+			}
+			return c.Type // nil for raw bytes
+		}
+	}
+	return nil
+}
