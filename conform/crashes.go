@@ -4,9 +4,14 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"jobwire/internal/target"
 )
+
+// maxElusive is the number of equal crashes that no case alone has caused again after which only the case that noticed
+// such a crash runs again.
+const maxElusive = 3
 
 // findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is
 // the case that noticed it, or -1 if the server crashed after a case had ended. crash is nil if the server hung. Cases are
@@ -23,10 +28,19 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 	if index >= 0 {
 		suspects = slices.Insert(suspects, 0, index)
 	}
+	elusive := new(atomic.Int64)
+	if crash != nil {
+		known, _ := x.elusive.LoadOrStore(crash.title(), elusive)
+		elusive = known.(*atomic.Int64)
+	}
+	running := suspects
+	if elusive.Load() >= maxElusive {
+		running = suspects[:min(1, len(suspects))]
+	}
 	w.restart()
 	alone := &worker{Runner: new(x.Runner), ctx: x.ctx}
 	alone.NewServerPerCase, alone.checkTarget = true, true
-	for _, i := range suspects {
+	for _, i := range running {
 		if x.ctx.Err() != nil {
 			break
 		}
@@ -46,6 +60,7 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 	if crash == nil || len(suspects) == 0 {
 		return
 	}
+	elusive.Add(1)
 	i := suspects[0]
 	if k := slices.IndexFunc(suspects, func(i int) bool { return x.Profile.mayCrash(x.suite.Cases[i]) }); k >= 0 {
 		i = suspects[k]

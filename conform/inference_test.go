@@ -88,3 +88,31 @@ func TestKnownSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestBudget tests that a run starts no case after its time budget, and that the first instance of each case runs before
+// that.
+func TestBudget(t *testing.T) {
+	src := "@section s\n@rules gearman.echo.same-data\n"
+	for n := range 3 {
+		src += fmt.Sprintf("@case echo-%d\n@about An echo.\n@for n in 1..20\nClient -> Job Server: ECHO_REQ {n}\nJob Server -> Client: ECHO_RES {n}\n", n)
+	}
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := Runner{Start: faulty(edit("delay ECHO_RES 1s")), InferAfter: 3, Budget: 10 * time.Second}
+		report := &Report{Protocol: gearman.Protocol, Results: r.Run(t.Context(), s, nil)}
+		if n := report.Count(Passed); n < 8 || n > 12 || report.Count(NotRun) != 60-n {
+			t.Errorf("%d cases passed, %d did not run", n, report.Count(NotRun))
+		}
+		for i := range 3 {
+			if res := report.Results[20*i]; res.Verdict != Passed {
+				t.Errorf("%s: %s, expected passed", res.Case.ID, res.Verdict)
+			}
+		}
+		if stopped := report.Stopped(); !strings.HasPrefix(stopped, "the time budget of 10s was used up after ") {
+			t.Errorf("got %q", stopped)
+		}
+	})
+}

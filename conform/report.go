@@ -124,6 +124,9 @@ func (r *Report) Stopped() string {
 		return fmt.Sprintf("the run was interrupted after %d of %d cases: %d did not run", r.Ran(), len(r.Results), r.Count(NotRun))
 	case r.Unreachable() != "":
 		return r.Unreachable()
+	case r.Count(NotRun) > 0:
+		i := slices.IndexFunc(r.Results, func(c Result) bool { return c.Verdict == NotRun })
+		return fmt.Sprintf("%s after %d of %d cases: %d did not run", r.Results[i].Note, r.Ran(), len(r.Results), r.Count(NotRun))
 	}
 	return r.Untested()
 }

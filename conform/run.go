@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/internal/target"
@@ -21,6 +22,8 @@ type run struct {
 	suite    *Suite
 	board    resultOrder
 	attempts []attempt
+	begun    time.Time
+	elusive  sync.Map     // *atomic.Int64: how often no case alone caused a crash again, by the title of the crash
 	ran      atomic.Bool  // at least one case has reached the target
 	halted   atomic.Bool  // a case has the verdict Unreachable, which ends the run
 	answered atomic.Bool  // the target has sent something to a case
@@ -37,7 +40,7 @@ type run struct {
 // result, because a server may reply too late on a busy machine. Run does not repeat a case if another one has failed twice
 // in the same way, an instance of the same case or one with a message that the target does not implement, and stops repeating cases after Parallel repeated cases in a row have failed.
 //
-// If ctx is done or the target cannot be reached, Run stops. In the latter case, one case gets the verdict Unreachable.
+// If ctx is done, the time budget is used up or the target cannot be reached, Run stops. In the last case, one case gets the verdict Unreachable.
 // All cases without a result get the verdict NotRun.
 func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result {
 	ctx, halt := context.WithCancelCause(ctx)
@@ -50,8 +53,8 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	x := &run{
 		Runner: *r, ctx: ctx, halt: halt, suite: s,
-		attempts: make([]attempt, len(s.Cases)),
-		board:    resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
+		attempts: make([]attempt, len(s.Cases)), begun: time.Now(),
+		board: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
 	}
 	x.same = newInference(s, r.InferAfter)
 	if r.InferAfter > 0 {
@@ -132,8 +135,12 @@ func (x *run) work(w *worker) {
 		if i < 0 {
 			break
 		}
+		verdict := Inferred
+		if why == "" && x.overtime() {
+			why, verdict = fmt.Sprintf("the time budget of %v was used up", x.Budget), NotRun
+		}
 		if why != "" && x.ctx.Err() == nil {
-			x.attempts[i].Result = Result{Case: x.suite.Cases[i], Verdict: Inferred, Note: why}
+			x.attempts[i].Result = Result{Case: x.suite.Cases[i], Verdict: verdict, Note: why}
 			x.board.end(i, x.attempts[i].Result)
 			continue
 		}
@@ -149,6 +156,9 @@ func (x *run) work(w *worker) {
 		}
 	}
 }
+
+// overtime reports whether the time budget of the run is used up.
+func (x *run) overtime() bool { return x.Budget > 0 && time.Since(x.begun) > x.Budget }
 
 // runAt runs a case on the worker and stores the attempt. If the server of the worker crashes or hangs, runAt finds the
 // case that is the cause.
@@ -207,7 +217,7 @@ func (x *run) repeatLate(w *worker) {
 		if t := lastType(a.Play); t != nil && x.same.lacks(t) != "" {
 			same = t.Name
 		}
-		if confirmed < x.Parallel && !again[same] && x.ctx.Err() == nil {
+		if confirmed < x.Parallel && !again[same] && x.ctx.Err() == nil && !x.overtime() {
 			x.runAt(w, i)
 			second := &x.attempts[i]
 			if a.Verdict != Inconclusive && second.late {

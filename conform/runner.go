@@ -107,6 +107,9 @@ type Runner struct {
 	// them. 0: all instances run.
 	InferAfter int
 
+	// Budget is the time after which Run starts no further case. 0: no limit.
+	Budget time.Duration
+
 	ways        *setupWays         // ways to setups that work on the target; nil: not tested yet
 	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
 	checkTarget bool               // check the target after each run of a case, even if the case passed

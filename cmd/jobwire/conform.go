@@ -43,6 +43,7 @@ type conformOptions struct {
 	fresh    bool
 	all      bool
 	timeout  time.Duration
+	budget   time.Duration
 	waive    []string
 	verbose  bool
 }
@@ -66,6 +67,7 @@ func newConform() *cobra.Command {
 		"failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
+	f.DurationVar(&o.budget, "budget", 5*time.Minute, "time after which no further case starts; the most informative cases run first; 0: unlimited")
 	f.IntVar(&o.target.memory, "memory", defaultMemory, "limit for the memory of a server that conform starts, in `MIB`, at most a "+
 		"quarter of the machine's memory if the flag is not given; a server that needs more is killed, and counts as crashed; 0: unlimited")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
@@ -84,7 +86,7 @@ var conformFlagGroups = []flagGroup{
 	{"Target", "addr exec profile program waive"},
 	connectionGroup,
 	{"Cases", "run skip level role cases"},
-	{"Run", "segments all fresh parallel timeout memory"},
+	{"Run", "segments all fresh parallel timeout budget memory"},
 	{"Report", "format html pcap verbose color"},
 }
 
@@ -178,7 +180,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		case r.Lost():
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s crashed, and no case passed\n", r.Target)
 			status = exitUnreachable
-		case r.Failed():
+		case r.Failed() || r.Count(conform.NotRun) > 0:
 			status = max(status, exitFailed)
 		case r.Untested() != "" && !r.Interrupted:
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", r.Target, r.Untested())
@@ -202,7 +204,7 @@ const inferAfter = 3
 
 // plan returns what the flags select independently of the target: the cases, and the options of the runner.
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
-	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh, InferAfter: inferAfter}
+	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh, InferAfter: inferAfter, Budget: o.budget}
 	if o.all {
 		r.InferAfter = 0
 	}
