@@ -76,7 +76,13 @@ func (f *Frame) Clone() Frame {
 	return c
 }
 
-// Reset clears f for reuse. It keeps the memory of f.Spans.
+// maxIdleSpans is the number of spans for which a frame keeps memory between messages.
+const maxIdleSpans = 64 << 10
+
+// Reset clears f for reuse. It keeps the memory of f.Spans, unless they were those of a long list.
 func (f *Frame) Reset(from Side) {
+	if cap(f.Spans) > maxIdleSpans {
+		f.Spans = nil
+	}
 	f.Type, f.From, f.Raw, f.Spans, f.Head, f.CRLF = nil, from, nil, f.Spans[:0], 0, false
 }

@@ -128,12 +128,13 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 // exist at once. Most large messages are shorter.
 const (
 	longBuffer    = 20 << 20
-	longestBuffer = DefaultMaxData + 64<<10
+	longestBuffer = DefaultMaxData + bufferSlack
+	bufferSlack   = 64 << 10
 )
 
 // Extend appends b to a buffer. The space of the buffer doubles until it is long, so that a large message that arrives in
-// pieces is copied about once, or until it is enough for the first message, which has at least size bytes. (The space of
-// large slices that append makes grows by a quarter.)
+// pieces is copied about once, or until it is enough for the first message, which has at least size bytes, and for a few
+// more, because short values may follow a long one. (The space of large slices that append makes grows by a quarter.)
 func Extend(buffer, b []byte, size int) []byte {
 	if need := len(buffer) + len(b); need > cap(buffer) {
 		more := max(len(b), len(buffer))
@@ -141,7 +142,7 @@ func Extend(buffer, b []byte, size int) []byte {
 			more = max(len(b), longestBuffer-len(buffer))
 		}
 		if missing := size - len(buffer); missing >= len(b) {
-			more = min(more, missing)
+			more = min(more, missing+bufferSlack)
 		}
 		buffer = slices.Grow(buffer, more)
 	}

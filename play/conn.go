@@ -206,6 +206,7 @@ func (l *conn) consume(n int) {
 		return
 	}
 	l.head = outcome{}
+	l.frame.Reset(l.frame.From) // it may be a long list
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unread, l.need = l.unread[n:], 0

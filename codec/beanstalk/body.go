@@ -3,6 +3,7 @@ package beanstalk
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"jobwire/codec"
 )
@@ -48,6 +49,9 @@ func (s *session) readBody(f *codec.Frame, msgTypes []*codec.Type, at, stop, n i
 	return nil
 }
 
+// longList is the number of lines and commas from which the spans of a list are allocated at once.
+const longList = 64 << 10
+
 // readYAML decodes f.Raw[at:stop] as the YAML dictionary or list that t declares. If the values are legal, it
 // appends the spans of the entries to f and returns true. The span before them contains the YAML document
 // start, comments and brackets.
@@ -56,6 +60,9 @@ func readYAML(f *codec.Frame, t *codec.Type, at, stop int) (typed bool, bad *yam
 	f.Spans = append(f.Spans, codec.Span{Field: &yamlStart, Off: at, End: at, Next: stop})
 	if bytes.Equal(f.Raw[at:stop], []byte(yamlStart.Prefix)) {
 		return true, nil
+	}
+	if entries := bytes.Count(f.Raw[at:stop], []byte("\n")) + bytes.Count(f.Raw[at:stop], []byte(",")); entries > longList {
+		f.Spans = slices.Grow(f.Spans, min(entries*len(t.Repeat), maxSpans)) // do not copy the spans of a long list
 	}
 	r := yamlReader{b: f.Raw[:stop], f: f, start: at, at: at, line: at, msgType: t}
 	if bad = r.document(); bad == nil && r.f != nil {

@@ -241,7 +241,9 @@ func (r *yamlReader) entry(first bool) *yamlError {
 	if bad := r.scalar("a key"); bad != nil {
 		return bad
 	}
-	r.keys = append(r.keys, codec.Span{Field: &r.msgType.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
+	if bad := r.key(start); bad != nil {
+		return bad
+	}
 	r.note(start)
 	for !r.done() && (r.peek(0) == ' ' || r.peek(0) == '\t') {
 		r.at++
@@ -254,6 +256,15 @@ func (r *yamlReader) entry(first bool) *yamlError {
 	}
 	r.at++
 	return r.value(-1)
+}
+
+// key records the last scalar, which begins at start, as a key.
+func (r *yamlReader) key(start int) *yamlError {
+	if len(r.keys) == maxSpans {
+		return r.fail(start, "expected at most %d keys, got more", len(r.keys))
+	}
+	r.keys = append(r.keys, codec.Span{Field: &r.msgType.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
+	return nil
 }
 
 // value decodes the scalar after a key or a dash. The scalar may be missing. Its span begins at row or, if
@@ -290,13 +301,20 @@ func (r *yamlReader) value(row int) *yamlError {
 	return nil
 }
 
-// note appends the span of a scalar, which begins at row. If the value is illegal for its field or looks like
-// a quoted value, note sets r.f to nil, because no spans are needed then.
+// maxSpans limits the spans of a list or dictionary to 16 MiB of memory.
+const maxSpans = 1 << 19
+
+// note appends the span of a scalar, which begins at row. If there are too many, or if the value is illegal for its
+// field or looks like a quoted value, note sets r.f to nil: the body is one value then, without spans of its parts.
 func (r *yamlReader) note(row int) {
 	if r.f == nil {
 		return
 	}
 	spans := r.f.Spans
+	if len(spans) == maxSpans {
+		r.f = nil
+		return
+	}
 	spans[len(spans)-1].Next = row
 	fd := &r.msgType.Repeat[0]
 	if spans[len(spans)-1].Field == fd && r.dict() {
@@ -368,7 +386,9 @@ func (r *yamlReader) brackets(open byte) *yamlError {
 			return bad
 		}
 		if r.dict() {
-			r.keys = append(r.keys, codec.Span{Field: &r.msgType.Repeat[0], Off: r.off, End: r.end, Next: r.end + r.off - start})
+			if bad := r.key(start); bad != nil {
+				return bad
+			}
 		}
 		r.note(start)
 		if r.space(); !r.done() && r.peek(0) == ':' {

@@ -135,6 +135,30 @@ func TestYAMLRefusesDeepIndentation(t *testing.T) {
 	}
 }
 
+// TestLongYAML checks that a list with more spans than a message may have is a body without parts, and that a dictionary
+// has a limit.
+func TestLongYAML(t *testing.T) {
+	for _, tt := range []struct {
+		request, entries, want string
+		rule                   codec.RuleID
+	}{
+		{"list-tubes\r\n", strings.Repeat("- a\n", maxSpans-4), "list-reply", ""},
+		{"list-tubes\r\n", strings.Repeat("- a\n", maxSpans), "OK", ""},
+		{"stats\r\n", strings.Repeat("a:\n", maxSpans+1), "OK", RuleReplyYAML},
+	} {
+		s, f := newSession(codec.Options{}), codec.Frame{}
+		s.Decode(codec.Peer, []byte(tt.request), &f)
+		_, err := s.Decode(codec.Server, fmt.Appendf(nil, "OK %d\r\n%s\r\n", len(tt.entries), tt.entries), &f)
+		var rule codec.RuleID
+		if e, bad := err.(*codec.Error); bad {
+			rule = e.Rule
+		}
+		if rule != tt.rule || f.Type.Name != tt.want || len(f.Spans) > maxSpans {
+			t.Errorf("%.20q: %s with %d spans, %v", tt.entries, f.Type.Name, len(f.Spans), err)
+		}
+	}
+}
+
 // TestHostileYAMLIsRefused decodes hostile bodies in a session.
 func TestHostileYAMLIsRefused(t *testing.T) {
 	for _, piece := range []string{"[", "{", "- ", "? ", "&a *a ", " ", "\"", "'"} {

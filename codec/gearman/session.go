@@ -52,6 +52,7 @@ type command struct {
 type partial struct {
 	t    *codec.Type // the type of the list; nil if its first line is incomplete
 	line int         // offset of the incomplete line
+	rows int         // rows of the list before it
 	seen int         // length of the searched input
 	ends [2][]byte   // the first and last bytes of the searched input, by which the next input is recognized
 }
@@ -69,9 +70,9 @@ func (s *session) resume(b []byte) partial {
 }
 
 // short records the position up to which b was searched, and returns ErrShort.
-func (s *session) short(b []byte, t *codec.Type, line int) (int, error) {
+func (s *session) short(b []byte, t *codec.Type, line, rows int) (int, error) {
 	n, ends := min(len(b), 64), s.partial.ends
-	s.partial = partial{t, line, len(b), [2][]byte{append(ends[0][:0], b[:n]...), append(ends[1][:0], b[len(b)-n:]...)}}
+	s.partial = partial{t, line, rows, len(b), [2][]byte{append(ends[0][:0], b[:n]...), append(ends[1][:0], b[len(b)-n:]...)}}
 	return len(b) + 1, codec.ErrShort
 }
 
@@ -321,7 +322,7 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 		return 0, err
 	}
 	if n == 0 {
-		return s.short(b, nil, 0)
+		return s.short(b, nil, 0, 0)
 	}
 	if d := s.damaged; d != nil && !s.fits(d, b[:end], f) && likelyList([]*codec.Type{d}, b[:end]) == nil {
 		s.answered() // another reply follows, without the end of the list
@@ -434,10 +435,13 @@ func (s *session) isError(line []byte) bool {
 // SaysError reports whether a line begins with a word that marks an error message.
 func SaysError(line []byte) bool { return errorWord.Match(line) }
 
+// maxValues limits the values of a list, because their spans need more memory than short values: 32 MiB.
+const maxValues = 1 << 20
+
 // decodeList decodes the lines of a list, including the line that ends it. p is the position up to which the
 // list has been searched.
 func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
-	t, at, n := p.t, p.line, 0
+	t, at, rows, n := p.t, p.line, p.rows, 0
 	for n == 0 {
 		end, next, err := s.textLine(codec.Server, b, at, p.seen)
 		seen := next // length of b that is sufficient for this line
@@ -453,12 +457,16 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 			return 0, &codec.Error{Rule: RuleSizeCap, Offset: s.opts.MaxData, Field: stopField.Name, Fatal: true,
 				Detail: fmt.Sprintf("expected a list of at most %d bytes, got more", s.opts.MaxData)}
 		case next == 0:
-			return s.short(b, t, at)
+			return s.short(b, t, at, rows)
 		case string(b[at:end]) == t.Stop:
 			n = next
 			f.CRLF = end < next-1
+		case rows == maxValues/len(t.Repeat):
+			return 0, &codec.Error{Rule: RuleSizeCap, Offset: at, Field: t.Repeat[0].Name, Fatal: true,
+				Detail: fmt.Sprintf("expected a list of at most %d rows, got more", rows)}
 		}
 		at = next
+		rows++
 	}
 	defer s.answered() // the limit of the lines is that of a reply
 	f.Type, f.Raw = t, b[:n:n]

@@ -384,6 +384,30 @@ func TestReplyLinesHaveTheLimitOfData(t *testing.T) {
 	}
 }
 
+// TestListsHaveALimit checks that a list has as many values as its spans may have memory for, also if it is incomplete,
+// and that the memory is not kept for the next message.
+func TestListsHaveALimit(t *testing.T) {
+	for _, tt := range []struct{ command, row string }{{"status", "f\t0\t0\t0\n"}, {"show unique jobs", "u\n"}} {
+		s, f := askedFor(t, tt.command), codec.Frame{}
+		list := bytes.Repeat([]byte(tt.row), maxValues/(1+strings.Count(tt.row, "\t"))+1)
+		_, err := s.Decode(codec.Server, list[len(tt.row):], &f)
+		if err != codec.ErrShort {
+			t.Errorf("%s, the most rows: %v", tt.command, err)
+		}
+		if n, err := s.Decode(codec.Server, append(list[len(tt.row):], ".\n"...), &f); err != nil || len(f.Spans) != maxValues+1 {
+			t.Errorf("%s, the most rows: %d bytes, %d spans, %v", tt.command, n, len(f.Spans), err)
+		}
+		s = askedFor(t, tt.command)
+		_, err = s.Decode(codec.Server, list, &f)
+		if e, _ := err.(*codec.Error); e == nil || e.Rule != RuleSizeCap || e.Offset != len(list)-len(tt.row) || !e.Fatal {
+			t.Errorf("%s, one row more: %v", tt.command, err)
+		}
+		if cap(f.Spans) > 64<<10 {
+			t.Errorf("%s: the spans of a long list are kept: %d", tt.command, cap(f.Spans))
+		}
+	}
+}
+
 // statusList returns a reply to "status" of at least size bytes.
 func statusList(size int) []byte {
 	var b []byte

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -229,6 +230,43 @@ func TestRepliesToMessagesSentWithWaivedRules(t *testing.T) {
 	got := read(t, s, codec.Server, confirm("channel:a", 1)+confirm("b", 2)+array("queue:a:low", "7"))
 	if want := []string{`SUBSCRIBED ["a" "1"]`, `subscribed ["b" "2"]`, `POPPED ["a" "low" "7"]`}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestLongArrays checks that the fields of a long array are those of a short one, also of a form with more fields than
+// words.
+func TestLongArrays(t *testing.T) {
+	for _, tt := range []struct {
+		from codec.Side
+		name string
+		args []string
+	}{{codec.Peer, "HMGET_JOB", []string{"f", "1"}}, {codec.Server, "list", nil}, {codec.Peer, "command", []string{"LPUSH"}}} {
+		for range 40_000 {
+			tt.args = append(tt.args, strconv.Itoa(len(tt.args)))
+		}
+		s := Protocol.NewSession(codec.Options{Waive: Protocol.Unpaired})
+		raw, err := s.Append(nil, tt.from, message(tt.name, tt.args...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f codec.Frame
+		var m codec.Message
+		n, err := s.Decode(tt.from, raw, &f)
+		if f.Message(&m); err != nil || n != len(raw) || f.Type.Name != tt.name || len(m.Args) != len(tt.args) {
+			t.Fatalf("%s: %d bytes of %d, %d arguments, %v", f.Type.Name, n, len(raw), len(m.Args), err)
+		}
+		next := 0
+		for i, span := range f.Spans {
+			if span.Off < next || span.End < span.Off || span.Next < span.End {
+				t.Fatalf("%s: span %d is %+v, the one before ends at byte %d", tt.name, i, span, next)
+			}
+			next = span.Next
+		}
+		for i, arg := range m.Args {
+			if string(arg) != tt.args[i] {
+				t.Fatalf("%s: argument %d is %q", tt.name, i, arg)
+			}
+		}
 	}
 }
 

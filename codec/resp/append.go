@@ -58,6 +58,10 @@ func (s *session) mayBeSent(fm *form) bool {
 // result is accepted. If reread returns an error, the session is unchanged.
 func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
 	before := s.pending
+	defer func() { // they may be large
+		s.again.Reset(from)
+		clear(s.reading.Args)
+	}()
 	s.again.Reset(from)
 	s.again.Raw = b
 	var n int

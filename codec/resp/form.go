@@ -202,7 +202,7 @@ func (c *compiler) cut(w *word, text, prefix string) (fields []codec.Field) {
 		return []codec.Field{{Name: "Subcommand", Kind: codec.Code}}
 	case len(w.Parts) == 0 && w.Tail != "":
 		return []codec.Field{{Name: w.Tail, Kind: codec.Literal, Prefix: w.Tail}}
-	case again && len(w.Parts) == 1:
+	case again && len(w.Parts) == 1 && w.Parts[0].Same < maxNamed:
 		return []codec.Field{{Name: "Key", Kind: codec.Literal}}
 	case again || len(w.Parts) > 2 || len(w.Parts) == 2 && len(w.Parts[1].Prefix) != 1:
 		panic(fmt.Sprintf("%s: %q contains too many arguments", c.form.msgType.Name, text))

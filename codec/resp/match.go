@@ -11,6 +11,9 @@ import (
 // maxIdleSpans is the number of spans for which a session keeps memory between messages.
 const maxIdleSpans = 64 << 10
 
+// maxNamed is the number of arguments at the beginning of a message that later words can repeat.
+const maxNamed = 16
+
 // first finds the first of the forms that matches the spans that scan stored in f. It sets the type and the
 // spans of f and returns the form, or nil.
 func (s *session) first(f *codec.Frame, v value, forms []*form) (found *form) {
@@ -90,15 +93,41 @@ func (s *session) fits(f *codec.Frame, fm *form, v value) bool {
 		head.Field = &countField
 		s.spans, f.Head = append(s.spans, src[0], head), 2
 	}
-	if src = src[2:]; len(src) > maxIdleSpans {
-		s.spans = slices.Grow(s.spans, len(src))
+	if len(src) > maxIdleSpans {
+		return s.fitsLong(f, fm, v)
 	}
+	src = src[2:]
 	for i := range v.count {
 		w := fm.word(i)
 		if !s.fitsWord(f, w, src, true) {
 			return false
 		}
 		src = src[w.spans():]
+	}
+	return true
+}
+
+// fitsLong is fits for a long array. The spans of the form replace those that scan stored, if there are not more of them.
+func (s *session) fitsLong(f *codec.Frame, fm *form, v value) bool {
+	head, in, out, more := len(s.spans), 2, len(s.spans), false
+	for i := range v.count {
+		w := fm.word(i)
+		if !s.fitsWord(f, w, f.Spans[in:], true) {
+			return false
+		}
+		in, out, s.spans = in+w.spans(), out+len(s.spans)-head, s.spans[:head]
+		more = more || out > in
+	}
+	if more {
+		s.spans = slices.Grow(s.spans, out)
+	} else {
+		s.spans = append(f.Spans[:0], s.spans...)
+	}
+	in = 2
+	for i := range v.count {
+		w := fm.word(i)
+		s.fitsWord(f, w, f.Spans[in:], true)
+		in += w.spans()
 	}
 	return true
 }
@@ -166,7 +195,7 @@ func (s *session) fitsWord(f *codec.Frame, w *word, src []codec.Span, inArray bo
 	if p.Again {
 		val.Field = &fields[0]
 		s.spans = append(s.spans, val)
-		return bytes.Equal(inner, s.named[p.Same])
+		return bytes.Equal(inner, f.Raw[s.named[p.Same].Off:s.named[p.Same].End])
 	}
 	val.Off += len(p.Prefix)
 	val.End -= len(w.Tail)
@@ -204,6 +233,9 @@ func (s *session) fitsField(f *codec.Frame, fd *codec.Field, val codec.Span) boo
 		return false
 	}
 	val.Field = fd
-	s.spans, s.named = append(s.spans, val), append(s.named, v)
+	s.spans = append(s.spans, val)
+	if len(s.named) < maxNamed { // a list has many arguments
+		s.named = append(s.named, val)
+	}
 	return true
 }

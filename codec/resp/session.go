@@ -14,7 +14,7 @@ type session struct {
 	pending
 
 	spans   []codec.Span  // of the form that is being compared
-	named   [][]byte      // the arguments of that form so far
+	named   []codec.Span  // the first arguments of that form, which its other words can repeat
 	words   [][]byte      // the first words of a request
 	again   codec.Frame   // an encoded message, decoded again
 	reading codec.Message // the content of again
@@ -88,6 +88,7 @@ func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 	}
 	s.first(f, v, s.command)
 	s.note(nil, s.words, v.count)
+	clear(s.words) // they may be large
 	return n, nil
 }
 
