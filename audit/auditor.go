@@ -197,6 +197,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 			break
 		}
 	}
+	a.frame.Reset(from) // the message may be large
 	if c.lost {
 		c.streams = [2]codec.Stream{}
 		c.requests.Forget()

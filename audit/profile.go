@@ -1,11 +1,11 @@
 package audit
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -23,7 +23,7 @@ type Profile struct {
 	// not a failure.
 	Reported bool
 
-	payload func(d *protocolFaults, i int) []byte // returns the payload of the i-th job; nil: every payload is a short text
+	payload func(d *protocolFaults, i int) string // returns the payload of the i-th job; nil: every payload is a short text
 	points  func(*census) []point                 // where it takes effect, one run each; nil: everywhere, in one run
 	reply   func(w *faultyConn, f *codec.Frame) [][]byte
 	request func(w *faultyConn, f *codec.Frame) (pass bool)
@@ -57,19 +57,26 @@ var Profiles = []Profile{
 	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond, delays: (*faultyConn).endsJob, ready: (*faultyConn).allEnded, write: reversed, batch: true, needs: func(d *protocolFaults) bool { return d.ends != nil }},
 	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 16 digits", ids: 1<<53 - 1, needs: func(d *protocolFaults) bool { return d.renames }},
 	{Name: "huge-ids", About: "job IDs have 20 digits", Reported: true, ids: math.MaxUint64, needs: func(d *protocolFaults) bool { return d.numbers }},
-	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends", payload: func(_ *protocolFaults, i int) []byte {
+	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends", payload: func(_ *protocolFaults, i int) string {
 		b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
 		for c := range 256 {
 			b = append(b, byte(c))
 		}
-		return b
+		return string(b)
 	}},
-	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes", payload: func(_ *protocolFaults, i int) []byte {
-		return []byte("caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i)))
+	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes", payload: func(_ *protocolFaults, i int) string {
+		return "caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i))
 	}},
-	{Name: "empty", About: "payloads are empty", payload: func(*protocolFaults, int) []byte { return []byte{} }},
-	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *protocolFaults, i int) []byte {
-		return append(bytes.Repeat([]byte{'a' + byte(i)}, cmp.Or(d.protocol.MaxData, largePayload)-1), 'z')
+	{Name: "empty", About: "payloads are empty", payload: func(*protocolFaults, int) string { return "" }},
+	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *protocolFaults, i int) string {
+		size := cmp.Or(d.protocol.MaxData, largePayload)
+		var b strings.Builder
+		b.Grow(size)
+		for piece := strings.Repeat(string('a'+rune(i)), readSize); b.Len() < size-1; {
+			b.WriteString(piece[:min(len(piece), size-1-b.Len())])
+		}
+		b.WriteByte('z')
+		return b.String()
 	}},
 	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Reported: true, reply: (*faultyConn).lateProgress, needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
 	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*faultyConn).unknownProgress, needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},

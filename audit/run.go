@@ -225,23 +225,41 @@ func (r *run) setPayloads(n names, lines ...string) {
 	for i, name := range []string{"A", "B", "C", "D"} {
 		for _, kind := range []string{"", "'", "+" + name} {
 			w := "{" + name + kind + "}"
-			delete(n, w)
 			if !slices.Contains(words, w) {
-				continue
+				delete(n, w)
+			} else if _, known := n[w]; !known {
+				n[w] = r.payload(i, kind)
 			}
-			v := []byte("job-" + string('a'+rune(i)))
-			if r.profile.payload != nil {
-				v = r.profile.payload(r.protoFaults, i)
-			}
-			switch {
-			case kind == "'" && !r.profile.text:
-				slices.Reverse(v)
-			case kind != "" && kind != "'":
-				v = append(v, v...)
-			}
-			n[w] = string(v)
 		}
 	}
+}
+
+// payload returns the payload of the i-th job, reversed if kind is ', or twice if it is + and the name of the job.
+func (r *run) payload(i int, kind string) string {
+	v := "job-" + string('a'+rune(i))
+	if r.profile.payload != nil {
+		v = r.profile.payload(r.protoFaults, i)
+	}
+	switch {
+	case kind == "'" && !r.profile.text:
+		return backward(v)
+	case kind != "" && kind != "'":
+		return v + v
+	}
+	return v
+}
+
+// backward returns a payload with its bytes in reverse order.
+func backward(v string) string {
+	var out strings.Builder // large payloads exist only once
+	out.Grow(len(v))
+	for v != "" {
+		piece := []byte(v[max(0, len(v)-readSize):])
+		v = v[:len(v)-len(piece)]
+		slices.Reverse(piece)
+		out.Write(piece)
+	}
+	return out.String()
 }
 
 // omits reports whether a step is omitted under the profile. A profile with several runs omits Extra steps, except in runs

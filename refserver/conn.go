@@ -249,6 +249,7 @@ func (c *Conn) handle() (paused bool) {
 		}
 	}
 	c.start, c.top, c.need = 0, 0, 1
+	s.frame.Reset(codec.Peer) // it may have been large
 	return false
 }
 

@@ -3,6 +3,7 @@ package refserver
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -80,6 +81,9 @@ func (c *Conn) send(size int) error {
 	if err := c.checkRoom(size); err != nil {
 		return err
 	}
+	if size > maxBuffer {
+		c.out = slices.Grow(c.out, size+maxBuffer) // do not copy large payloads again
+	}
 	return c.appendMessage()
 }
 
@@ -106,6 +110,7 @@ func (c *Conn) appendMessage() error {
 		return c.sendWatched()
 	}
 	out, err := c.session.Append(c.out, codec.Server, &s.msg)
+	clear(s.msg.Args) // they may be large
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,8 @@ func (d *Driver) as(ctx context.Context, do func(*conn) error) error {
 	err := do(d.conn)
 	if err != nil && failure(err) == nil && !d.Program.ReusesFailed || d.Program.PerTask {
 		d.hangUp()
+	} else {
+		d.conn.Idle()
 	}
 	return err
 }

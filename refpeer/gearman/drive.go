@@ -72,6 +72,8 @@ func (d *Driver) as(ctx context.Context, do func(*Client) error) error {
 	err := do(d.client)
 	if err != nil && !d.Program.ReusesFailed || d.Program.PerTask {
 		d.hangUp()
+	} else {
+		d.conn.Idle()
 	}
 	return err
 }

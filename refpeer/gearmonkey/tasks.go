@@ -26,8 +26,12 @@ func (d *Driver) verb(least int, form string, do func(ctx context.Context, words
 		if errors.Is(err, errSyntax) {
 			err = fmt.Errorf("%w: expected %s", ErrUsage, form)
 		}
-		if d.conn != nil && d.conn.Err() != nil {
+		switch {
+		case d.conn == nil:
+		case d.conn.Err() != nil:
 			d.hangUp()
+		default:
+			d.conn.Idle()
 		}
 		return answer, err
 	}}

@@ -258,7 +258,7 @@ func head(b []byte, typ byte, n int64) []byte {
 	return append(strconv.AppendInt(append(b, typ), n, 10), "\r\n"...)
 }
 
-func bulk(b []byte, s string) []byte {
+func bulk[S []byte | string](b []byte, s S) []byte {
 	return append(append(head(b, '$', int64(len(s))), s...), "\r\n"...)
 }
 

@@ -1,8 +1,8 @@
 package gearmonkey
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 	"unique"
 )
 
@@ -87,22 +87,25 @@ func deleteFields(c *call) {
 
 // listFields handles HGETALL, HKEYS and HVALS.
 func listFields(c *call) {
-	reply := c.ask("HGETALL", c.words[1])
+	s := c.replied([]string{"HGETALL", c.words[1]})
+	defer c.m.free(s)
+	reply := s.buf.Bytes() // not copied: it may be large
 	if reply[0] == '-' {
 		c.out = append(c.out, reply...)
 		return
 	}
-	values := map[string]string{}
+	values := map[string][]byte{}
 	var names []string
-	for rest := reply[strings.IndexByte(reply, '\n')+1:]; rest != ""; {
-		var name, value string
+	for rest := reply[bytes.IndexByte(reply, '\n')+1:]; len(rest) > 0; {
+		var name, value []byte
 		name, rest = cutBulk(rest)
 		value, rest = cutBulk(rest)
-		names = append(names, name)
-		values[name] = value
+		names = append(names, string(name))
+		values[string(name)] = value
 	}
 	c.m.fields.sort(key{c.db(), c.words[1]}, names)
 
+	c.out = slices.Grow(c.out, len(reply))
 	n := int64(len(names))
 	switch all := c.command.name == "hgetall"; {
 	case all && c.resp3():
@@ -117,7 +120,7 @@ func listFields(c *call) {
 			c.bulk(name)
 		}
 		if c.command.name != "hkeys" {
-			c.bulk(values[name])
+			c.out = bulk(c.out, values[name])
 		}
 	}
 }
@@ -137,7 +140,7 @@ func (o *fieldOrder) sort(k key, names []string) {
 }
 
 // cutBulk reads a bulk string.
-func cutBulk(s string) (value, rest string) {
+func cutBulk[S []byte | string](s S) (value, rest S) {
 	n, used := size(s)
 	return s[used : used+n], s[used+n+len("\r\n"):]
 }

@@ -96,6 +96,8 @@ func (p *peer) send(m *Machine, b []byte) {
 		}
 		b = b[n:]
 	}
+	m.frame.Reset(codec.Server) // the reply may be large
+	clear(m.message.Args)
 }
 
 // answer sends the reply to a command that has waited.

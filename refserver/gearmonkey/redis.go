@@ -81,21 +81,25 @@ func (m *Machine) scripted(p *server.Peer, name string, args ...string) bool {
 
 // toMiniredis executes a command in miniredis and appends its reply.
 func (c *call) toMiniredis(words ...string) {
-	s := c.m.side()
-	s.peer.Ctx, s.peer.Resp3 = c.state, c.resp3()
-	c.dispatch(s, words)
-	s.w.Flush()
+	s := c.replied(words)
 	c.out = append(c.out, s.buf.Bytes()...)
 	c.m.free(s)
 }
 
 // ask executes a command in miniredis and returns its reply.
 func (c *call) ask(words ...string) string {
-	at := len(c.out)
-	c.toMiniredis(words...)
-	reply := string(c.out[at:])
-	c.out = c.out[:at]
-	return reply
+	s := c.replied(words)
+	defer c.m.free(s)
+	return s.buf.String()
+}
+
+// replied executes a command in miniredis and returns the side with its reply.
+func (c *call) replied(words []string) *side {
+	s := c.m.side()
+	s.peer.Ctx, s.peer.Resp3 = c.state, c.resp3()
+	c.dispatch(s, words)
+	s.w.Flush()
+	return s
 }
 
 // dispatch recovers from panics of miniredis, for example for a script that returns a function. Within scripts,

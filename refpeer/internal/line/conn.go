@@ -16,6 +16,9 @@ import (
 	"jobwire/internal/transport"
 )
 
+// maxReply limits the data of one message: a job has at most an input and a result of 16 MiB each.
+const maxReply = 40 << 20
+
 // Errors that distinguish the causes of failures.
 var (
 	ErrUsage    = errors.New("usage error")
@@ -58,7 +61,7 @@ func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Quirks) (*Conn
 	if err != nil {
 		return nil, err
 	}
-	streams := codec.Streams(p.NewSession(codec.Options{}))
+	streams := codec.Streams(p.NewSession(codec.Options{MaxData: maxReply}))
 	return &Conn{protocol: p, quirks: h, nc: nc, aborted: make(chan struct{}), stream: streams[codec.Server], sent: streams[codec.Peer],
 		nonStrict: p.NewSession(codec.Options{WaiveAll: true})}, nil
 }
@@ -118,8 +121,8 @@ func (c *Conn) Flush() error {
 func (c *Conn) Fill() error {
 	if cap(c.In)-len(c.In) < readSize {
 		more := max(readSize, len(c.In))
-		if missing := c.stream.Need() - len(c.In); missing >= readSize { // no more space than for the message
-			more = min(more, missing)
+		if missing := c.stream.Need() - len(c.In); missing >= readSize { // not much more space than for the message
+			more = min(more, missing+maxIdle)
 		}
 		c.In = slices.Grow(c.In, more)
 	}
@@ -145,9 +148,17 @@ func (c *Conn) Decode() (*codec.Message, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrProtocol, err)
 	}
-	c.In = c.In[n:]
+	if c.In = c.In[n:]; len(c.In) == 0 && n > maxIdle {
+		c.In = nil // a large buffer is not kept for small messages
+	}
 	c.frame.Message(&c.message)
 	return &c.message, nil
+}
+
+// Idle drops the last message, which may be large.
+func (c *Conn) Idle() {
+	c.frame.Reset(codec.Server)
+	clear(c.message.Args)
 }
 
 // Next sends the appended messages and returns the next message of the server.
