@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math/bits"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -229,6 +232,9 @@ func (x *executor) digest(k *conn) {
 				break
 			}
 		}
+		if n > maxIdle {
+			collect(n + len(x.frame.Spans)*int(unsafe.Sizeof(codec.Span{})))
+		}
 		if at += n; found == codec.Whole {
 			if x.handleMessage(k); len(k.early) > 0 && !x.replyMissing(k) {
 				break // the remaining messages belong to the next step of the pipeline
@@ -253,6 +259,18 @@ func (x *executor) digest(k *conn) {
 		}
 	}
 	k.in = k.in[:copy(k.in, k.in[at:])]
+}
+
+// large is the memory in bytes that large messages have needed since the last garbage collection for them.
+var large atomic.Int64
+
+// collect runs the garbage collector after large messages, of n bytes of memory now: with the settings of a fuzzer it
+// runs rarely, because most messages are small.
+func collect(n int) {
+	if large.Add(int64(n)) > maxIn/2 {
+		large.Store(0)
+		runtime.GC()
+	}
 }
 
 // handleMessage records a message of the server, assigns it to a barrier or request, and checks it.
