@@ -15,8 +15,8 @@ import (
 // maxPeak is the most memory in bytes that a command may need while a server sends without end (docs/performance.md).
 const maxPeak = 256 << 20
 
-// TestPeakMemory runs the program against servers that send without end: its memory stays below maxPeak. These commands
-// needed the most memory. The short form runs two of them.
+// TestPeakMemory runs the program against servers that send without end, or a million rows, and with large payloads: its
+// memory stays below maxPeak. These commands needed the most memory. The short form runs two of them.
 func TestPeakMemory(t *testing.T) {
 	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
 	if err != nil {
@@ -25,15 +25,22 @@ func TestPeakMemory(t *testing.T) {
 	for i, tt := range []struct {
 		name        string
 		args        string
-		first, then string
+		first, then string // what the server sends: then without end; if it is empty, first as the reply to each request
 	}{
 		{"endless lines", "conform danga --timeout 1s", "", strings.Repeat("AAAA\n", 10_000)},
 		{"endless lines", "conform gearman --run gearman.echo.*", "", strings.Repeat("AAAA\n", 10_000)},
 		{"an endless line", "audit stress gearman delays", "", strings.Repeat("A", 50_000)},
 		{"an endless list", "bench run gearmonkey --count 100", "*1000000\r\n", strings.Repeat("$1\r\nx\r\n", 10_000)},
 		{"4 GiB", "fuzz beanstalk --duration 1s", "RESERVED 1 4294967295\r\n", strings.Repeat("A", 50_000)},
+		{"a million rows", "conform gearman --run gearman.admin.*", strings.Repeat("f\t0\t0\t0\n", 1_000_000) + ".\n", ""},
+		{"a long list", "conform gearman --run gearman.admin.*", strings.Repeat("f\t0\t0\t0\n", 200_000) + ".\n", ""},
+		{"a million rows", "conform gearmonkey", "*1000000\r\n" + strings.Repeat("$1\r\nx\r\n", 1_000_000), ""},
+		{"a million rows", "conform beanstalk", "OK 4000004\r\n---\n" + strings.Repeat("- a\n", 1_000_000) + "\r\n", ""},
+		{"large payloads", "audit stress gearman large", "", ""},
+		{"large payloads", "audit stress danga large", "", ""},
+		{"large payloads", "audit stress gearmonkey large", "", ""},
 	} {
-		if testing.Short() && i%3 != 0 {
+		if testing.Short() && (i%3 != 0 || i > 3) {
 			continue
 		}
 		t.Run(tt.name+"/"+tt.args, func(t *testing.T) {
@@ -50,6 +57,12 @@ func TestPeakMemory(t *testing.T) {
 					}
 					go func() {
 						defer c.Close()
+						request := make([]byte, 64<<10)
+						for err := error(nil); tt.then == "" && err == nil; {
+							if _, err = c.Read(request); err == nil {
+								_, err = c.Write([]byte(tt.first))
+							}
+						}
 						_, err := c.Write([]byte(tt.first))
 						for err == nil {
 							_, err = c.Write([]byte(tt.then))
@@ -57,7 +70,11 @@ func TestPeakMemory(t *testing.T) {
 					}()
 				}
 			}()
-			cmd := exec.Command(jobwire, append(strings.Fields(tt.args), "--addr", ln.Addr().String())...)
+			args := strings.Fields(tt.args)
+			if tt.first+tt.then != "" { // else the built-in server is tested
+				args = append(args, "--addr", ln.Addr().String())
+			}
+			cmd := exec.Command(jobwire, args...)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr, cmd.Dir = &out, &out, t.TempDir()
 			cmd.Env = append(os.Environ(), "GOGC=") // make sets a value for the tests, which users do not have
@@ -69,7 +86,11 @@ func TestPeakMemory(t *testing.T) {
 				cmd.Wait()
 				close(ended)
 			}()
-			interrupt := time.After(2 * time.Second)
+			limit := 2 * time.Second
+			if tt.then == "" { // the command ends, or needs the most memory later
+				limit = 8 * time.Second
+			}
+			interrupt := time.After(limit)
 			peak := 0
 			for every := time.Tick(10 * time.Millisecond); ; {
 				select {
