@@ -203,7 +203,7 @@ func (c *Conn) settle(server int8) {
 func (d *Decoder) reset(c *Conn) {
 	c.Uncertain, c.calm = true, false
 	if c.Protocol != nil && c.Protocol.NewSession != nil {
-		c.session = c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired})
+		c.session = c.Protocol.NewSession(codec.Options{MaxData: dataLimit(c.Protocol), Waive: c.Protocol.Unpaired})
 	}
 }
 
@@ -281,7 +281,7 @@ func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
 func (c *Conn) agrees() bool { return c.half[0].atEnd() && c.half[1].atEnd() }
 
 // atEnd reports whether a direction is at the end of a message.
-func (h *half) atEnd() bool { return !h.lost && h.skip == 0 && len(h.buf) == 0 }
+func (h *half) atEnd() bool { return !h.lost && h.skip == 0 && len(h.buf) == 0 && h.large == nil }
 
 // buffer keeps bytes until the rest of their message arrives.
 func (d *Decoder) buffer(h *half, b []byte, m mark) {
@@ -375,9 +375,23 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			}
 			h.lost = false
 		}
+		if h.large != nil {
+			n, short := d.continueLarge(c, end, b[off:], frame, at)
+			if off += n; short {
+				return off
+			}
+			continue
+		}
 		n, err := c.session.Decode(from, b[off:], &d.frame)
 		if err == codec.ErrShort {
-			h.need = n
+			if n > maxMessage && len(b)-off >= largeHead && d.shortens(c, end, b[off:], n) {
+				h.large.first = h.first(off, frame)
+				off += h.large.size - h.skip
+				continue
+			}
+			if h.need = n; n > maxMessage && len(b)-off < largeHead {
+				h.need = largeHead
+			}
 			return off
 		}
 		it := &d.item
@@ -397,6 +411,10 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			continue
 		}
 		e := err.(*codec.Error)
+		if v := c.Protocol.Framing.Values; v != nil && e.Rule == v.Cap && e.Field == "Size" && d.shortens(c, end, b[off:], n) {
+			h.large.first = it.First
+			continue
+		}
 		if k, skips := d.skipsLarge(c, end, b[off:], e, n); skips {
 			if k == 0 {
 				h.need += off
@@ -464,7 +482,7 @@ func (d *Decoder) skipRest(c *Conn, end int, b []byte, first, frame int, at int6
 	}
 	h.skip -= n
 	h.start = true
-	if h.large != nil && h.skip == 0 {
+	if h.large != nil && h.skip == 0 && !h.large.more() {
 		d.finishLarge(c, end, frame, at, false)
 	}
 	return n
@@ -513,6 +531,7 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	}
 	whole := closed && !h.guess && !h.lost && !c.half[1-end].fin
 	if h.large != nil {
+		d.omitRest(h)
 		d.finishLarge(c, end, frame, at, whole)
 	}
 	if len(h.buf) > 0 && whole {
@@ -532,6 +551,7 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 func (d *Decoder) cutOff(c *Conn, end, frame int, at int64) {
 	h := &c.half[end]
 	if h.large != nil {
+		d.omitRest(h)
 		d.finishLarge(c, end, frame, at, false)
 	}
 	if len(h.buf) > 0 {

@@ -215,7 +215,7 @@ func (d *Decoder) adopt(c *Conn, p *codec.Protocol) {
 		d.stats.TLS++
 		return
 	}
-	o := codec.Options{MaxData: maxMessage}
+	o := codec.Options{MaxData: dataLimit(p)}
 	if c.Uncertain {
 		o.Waive = p.Unpaired
 	}

@@ -3,6 +3,8 @@ package pcap
 import (
 	"bytes"
 	"encoding/binary"
+	"slices"
+	"strconv"
 
 	"jobwire/codec"
 )
@@ -20,6 +22,189 @@ type large struct {
 	read  bool // the fields before the payload could be decoded
 	size  int
 	first int // number of the first packet
+
+	// Of a message that is decoded with shortened values: an array or value of Redis, or a reply with a body.
+	kept      []byte // the message so far, with shortened values
+	shortened []value
+	left      []int // number of values that are still to come, by depth
+	inside    bool  // a line end, which ends the last value, is still to come
+}
+
+// value is a shortened value in large.kept.
+type value struct {
+	at   int // offset of its size
+	size int
+}
+
+// shortSize is the size of a shortened value, as text.
+var shortSize = strconv.Itoa(largeBytes)
+
+// more reports whether lines are still to come, from which the size of the message is computed.
+func (m *large) more() bool { return m.inside || len(m.left) > 0 }
+
+// dataLimit returns the limit on the data of one message with which messages are decoded. Without a binary header, the
+// length so far shows that a message is large. The limit is the same for bodies of both directions, and also limits the
+// elements of Redis's arrays.
+func dataLimit(p *codec.Protocol) int {
+	if p.Framing.Header == nil {
+		return codec.DefaultMaxData
+	}
+	return maxMessage
+}
+
+// shortens reports whether the message at the beginning of b is larger than this decoder reads, and can be decoded with
+// shortened values. d.frame has its fields so far, and n is its length so far.
+func (d *Decoder) shortens(c *Conn, end int, b []byte, n int) bool {
+	h, f := &c.half[end], &c.Protocol.Framing
+	switch {
+	case h.guess || h.lost:
+	case f.Values != nil:
+		h.large = &large{left: []int{1}}
+		return true
+	case f.Lines != nil && len(d.frame.Spans) > 0:
+		last := &d.frame.Spans[len(d.frame.Spans)-1]
+		size := n - last.Next - len(f.Lines.End)
+		if last.Field.Kind != codec.Length || size <= largeBytes {
+			return false
+		}
+		h.large = &large{kept: bytes.Clone(b[:last.Off])}
+		h.large.shorten(size, b[last.End:last.Next], b[last.Next:last.Next+largeBytes])
+		h.large.size, h.skip = last.Next+size, size-largeBytes
+		return true
+	}
+	return false
+}
+
+// shorten keeps the size of a value, the bytes after the size, and the beginning of the value.
+func (m *large) shorten(size int, between, begin []byte) {
+	m.shortened = append(m.shortened, value{len(m.kept), size})
+	m.kept = append(append(append(m.kept, shortSize...), between...), begin...)
+	m.inside = true
+}
+
+// next reads values from b until a long one begins. It returns the number of bytes read, and of those after them that
+// are skipped. If need is not 0, it needs so many bytes after those read. ok is false if the values are illegal.
+func (m *large) next(p *codec.Protocol, b []byte) (n, skip, need int, ok bool) {
+	const end = "\r\n"
+	if m.inside {
+		if len(b) < len(end) {
+			return 0, 0, len(end), true
+		}
+		if string(b[:len(end)]) != end {
+			return 0, 0, 0, false
+		}
+		n, m.inside, m.kept = len(end), false, append(m.kept, end...)
+	}
+	for len(m.left) > 0 {
+		depth, v := len(m.left)-1, p.Framing.Values
+		if m.left[depth] == 0 {
+			m.left = m.left[:depth]
+			continue
+		}
+		b := b[n:]
+		line, _, whole := bytes.Cut(b, []byte(end))
+		if !whole {
+			return n, 0, len(b) + 1, len(b) < v.MaxLine
+		}
+		if len(line) == 0 {
+			return n, 0, 0, false
+		}
+		kind, known := v.Kinds[line[0]]
+		size, err := strconv.Atoi(string(line[1:]))
+		if !known || !kind.Line && (err != nil || size < -1) || len(m.kept) > maxMessage || depth > v.MaxDepth {
+			return n, 0, 0, false
+		}
+		head, body := len(line)+len(end), 0
+		if kind.Bulk && size >= 0 {
+			body = size + len(end)
+		}
+		short := min(body, largeBytes)
+		if len(b) < head+short {
+			return n, 0, head + short, true
+		}
+		n += head + short
+		if line[0] != '|' { // attributes come before a value
+			m.left[depth]--
+		}
+		if kind.Array > 0 && size > 0 {
+			m.left = append(m.left, size*kind.Array)
+		}
+		if body > largeBytes {
+			m.kept = append(m.kept, line[0])
+			m.shorten(size, []byte(end), b[head:head+short])
+			return n, size - largeBytes, 0, true
+		}
+		m.kept = append(m.kept, b[:head+short]...)
+	}
+	return n, 0, 0, true
+}
+
+// restore replaces the sizes of shortened values by the real ones.
+func (m *large) restore() {
+	var raw []byte
+	from := 0
+	longer := make([]int, 1+len(m.shortened)) // how many bytes the first sizes are longer than shortSize
+	for i, v := range m.shortened {
+		size := strconv.Itoa(v.size)
+		raw = append(append(raw, m.kept[from:v.at]...), size...)
+		from = v.at + len(shortSize)
+		longer[i+1] = longer[i] + len(size) - len(shortSize)
+	}
+	f := &m.frame
+	f.Raw = append(raw, m.kept[from:]...)
+	for k := range f.Spans {
+		s := &f.Spans[k]
+		for _, off := range []*int{&s.Off, &s.End, &s.Next} {
+			n, _ := slices.BinarySearchFunc(m.shortened, *off, func(v value, off int) int {
+				if v.at+len(shortSize) <= off {
+					return -1
+				}
+				return 1
+			})
+			*off += longer[n]
+		}
+	}
+}
+
+// continueLarge reads the next bytes of a message with shortened values. It returns the number of bytes read, and
+// whether it needs more.
+func (d *Decoder) continueLarge(c *Conn, end int, b []byte, frame int, at int64) (n int, short bool) {
+	h := &c.half[end]
+	m := h.large
+	n, skip, need, ok := m.next(c.Protocol, b)
+	m.size += n + skip
+	switch {
+	case !ok:
+		d.stats.GivenUp++
+		d.finishLarge(c, end, frame, at, false)
+		h.lost = true
+		d.reset(c)
+	case need > 0:
+		h.need = need
+		return n, true
+	case skip > 0:
+		h.skip = skip
+	default:
+		d.finishLarge(c, end, frame, at, false)
+	}
+	return n, false
+}
+
+// omitRest counts the bytes of a large message that were kept for the next value. No more bytes of it will be read.
+func (d *Decoder) omitRest(h *half) {
+	n := len(h.buf)
+	h.large.size += n
+	d.consume(h, n)
+}
+
+// readShortened decodes a message with shortened values, all of which has arrived.
+func (d *Decoder) readShortened(c *Conn, from codec.Side, m *large) {
+	_, err := c.session.Decode(from, m.kept, &m.frame)
+	e, bad := err.(*codec.Error)
+	m.read = !bad
+	if bad && c.Protocol.Framing.Values != nil && !slices.Contains(c.Protocol.Caps, e.Rule) {
+		m.err = e // the error of a reply with a body may be that the body is shortened
+	}
 }
 
 // skipsLarge reports whether the error e, with the length n of the illegal message in b, is only that the message is
@@ -84,15 +269,24 @@ func (h *half) omitted() int { return h.large.size - h.skip - len(h.large.frame.
 func (d *Decoder) finishLarge(c *Conn, end, frame int, at int64, closed bool) {
 	h := &c.half[end]
 	m := h.large
+	if m.kept != nil || m.more() {
+		if !m.more() {
+			d.readShortened(c, c.side(end), m)
+		}
+		m.restore()
+	}
 	it := &d.item
 	*it = Item{Conn: c, From: c.side(end), Frame: &m.frame, Raw: m.frame.Raw, Omitted: h.omitted(), At: at}
 	it.First, it.Last = min(m.first, frame), max(m.first, frame)
 	d.stats.Omitted += int64(it.Omitted)
 	missing := h.skip
+	if m.more() {
+		missing = max(missing, 1)
+	}
 	h.large, h.skip = nil, 0
 	switch {
 	case missing > 0 && closed:
-		it.Err = c.Protocol.CutShort(m.size-missing, m.size, 0)
+		it.Err = c.Protocol.CutShort(it.Size(), it.Size()+missing, 0)
 	case missing > 0 || !m.read && m.err == nil:
 		it.Kind, it.Frame, it.Cut = Unread, nil, missing > 0
 	default:

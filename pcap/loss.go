@@ -51,7 +51,7 @@ func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	h := &c.half[end]
 	inside := -1 // the number of bytes after the gap that are part of the message before it, or -1 if it is unknown
 	switch {
-	case h.lost:
+	case h.lost || h.large != nil && h.large.more():
 	case h.skip > 0:
 		inside = h.skip - n
 	case len(h.buf) > 0 && (d.opts.guesses() || c.endsAt(c.side(end), h.buf, h.need)):

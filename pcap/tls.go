@@ -173,7 +173,7 @@ func (d *Decoder) finishSecured(c *Conn, end int) {
 // interruptSecured processes a gap of n bytes in an encrypted stream. The length of the decrypted data in the
 // gap is unknown, so the message before the gap does not show where the next message begins.
 func (d *Decoder) interruptSecured(c *Conn, end, n, frame int, at int64) {
-	c.half[end].skip = 0
 	d.cutOff(c, end, frame, at)
+	c.half[end].skip = 0
 	d.interrupt(c, end, n, frame, at)
 }
