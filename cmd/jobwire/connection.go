@@ -17,6 +17,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
+	"jobwire/internal/version"
 )
 
 // Environment variables with the login, and the one of browsers and curl with the name of a key log.
@@ -175,6 +176,9 @@ func logKeys(config *tls.Config, name string) error {
 		return nil
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil { // a comment shows whether keys can be written: otherwise connections would fail
+		_, err = fmt.Fprintf(f, "# jobwire %s\n", version.Get())
+	}
 	if err != nil {
 		return fmt.Errorf("--tls-keylog: %w", err)
 	}

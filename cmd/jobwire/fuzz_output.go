@@ -226,10 +226,10 @@ func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
 // command returns the shell command that reproduces a finding.
 func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
 	words := []string{"jobwire", "play", path}
-	again := fd.Reproduced && !fd.Plays || len(fd.Text) == 0
+	again := fd.Reproduced && !fd.Plays || len(fd.Text) == 0 || path == "" // not saved
 	if again {
 		words = []string{"jobwire", "fuzz", out.sys.Protocol.Name}
-		if len(fd.Text) > 0 {
+		if len(fd.Text) > 0 && path != "" {
 			words = append(words, "--seed-file", path)
 		}
 		words = append(words, "--seed", strconv.FormatUint(out.o.seed, 10))

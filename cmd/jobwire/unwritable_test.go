@@ -123,6 +123,12 @@ func TestFullDisk(t *testing.T) {
 		"decode summary CAPTURE --html", "decode packets CAPTURE --output",
 		"encode TRANSCRIPT --output", "encode TRANSCRIPT --pcap",
 		"export wireshark gearman --output",
+
+		"conform gearman --addr 127.0.0.1:1 --tls --tls-keylog", "play TRANSCRIPT --addr 127.0.0.1:1 --tls --tls-keylog",
+		"bench run gearman --addr 127.0.0.1:1 --tls --tls-keylog", "fuzz gearman --addr 127.0.0.1:1 --tls --tls-keylog",
+		"bench search gearman --slo p99<1s --addr 127.0.0.1:1 --tls --tls-keylog",
+		"audit stress gearman plain --addr 127.0.0.1:1 --tls --tls-keylog",
+		"audit gearman --listen 127.0.0.1:0 --addr 127.0.0.1:1 --tls --tls-keylog",
 	} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
