@@ -292,8 +292,12 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		},
 	}
 	if !o.target.builtin() {
+		const name = "the built-in reference server"
 		cfg.Reference = func(ctx context.Context) (target.Target, error) {
-			return startSelf(ctx, "the built-in reference server", embedded...)
+			if network, _ := transport.Split(o.target.addr); network == "memory" { // no process, for virtual time
+				return target.InMemory(ctx, name, serve(sys))
+			}
+			return startSelf(ctx, name, embedded...)
 		}
 	}
 	switch {

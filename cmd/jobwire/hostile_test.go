@@ -158,8 +158,9 @@ func hostileCapture(t *testing.T, p *codec.Protocol, r *rand.Rand) []byte {
 	return out.Bytes()
 }
 
-// hostileServer starts a relay to a server in memory, which changes the replies.
-func hostileServer(t *testing.T, sys *catalog.Entry) string {
+// hostileServer starts a relay to a server in memory, which changes the replies, except on the first honest
+// connections.
+func hostileServer(t *testing.T, sys *catalog.Entry, honest uint64) string {
 	t.Helper()
 	to := embedded(t, sys).Addr()
 	ln, err := transport.Listen(transport.Local(to), nil)
@@ -168,7 +169,8 @@ func hostileServer(t *testing.T, sys *catalog.Entry) string {
 	}
 	var pumps sync.WaitGroup
 	pumps.Go(func() {
-		for n := uint64(0); ; n++ {
+		for accepted := uint64(0); ; accepted++ {
+			n := accepted
 			up, err := ln.Accept()
 			if err != nil {
 				return
@@ -178,7 +180,14 @@ func hostileServer(t *testing.T, sys *catalog.Entry) string {
 				up.Close()
 				continue
 			}
+			if n > honest && honest > 0 {
+				n = honest // so that the same requests have the same replies
+			}
 			h := hostilePeer{rand.New(rand.NewPCG(1, n)), map[string][]byte{}}
+			change := h.change
+			if n < honest {
+				change = slices.Clip[[]byte]
+			}
 			pump := func(to, from net.Conn, change func([]byte) []byte) {
 				defer to.Close()
 				defer from.Close()
@@ -192,7 +201,7 @@ func hostileServer(t *testing.T, sys *catalog.Entry) string {
 				}
 			}
 			pumps.Go(func() { pump(down, up, slices.Clip[[]byte]) })
-			pumps.Go(func() { pump(up, down, h.change) })
+			pumps.Go(func() { pump(up, down, change) })
 		}
 	})
 	t.Cleanup(func() {
@@ -202,19 +211,20 @@ func hostileServer(t *testing.T, sys *catalog.Entry) string {
 	return transport.Name(ln)
 }
 
-// checkHostileClients runs serve in memory (not in virtual time: serve waits for signals), and sends it the messages
-// that clients and workers of the corpus send, changed.
-func checkHostileClients(t *testing.T, p *codec.Protocol, args ...string) {
+// checkHostileClients runs a command that listens at ADDR, in memory (not in virtual time: serve waits for signals),
+// and sends it the messages that clients and workers of the corpus send, changed.
+func checkHostileClients(t *testing.T, p *codec.Protocol, command string) {
 	t.Helper()
 	corpus, err := vectors.Read(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := transport.Memory + "hostile-clients-of-" + p.Name
+	word, _, _ := strings.Cut(command, " ")
+	addr, dir := transport.Memory+"hostile-clients-of-"+word+"-"+p.Name, t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	var serving sync.WaitGroup
 	serving.Go(func() {
-		checkHostile(ctx, t, append([]string{"serve", p.Name, "--listen", addr}, args...), nil, t.TempDir())
+		checkHostile(ctx, t, strings.Fields(strings.NewReplacer("ADDR", addr, "DIR", dir).Replace(command)), nil, dir)
 	})
 	defer serving.Wait()
 	defer cancel()
@@ -297,13 +307,19 @@ func TestHostilePeers(t *testing.T) {
 			}
 			for seed := range seeds {
 				capture := hostileCapture(t, p, rand.New(rand.NewPCG(seed, 1)))
-				for _, args := range []string{"decode -", "decode - --annotate --color always", "decode - --hex --full", "decode - --format json", "decode - --full --format json", "decode - --audit",
+				for _, args := range []string{
+					"decode - --color always", "decode - --annotate --color always", "decode - --hex --full --color always",
+					"decode - --format json", "decode - --full --format json", "decode - --audit --color always",
 					"decode summary - --html DIR/a.html", "decode summary - --format json", "decode jobs -", "decode jobs - --format json", "decode transcripts - --output DIR/wire"} {
 					dir := t.TempDir()
 					checkHostile(t.Context(), t, strings.Fields(strings.ReplaceAll(args, "DIR", dir)), capture, dir)
 				}
 			}
-			checkHostileClients(t, p, "--annotate", "--audit", "--color", "always")
+			checkHostileClients(t, p, "serve "+p.Name+" --listen ADDR --annotate --audit --color always")
+			if p.Name == "gearman" || !testing.Short() {
+				checkHostileClients(t, p, "audit "+p.Name+" --listen ADDR --addr "+hostileServer(t, sys, 0)+
+					" --color always --hex --transcripts DIR/wire --pcap DIR/a.pcapng")
+			}
 			wire := "accept.wire"
 			if p.Name == "danga" { // its accept.wire has an incomplete message
 				wire = "best.wire"
@@ -320,12 +336,41 @@ func TestHostilePeers(t *testing.T) {
 			} {
 				synctest.Test(t, func(t *testing.T) {
 					dir := t.TempDir()
-					addr := hostileServer(t, sys)
+					addr := hostileServer(t, sys, 0)
 					for _, command := range strings.Split(args, " ; ") {
 						checkHostile(t.Context(), t, strings.Fields(strings.NewReplacer("WIRE", wire, "P", p.Name, "ADDR", addr, "DIR", dir).Replace(command)), nil, dir)
 					}
 				})
 			}
 		})
+	}
+}
+
+// TestHostileFuzz runs fuzz on servers that change their replies as in TestHostilePeers, after it has found a probe. It
+// finds faults, which it prints in all formats and saves. The short form runs it with one protocol.
+func TestHostileFuzz(t *testing.T) {
+	t.Parallel()
+	formats := []string{"json", "text", "junit", "markdown", "sarif"}
+	for i, sys := range catalog.All() {
+		for k, format := range formats {
+			if testing.Short() && i+k > 0 {
+				continue
+			}
+			t.Run(sys.Protocol.Name+"/"+format, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					dir := t.TempDir()
+					addr := hostileServer(t, sys, 4)
+					names := strings.NewReplacer("P", sys.Protocol.Name, "ADDR", addr, "DIR", dir, "FORMAT", format)
+					args := names.Replace(
+						"fuzz P --addr ADDR --count 200 --duration 1m --seed 1 --minimize 1s --timeout 100ms -v " +
+							"--findings DIR/f --state DIR/s --logs DIR/l --html DIR/a.html --format FORMAT")
+					checkHostile(t.Context(), t, strings.Fields(args), nil, dir)
+					if saved, err := os.ReadDir(filepath.Join(dir, "f")); err != nil || len(saved) < 4 {
+						t.Errorf("expected findings, got %d files, %v", len(saved), err)
+					}
+				})
+			})
+		}
 	}
 }
