@@ -395,7 +395,7 @@ func (s *session) fits(t *codec.Type, line []byte, f *codec.Frame) bool {
 // but not all of them in their form, or nil.
 func likelyList(replies []*codec.Type, line []byte) *codec.Type {
 	for _, t := range replies {
-		if n := len(t.Repeat); t.Stop != "" && n > 1 && 2*(1+bytes.Count(line, []byte(t.Sep))) > n {
+		if t.Stop != "" && len(t.Repeat) > 1 && isRow(t, line) {
 			return t
 		}
 	}
@@ -438,11 +438,28 @@ func SaysError(line []byte) bool { return errorWord.Match(line) }
 // maxValues limits the values of a list, because their spans need more memory than short values: 32 MiB.
 const maxValues = 1 << 20
 
+// isRow reports whether a line may be a row of the list, perhaps an illegal one, because it has most of the fields.
+func isRow(t *codec.Type, line []byte) bool {
+	n := len(t.Repeat)
+	return n == 1 || 2*(1+bytes.Count(line, []byte(t.Sep))) > n
+}
+
 // decodeList decodes the lines of a list, including the line that ends it. p is the position up to which the
-// list has been searched.
+// list has been searched. A packet and a line that cannot be a row end the list, too. If the line is short, it is a
+// damaged end of the list; otherwise it is the beginning of the next message.
 func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 	t, at, rows, n := p.t, p.line, p.rows, 0
+	var bad *codec.Error
+	last := 0 // offset of the line after the last row
+	cut := func(next int) {
+		last, n = at, next
+		bad = &codec.Error{Rule: RuleAdminReply, Offset: at, Field: stopField.Name, Detail: "expected a row of the list or its end, got other bytes"}
+	}
 	for n == 0 {
+		if at > 0 && at < len(b) && b[at] == 0 && !s.opts.Waived(RuleAdminReply) {
+			cut(at)
+			break
+		}
 		end, next, err := s.textLine(codec.Server, b, at, p.seen)
 		seen := next // length of b that is sufficient for this line
 		if err != nil {
@@ -459,11 +476,16 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 		case next == 0:
 			return s.short(b, t, at, rows)
 		case string(b[at:end]) == t.Stop:
-			n = next
+			last, n = at, next
 			f.CRLF = end < next-1
 		case rows == maxValues/len(t.Repeat):
 			return 0, &codec.Error{Rule: RuleSizeCap, Offset: at, Field: t.Repeat[0].Name, Fatal: true,
 				Detail: fmt.Sprintf("expected a list of at most %d rows, got more", rows)}
+		case at == 0 || isRow(t, b[at:end]) || s.opts.Waived(RuleAdminReply):
+		case end-at <= len(t.Stop):
+			cut(next)
+		default:
+			cut(at)
 		}
 		at = next
 		rows++
@@ -473,13 +495,15 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 	if k := len(t.Repeat); k > 1 { // a list may have a million lines: do not copy their spans
 		f.Spans = slices.Grow(f.Spans, 1+min(bytes.Count(f.Raw, []byte("\n"))*k, bytes.Count(f.Raw, []byte(t.Sep))/(k-1)*k))
 	}
-	var bad *codec.Error
 	for at = 0; at < n; {
 		end, next, _ := s.textLine(codec.Server, b, at, 0)
+		if at == last && bad != nil {
+			break
+		}
 		if mixed := end < next-1; mixed != f.CRLF && bad == nil {
 			bad = &codec.Error{Rule: RuleAdminReply, Offset: end, Field: stopField.Name, Detail: "expected all lines of the list to end with LF, or all with CR LF, got both line ends"}
 		}
-		if next == n {
+		if at == last {
 			f.Spans = append(f.Spans, codec.Span{Field: &stopField, Off: at, End: end, Next: next})
 		} else if err := s.list.Split(f, t.Repeat, t.Sep, at, end, true); err != nil {
 			return n, err

@@ -184,16 +184,29 @@ function fits(t, request, line)
 	return split({raw = line, spans = {}}, t.form[2], t["repeat"], t.sep, 0, #line, true) == nil
 end
 
--- decodeList decodes lines up to the one that ends the list.
+-- isRow reports whether a line may be a row of the list, perhaps an illegal one, because it has most of the fields.
+local function isRow(t, line)
+	local n = #t["repeat"]
+	return n == 1 or 2 * (1 + select(2, line:gsub(t.sep, ""))) > n
+end
+
+-- decodeList decodes lines up to the one that ends the list. A packet and a line that cannot be a row end the list, too.
+-- If the line is short, it is a damaged end of the list; otherwise it is the beginning of the next message.
 local function decodeList(raw, m, t)
 	local at, form, done, crlf, mixed = 0, t.form[2], false
+	local function cut(n)
+		m.err = m.err or fail(P.lines.reply, at, P.lines.stop.name, "expected a row of the list or its end")
+		return n
+	end
 	repeat
+		if at > 0 and raw:byte(at + 1) == 0 then return cut(at) end
 		local ends, next, err = findLine(raw, at, 2)
 		if not ends then
 			m.err = err
 			return err and 0
 		end
 		local line = raw:sub(at + 1, ends)
+		if at > 0 and line ~= t.stop and not isRow(t, line) then return cut(#line <= #t.stop and next or at) end
 		local cr = ends < next - 1
 		if crlf ~= nil and cr ~= crlf then mixed = mixed or ends end
 		crlf = cr
@@ -224,8 +237,7 @@ end
 local function likelyList(answers, line)
 	for _, i in ipairs(answers) do
 		local t = P.types[i]
-		local n = t.stop and t["repeat"] and #t["repeat"] or 0
-		if n > 1 and 2 * (1 + select(2, line:gsub(t.sep, ""))) > n then return i end
+		if t.stop and t["repeat"] and #t["repeat"] > 1 and isRow(t, line) then return i end
 	end
 end
 
