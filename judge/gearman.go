@@ -174,11 +174,9 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 	}
 }
 
-func (c *gearmanConn) Invalid(f *codec.Frame, _ codec.RuleID) {
-	if f.From == codec.Peer { // the reply to an invalid request is unknown
-		c.Stop()
-	}
-}
+// Invalid stops the checks: the reply to an invalid request is unknown, and so is the request to which an invalid reply
+// belongs.
+func (c *gearmanConn) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
 
 func (c *gearmanConn) Message(f *codec.Frame) {
 	if f.From == codec.Server {

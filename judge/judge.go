@@ -188,7 +188,11 @@ func (j *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	if c == nil || c.checks == nil {
 		return nil
 	}
-	if f.From == codec.Peer {
+	switch {
+	case f.From == codec.Server:
+	case err != nil:
+		c.dropDeferred() // the message may be what the server has already acted on
+	default:
 		c.decide()
 	}
 	switch {
@@ -279,6 +283,11 @@ func (c *Conn) PeerClosed() bool { return c.peerClosed }
 // Stop ends the checks of a connection, because a part of its state is unknown.
 func (c *Conn) Stop() {
 	c.complete = false
+	c.dropDeferred()
+}
+
+// dropDeferred drops the possible violations that depend on later messages of this peer.
+func (c *Conn) dropDeferred() {
 	for _, d := range c.deferred {
 		d.drop(c.monitor)
 	}
