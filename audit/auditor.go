@@ -78,6 +78,7 @@ type Auditor struct {
 type conn struct {
 	id       int
 	streams  [2]codec.Stream
+	blame    codec.Blame
 	lost     bool // the position of the next message is unknown
 	ended    [2]bool
 	cut      [2]bool         // an incomplete message was reported
@@ -222,7 +223,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	if a.opts.Message != nil {
 		a.opts.Message(a.actor(c), &a.frame, bad)
 	}
-	if bad != nil {
+	if c.blame.Proved(a.opts.Protocol, &a.frame, bad) && bad != nil {
 		a.report(a.finding(c, from), bad)
 	}
 	found := a.checks.Message(c.id, &a.frame, a.at.Nanoseconds(), bad)
@@ -236,18 +237,21 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		a.report(*f, v.Err())
 	}
 	if a.opts.Server {
-		c.pair(a.opts.Protocol, &a.frame, a.at)
+		c.pair(a.opts.Protocol, &a.frame, a.at, bad != nil)
 	}
 	c.remember(&a.frame, a.at)
 }
 
-// pair records a request, or the reply to one.
-func (c *conn) pair(p *codec.Protocol, f *codec.Frame, at time.Duration) {
+// pair records a request, or the reply to one. An illegal message of unknown type may be the reply to any request, and
+// the server need not answer an illegal request.
+func (c *conn) pair(p *codec.Protocol, f *codec.Frame, at time.Duration, illegal bool) {
 	if f.From == codec.Server {
-		c.requests.Reply(f.Type)
+		if _, ok := c.requests.Reply(f.Type); !ok && illegal {
+			c.requests.Forget()
+		}
 	} else if r := c.requests.Add(f.Type); r != nil {
 		r.Value = request{at: at, blocks: true}
-		if f.Type == nil {
+		if illegal || f.Type == nil {
 			return
 		}
 		does := p.Behavior(f)

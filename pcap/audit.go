@@ -69,7 +69,7 @@ func (a *auditor) add(it *Item) {
 	var found []judge.Violation
 	switch it.Kind {
 	case Message, Violates:
-		if c.Uncertain {
+		if c.Uncertain || it.Unpaired {
 			j.Gap(c.ID)
 		}
 		found = j.Message(c.ID, it.Frame, it.At, it.Err)

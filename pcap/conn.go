@@ -29,6 +29,7 @@ type Conn struct {
 	closed     bool
 	decided    bool // Protocol is final
 	session    codec.Session
+	blame      codec.Blame
 	early      []chunk        // data before the protocol is decided
 	first      []byte         // beginning of the first message, at most maxMagic bytes; nil if no message has been decoded
 	search     *search        // non-nil while the beginning of the connection is missing and no message boundary is proved
@@ -143,7 +144,7 @@ type Item struct {
 	Omitted     int       // number of bytes after Raw that belong to the message and are skipped, because it is large
 	Cut         bool      // of Unread: Raw is the beginning of an incomplete message
 	Unproved    bool      // of Unread: after a gap, no message boundary is proved in Raw
-	Unpaired    bool      // of Message: no request was captured to which it can be the reply
+	Unpaired    bool      // of Message: it is unknown to which request it is the reply
 	Resumed     bool      // of Message: the first message of its direction after a gap and unproved bytes
 	First, Last int       // numbers of the packets that contain it
 	At          int64
@@ -407,6 +408,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 				continue
 			}
 			it.Resumed, h.resumed = h.resumed, false
+			c.blame.Proved(c.Protocol, &d.frame, nil)
 			d.message(c, it)
 			continue
 		}
@@ -444,19 +446,23 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 		it.Raw = b[off : off+have]
 		off += have
 		h.skip = max(0, n-have)
-		d.illegal(c, end, it, e, guess)
+		checks := d.opts.Audit || d.opts.Check // a listing shows what each message violates by itself
+		d.illegal(c, end, it, e, guess, guess || !checks || c.blame.Proved(c.Protocol, &d.frame, e))
 	}
 	return off
 }
 
 // illegal passes on a message that violates a rule. guess is set if it may be valid, because its request is missing.
-func (d *Decoder) illegal(c *Conn, end int, it *Item, e *codec.Error, guess bool) {
+// proved is not set if it may be wrong only because an earlier message is.
+func (d *Decoder) illegal(c *Conn, end int, it *Item, e *codec.Error, guess, proved bool) {
 	h := &c.half[end]
 	switch {
+	case !proved && (e.Fatal || d.frame.Type == nil):
+		d.unread(c, end, it.Raw, it.First, it.Last, it.At, false)
 	case guess && d.frame.Type == nil && d.mayBeList(c):
 		d.unread(c, end, it.Raw, it.First, it.Last, it.At, false)
 		d.reset(c)
-	case guess:
+	case guess, !proved:
 		it.Unpaired = true
 		it.Resumed, h.resumed = h.resumed, false
 		d.frame.Raw = it.Raw
