@@ -16,6 +16,9 @@ import (
 // minimized input, regardless of their order.
 func key(p *codec.Protocol, c *Input, f *Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
+	if f.unsent.data != nil { // with a model, the same defect is a wrong reply
+		return Disclosure + "||" + f.unsent.does
+	}
 	if inputFree(f) {
 		return id
 	}
@@ -62,7 +65,7 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 // inputFree reports whether the fault alone determines the key of the finding, whatever the input is. This is true if
 // the fault has a stack, if it names the rule that a request breaks, or if it describes what is wrong with a reply.
 func inputFree(f *Fault) bool {
-	return len(f.Stack) > 0 || f.Oracle == Framing || f.Oracle == Disclosure || f.Oracle == HangConn && f.Rule != ""
+	return len(f.Stack) > 0 || f.Oracle == Framing || f.unsent.data != nil || f.Oracle == HangConn && f.Rule != ""
 }
 
 // stepAction describes the effect of a step.

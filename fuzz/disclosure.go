@@ -11,17 +11,27 @@ import (
 // marker is the data that another client sends before an input, to test whether the server discloses it.
 const marker = "disclosed.marker"
 
-// discloses reports whether there is evidence that the data of a fault of the oracle Disclosure comes from another client
-// or from the memory of the server: it differs between newly started servers that receive the same input, or it is what
-// another client sent before. If there is none, for example because the server always sends the same text, the reply is
-// wrong, but discloses nothing.
+// disclosureOf returns the fault v as a disclosure if there is evidence that its foreign data is one, and otherwise v.
+func (t *examiner) disclosureOf(c *Input, v *Fault) *Fault {
+	if v.unsent.data == nil || !t.discloses(c, v) {
+		return v
+	}
+	proved := *v
+	proved.Oracle, proved.Rule, proved.Law, proved.Text, proved.Proved = Disclosure, "", v.unsent.does, v.unsent.text, true
+	return &proved
+}
+
+// discloses reports whether there is evidence that the foreign data of a fault comes from another client or from the
+// memory of the server: it differs between newly started servers that receive the same input, or it is what another
+// client sent before. If there is none, for example because the server always sends the same text, the reply is wrong,
+// but discloses nothing.
 func (t *examiner) discloses(c *Input, v *Fault) bool {
 	test := t.replay.test(v)
 	for range minReproductions {
-		if t.f.cfg.Fixed {
-			break // the state of the server depends on what it received before
+		if t.f.cfg.Fixed || v.unsent.barrier {
+			break // the data may differ for another reason, such as what the server received before
 		}
-		if got := test(c); v.same(got) && !bytes.Equal(got.data, v.data) {
+		if got := test(c); v.same(got) && got.unsent.data != nil && !bytes.Equal(got.unsent.data, v.unsent.data) {
 			return true
 		}
 	}
@@ -43,15 +53,15 @@ func (l *replayer) revealsOther(c *Input) bool {
 	l.x.execute(marked(c), prefixes[0])
 	nonces := l.x.nonce
 	f := l.x.execute(c, prefixes[1]).Fault
-	if f == nil || f.Oracle != Disclosure {
+	if f == nil || f.unsent.data == nil {
 		return false
 	}
 	for n := uint64(1); n <= nonces; n++ {
-		if bytes.Equal(f.data, nonceOf(n)) {
+		if bytes.Equal(f.unsent.data, nonceOf(n)) {
 			return true
 		}
 	}
-	return bytes.Contains(f.data, []byte(marker))
+	return bytes.Contains(f.unsent.data, []byte(marker))
 }
 
 // marked returns a copy of an input whose payloads and unique IDs are the marker.

@@ -3,6 +3,7 @@ package fuzz
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,8 @@ import (
 )
 
 // TestDisclosure tests that data which no client has sent is a disclosure if it depends on what other clients sent, or
-// differs between servers, and a wrong answer if the server always sends the same.
+// differs between servers, and a wrong answer if the server always sends the same. It is one finding, whether the model
+// of the queue or the comparison with the sent data shows it first.
 func TestDisclosure(t *testing.T) {
 	t.Parallel()
 	differs := "alter ECHO_RES data=memory%d" // the number of the server
@@ -39,17 +41,20 @@ func TestDisclosure(t *testing.T) {
 		{gearman.Protocol, echo, `alter ECHO_RES data={data + "garbage"}`, false},
 		{gearman.Protocol, work, "alter JOB_ASSIGN* workload=xyzzyplugh", false},
 		{danga.Protocol, grab, "alter job_assign_res args=xyzzyplugh", false},
-		{beanstalk.Protocol, put, "alter RESERVED,FOUND body=xyzzyplugh", false},
+		{beanstalk.Protocol, put, "alter RESERVED body=xyzzyplugh", false},
 		{gearman.Protocol, echo, faults.Named("empty-echo-of-another").Script, true},
 		{gearman.Protocol, echo, differs, true},
 	} {
-		seed := FromScript(script(t, tt.protocol, tt.seed))
-		seed.Mode = Burst // no model of the queue says that the reply is wrong
-		for _, fixed := range []bool{false, true} {
-			if fixed && tt.script == differs {
+		burst := FromScript(script(t, tt.protocol, tt.seed))
+		checked := burst.clone()
+		burst.Mode = Burst // no model of the queue says that the reply is wrong
+		seeds := [][]*Input{{burst}, {checked}, {burst, checked}, {checked, burst}}
+		for n := range 2 * len(seeds) {
+			fixed, seeds := n%2 > 0, seeds[n/2]
+			if fixed && tt.script == differs || testing.Short() && n > 3 {
 				continue // there is only one server
 			}
-			t.Run(fmt.Sprint(tt.protocol.Name, fixed, tt.script), func(t *testing.T) {
+			t.Run(fmt.Sprint(tt.protocol.Name, n, tt.script), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					starts := 0
@@ -60,7 +65,7 @@ func TestDisclosure(t *testing.T) {
 						}
 						return serve(f)(ctx)
 					}
-					cfg := Config{Protocol: tt.protocol, Start: start, Seed: 1, Seeds: []*Input{seed},
+					cfg := Config{Protocol: tt.protocol, Start: start, Seed: 1, Seeds: seeds,
 						Sequential: true, Count: 100, Timeout: time.Second}
 					if fixed {
 						srv, err := start(t.Context())
@@ -76,11 +81,37 @@ func TestDisclosure(t *testing.T) {
 						disclosed = disclosed || fd.Severity(cfg.Protocol) == MemoryDisclosure
 						t.Logf("%s: %s", fd.Severity(cfg.Protocol), fd.Fault)
 					}
-					if _, err := Run(t.Context(), cfg); err != nil || findings == 0 || disclosed != tt.disclosed {
-						t.Errorf("expected a finding, disclosure: %v, got %d, %v; %v", tt.disclosed, findings, disclosed, err)
+					if _, err := Run(t.Context(), cfg); err != nil || findings != 1 || disclosed != tt.disclosed {
+						t.Errorf("expected one finding, disclosure: %v, got %d, %v; %v", tt.disclosed, findings, disclosed, err)
 					}
 				})
 			})
 		}
+	}
+}
+
+// TestProvedDisclosure tests that a finding with evidence replaces the finding about the same data without evidence, in
+// either order.
+func TestProvedDisclosure(t *testing.T) {
+	var dropped []*Finding
+	f := &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Dropped: func(fd *Finding) { dropped = append(dropped, fd) }}}
+	tr := newTriage(t.Context(), f)
+	finding := func(observed string, v Fault) *Finding {
+		v.unsent = unsent{data: []byte("data"), does: "answer"}
+		return &Finding{Key: key(gearman.Protocol, &Input{}, &v), Fault: &v, Input: &Input{}, Reproduced: true, keys: map[string]bool{observed: true}}
+	}
+	law := finding("model", Fault{Oracle: Law, Rule: "gearman.echo.same-data", Law: wrongContent})
+	data := finding("data", Fault{Oracle: Disclosure, Law: "answer"})
+	proved := finding("proved", Fault{Oracle: Disclosure, Law: "answer", Proved: true})
+	for _, tt := range []struct {
+		fd    *Finding
+		known bool
+	}{{law, false}, {data, true}, {proved, false}, {law, true}, {data, true}, {proved, true}} {
+		if got := tr.isKnown(&candidate{key: "new"}, tt.fd); got != tt.known {
+			t.Errorf("%s: expected a known finding: %v, got %v", tt.fd.Fault, tt.known, got)
+		}
+	}
+	if !slices.Equal(tr.findings, []*Finding{proved}) || !slices.Equal(dropped, []*Finding{law}) || !proved.keys["model"] {
+		t.Errorf("expected the proved finding in place of the first one, got %v; dropped: %v", tr.findings, dropped)
 	}
 }

@@ -54,7 +54,7 @@ type Config struct {
 	Progress  func(Stats)    // called about once a second
 	Note      func(string)   // called with a line about the result of each candidate
 	Keep      func([]*Input) // called at the end with the new inputs of the corpus
-	Dropped   func(*Finding) // called for a reported crash that has the same cause as another finding
+	Dropped   func(*Finding) // called for a reported finding that another finding replaces
 	Candidate func(*Finding) // called at the end with each candidate that was not examined
 
 	// Log is called with the log of each server when the server is stopped. It may be nil.

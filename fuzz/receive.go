@@ -314,8 +314,17 @@ func (x *executor) handleMessage(k *conn) {
 			v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
 		}
 	}
-	if x.record.Fault == nil && !e.Barrier && !x.common && !x.foreign {
-		x.disclosed(k, f)
+	v := x.record.Fault
+	if x.common || x.foreign && !e.Barrier || v == nil && e.Barrier || v != nil && v.Oracle != Law {
+		return
+	}
+	switch data := x.unsentData(f); {
+	case data.data == nil:
+	case v == nil:
+		x.fault(Fault{Oracle: Disclosure, Law: data.does, Conn: k.id, Text: data.text, unsent: data})
+	default: // the model has reported this message
+		data.barrier = e.Barrier
+		v.unsent = data
 	}
 }
 
@@ -325,11 +334,11 @@ func (x *executor) hasIncomplete(k *conn) bool {
 	return slices.ContainsFunc(x.conns, func(o *conn) bool { return o != k && o.open && len(o.partial) > 0 })
 }
 
-// disclosed reports a fault if a message contains a name or payload that must come from a peer and that no peer has
-// sent in this input. It ignores values of less than 4 bytes.
-func (x *executor) disclosed(k *conn, f *codec.Frame) {
+// unsentData returns the first name or payload in a message that must come from a peer and that no peer has sent in
+// this input. It ignores values of less than 4 bytes.
+func (x *executor) unsentData(f *codec.Frame) (none unsent) {
 	if len(f.Type.Repeat) > 0 {
-		return
+		return none
 	}
 	for i := range f.Spans {
 		fd := f.Spans[i].Field
@@ -337,11 +346,11 @@ func (x *executor) disclosed(k *conn, f *codec.Frame) {
 			continue
 		}
 		if v := f.Value(i); len(v) >= 4 && !x.sentByPeer(v) {
-			x.fault(Fault{Oracle: Disclosure, Law: f.Type.Does.String(), Conn: k.id, data: bytes.Clone(v),
-				Text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name, f.Type.Name, v)})
-			return
+			return unsent{data: bytes.Clone(v), does: f.Type.Does.String(),
+				text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name, f.Type.Name, v)}
 		}
 	}
+	return none
 }
 
 // sentByPeer reports whether the bytes are part of what a peer has sent in this input.

@@ -40,7 +40,16 @@ type Fault struct {
 	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
 	Proved  bool         // Disclosure: there is evidence that the data comes from another client or from memory
 
-	data []byte // Disclosure: the data that no peer has sent
+	unsent unsent // data in the message that shows the fault
+}
+
+// unsent is data that no peer has sent, in a message of the server that should only contain data of peers.
+type unsent struct {
+	data []byte // nil: none
+	does string // the effect of the message
+	text string // what is wrong with the message
+
+	barrier bool // the message is the reply to a barrier, whose data differs in each execution
 }
 
 // same reports whether two faults have the same oracle, rule and kind of failure. It returns false if one of them is

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -389,8 +390,7 @@ func (t *examiner) examine(m *candidate) {
 	case f.stopped():
 		t.again(m)
 	default:
-		last.Proved = last.Oracle == Disclosure && t.discloses(small, last)
-		t.report(m, small, last, n, of)
+		t.report(m, small, t.disclosureOf(small, last), n, of)
 	}
 }
 
@@ -491,7 +491,20 @@ func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
 	if !inputFree(got) {
 		return false
 	}
-	return t.isKnown(m, &Finding{Key: key(t.f.cfg.Protocol, c, got)})
+	fd := &Finding{Key: key(t.f.cfg.Protocol, c, got)}
+	if t.isUnproved(fd.Key) && t.disclosureOf(c, got).Proved {
+		return false // this input proves more than the input of the finding
+	}
+	return t.isKnown(m, fd)
+}
+
+// isUnproved reports whether the finding with the key may be a disclosure, for which there is no evidence so far.
+func (t *triage) isUnproved(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.findings, func(fd *Finding) bool {
+		return fd.Reproduced && fd.Key == key && fd.Fault.unsent.data != nil && !fd.Fault.Proved
+	})
 }
 
 // isKnown reports whether a reproduced finding, or a finding of an earlier report, has the key of fd. If so, it adds
@@ -502,8 +515,15 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 	if slices.Contains(t.f.cfg.KnownAs, fd.Key) {
 		return true
 	}
+	var replaced *Finding
 	for _, old := range t.findings {
 		if old.Reproduced && old != m.finding && old.Key == fd.Key {
+			if fd.Input != nil && fd.Fault.Proved && !old.Fault.Proved {
+				maps.Copy(fd.keys, old.keys)
+				t.drop(old)
+				replaced = old
+				break
+			}
 			old.keys[m.key] = true
 			t.setOutcome(m)
 			return true
@@ -518,6 +538,11 @@ func (t *triage) isKnown(m *candidate, fd *Finding) bool {
 			break
 		}
 	}
+	for _, o := range t.findings {
+		if replaced != nil && o.Of == replaced {
+			o.Of = cmp.Or(fd.Of, fd)
+		}
+	}
 	t.findings = append(t.findings, fd)
 	return false
 }
@@ -529,11 +554,17 @@ func (t *triage) setOutcome(m *candidate) {
 	if fd == nil || !slices.Contains(t.findings, fd) {
 		return
 	}
-	if delete(fd.keys, m.key); len(fd.keys) > 0 {
-		return
+	if delete(fd.keys, m.key); len(fd.keys) == 0 {
+		t.drop(fd)
 	}
+}
+
+// drop removes a finding. The caller holds the lock.
+func (t *triage) drop(fd *Finding) {
 	t.findings = slices.DeleteFunc(t.findings, func(o *Finding) bool { return o == fd })
-	t.f.updateStats(func(s *Stats) { s.Findings-- })
+	if fd.Of == nil {
+		t.f.updateStats(func(s *Stats) { s.Findings-- })
+	}
 	if t.f.cfg.Dropped != nil {
 		t.f.cfg.Dropped(fd)
 	}
