@@ -12,6 +12,9 @@ type Blame struct {
 	continued [2]bool // and the next line or value of the side may belong to it
 }
 
+// Paired reports whether it is known to which requests later replies belong.
+func (b *Blame) Paired() bool { return !b.unpaired }
+
 // Proved reports whether the violation by a message, or by the part of it that has arrived, proves a fault of its
 // sender. It must be called for each message of both sides, with a nil e if it is legal; the result is then true.
 func (b *Blame) Proved(p *Protocol, f *Frame, e *Error) bool {

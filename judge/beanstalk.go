@@ -200,7 +200,7 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 			c.Pass("beanstalk.put.expected-crlf")
 		}
 		if r := c.reservations[a.arg]; r != nil && a.endsReservation() { // the command has failed, so the reservation has not ended
-			r.given = slices.ContainsFunc(c.pending, func(p command) bool { return p.arg == a.arg && p.endsReservation() })
+			r.given = c.gives(a.arg)
 		}
 	case does == codec.Submit:
 		c.inserted(a, f)

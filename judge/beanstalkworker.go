@@ -74,6 +74,7 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 		c.Check("beanstalk.tube.separate", c.watched[job.tube], "Job ID", "the server reserved a job from tube %q, which the connection does not watch", job.tube)
 	}
 	old := job.holder
+	taken := &reservation{since: max(a.at, job.at), seen: b.at, given: c.gives(id)}
 	if old != nil {
 		switch r := old.reservations[id]; {
 		case r == nil || b.left(job, r) <= 0:
@@ -83,6 +84,7 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 			c.Defer("beanstalk.job.exclusive", "Job ID", certainlyReserved(id), []*Conn{old.Conn, c.Conn}, "the server reserved a job for this connection that connection %d has already reserved", old.ID)
 		}
 		if old != c && c.PeerClosed() {
+			c.reservations[id] = taken
 			return // this reply was captured late: the server sent it before the worker disconnected and another worker reserved the job
 		}
 	} else if b.reserved {
@@ -90,7 +92,14 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 	}
 	b.reserved = true
 	job.holder = c
-	c.reservations[id] = &reservation{since: max(a.at, job.at), seen: b.at}
+	c.reservations[id] = taken
+}
+
+// gives reports whether the client has sent a command that ends a reservation of the job, and that waits for its reply.
+func (c *beanstalkConn) gives(id string) bool {
+	return slices.ContainsFunc(c.pending, func(a command) bool {
+		return a.does() == codec.Leave || a.arg == id && a.endsReservation()
+	})
 }
 
 // Commands about a job.

@@ -1,6 +1,8 @@
 package judge
 
 import (
+	"time"
+
 	"jobwire/codec"
 	protocol "jobwire/codec/danga"
 )
@@ -35,6 +37,8 @@ type dangaConn struct {
 	replaced  map[string]int // names of the previous announcement
 	since     int            // seq of the last announcement
 	gone      bool           // the worker has sent worker_disconnect
+	left      int64          // time of the last worker_disconnect
+	late      int            // noops that the server may have sent before it received that worker_disconnect
 	asked     []int          // seq of each pending request for a job
 	asks      int            // total number of requests for a job
 	wakeups   int            // number of noops and jobs; the worker may interpret each of them as the reply to a request
@@ -94,8 +98,11 @@ func (c *dangaConn) Message(f *codec.Frame) {
 	case codec.Register:
 		c.connects(f)
 	case codec.Leave:
-		c.gone, c.has, c.sleeps = true, false, nil
-		c.since = c.seq
+		if time.Duration(c.d.at-c.left) >= maxInFlight {
+			c.late = 0
+		}
+		c.gone, c.has, c.late, c.sleeps = true, false, c.late+len(c.sleeps), nil
+		c.since, c.left = c.seq, c.d.at
 	case codec.Sleep:
 		// A reply is captured before the worker receives it, so the worker has not received a reply that was not
 		// captured. A worker cannot know which noop is a reply, so there must be at least as many noops and jobs as
@@ -240,6 +247,9 @@ func (c *dangaConn) connects(f *codec.Frame) {
 	}
 }
 
+// maxInFlight is how long a noop may be on its way to a worker that has sent worker_disconnect in the meantime.
+const maxInFlight = time.Second
+
 func (c *dangaConn) wakes() {
 	const goneRule = "danga.disconnect.no-more"
 	c.wakeups++
@@ -254,6 +264,8 @@ func (c *dangaConn) wakes() {
 		} else if !c.announced {
 			c.Pass("danga.connect.needed")
 		}
+	case c.late > 0 && time.Duration(c.d.at-c.left) < maxInFlight:
+		c.late--
 	case c.gone:
 		c.Check(goneRule, false, "", "the server sent this message to a worker that has sent worker_disconnect")
 	case c.woken:
