@@ -80,6 +80,7 @@ type conn struct {
 	streams  [2]codec.Stream
 	blame    codec.Blame
 	lost     bool // the position of the next message is unknown
+	left     bool // the peer has sent its last request
 	ended    [2]bool
 	cut      [2]bool         // an incomplete message was reported
 	lastSent [2]atomic.Int64 // when a side last sent, in nanoseconds since the beginning; -1 while its bytes are forwarded
@@ -242,16 +243,17 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	c.remember(&a.frame, a.at)
 }
 
-// pair records a request, or the reply to one. An illegal message of unknown type may be the reply to any request, and
-// the server need not answer an illegal request.
+// pair records a request, or the reply to one. An illegal message of unknown type may be the reply to any request.
 func (c *conn) pair(p *codec.Protocol, f *codec.Frame, at time.Duration, illegal bool) {
 	if f.From == codec.Server {
 		if _, ok := c.requests.Reply(f.Type); !ok && illegal {
 			c.requests.Forget()
 		}
+	} else if c.left = c.left || f.Type != nil && f.Type.Does == codec.Leave; c.left {
+		return // the server closes the connection
 	} else if r := c.requests.Add(f.Type); r != nil {
 		r.Value = request{at: at, blocks: true}
-		if illegal || f.Type == nil {
+		if f.Type == nil {
 			return
 		}
 		does := p.Behavior(f)
@@ -369,7 +371,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 		a.frame = codec.Frame{From: side, Raw: s.Rest()}
 		a.report(a.finding(c, side), a.opts.Protocol.CutShort(len(s.Rest()), s.Need(), idle))
 	}
-	if !c.lost && !c.ended[codec.Peer] && !c.ended[codec.Server] {
+	if !c.lost && !c.ended[codec.Peer] && !c.ended[codec.Server] && c.blame.Paired() {
 		a.unanswered(c)
 	}
 	c.ended[from] = true

@@ -93,7 +93,6 @@ var faultyServers = []struct{ protocol, mutant, of, rule string }{
 	{"danga", "duplicate-streamed-to-first", "danga.dup.waits-for-async", "danga.async.not-streamed"},
 	{"danga", "empty-list-is-all", "danga.connect.empty-list", "danga.connect.capabilities"},
 	{"danga", "goodbye-forgets-nothing", "danga.disconnect.asks", "danga.disconnect.no-more"},
-	{"danga", "goodbye-of-sleeper-ignored", "danga.disconnect.no-jobs", "danga.disconnect.no-more"},
 	{"danga", "idle-worker-gets-others-jobs", "danga.connect.capabilities", "danga.connect.capabilities"},
 	{"danga", "job-follows-noop", "danga.sleep.no-push", "danga.assign.asked-for"},
 	{"danga", "lists-add-up", "danga.connect.replaces", "danga.connect.replaces"},
