@@ -13,6 +13,8 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
+	"jobwire/refserver"
+	"jobwire/refserver/inject"
 )
 
 // TestOtherProtocol tests each reference server with the suite of each other protocol: the run ends at once and reports the
@@ -35,6 +37,36 @@ func TestOtherProtocol(t *testing.T) {
 				}
 				if got := report.Unreachable(); (got == "") != (want == "") || !strings.Contains(got, want) {
 					t.Errorf("%q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestBrokenProbes tests servers that do not answer the requests with which their protocol is identified, refuse them or
+// answer them wrongly. They are not servers of another protocol.
+func TestBrokenProbes(t *testing.T) {
+	t.Parallel()
+	wrong := map[string]string{"gearman": "ERROR code text", "beanstalk": "UNKNOWN_COMMAND", "danga": "noop",
+		"gearmonkey": `error "ERR unknown command"`}
+	for _, e := range catalog.All() {
+		for _, how := range []string{"drop from-peer *", "answer from-peer * " + wrong[e.Protocol.Name], "close from-peer *"} {
+			synctest.Test(t, func(t *testing.T) {
+				serve := func(ctx context.Context, ln net.Listener) error {
+					so := refserver.Options{Protocol: e.Protocol}
+					m, err := (&inject.Protocol{Protocol: e.Protocol}).Wrap(e.New(), &so, how)
+					if err != nil {
+						return err
+					}
+					return refserver.New(m, so).Serve(ctx, ln)
+				}
+				server, err := target.InMemory(t.Context(), e.Protocol.Name, serve)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer server.Stop()
+				if err := conform.CheckProtocol(t.Context(), e.Protocol, server); err != nil {
+					t.Errorf("%s, %s: %v", e.Protocol.Name, how, err)
 				}
 			})
 		}

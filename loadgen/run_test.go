@@ -320,3 +320,29 @@ func TestRunThatTakesNoTime(t *testing.T) {
 		})
 	}
 }
+
+// TestBrokenProbes runs a load against servers that do not answer, refuse or wrongly answer the requests with which
+// other commands test whether a server answers: no job is lost, because a load does not depend on them.
+func TestBrokenProbes(t *testing.T) {
+	wrong := map[*codec.Protocol]string{gearman.Protocol: "ERROR code text", beanstalk.Protocol: "UNKNOWN_COMMAND",
+		danga.Protocol: "noop", gearmonkey.Protocol: `error "ERR unknown command"`}
+	for p := range machines {
+		var drop, answer []string
+		for _, b := range p.Barriers {
+			request, condition := b.Request[0], ""
+			if request == "command" { // the word distinguishes the commands
+				condition = fmt.Sprintf(" when command == %q", b.Request[1])
+			}
+			drop = append(drop, "drop "+request+condition)
+			answer = append(answer, "answer "+request+" "+wrong[p]+condition)
+		}
+		for _, faults := range [][]string{drop, answer} {
+			bubble(t, p.Name+"/"+faults[0], func(t *testing.T) {
+				cfg := loadgen.Config{Protocol: p, Count: 50, Clients: 2, Workers: 2}
+				if res := load(t, cfg, faults...); !res.Account.NoFaults() || res.Jobs != 50 {
+					t.Errorf("%q: %d jobs of 50; %+v", faults, res.Jobs, res.Account)
+				}
+			})
+		}
+	}
+}
