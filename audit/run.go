@@ -52,8 +52,9 @@ type run struct {
 	unsupported int // performed tasks that the driver does not support
 	verdict     Verdict
 	failures    []Failure
-	short       bool // the driver hung within a reduced time limit
-	late        bool // the driver failed a task while the machine was late, so the failure proves nothing
+	failed      []*Step // the steps of these failures
+	short       bool    // the driver hung within a reduced time limit
+	late        bool    // the driver failed a task while the machine was late, so the failure proves nothing
 	report      *Report
 	took        time.Duration
 	err         error
@@ -190,6 +191,7 @@ func (r *run) perform(ctx context.Context) {
 		done[i] = v == Completed || v == Failed && r.profile.Fails // a task that failed was repeated successfully
 		task := ""
 		if v.severity() > Completed.severity() {
+			r.failed = append(r.failed, a)
 			if task = r.names.task(a.Task); len(task) > maxPastMessage { // a large payload
 				task = strings.Clone(shortened(task))
 			}
@@ -266,7 +268,7 @@ func backward(v string) string {
 // for a message type that occurs only in these steps.
 func (r *run) omits(a *Step) bool {
 	switch {
-	case r.profile.Restarts && a.Lasting:
+	case r.opts.omitted[a], r.profile.Restarts && a.Lasting:
 		return true
 	case r.profile.batch:
 		return !a.Batch

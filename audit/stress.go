@@ -31,7 +31,7 @@ const (
 
 var verdicts = []Verdict{NotApplicable, Unsupported, Completed, Failed, Unrecovered, Wrong, Hung, Crashed}
 
-// StressOptions are the options of a stress test. Limit, StartupTimeout, Runs, Done and Record are optional.
+// StressOptions are the options of a stress test. Limit, StartupTimeout, Runs, Done, Record and Omit are optional.
 type StressOptions struct {
 	Protocol *codec.Protocol
 	Profiles []*Profile
@@ -47,7 +47,12 @@ type StressOptions struct {
 
 	Record func() (Recording, error) // creates a recording of a run; nil if runs are not recorded
 
+	// Omit, if it is not nil, says that the server may be wrong: tasks that a partner of the role fails on this server are
+	// not given to the driver. Omit is called for each such task.
+	Omit func(role string, f *Failure)
+
 	lateness *lateness // of this machine, while the runs take place
+	omitted  map[*Step]bool
 }
 
 // Recording stores the messages between a driver and the server. Add is called like [Proxy.Tap].
@@ -68,6 +73,7 @@ type Outcome struct {
 	SkippedHung int           // repetitions that were skipped because the driver hung too often
 	Tasks       int           // number of tasks, of the run with the most tasks
 	Unsupported int           // number of these tasks that the driver does not support
+	Omitted     int           // number of tasks that the driver was not given, because a partner fails them
 	Took        time.Duration // sum of the durations of all repetitions; several may be concurrent
 
 	reports []*Report // of the runs
@@ -148,11 +154,14 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		defer stop()
 		o.lateness = measureLateness(measured)
 	}
+	if err := o.calibrate(ctx, d); err != nil {
+		return nil, err
+	}
 	slots, large := make(chan struct{}, o.Runs), make(chan struct{}, 1)
 	counted := map[string]*census{}
 	for _, role := range Roles(o.Protocol) {
 		if o.Drivers[role] != nil && slices.ContainsFunc(o.Profiles, func(c *Profile) bool { return c.points != nil }) {
-			r := newRun(&o, d, &Outcome{Role: role, Profile: ProfileNamed("plain"), hangs: &hangs{at: map[*Step]bool{}}}, point{})
+			r := newPlainRun(&o, d, role)
 			r.counts = true
 			if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
 				return nil, cmp.Or(ctx.Err(), r.err)
@@ -169,6 +178,7 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 			break
 		}
 		out := &all[i]
+		out.Omitted = o.omittedOf(out.Role)
 		points := []point{{}}
 		if out.Profile.points != nil {
 			points = out.Profile.points(counted[out.Role])
@@ -233,6 +243,84 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		return complete, ctx.Err()
 	}
 	return all, failed
+}
+
+// newPlainRun returns a run of a role without faults.
+func newPlainRun(o *StressOptions, d *protocolFaults, role string) *run {
+	out := &Outcome{Role: role, Profile: ProfileNamed("plain"), hangs: &hangs{at: map[*Step]bool{}}}
+	return newRun(o, d, out, point{})
+}
+
+// calibrate performs the tasks of each role with the partner of the role, without faults, and omits the tasks that the
+// partner fails. It returns an error that matches [target.ErrUnreachable] if the partner fails all of them.
+func (o *StressOptions) calibrate(ctx context.Context, d *protocolFaults) error {
+	o.omitted = map[*Step]bool{}
+	if o.Omit == nil {
+		return nil
+	}
+	reference := *o
+	reference.Drivers, reference.Record = o.Partners, nil
+	for _, role := range Roles(o.Protocol) {
+		if o.Drivers[role] == nil || o.Partners[role] == nil {
+			continue
+		}
+		failures, err := reference.failures(ctx, d, role)
+		if err != nil {
+			return err
+		}
+		for i := range failures {
+			o.Omit(role, &failures[i])
+		}
+	}
+	return nil
+}
+
+// failures performs the tasks of a role without faults, omits those that the driver fails, and returns the failures. A
+// task at which the driver hangs or crashes ends its run, so the other tasks are performed again. If that happens
+// maxHangs times, all tasks are omitted. A run during which the machine was late proves nothing the first time.
+func (o *StressOptions) failures(ctx context.Context, d *protocolFaults, role string) (all []Failure, err error) {
+	completed, late := 0, false
+	for n := range maxHangs {
+		r := newPlainRun(o, d, role)
+		if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
+			return nil, cmp.Or(ctx.Err(), r.err)
+		}
+		if r.late && !late {
+			late = true
+			continue
+		}
+		completed += r.tasks - r.unsupported - len(r.failed)
+		for i, a := range r.failed {
+			o.omitted[a] = true
+			all = append(all, r.failures[i])
+		}
+		switch ended := len(r.failed) > 0 && (r.verdict == Hung || r.verdict == Crashed); {
+		case ended && n < maxHangs-1:
+			continue
+		case completed == 0 && len(all) > 0:
+			return nil, &target.Error{Target: r.server.String(), Reason: fmt.Sprintf("cannot be used as a server of %s: the reference %s fails every task, such as %s: %s",
+				o.Protocol.Title, role, all[0].Task, all[0].Note)}
+		case ended:
+			all = append(all, Failure{Task: "all others", Note: fmt.Sprintf("it has hung or crashed %d times", maxHangs)})
+			steps := scenarios[o.Protocol][role]
+			for i := range steps {
+				o.omitted[&steps[i]] = true
+			}
+		}
+		break
+	}
+	return all, nil
+}
+
+// omittedOf returns the number of omitted tasks of a role.
+func (o *StressOptions) omittedOf(role string) (n int) {
+	steps := scenarios[o.Protocol][role]
+	for i := range steps {
+		if o.omitted[&steps[i]] {
+			n++
+		}
+	}
+	return n
 }
 
 // sum combines runs into one outcome.

@@ -31,6 +31,9 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o TextOptions) []byt
 	if x.Unsupported > 0 {
 		runs += fmt.Sprintf(", %d of %d tasks unsupported", x.Unsupported, x.Tasks)
 	}
+	if x.Omitted > 0 {
+		runs += fmt.Sprintf(", tasks left out: %d", x.Omitted)
+	}
 	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(), runs)
 	if mark != "  " {
 		dst = fmt.Appendf(dst, "    Fault profile: %s%s\n", x.Profile.About, x.Profile.Note())
@@ -132,6 +135,7 @@ type jsonOutcome struct {
 	LeftOut  int     `json:"repetitions_left_out"`
 	Tasks    int     `json:"tasks"`
 	Cannot   int     `json:"tasks_unsupported"`
+	Omitted  int     `json:"tasks_left_out"`
 	Seconds  float64 `json:"seconds"`
 	jsonFailure
 	Others   []jsonFailure `json:"other_failures"`
@@ -169,7 +173,8 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung, x.Tasks, x.Unsupported, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
+		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung, x.Tasks, x.Unsupported,
+			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
 		for k := range x.Others {
 			row.Others = append(row.Others, x.Others[k].json(p))
 		}

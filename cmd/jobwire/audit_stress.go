@@ -122,6 +122,10 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 			return err
 		}
 		srv.Stop()
+		opts.Omit = func(role string, f *audit.Failure) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: a task is left out, because the reference %s fails it on this server: %s: %s\n",
+				role, f.Task, f.Note)
+		}
 	}
 	if o.target.addr != "" {
 		opts.Profiles = slices.DeleteFunc(opts.Profiles, func(c *audit.Profile) bool { return c.Restarts })
