@@ -39,7 +39,8 @@ type beanstalkConn struct {
 	b            *beanstalkChecker
 	pending      []command
 	tube         string
-	sentUse      bool // the client has sent use
+	otherTube    string // the tube that the connection may use instead, or ""
+	sentUse      bool   // the client has sent use
 	watched      map[string]bool
 	ignored      map[string]bool
 	reservations map[string]*reservation // by job ID
@@ -242,6 +243,9 @@ func (c *beanstalkConn) inserted(a *command, f *codec.Frame) {
 	holder, deleted := job.holder, job.deleted
 	*job = a.put
 	job.tube, job.holder, job.deleted = c.tube, holder, deleted
+	if c.otherTube != "" { // only the body is known
+		job.put, job.seen = false, true
+	}
 	if b.tube == "" {
 		b.tube = job.tube
 	}
@@ -270,17 +274,25 @@ func (b *beanstalkChecker) job(id string) *beanstalkJob {
 	return job
 }
 
+// using checks a reply that names the used tube. After a violation, the connection uses the expected tube or the one
+// that the server named.
 func (c *beanstalkConn) using(a *command, f *codec.Frame) {
 	tube, use := c.b.Name(f.Get(codec.Queue)), a.typ.Does == codec.Use
+	if use {
+		c.tube, c.otherTube, c.sentUse = a.arg, "", true
+	}
+	ok := tube == c.tube || tube == c.otherTube
 	switch {
 	case use:
-		c.Check("beanstalk.use.using", tube == a.arg, "Tube", "expected the tube that the request names, %q", a.arg)
+		c.Check("beanstalk.use.using", ok, "Tube", "expected the tube that the request names, %q", a.arg)
 	case c.sentUse:
-		c.Check("beanstalk.list.used", tube == c.tube, "Tube", "expected the tube %q, which the connection uses", c.tube)
+		c.Check("beanstalk.list.used", ok, "Tube", "expected the tube %q, which the connection uses", c.tube)
 	default:
-		c.Check("beanstalk.tube.default-used", tube == c.tube, "Tube", "expected the tube \"default\", because the client has sent no use command")
+		c.Check("beanstalk.tube.default-used", ok, "Tube", "expected the tube \"default\", because the client has sent no use command")
 	}
-	c.tube, c.sentUse = tube, c.sentUse || use
+	if !ok {
+		c.otherTube = tube
+	}
 }
 
 func (c *beanstalkConn) watching(a *command, f *codec.Frame) {

@@ -16,7 +16,9 @@ func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
 	case job.deletedBefore(a):
 		c.Check("beanstalk.delete.gone", false, "Job ID", "the server returned a job that was deleted before this request")
 	}
-	job.body, job.seen = sum, true
+	if !job.put && !job.seen { // otherwise, this body may be the wrong one
+		job.body, job.seen = sum, true
+	}
 }
 
 func (j *beanstalkJob) deletedBefore(a *command) bool { return j.deleted != 0 && j.deleted < a.at }

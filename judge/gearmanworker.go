@@ -177,20 +177,22 @@ func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
 	return got, true
 }
 
-// mayDo checks that the worker could do the function when it sent the request with the given seq.
-func (c *gearmanConn) mayDo(function string, a *ability, seq int) {
+// mayDo checks that the worker could do the function when it sent the request with the given seq, and returns false if
+// it could not.
+func (c *gearmanConn) mayDo(function string, a *ability, seq int) bool {
 	if a == nil {
-		c.Check("gearman.worker.can-do", false, "Function",
+		return c.Check("gearman.worker.can-do", false, "Function",
 			"the server assigned a job of function %q, which the worker has not registered", function)
-		return
 	}
 	c.Pass("gearman.worker.can-do")
 	switch {
 	case a.added > seq: // the worker registered the function again after the request, so its earlier state is unknown
 	case c.reset > 0 && c.reset < seq && !c.Check("gearman.worker.reset", c.reset < a.added, "Function", "the server assigned a job, but after RESET_ABILITIES the worker has registered no function"):
+		return false
 	case a.removed > 0 && a.removed < seq:
-		c.Check("gearman.worker.cant-do", a.removed < a.added, "Function", "the server assigned a job of function %q, which the worker has removed with CANT_DO", function)
+		return c.Check("gearman.worker.cant-do", a.removed < a.added, "Function", "the server assigned a job of function %q, which the worker has removed with CANT_DO", function)
 	}
+	return true
 }
 
 func (c *gearmanConn) assigned(f *codec.Frame) {
@@ -199,9 +201,7 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	got, ok := c.answers(f)
 	name := f.Get(codec.Queue)
 	function, workload := g.function(name), g.Hash(f.Get(codec.Payload))
-	if ok {
-		c.mayDo(function, c.functions[g.Hash(name)], got.seq)
-	}
+	wrong := ok && !c.mayDo(function, c.functions[g.Hash(name)], got.seq) // the function may be what is wrong
 	job := g.job(f.Get(codec.JobID))
 	handle, old := job.id, job.holder
 	own := c.assignments[handle]
@@ -218,7 +218,7 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 		c.Pass("gearman.work.final")
 	}
 	switch as := &job.as; {
-	case job.canceled:
+	case job.canceled, wrong:
 	case job.known && !job.joined && as.unique == "" && as.among:
 		c.Check("gearman.submit.order", as.function == function && as.workload == workload, field, "the server replied to another SUBMIT_JOB* request with the handle of this job")
 	case job.known && !job.joined && as.unique == "":

@@ -133,7 +133,7 @@ Job Server -> Client: WORK_DATA H:1 c
 Worker -> Job Server: WORK_COMPLETE H:1 y
 Job Server -> Client: WORK_COMPLETE H:1 z
 Job Server -> Client: WORK_COMPLETE H:1 y
-`, "7 gearman.work.data, 11 gearman.work.complete, 11 gearman.work.data, 12 gearman.work.complete"},
+`, "7 gearman.work.data, 11 gearman.work.complete, 12 gearman.work.complete"},
 	{"what the client has not asked for", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB_BG f "" x
 Job Server -> Client: JOB_CREATED H:1

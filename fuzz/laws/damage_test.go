@@ -55,17 +55,24 @@ func conversation(t *testing.T, p *codec.Protocol) []sent {
 }
 
 // monitor is a checker with the rules of package judge.
-type monitor struct{ *judge.Monitor }
-
-func newMonitor(p *codec.Protocol) checker {
-	j := judge.New(p)
-	j.PeerChecks, j.Counts = true, true
-	return monitor{j}
+type monitor struct {
+	*judge.Monitor
+	number int // of the current message
 }
 
-func (m monitor) Message(conn int, f *codec.Frame, at int, err *codec.Error) (all []*codec.Error) {
-	for _, v := range m.Monitor.Message(conn, f, int64(at), err) {
-		all = append(all, v.Err())
+func newMonitor(p *codec.Protocol) checker {
+	m := &monitor{Monitor: judge.New(p)}
+	m.PeerChecks, m.Counts, m.Snapshot = true, true, func() any { return m.number }
+	return m
+}
+
+func (m *monitor) Message(conn int, f *codec.Frame, number int, err *codec.Error) (all []violation) {
+	m.number = number
+	for _, v := range m.Monitor.Message(conn, f, int64(number), err) {
+		if earlier, ok := v.Snapshot.(int); ok {
+			number = earlier
+		}
+		all = append(all, violation{number, v.Err()})
 	}
 	return all
 }
