@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -32,19 +31,25 @@ const (
 	CauseInconclusive   CauseKind = "inconclusive"    // the result says nothing about the target, for example because the machine was too slow
 )
 
-// CauseKinds contains all kinds of causes, worst first.
+// CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then, by the number of instances,
+// the kinds that mean that a rule is broken, then the others.
 var CauseKinds = []CauseKind{
 	CauseCrash, CauseHang, CauseMissing, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
 	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
 }
 
-// severity returns the rank of a kind, 0 for the worst. Kinds that mean that a rule is broken have the same rank; such
-// causes are sorted by the level of the rule.
-func (k CauseKind) severity() int {
-	if k == CauseNoReply || k == CauseWrongReply || k == CauseRule {
-		k = CauseInvalidMessage
+// rank returns the rank of a kind, 0 for the worst. Kinds that mean that a rule is broken have the same rank.
+func (k CauseKind) rank() int {
+	if k.broken() {
+		k = CauseDisconnect
 	}
 	return slices.Index(CauseKinds, k)
+}
+
+// broken reports whether a cause of the kind means that a rule is broken.
+func (k CauseKind) broken() bool {
+	i := slices.Index(CauseKinds, k)
+	return i >= slices.Index(CauseKinds, CauseDisconnect) && i <= slices.Index(CauseKinds, CauseRule)
 }
 
 // Cause is a fault that explains why cases did not pass.
@@ -56,7 +61,18 @@ type Cause struct {
 	Expected  bool         // a crash that the profile lists
 	Cases     []string     // names of the cases that the cause explains, without parameters, in the order of the suite
 	Instances int          // number of instances of these cases that the cause explains
+	Example   *Result      // the result of the shortest case
 	Try       []Hint
+	results   []*Result
+}
+
+// IDs returns the IDs of the instances that the cause explains.
+func (c *Cause) IDs() []string {
+	var all []string
+	for _, res := range c.results {
+		all = append(all, res.Case.ID)
+	}
+	return all
 }
 
 // Hint is a suggestion for a user: an option of conform with which to examine a cause, or a line of a profile with
@@ -86,59 +102,61 @@ func countCases(cases, instances int) string {
 
 // symptom is a possible cause of a failed case. Cases with the same kind and key have the symptom in common.
 type symptom struct {
+	kind    CauseKind
+	key     string
+	text    string
+	rule    codec.RuleID
+	precise bool // cases that only test the same rule have other causes
+}
+
+// symptomKey identifies a symptom.
+type symptomKey struct {
 	kind CauseKind
 	key  string
-	text string
-	rule codec.RuleID
 }
+
+func (s *symptom) id() symptomKey { return symptomKey{s.kind, s.key} }
 
 // Causes groups the cases that did not pass by cause, worst cause first. A failed case may have several possible
 // causes, such as the rule that it tests or the message that the target sent; it belongs to the cause that explains
-// most cases. An unreachable target is not a cause; see [Report.Unreachable].
+// most cases or, of causes that explain equally many cases, most instances. An inconsistent result belongs to the cause
+// of other cases that failed with the same reply. An unreachable target is not a cause; see [Report.Unreachable].
 func (r *Report) Causes() []Cause {
 	open := map[*Result][]symptom{}
 	var order []*Result
+	failed := map[symptomKey]bool{} // symptoms of the failed cases
 	for i := range r.Results {
 		res := &r.Results[i]
 		if all := res.symptoms(); len(all) > 0 {
 			open[res] = all
 			order = append(order, res)
+			for _, s := range all {
+				failed[s.id()] = failed[s.id()] || res.Verdict == Failed
+			}
 		}
 	}
-	type key struct {
-		kind CauseKind
-		key  string
+	for res, all := range open {
+		if res.Verdict != Inconsistent {
+			continue
+		}
+		if shared := slices.DeleteFunc(slices.Clone(all), func(s symptom) bool { return !failed[s.id()] }); len(shared) > 0 {
+			open[res] = shared
+		} else {
+			open[res] = all[len(all)-1:]
+		}
 	}
 	var causes []Cause
 	for len(open) > 0 {
-		var best symptom
-		most := 0
-		families := map[key]map[string]bool{}
-		for _, res := range order {
-			for _, s := range open[res] {
-				k := key{s.kind, s.key}
-				if families[k] == nil {
-					families[k] = map[string]bool{}
-				}
-				families[k][res.Case.Family] = true
-			}
-		}
-		for _, res := range order {
-			for _, s := range open[res] { // if several symptoms explain equally many cases, the first one is used; the tested rule is the last symptom
-				if n := len(families[key{s.kind, s.key}]); n > most {
-					best, most = s, n
-				}
-			}
-		}
+		best := commonest(order, open)
 		var of []*Result
-		failed := false // best is a symptom of a failed case rather than of a setup
+		found := false // best is a symptom of a failed case rather than of a setup
 		for _, res := range order {
-			i := slices.IndexFunc(open[res], func(s symptom) bool { return s.kind == best.kind && s.key == best.key })
+			i := slices.IndexFunc(open[res], func(s symptom) bool { return s.id() == best.id() })
 			if i < 0 {
 				continue
 			}
-			if !failed && res.setup == nil {
-				best, failed = open[res][i], true
+			if !found && res.setup == nil {
+				best, found = open[res][i], true
 			}
 			of = append(of, res)
 			delete(open, res)
@@ -152,10 +170,40 @@ func (r *Report) Causes() []Cause {
 			}
 			return 0
 		}
-		return cmp.Or(expected(a)-expected(b), a.Kind.severity()-b.Kind.severity(), strictness(a.Level)-strictness(b.Level),
-			len(b.Cases)-len(a.Cases), b.Instances-a.Instances)
+		return cmp.Or(expected(a)-expected(b), a.Kind.rank()-b.Kind.rank(), b.Instances-a.Instances,
+			strictness(a.Level)-strictness(b.Level), len(b.Cases)-len(a.Cases))
 	})
 	return causes
+}
+
+// commonest returns the symptom that most cases have, and of such symptoms the one that most instances have. If several
+// symptoms explain equally many, it returns the first one; the tested rule is the last symptom of a result.
+func commonest(order []*Result, open map[*Result][]symptom) (best symptom) {
+	type number struct {
+		cases     map[string]bool
+		instances int
+	}
+	numbers := map[symptomKey]*number{}
+	for _, res := range order {
+		for _, s := range open[res] {
+			n := numbers[s.id()]
+			if n == nil {
+				n = &number{cases: map[string]bool{}}
+				numbers[s.id()] = n
+			}
+			n.cases[res.Case.Family] = true
+			n.instances++
+		}
+	}
+	most := &number{}
+	for _, res := range order {
+		for _, s := range open[res] {
+			if n := numbers[s.id()]; cmp.Or(len(n.cases)-len(most.cases), n.instances-most.instances) > 0 {
+				best, most = s, n
+			}
+		}
+	}
+	return best
 }
 
 // strictness returns the rank of a level, 0 for the strictest.
@@ -167,7 +215,8 @@ func strictness(l codec.Level) int {
 }
 
 func newCause(s symptom, of []*Result) Cause {
-	c := Cause{Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level}
+	c := Cause{Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level, results: of}
+	c.Example = example(of)
 	c.Expected = true
 	rule := of[0].Case.Rules[0]
 	for _, res := range of {
@@ -186,7 +235,10 @@ func newCause(s symptom, of []*Result) Cause {
 		c.Kind = CauseSetup
 		c.Text = fmt.Sprintf("setups do not work on this target (%s): %s", strings.Join(names, ", "), c.Text)
 	}
-	if c.Rule == "" && rule != "" && c.Kind.severity() == CauseRule.severity() {
+	if c.Kind == CauseInconsistent {
+		c.Text = fmt.Sprintf("the result after %s depends on how the messages are divided into writes to the socket", sentNames(of))
+	}
+	if c.Rule == "" && rule != "" && slices.Contains([]CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}, c.Kind) {
 		c.Rule = rule
 		c.Text = brokenRule(c.Kind, of[0].Case, rule, c.Text).text
 	}
@@ -209,16 +261,41 @@ func brokenSetups(of []*Result) []string {
 	return names
 }
 
+// example returns the result of the shortest case, of the strictest level, that itself failed.
+func example(of []*Result) *Result {
+	return slices.MinFunc(of, func(a, b *Result) int {
+		setup := func(r *Result) int {
+			if r.setup != nil {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(setup(a)-setup(b), cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)))
+	})
+}
+
+// maxNames is the maximum number of messages that the text of a cause lists.
+const maxNames = 3
+
+// sentNames returns the names of the messages after which cases failed.
+func sentNames(of []*Result) string {
+	var names []string
+	for _, res := range of {
+		if name := cmp.Or(lastSent(res.Case, res.Play), "the connection is open"); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if n := len(names) - maxNames; n > 0 {
+		return fmt.Sprintf("%s and %d other messages", strings.Join(names[:maxNames], ", "), n)
+	}
+	return strings.Join(names, " or ")
+}
+
 // hints returns suggestions for examining or accepting a cause.
 func hints(c *Cause, s symptom, of []*Result) []Hint {
 	var all []Hint
 	add := func(about, format string, args ...any) { all = append(all, Hint{about, fmt.Sprintf(format, args...)}) }
-	failed := slices.DeleteFunc(slices.Clone(of), func(res *Result) bool { return res.setup != nil })
-	if len(failed) == 0 { // only setups failed, no case
-		failed = of
-	}
-	steps := func(a, b *Result) int { return cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)) }
-	first := slices.MinFunc(failed, steps).Case
+	first := c.Example.Case
 	switch c.Kind {
 	case CauseInconclusive:
 		add("run one case at a time", "--parallel 1")
@@ -263,30 +340,28 @@ func commonNeed(of []*Result) string {
 	return ""
 }
 
-var digits = regexp.MustCompile(`[0-9]+`)
-
 // symptoms returns the possible causes of a result, or nil if the case passed, was skipped or did not run.
 func (r *Result) symptoms() []symptom {
 	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
 	switch {
 	case r.Crash != nil && (r.Verdict == Crashed || r.excusedCrash()):
-		key := r.Crash.Exit + digits.ReplaceAllString(r.Crash.Fault, "0")
-		if r.Crash.Fault == "" { // cases about different rules probably reveal different faults
-			key += string(r.Case.Rules[0])
+		key := r.Crash.key()
+		if key == "" { // cases about different rules probably reveal different faults
+			key = r.Crash.Exit + string(r.Case.Rules[0])
 		}
 		return one(CauseCrash, key, r.Crash.title())
 	case r.Verdict == Crashed:
 		return one(CauseCrash, "", "the target crashed")
 	case r.Verdict == Hung:
 		text := "the target answers no request on a new connection"
-		if sent := lastSent(r.Play); sent != "" {
+		if sent := lastSent(r.Case, r.Play); sent != "" {
 			text += " after " + sent
 		}
 		return one(CauseHang, text, text)
 	case r.lacking != nil:
 		return one(CauseMissing, r.lacking.Name, r.lacks)
 	case r.Verdict == Inconsistent:
-		return one(CauseInconsistent, "", "the result depends on how the messages are divided into writes to the socket")
+		return append(failureSymptoms(r.Case, r.Play), one(CauseInconsistent, "", r.Note)...)
 	case r.Verdict == Unexpected:
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
 	case r.Verdict == Inconclusive && r.setup != nil:
@@ -299,7 +374,7 @@ func (r *Result) symptoms() []symptom {
 		return one(CauseInconclusive, "", r.Note)
 	case r.Verdict == Failed:
 		all := failureSymptoms(r.Case, r.Play)
-		if len(all) > 0 && (all[0].kind == CauseDisconnect || all[0].kind == CauseInvalidMessage) {
+		if len(all) > 0 && (all[0].kind == CauseDisconnect || all[0].kind == CauseInvalidMessage || all[0].precise) {
 			return all
 		}
 		return append(all, brokenRule(CauseRule, r.Case, r.Case.Rules[0], r.Note))
@@ -313,7 +388,7 @@ func brokenRule(kind CauseKind, c *Case, id codec.RuleID, note string) symptom {
 	if rule := c.Script.Protocol.Rule(id); rule != nil {
 		level = fmt.Sprintf(" (%s)", rule.Level)
 	}
-	return symptom{kind, string(id), fmt.Sprintf("rule %s%s: %s", id, level, note), id}
+	return symptom{kind: kind, key: string(id), text: fmt.Sprintf("rule %s%s: %s", id, level, note), rule: id}
 }
 
 // failureSymptoms returns the behavior of the target that made the case fail, if the failure shows it.
@@ -322,7 +397,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		return nil
 	}
 	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
-	f, sent := p.Failure, lastSent(p)
+	f, sent := p.Failure, lastSent(c, p)
 	after := ""
 	if sent != "" {
 		after = " after " + sent
@@ -338,6 +413,15 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		return one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
 	case f.Reason == play.TimedOut && f.Event == nil:
 		return one(CauseNoReply, "missing "+f.Wanted(), fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited))
+	case f.Event != nil && illegal(c, p) != nil && isAnswer(c.Script.Protocol, f.Event.Frame.Type):
+		e := illegal(c, p)
+		s := brokenRule(CauseWrongReply, c, e.Rule, fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, f.Text))
+		s.key, s.precise = "accepts "+s.key, true
+		return []symptom{s}
+	case f.Diff != nil && f.Diff.Field == "arguments" && absent(f) != "":
+		name := messageName(&f.Event.Frame)
+		text := fmt.Sprintf("%s has no %s", name, absent(f))
+		return []symptom{{kind: CauseWrongReply, key: text, text: text + after, precise: true}}
 	case f.Diff != nil:
 		name := messageName(&f.Event.Frame)
 		return one(CauseWrongReply, name+"."+f.Diff.Field, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
@@ -346,6 +430,30 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		return one(CauseWrongReply, name+after, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
 	}
 	return nil
+}
+
+// absent returns the first value that a step expects of a list or of statistics and that the received message does not
+// contain, such as "current-jobs-ready" or "$tube", or "".
+func absent(f *play.Failure) string {
+	for _, c := range f.Step.Choices {
+		if c.Verb != transcript.Send || c.Type != f.Event.Frame.Type || !slices.ContainsFunc(c.Args, func(a transcript.Arg) bool { return a.Kind == transcript.Rest }) {
+			continue
+		}
+		for _, a := range c.Args {
+			switch a.Kind {
+			case transcript.Literal:
+				return string(a.Value)
+			case transcript.Name:
+				return "$" + a.Name
+			}
+		}
+	}
+	return ""
+}
+
+// isAnswer reports whether t is a reply to particular requests, unlike a general error.
+func isAnswer(p *codec.Protocol, t *codec.Type) bool {
+	return t != nil && slices.ContainsFunc(p.Types, func(request *codec.Type) bool { return slices.Contains(request.Answers, t) })
 }
 
 // answers reports whether a step expects a reply to a message of type t.
@@ -375,6 +483,28 @@ func lastEvent(p *play.Result) *play.Event {
 	return other
 }
 
+// illegal returns what is wrong with the message of the event that lastEvent returns, or nil.
+func illegal(c *Case, p *play.Result) *codec.Error {
+	ev := lastEvent(p)
+	if ev == nil || ev.Frame.Type != nil || ev.Cut > 0 {
+		return nil
+	}
+	session := c.Script.Protocol.NewSession(codec.Options{})
+	for b := ev.Frame.Raw; len(b) > 0; {
+		var f codec.Frame
+		var e *codec.Error
+		n, err := session.Decode(codec.Peer, b, &f)
+		if errors.As(err, &e) {
+			return e
+		}
+		if err != nil || n <= 0 || n > len(b) {
+			return nil
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
 // lastType returns the type of the message that lastEvent returns, or nil.
 func lastType(p *play.Result) *codec.Type {
 	if ev := lastEvent(p); ev != nil {
@@ -383,16 +513,20 @@ func lastType(p *play.Result) *codec.Type {
 	return nil
 }
 
-// lastSent returns the name of the message that lastEvent returns, or "".
-func lastSent(p *play.Result) string {
-	switch ev := lastEvent(p); {
-	case ev == nil:
+// lastSent returns the name of the message that lastEvent returns, or "". An illegal message is named by the rule that it
+// breaks.
+func lastSent(c *Case, p *play.Result) string {
+	ev := lastEvent(p)
+	if ev == nil {
 		return ""
-	case ev.Frame.Type == nil:
-		return "raw bytes"
-	default:
+	}
+	if ev.Frame.Type != nil {
 		return messageName(&ev.Frame)
 	}
+	if e := illegal(c, p); e != nil {
+		return "a message that breaks " + string(e.Rule)
+	}
+	return "raw bytes"
 }
 
 // messageName returns the name of the type of a message. For types with many commands, it appends the first word of the

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"jobwire/internal/crash"
 	"jobwire/internal/target"
 )
 
@@ -14,11 +15,11 @@ import (
 const maxElusive = 3
 
 // findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is
-// the case that noticed it, or -1 if the server crashed after a case had ended. crash is nil if the server hung. Cases are
+// the case that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are
 // run again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the last one
 // first. The crash may be why one of them failed, so it gets the result of its second run. If none of them is the cause, the
 // report names the likeliest case, and says that it is not certain.
-func (x *run) findCause(w *worker, index int, crash *Crash) {
+func (x *run) findCause(w *worker, index int, end *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {
 		if c.index != index {
@@ -57,7 +58,7 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 			return
 		}
 	}
-	if crash == nil || len(suspects) == 0 {
+	if end == nil || len(suspects) == 0 {
 		return
 	}
 	elusive.Add(1)
@@ -66,12 +67,12 @@ func (x *run) findCause(w *worker, index int, crash *Crash) {
 		i = suspects[k]
 	}
 	a := x.attempts[i]
-	a.Verdict, a.Crash, a.late = Crashed, crash, false
+	a.Verdict, a.Crash, a.late = Crashed, end, false
 	a.Note = "the target crashed during this case or shortly after it"
 	if x.ctx.Err() != nil {
-		a.Note += "; this was not confirmed, because the run was interrupted: " + crash.String()
+		a.Note += "; this was not confirmed, because the run was interrupted: " + end.String()
 	} else {
-		a.Note += ", but the case does not make the target crash when it runs alone: " + crash.String()
+		a.Note += ", but the case does not make the target crash when it runs alone: " + end.String()
 	}
 	x.replace(i, index, a)
 }
@@ -86,8 +87,11 @@ func (x *run) replace(i, running int, a attempt) {
 // Crash describes the end of the target's process during a case.
 type Crash struct {
 	Exit   string // text such as "signal: aborted" or "exit status 1"; "" if the target is not a process
-	Fault  string // line of the output with the panic, the failed assertion or the summary of a sanitizer; or ""
+	Fault  string // text of the panic, the failed assertion or the report of a sanitizer in the output; or ""
+	Where  string // first function of the program on the stack in the output, with its position; or ""
 	Output string // beginning of the crash report in the output or, if there is none, the last lines of the output
+
+	bucket string // equal for all crashes at the same place, if the output has a report
 }
 
 // newCrash returns the description of a crash from the error of the target.
@@ -96,9 +100,12 @@ func newCrash(err error) *Crash {
 	var e *target.Error
 	switch {
 	case errors.As(err, &e):
-		c.Exit, c.Fault = e.Exit, target.Fault(e.Output)
+		r := crash.Ended(e.Exit, e.Output)
+		c.Exit, c.Fault, c.Where = e.Exit, r.Fault(), r.Where()
 		_, c.Output = target.Excerpt(e.Output)
-		if e.Err != nil && c.Fault == "" {
+		if c.Fault+c.Where != "" {
+			c.bucket = r.Bucket()
+		} else if e.Err != nil {
 			c.Fault = e.Err.Error()
 		}
 	case err != nil:
@@ -107,11 +114,28 @@ func newCrash(err error) *Crash {
 	return c
 }
 
+// key returns a text that is equal for crashes that probably have the same cause, or "" if only the exit is known.
+func (c *Crash) key() string {
+	switch {
+	case c.bucket != "":
+		return c.bucket
+	case c.Fault != "":
+		return c.Exit + ": " + crash.Normalize(c.Fault)
+	}
+	return ""
+}
+
 // title returns the description on one line.
 func (c *Crash) title() string {
 	s := "the target crashed"
-	if c.Fault != "" {
+	switch {
+	case c.Fault != "":
 		s += ": " + c.Fault
+		if c.Where != "" && !strings.Contains(c.Fault, c.Where) {
+			s += ", in " + c.Where
+		}
+	case c.Where != "":
+		s += " in " + c.Where
 	}
 	if c.Exit != "" {
 		s += " (" + c.Exit + ")"

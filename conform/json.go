@@ -86,6 +86,7 @@ type acceptedJSON struct {
 type crashJSON struct {
 	Exit   string   `json:"exit,omitempty"`
 	Fault  string   `json:"fault,omitempty"`
+	Where  string   `json:"where,omitempty"`
 	Output []string `json:"output"`
 }
 
@@ -157,7 +158,7 @@ func (r *Report) json() reportJSON {
 			j.Accepted = &acceptedJSON{a.Expected(), a.Got(), a.Choice.Line}
 		}
 		if crash := res.Crash; crash != nil {
-			j.Crash = &crashJSON{crash.Exit, crash.Fault, []string{}}
+			j.Crash = &crashJSON{crash.Exit, crash.Fault, crash.Where, []string{}}
 			for line := range strings.Lines(crash.Output) {
 				j.Crash.Output = append(j.Crash.Output, strings.TrimSpace(line))
 			}

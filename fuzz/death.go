@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"jobwire/fuzz/crash"
+	"jobwire/internal/crash"
 	"jobwire/internal/target"
 )
 

@@ -17,7 +17,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/fuzz"
-	"jobwire/fuzz/crash"
+	"jobwire/internal/crash"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"jobwire/internal/crash"
 )
 
 const (
@@ -81,9 +83,8 @@ func (t *Tail) String() string {
 }
 
 const (
-	excerptLines = 8   // of a crash report
-	lastLines    = 5   // of an output without a crash report
-	lineBytes    = 200 // of a line
+	lastLines = 5   // of an output without a crash report
+	lineBytes = 200 // of a line
 )
 
 func shorten(line string) string {
@@ -93,45 +94,24 @@ func shorten(line string) string {
 	return line
 }
 
-// pythonError matches the last line of a Python traceback, which names the exception.
-var pythonError = regexp.MustCompile(`(?m)^[A-Za-z_][\w.]*(: .*)?$`)
-
-// traceHead matches the first line of a stack trace that does not name the fault.
-var traceHead = regexp.MustCompile(`(?i)stack ?trace|backtrace|bug report start`)
-
-// Fault returns the line of a program's output that names the fault that caused a crash, such as a panic, a failed
-// assertion or the summary of a sanitizer. It returns "" if there is none.
-func Fault(output string) string {
-	at := headOf([]byte(output))
-	if at < 0 {
-		return ""
-	}
-	first, rest, _ := strings.Cut(output[at:], "\n")
-	switch m := crashSummary.FindString(rest); {
-	case m != "":
-		first = strings.TrimPrefix(m, "SUMMARY: ")
-	case strings.HasPrefix(first, "Traceback "):
-		first = pythonError.FindString(rest)
-	case traceHead.MatchString(first):
-		return ""
-	}
-	return shorten(strings.TrimSpace(first))
-}
-
 // Excerpt returns the part of a program's output that errors show, with each line indented by two spaces, and its title.
 // The part is the head of a crash report and its summary, or else the last lines.
 func Excerpt(output string) (title, text string) {
-	at := headOf([]byte(output))
-	var lines []string
-	for line := range strings.FieldsFuncSeq(output[max(at, 0):], func(r rune) bool { return r == '\n' || r == '\r' }) {
-		lines = append(lines, "  "+shorten(line))
+	split := func(s string) (lines []string) {
+		for line := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '\n' || r == '\r' }) {
+			lines = append(lines, "  "+shorten(line))
+		}
+		return lines
 	}
-	switch n := len(lines); {
-	case at < 0:
-		return "last output", strings.Join(lines[max(0, n-lastLines):], "\n")
-	case n > excerptLines:
-		lines = append(lines[:excerptLines], fmt.Sprintf("  [%d lines left out]", n-excerptLines))
-		if m := crashSummary.FindString(output[at:]); m != "" {
+	report := crash.Ended("", output)
+	if report.Total == 0 {
+		lines := split(output)
+		return "last output", strings.Join(lines[max(0, len(lines)-lastLines):], "\n")
+	}
+	lines := split(strings.Join(report.Lines, "\n"))
+	if n := report.Total - len(report.Lines); n > 0 {
+		lines = append(lines, fmt.Sprintf("  [%d lines left out]", n))
+		if m := crashSummary.FindString(output); m != "" {
 			lines = append(lines, "  "+m)
 		}
 	}

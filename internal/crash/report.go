@@ -20,7 +20,7 @@ type Report struct {
 
 	// Tool is the program or library that wrote the report: "AddressSanitizer", "LeakSanitizer", "MemorySanitizer",
 	// "ThreadSanitizer", "UndefinedBehaviorSanitizer", "Valgrind", "glibc", "C++", "Go", "Java", "Node.js", "Perl",
-	// "Python", "Rust", or "".
+	// "PHP", "Python", "Ruby", "Rust", or "".
 	Tool string
 
 	Text   string // the line that reports the fault, without process ID, program counter and paths of directories
@@ -36,10 +36,32 @@ type Report struct {
 	Place  string // file, without its directory, and line of the innermost frame, as in "server.c:120"; "" if not known
 	Leaked int64  // leaked bytes, if the report is about a leak
 
+	// Lines are the first lines of the output that belong to the report, at most 8, and their number.
+	Lines []string
+	Total int
+
 	cause string // the text of the report without additions, for the bucket; "": Text
 }
 
-const maxFrames = 16
+const (
+	maxFrames = 16
+	maxLines  = 8
+)
+
+// Fault returns the text of the report in the output of a process, such as the line of a panic or a failed assertion.
+// [Ended] has returned r. Fault returns "" if the output has no report or only a stack.
+func (r Report) Fault() string { return r.cause }
+
+// Where returns the first frame of the program with its position, such as "main.(*queue).pop at queue.go:5", or "".
+func (r Report) Where() string {
+	if len(r.Frames) == 0 {
+		return ""
+	}
+	if r.Place == "" || r.Place == r.Frames[0] {
+		return r.Frames[0]
+	}
+	return r.Frames[0] + " at " + r.Place
+}
 
 // Bucket returns a text that is the same for all crashes with the same cause: the tool, the kind, the first three
 // frames and the position of the first frame. Without frames, it contains the text of the report without numbers.
@@ -47,7 +69,7 @@ func (r Report) Bucket() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(r.Tool + " " + cmp.Or(r.Kind, "stack")))
 	if len(r.Frames) == 0 {
-		if text := normalize(cmp.Or(r.cause, r.Text)); text != "" && r.Tool != "" {
+		if text := Normalize(cmp.Or(r.cause, r.Text)); text != "" && r.Tool != "" {
 			b.WriteString(": " + text)
 		}
 		return b.String()
@@ -79,6 +101,8 @@ var parsers = []parser{
 	{read: parseJava, hints: []string{"\tat ", " at "}, ahead: true},
 	{read: parseJavaCrash, hints: []string{"#  SIG"}},
 	{read: parseNode, hints: []string{" at "}, ahead: true},
+	{read: parseRuby, hints: []string{".rb:"}},
+	{read: parsePHP, hints: []string{"Fatal error:"}},
 	{read: parseRust, hints: []string{" panicked at "}},
 	{read: parseMessage, hints: []string{"FATAL ERROR: ", "***", "(): ", "double free", "corrupted ", "break adjusted", "malloc.c:", "Fatal error: "}},
 	{read: parseTerminate, hints: []string{"terminate called ", "terminating "}},
@@ -119,10 +143,14 @@ func ParseAll(output string) []Report {
 				continue
 			}
 			if found, after := p.read(lines, i); found != nil {
-				for _, r := range found {
+				next = max(after, next)
+				for k, r := range found {
+					if k == 0 {
+						r.Total = next - i
+						r.Lines = slices.Clone(lines[i:min(next, i+maxLines, len(lines))])
+					}
 					all = add(all, r)
 				}
-				next = max(after, next)
 				break
 			}
 		}
@@ -145,6 +173,8 @@ func add(all []Report, r Report) []Report {
 			last.Frames, last.Place = r.Frames, cmp.Or(last.Place, r.Place)
 		}
 		last.Signal = cmp.Or(last.Signal, r.Signal)
+		last.Lines = append(last.Lines, r.Lines[:max(0, min(maxLines-len(last.Lines), len(r.Lines)))]...)
+		last.Total += r.Total
 	case bare && r.Tool == "Valgrind" && last.Tool == "Valgrind" && (slices.Equal(r.Frames, last.Frames) || r.Kind == last.Kind):
 		last.Signal = r.Signal // the previous report is the invalid access that caused the signal
 	default:
@@ -158,13 +188,14 @@ func message(tool string) bool { return tool == "glibc" || tool == "C++" || tool
 
 var (
 	escapes = regexp.MustCompile("\x1b\\[[0-9;]*m") // colors
-	numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|[0-9]+`)
+	numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-f]{12,}\b|` +
+		`\[[0-9a-f:]*:[0-9a-f:.]*\]|[0-9]+(?:\.[0-9]+)*(?:(?:ns|µs|us|ms|s|m|h)\b)?`)
 	folders = regexp.MustCompile(`(?:\.{0,2}/)?(?:[\w.+-]+/)+([\w.+-]+)|/([\w.+-]+)`)
 )
 
-// normalize replaces the numbers and addresses in a text, and removes directories, because they differ between runs. It
-// uses at most 200 bytes.
-func normalize(s string) string {
+// Normalize replaces what differs between runs in a text by "#": numbers, durations, addresses of memory and of the
+// network, and job IDs of hexadecimal digits. It removes directories, and uses at most 200 bytes.
+func Normalize(s string) string {
 	if len(s) > 200 {
 		s = s[:200]
 	}

@@ -190,3 +190,55 @@ func parsePerl(lines []string, i int) ([]Report, int) {
 	}
 	return []Report{r}, next
 }
+
+var (
+	rubyTitle = regexp.MustCompile("^(\\S+\\.rb):(\\d+):in (?:[`'](?:.*#)?(.+?)'): (.*\\(([A-Z][\\w:]*)\\))$")
+	rubyFrame = regexp.MustCompile("^\\s+from (\\S+):(\\d+):in [`'](?:.*#)?(.+?)'$")
+)
+
+// parseRuby parses an exception of a Ruby program.
+func parseRuby(lines []string, i int) ([]Report, int) {
+	m := rubyTitle.FindStringSubmatch(lines[i])
+	if m == nil {
+		return nil, 0
+	}
+	r := Report{Kind: "exception", Tool: "Ruby", Text: m[4]}
+	switch m[5] {
+	case "SystemStackError":
+		r.Kind = "stack-overflow"
+	case "NoMemoryError":
+		r.Kind = "out-of-memory"
+	}
+	stack := []frame{{function: m[3], file: m[1], line: m[2]}}
+	for i++; i < len(lines); i++ {
+		m := rubyFrame.FindStringSubmatch(lines[i])
+		if m == nil {
+			break
+		}
+		stack = append(stack, frame{function: m[3], file: m[1], line: m[2]})
+	}
+	r.setStack(stack, func(f frame) bool {
+		return strings.Contains(f.file, "/lib/ruby/") && !strings.Contains(f.file, "/gems/")
+	})
+	return []Report{r}, i
+}
+
+var phpError = regexp.MustCompile(`(?:PHP )?Fatal error:\s+(?:Uncaught )?(.+?) in (\S+?)(?:\(\d+\) : .*)?(?::(\d+)| on line (\d+))$`)
+
+// parsePHP parses a fatal error of a PHP program. It ignores the stack, because the message contains the position.
+func parsePHP(lines []string, i int) ([]Report, int) {
+	m := phpError.FindStringSubmatch(lines[i])
+	if m == nil {
+		return nil, 0
+	}
+	r := Report{Kind: "exception", Tool: "PHP", Text: m[1], Place: path.Base(m[2]) + ":" + m[3] + m[4]}
+	if strings.HasPrefix(r.Text, "Allowed memory size") {
+		r.Kind = "out-of-memory"
+	}
+	r.Frames = []string{r.Place}
+	next := i + 1
+	for next < len(lines) && (strings.HasPrefix(lines[next], "#") || strings.HasPrefix(lines[next], "Stack trace:") || strings.HasPrefix(lines[next], "  thrown in ")) {
+		next++
+	}
+	return []Report{r}, next
+}

@@ -55,8 +55,8 @@ func Ended(exit, output string) Report {
 		}
 	}
 	r.Signal = signal
-	switch {
-	case r.Kind == "":
+	switch r.Kind {
+	case "":
 		r.Kind = kindOf(signal)
 		if r.Kind == "" {
 			r.Kind = strings.TrimSpace(exit)
@@ -65,17 +65,19 @@ func Ended(exit, output string) Report {
 			text += ", after it printed a stack trace"
 		}
 		r.Text = text
-	case severity(r) < 2: // the process may have ended for another reason than the report
-		r.cause, r.Text = r.Text, text+"; its output reports: "+r.Text
+	default:
+		if r.cause = r.Text; severity(r) < 2 { // the process may have ended for another reason than the report
+			r.Text = text + "; its output reports: " + r.Text
+		}
 	}
 	return r
 }
 
 // severity ranks reports. 2: errors of memory that a sanitizer or Valgrind reports. 1: other reports, after which a
-// process may continue. 0: leaks.
+// process may continue. 0: leaks, and stacks of goroutines without the panic that they follow.
 func severity(r Report) int {
 	switch {
-	case r.Kind == "leak":
+	case r.Kind == "leak", r.Kind == "" && r.Tool == "Go":
 		return 0
 	case r.Tool == "Valgrind", strings.HasSuffix(r.Tool, "Sanitizer") && r.Tool != "UndefinedBehaviorSanitizer":
 		return 2

@@ -129,6 +129,10 @@ func TestFields(t *testing.T) {
 			Frames: []string{"main.main.func2", "main.main"}, Place: "main.go:18"},
 	} {
 		got, ok := first(read(name))
+		if len(got.Lines) == 0 || got.Total < len(got.Lines) {
+			t.Errorf("%s: %d lines of %d", name, len(got.Lines), got.Total)
+		}
+		got.Lines, got.Total = nil, 0
 		if !ok || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, want)
 		}
