@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -148,29 +149,22 @@ func (r *Report) Causes() []Cause {
 	var causes []Cause
 	for len(open) > 0 {
 		best := commonest(order, open)
+		same := func(s symptom) bool { return s.id() == best.id() }
 		var of []*Result
-		found := false // best is a symptom of a failed case rather than of a setup
 		for _, res := range order {
-			i := slices.IndexFunc(open[res], func(s symptom) bool { return s.id() == best.id() })
-			if i < 0 {
-				continue
+			if slices.ContainsFunc(open[res], same) {
+				of = append(of, res)
 			}
-			if !found && res.setup == nil {
-				best, found = open[res][i], true
-			}
-			of = append(of, res)
+		}
+		shown := example(of)
+		best = open[shown][slices.IndexFunc(open[shown], same)]
+		for _, res := range of {
 			delete(open, res)
 		}
-		causes = append(causes, newCause(best, of))
+		causes = append(causes, newCause(best, shown, of))
 	}
 	slices.SortStableFunc(causes, func(a, b Cause) int {
-		expected := func(c Cause) int {
-			if c.Expected {
-				return 1
-			}
-			return 0
-		}
-		return cmp.Or(expected(a)-expected(b), a.Kind.rank()-b.Kind.rank(), b.Instances-a.Instances,
+		return cmp.Or(boolRank(a.Expected)-boolRank(b.Expected), a.Kind.rank()-b.Kind.rank(), b.Instances-a.Instances,
 			strictness(a.Level)-strictness(b.Level), len(b.Cases)-len(a.Cases))
 	})
 	return causes
@@ -206,6 +200,14 @@ func commonest(order []*Result, open map[*Result][]symptom) (best symptom) {
 	return best
 }
 
+// boolRank returns 1 for what comes later in an order, and 0 for what comes first.
+func boolRank(later bool) int {
+	if later {
+		return 1
+	}
+	return 0
+}
+
 // strictness returns the rank of a level, 0 for the strictest.
 func strictness(l codec.Level) int {
 	if i := slices.Index([]codec.Level{codec.Must, codec.Should, codec.DeFacto}, l); i >= 0 {
@@ -214,9 +216,8 @@ func strictness(l codec.Level) int {
 	return 3
 }
 
-func newCause(s symptom, of []*Result) Cause {
-	c := Cause{Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level, results: of}
-	c.Example = example(of)
+func newCause(s symptom, shown *Result, of []*Result) Cause {
+	c := Cause{Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level, Example: shown, results: of}
 	c.Expected = true
 	rule := of[0].Case.Rules[0]
 	for _, res := range of {
@@ -240,7 +241,7 @@ func newCause(s symptom, of []*Result) Cause {
 	}
 	if c.Rule == "" && rule != "" && slices.Contains([]CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}, c.Kind) {
 		c.Rule = rule
-		c.Text = brokenRule(c.Kind, of[0].Case, rule, c.Text).text
+		c.Text = brokenRule(c.Kind, shown.Case, rule, c.Text).text
 	}
 	c.Try = hints(&c, s, of)
 	return c
@@ -261,16 +262,11 @@ func brokenSetups(of []*Result) []string {
 	return names
 }
 
-// example returns the result of the shortest case, of the strictest level, that itself failed.
+// example returns the result of the shortest case of a cause: of a case that itself failed, with its messages, if there is one.
 func example(of []*Result) *Result {
 	return slices.MinFunc(of, func(a, b *Result) int {
-		setup := func(r *Result) int {
-			if r.setup != nil {
-				return 1
-			}
-			return 0
-		}
-		return cmp.Or(setup(a)-setup(b), cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)))
+		return cmp.Or(boolRank(a.setup != nil)-boolRank(b.setup != nil), boolRank(a.Play == nil)-boolRank(b.Play == nil),
+			cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)))
 	})
 }
 
@@ -402,22 +398,31 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 	if sent != "" {
 		after = " after " + sent
 	}
+	accepted := accepts(c, p)
 	switch {
+	case accepted != nil && f.Event != nil && isAnswer(c.Script.Protocol, f.Event.Frame.Type):
+		return []symptom{*accepted}
 	case f.Rule() != "":
-		return []symptom{brokenRule(CauseInvalidMessage, c, f.Rule(), f.Text)}
+		invalid := brokenRule(CauseInvalidMessage, c, f.Rule(), f.Text)
+		if accepted != nil { // the codec accepts no reply to what the target read in the message
+			return []symptom{*accepted, invalid}
+		}
+		return []symptom{invalid}
 	case f.Reason == play.Ended, f.Reason == play.CannotSend && (errors.Is(f.Err, syscall.ECONNRESET) || errors.Is(f.Err, syscall.EPIPE)):
 		return one(CauseDisconnect, sent, "unexpected disconnect: the target closed the connection"+after)
 	case f.Reason == play.CannotSend && f.Waited > 0:
 		return one(CauseNoReply, "unread", "the target does not read what it is sent")
-	case f.Reason == play.TimedOut && f.Event == nil && answers(lastType(p), f.Step):
-		return one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
 	case f.Reason == play.TimedOut && f.Event == nil:
-		return one(CauseNoReply, "missing "+f.Wanted(), fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited))
-	case f.Event != nil && illegal(c, p) != nil && isAnswer(c.Script.Protocol, f.Event.Frame.Type):
-		e := illegal(c, p)
-		s := brokenRule(CauseWrongReply, c, e.Rule, fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, f.Text))
-		s.key, s.precise = "accepts "+s.key, true
-		return []symptom{s}
+		var all []symptom
+		if answers(lastType(p), f.Step) {
+			all = one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
+		}
+		text := fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited)
+		all = append(all, symptom{kind: CauseNoReply, key: "missing " + f.Wanted(), text: text})
+		if accepted != nil { // the target may have read a command that waits
+			all = append(all, *accepted)
+		}
+		return all
 	case f.Diff != nil && f.Diff.Field == "arguments" && absent(f) != "":
 		name := messageName(&f.Event.Frame)
 		text := fmt.Sprintf("%s has no %s", name, absent(f))
@@ -430,6 +435,19 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		return one(CauseWrongReply, name+after, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
 	}
 	return nil
+}
+
+// accepts returns the symptom that the target accepts the last message that was sent, although it breaks a rule, or nil.
+func accepts(c *Case, p *play.Result) *symptom {
+	e := illegal(c, p)
+	if e == nil {
+		return nil
+	}
+	s := brokenRule(CauseWrongReply, c, e.Rule, fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, p.Failure.Text))
+	if s.key, s.precise = "accepts "+s.key, true; e.Field == atEnd {
+		s.key += " " + atEnd
+	}
+	return &s
 }
 
 // absent returns the first value that a step expects of a list or of statistics and that the received message does not
@@ -483,27 +501,51 @@ func lastEvent(p *play.Result) *play.Event {
 	return other
 }
 
-// illegal returns what is wrong with the message of the event that lastEvent returns, or nil.
+// illegal returns what is wrong with the last message on the connection of the event that lastEvent returns, if a peer sent
+// it as raw bytes, or nil. An incomplete message breaks the rule that the case tests.
 func illegal(c *Case, p *play.Result) *codec.Error {
-	ev := lastEvent(p)
-	if ev == nil || ev.Frame.Type != nil || ev.Cut > 0 {
+	last := lastEvent(p)
+	if last == nil || last.Frame.Type != nil {
 		return nil
 	}
-	session := c.Script.Protocol.NewSession(codec.Options{})
-	for b := ev.Frame.Raw; len(b) > 0; {
-		var f codec.Frame
-		var e *codec.Error
-		n, err := session.Decode(codec.Peer, b, &f)
-		if errors.As(err, &e) {
-			return e
-		}
-		if err != nil || n <= 0 || n > len(b) {
+	var b []byte // since the last message that is not raw
+	for i := range p.Events {
+		ev := &p.Events[i]
+		switch {
+		case ev.Actor != last.Actor || ev.From != codec.Peer || ev.Verb > transcript.Raw:
+		case ev.Cut > 0:
 			return nil
+		case ev.Frame.Type != nil:
+			b = nil
+		default:
+			b = append(b, ev.Frame.Raw...)
+		}
+	}
+	session := c.Script.Protocol.NewSession(codec.Options{})
+	var e *codec.Error
+	for len(b) > 0 {
+		var f codec.Frame
+		n, err := session.Decode(codec.Peer, b, &f)
+		if err == codec.ErrShort {
+			return &codec.Error{Rule: c.Rules[0], Detail: incomplete}
+		}
+		if e = nil; errors.As(err, &e) && len(bytes.TrimRight(b[min(e.Offset, n, len(b)):min(n, len(b))], "\r\n")) == 0 {
+			e = &codec.Error{Rule: e.Rule, Detail: e.Detail, Field: atEnd}
+		}
+		if n <= 0 || n > len(b) || e != nil && e.Fatal {
+			return e
 		}
 		b = b[n:]
 	}
-	return nil
+	return e
 }
+
+// Parts of errors that illegal returns: the detail of an incomplete message, and the field of an error at the end of a message,
+// where something is missing.
+const (
+	incomplete = "it is incomplete"
+	atEnd      = "end"
+)
 
 // lastType returns the type of the message that lastEvent returns, or nil.
 func lastType(p *play.Result) *codec.Type {
@@ -523,7 +565,7 @@ func lastSent(c *Case, p *play.Result) string {
 	if ev.Frame.Type != nil {
 		return messageName(&ev.Frame)
 	}
-	if e := illegal(c, p); e != nil {
+	if e := illegal(c, p); e != nil && e.Detail != incomplete {
 		return "a message that breaks " + string(e.Rule)
 	}
 	return "raw bytes"

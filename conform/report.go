@@ -1,7 +1,9 @@
 package conform
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -23,6 +25,19 @@ type Report struct {
 	Began       time.Time
 	Took        time.Duration
 	Interrupted bool // the user ended the run before all cases had run
+
+	firstFailure bool // the run ended at the first failure, before all cases had run
+}
+
+// ErrFirstFailure is the cancellation cause with which a caller of [Runner.Run] ends the run after the first failure.
+var ErrFirstFailure = errors.New("the run stopped at the first failure")
+
+// EndedBy records why the context of the run ended, or nil. This does not matter if all cases had run.
+func (r *Report) EndedBy(cause error) {
+	if cause != nil && r.Count(NotRun) > 0 {
+		r.firstFailure = cause == ErrFirstFailure
+		r.Interrupted = !r.firstFailure
+	}
 }
 
 // Count returns the number of cases with the verdict.
@@ -122,6 +137,8 @@ func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:
 		return fmt.Sprintf("the run was interrupted after %d of %d cases: %d did not run", r.Ran(), len(r.Results), r.Count(NotRun))
+	case r.firstFailure:
+		return fmt.Sprintf("%v: %d of %d cases did not run", ErrFirstFailure, r.Count(NotRun), len(r.Results))
 	case r.Unreachable() != "":
 		return r.Unreachable()
 	case r.Count(NotRun) > 0:
@@ -131,15 +148,19 @@ func (r *Report) Stopped() string {
 	return r.Untested()
 }
 
-// Text writes a report about a run as text.
+// Text writes a report about a run as text: all cases that did not pass, and the causes. If this needs more than maxLines
+// lines, it only writes the worst causes, each with an example.
 type Text struct {
 	W       io.Writer
 	Color   bool
-	Verbose bool // also write the names of cases that passed
+	Verbose bool // write all cases, also those that passed, as soon as they end
 	section string
 	note    string   // the note of the previous case
 	pending []Result // results so far of a case with further instances
 }
+
+// maxLines is the maximum number of lines of a report, unless it is verbose.
+const maxLines = 60
 
 var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90", Inferred: "90"}
 
@@ -153,9 +174,12 @@ func (t *Text) paint(v Verdict, s string) string {
 // indent precedes the lines about a case.
 const indent = "      "
 
-// Case adds one result. It writes the case when the results of all its instances have arrived, a failed case with its
-// conversation. It does not write cases that did not run; the summary counts them.
+// Case adds one result. If the report is verbose, it writes the case when the results of all its instances have arrived, a
+// failed case with its conversation. It does not write cases that did not run; the summary counts them.
 func (t *Text) Case(r Result) {
+	if !t.Verbose {
+		return
+	}
 	if len(t.pending) > 0 && t.pending[0].Case.Family != r.Case.Family {
 		t.flush()
 	}
@@ -269,13 +293,38 @@ func writeWrapped(w io.Writer, s, indent string) {
 	}
 }
 
-// Summary writes the last lines of the report: the causes and the counts. It writes nothing if the target could not be
-// reached before the first case.
+// Summary writes the rest of the report: the causes and the counts and, unless the report is verbose, the cases that did not
+// pass. It writes nothing if the target could not be reached before the first case.
 func (t *Text) Summary(r *Report) {
 	t.flush()
 	if r.Ran() == 0 && r.Unreachable() != "" {
 		return
 	}
+	causes := r.Causes()
+	if t.Verbose {
+		t.causes(causes)
+		t.counts(r)
+		return
+	}
+	var whole bytes.Buffer
+	all := *t
+	all.W = &whole
+	for _, res := range Fold(r.Results) {
+		if all.write(res); bytes.Count(whole.Bytes(), []byte("\n")) > maxLines {
+			t.brief(r, causes)
+			return
+		}
+	}
+	all.causes(causes)
+	if all.counts(r); bytes.Count(whole.Bytes(), []byte("\n")) > maxLines {
+		t.brief(r, causes)
+		return
+	}
+	t.W.Write(whole.Bytes())
+}
+
+// counts writes the last lines of the report: the number of cases by verdict, and why the run ended early.
+func (t *Text) counts(r *Report) {
 	var counts, plain []string // with and without colors
 	for _, v := range Verdicts {
 		if n := r.Count(v); n > 0 {
@@ -286,7 +335,6 @@ func (t *Text) Summary(r *Report) {
 			plain, counts = append(plain, count), append(counts, t.paint(v, count))
 		}
 	}
-	t.causes(r)
 	cases := countCases(len(Fold(r.Results)), len(r.Results))
 	subject := fmt.Sprintf("\n%s tested against %s:", r.Target, r.Protocol.Title)
 	result := fmt.Sprintf("%s: %s in %.1f s", cases, strings.Join(plain, ", "), r.Took.Seconds())
@@ -303,9 +351,19 @@ func (t *Text) Summary(r *Report) {
 // maxCauseCases is the maximum number of cases that the text lists for a cause.
 const maxCauseCases = 6
 
+// someOf returns the first of the names.
+func someOf(names []string) string {
+	if n := len(names) - maxCauseCases; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxCauseCases], ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
+
+// causeIndent precedes the lines about a cause.
+const causeIndent = "     "
+
 // causes writes the causes of failures if they concern at least two cases.
-func (t *Text) causes(r *Report) {
-	causes := r.Causes()
+func (t *Text) causes(causes []Cause) {
 	cases := 0
 	for _, c := range causes {
 		cases += len(c.Cases)
@@ -313,26 +371,108 @@ func (t *Text) causes(r *Report) {
 	if cases < 2 {
 		return
 	}
-	fmt.Fprintf(t.W, "\nCauses, the worst first:\n")
-	for i, c := range causes {
-		v := Failed
-		title := c.Text
-		switch {
-		case c.Expected:
-			v, title = Known, title+" (the profile expects it)"
-		case c.Kind == CauseSetup || c.Kind == CauseInconclusive:
-			v = Inconclusive
+	fmt.Fprint(t.W, causesTitle)
+	for i := range causes {
+		t.cause(i, &causes[i])
+		t.hints(i, &causes[i], len(causes[i].Try))
+	}
+}
+
+// hints writes how to run the cases of the i-th cause, and its first n hints.
+func (t *Text) hints(i int, c *Cause, n int) {
+	hints := c.Try[:min(n, len(c.Try))]
+	if c.Instances > 1 {
+		hints = append([]Hint{{"run these cases", fmt.Sprintf("--run cause:%d", i+1)}}, hints...)
+	}
+	for _, h := range hints {
+		fmt.Fprintln(t.W, prose.Wrap(causeIndent+"- ", causeIndent+"  ", h.About+": "+h.Option, prose.Width))
+	}
+}
+
+const causesTitle = "\nCauses, the worst first:\n"
+
+// cause writes the text of the i-th cause and its cases.
+func (t *Text) cause(i int, c *Cause) {
+	v := Failed
+	title := c.Text
+	switch {
+	case c.Expected:
+		v, title = Known, title+" (the profile expects it)"
+	case c.Kind == CauseSetup || c.Kind == CauseInconclusive:
+		v = Inconclusive
+	}
+	first, _, _ := strings.Cut(title, "\n")
+	if cut := " ..."; len(first) > maxTitle {
+		first = strings.ToValidUTF8(first[:maxTitle-len(cut)], "") + cut
+	}
+	fmt.Fprintf(t.W, "\n%s\n", t.paint(v, prose.Wrap(fmt.Sprintf("%3d. ", i+1), causeIndent, first, prose.Width)))
+	writeWrapped(t.W, c.Count()+": "+someOf(c.Cases), causeIndent)
+}
+
+// maxTitle is the maximum length, in bytes, of the text of a cause.
+const maxTitle = 300
+
+// brief writes the report in at most maxLines lines: the worst causes, each with an example and what to run next, the number
+// of the other causes, and the counts.
+func (t *Text) brief(r *Report, causes []Cause) {
+	var end bytes.Buffer
+	last := *t
+	last.W = &end
+	for _, v := range []Verdict{NonStrict, Different, Known, Flaky} {
+		var names []string
+		for _, res := range Fold(r.Results) {
+			if res.Verdict == v {
+				names = append(names, res.Case.Family)
+			}
 		}
-		first, _, _ := strings.Cut(title, "\n")
-		fmt.Fprintf(t.W, "\n%s\n", t.paint(v, prose.Wrap(fmt.Sprintf("%3d. ", i+1), "     ", first, prose.Width)))
-		names := c.Cases
-		more := ""
-		if n := len(names) - maxCauseCases; n > 0 {
-			names, more = names[:maxCauseCases], fmt.Sprintf(" and %d more", n)
-		}
-		writeWrapped(t.W, c.Count()+": "+strings.Join(names, ", ")+more, "     ")
-		for _, h := range c.Try {
-			fmt.Fprintln(t.W, prose.Wrap("     - ", "       ", h.About+": "+h.Option, prose.Width))
+		if len(names) > 0 {
+			writeWrapped(&end, fmt.Sprintf("\n%s: %s", v, someOf(names)), "")
 		}
 	}
+	last.counts(r)
+	fmt.Fprintln(&end, "--verbose shows all causes, and all cases with their messages.")
+	left := maxLines - bytes.Count(end.Bytes(), []byte("\n")) - 4 // the title, the line about the other causes and the lines around it
+	if len(causes) > 0 {
+		fmt.Fprint(t.W, causesTitle)
+	}
+	for i := range causes {
+		c := &causes[i]
+		var one bytes.Buffer
+		text := *t
+		text.W = &one
+		text.cause(i, c)
+		text.example(i, c)
+		if left -= bytes.Count(one.Bytes(), []byte("\n")); left < 0 {
+			cases, instances := 0, 0
+			for _, c := range causes[i:] {
+				cases, instances = cases+len(c.Cases), instances+c.Instances
+			}
+			fmt.Fprintf(t.W, "\n... and %d more causes (%s)\n", len(causes)-i, countCases(cases, instances))
+			break
+		}
+		t.W.Write(one.Bytes())
+	}
+	t.W.Write(end.Bytes())
+}
+
+// maxExample is the maximum number of lines of the conversation that the report shows in full for the first cause.
+const maxExample = 20
+
+// example writes the shortest conversation of a cause, only its end unless it is the first cause, and how to run the cases.
+func (t *Text) example(i int, c *Cause) {
+	res := c.Example
+	var whole bytes.Buffer
+	if p := res.Play; p != nil {
+		play.WriteReport(&whole, res.performed(), p, play.ReportOptions{Color: t.Color, Indent: indent})
+	}
+	switch p := res.Play; {
+	case p == nil:
+	case i == 0 && bytes.Count(whole.Bytes(), []byte("\n")) <= maxExample:
+		fmt.Fprintf(t.W, "\n%s\n", whole.Bytes())
+	default:
+		for _, line := range play.Excerpt(res.performed(), p, prose.Width-len(causeIndent)-2) {
+			fmt.Fprintf(t.W, "%s  %s\n", causeIndent, line)
+		}
+	}
+	t.hints(i, c, 1)
 }

@@ -229,6 +229,10 @@ func (x *run) repeatLate(w *worker) {
 				again[same] = true
 			}
 		}
+		if again := &x.attempts[i]; again.late && again.Verdict == Failed && x.ctx.Err() != nil {
+			again.Verdict = Inconclusive
+			again.Note = "the run ended before the case could be repeated alone: " + again.Note
+		}
 		x.board.end(i, x.conclude(x.attempts[i].Result))
 	}
 }
@@ -310,8 +314,8 @@ var errUnreachable = errors.New("the target could not be reached")
 // notRun returns the result of a case that did not run because the run ended.
 func (r Result) notRun(ctx context.Context) Result {
 	r.Verdict, r.Note, r.Play = NotRun, "the run was interrupted", nil
-	if context.Cause(ctx) == errUnreachable {
-		r.Note = errUnreachable.Error()
+	if cause := context.Cause(ctx); cause == errUnreachable || cause == ErrFirstFailure {
+		r.Note = cause.Error()
 	}
 	return r
 }

@@ -344,6 +344,17 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	return out, nil
 }
 
+// Only returns the suite with the cases for which keep returns true.
+func (s *Suite) Only(keep func(*Case) bool) *Suite {
+	out := s.with()
+	for _, c := range s.Cases {
+		if keep(c) {
+			out.Cases = append(out.Cases, c)
+		}
+	}
+	return out
+}
+
 // matches reports whether a glob matches the name of the case or is the ID of the instance.
 func (c *Case) matches(glob string) (bool, error) {
 	if glob == c.ID {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -42,6 +43,44 @@ func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) 
 		out = r.Failure.append(out, pr, s.File, prose.Width-len(o.Indent))
 	}
 	return writeIndented(w, out, o.Indent)
+}
+
+// excerptEvents is how many messages an excerpt shows before the step that failed.
+const excerptEvents = 2
+
+// Excerpt returns the end of a conversation in a few lines of at most width bytes: the last messages that were sent and, if
+// the run failed, what was expected and what was received instead.
+func Excerpt(s *transcript.Script, r *Result, width int) []string {
+	pr := &transcript.Printer{Protocol: s.Protocol, Fold: 1}
+	var lines []string
+	add := func(title string, text []byte) {
+		line, more, _ := bytes.Cut(append([]byte(title), text...), []byte("\n"))
+		if cut := " ..."; len(line) > width || len(bytes.TrimSpace(more)) > 0 && title == "" {
+			line = append(line[:min(len(line), width-len(cut))], cut...)
+		}
+		lines = append(lines, string(line))
+	}
+	for i := len(r.Events) - 1; i >= 0 && len(lines) < excerptEvents; i-- {
+		if ev := &r.Events[i]; ev.From == codec.Peer && ev.Verb <= transcript.Raw {
+			add("", appendEvent(nil, pr, ev, false))
+		}
+	}
+	slices.Reverse(lines)
+	f := r.Failure
+	if f == nil {
+		return lines
+	}
+	step, _ := transcript.AppendStep(nil, s.Protocol, f.Step)
+	add("expected  ", bytes.ReplaceAll(bytes.TrimSpace(step), []byte("\n"), nil))
+	switch ev := f.Event; {
+	case ev == nil && f.Waited > 0:
+		add("received  ", fmt.Appendf(nil, "nothing within %v", f.Waited))
+	case ev != nil && ev.Verb <= transcript.Raw:
+		add("received  ", pr.AppendLine(nil, ev.Actor.Name, &ev.Frame))
+	case ev != nil:
+		add("received  ", appendEvent(nil, pr, ev, false))
+	}
+	return lines
 }
 
 func writeIndented(w io.Writer, text []byte, indent string) error {

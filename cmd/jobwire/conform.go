@@ -8,8 +8,10 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,6 +44,11 @@ type conformOptions struct {
 	parallel int
 	fresh    bool
 	all      bool
+	quick    bool
+	failed   bool            // --failed
+	ids      []string        // IDs of cases to run, besides run
+	only     map[string]bool // IDs of the only cases to run; nil: all
+	failFast bool
 	timeout  time.Duration
 	budget   time.Duration
 	waive    []string
@@ -66,6 +73,9 @@ func newConform() *cobra.Command {
 	f.BoolVar(&o.all, "all", false, "run all instances of a case, also after three have "+
 		"failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
+	f.BoolVar(&o.failed, "failed", false, "run only the cases that failed in the last run against the same target")
+	f.BoolVarP(&o.failFast, "fail-fast", "x", false, "stop at the first failure; cases run one at a time unless --parallel is set")
+	f.BoolVar(&o.quick, "quick", false, "run only the first instance of each case, with plain segments, and no cases that check the server's process")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
 	f.DurationVar(&o.budget, "budget", 5*time.Minute, "time after which no further case starts; the most informative cases run first; 0: unlimited")
 	f.IntVar(&o.target.memory, "memory", defaultMemory, "limit for the memory of a server that conform starts, in `MIB`, at most a "+
@@ -74,7 +84,7 @@ func newConform() *cobra.Command {
 	formatFlag(cmd, &o.format, append([]string{"text"}, slices.Sorted(maps.Keys(formats))...)...)
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
 	f.StringVar(&o.pcap, "pcap", "", "`FILE` for a capture of the cases that did not pass; packet comments name the case and its rules")
-	f.BoolVarP(&o.verbose, "verbose", "v", false, "list passed and skipped cases too")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "write all causes and all cases, also those that passed, as they end")
 	o.color.add(cmd)
 	groupFlags(cmd, conformFlagGroups)
 	cmd.AddCommand(newConformCases(), newConformMatrix(), newConformSelfTest())
@@ -85,15 +95,15 @@ func newConform() *cobra.Command {
 var conformFlagGroups = []flagGroup{
 	{"Target", "addr exec profile program waive"},
 	connectionGroup,
-	{"Cases", "run skip level role cases"},
-	{"Run", "segments all fresh parallel timeout budget memory"},
+	{"Cases", "run failed skip level role cases quick"},
+	{"Run", "segments all fail-fast fresh parallel timeout budget memory"},
 	{"Report", "format html pcap verbose color"},
 }
 
 // addSelection adds the flags that select cases.
 func (o *conformOptions) addSelection(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run; repeatable")
+	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run, or cause:N for the cases of a cause in the last report; repeatable")
 	f.StringArrayVar(&o.skip, "skip", nil, "`GLOB` of case or rule IDs to skip; repeatable")
 	f.StringSliceVar(&o.levels, "level", nil, "`LEVEL` of the rules to test, such as MUST or SHOULD; repeatable. With INTERPRETATION, a difference from an interpretation is a failure")
 }
@@ -133,10 +143,24 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err != nil {
 		return usage(err)
 	}
+	if o.only, err = o.fromLastRun(sys, subjects); err != nil {
+		return usage(err)
+	}
+	if o.quick && !cmd.Flags().Changed("segments") {
+		o.segments = []string{play.Plain.String()}
+	}
+	switch {
+	case cmd.Flags().Changed("parallel"):
+	case o.failFast:
+		o.parallel = 1 // a case that misses a time limit while others run would be repeated after all of them
+	case o.quick:
+		o.parallel = 16 // most cases wait most of the time
+	}
 	suite, runner, err := o.plan(sys)
 	if err != nil {
 		return usage(err)
 	}
+	keepReport()
 	color := o.color.on(cmd.OutOrStdout())
 	var page *textFile
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
@@ -154,7 +178,14 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	var reports []*conform.Report
 	for _, subj := range subjects {
-		reports = append(reports, o.runSuite(cmd, sys, suite, runner, subj, color))
+		r := o.runSuite(cmd, sys, suite, runner, subj, color)
+		reports = append(reports, r)
+		if err := o.keepLastRun(sys, subj, r); err != nil && o.failed {
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: the result is not kept for --failed: %v\n", err)
+		}
+		if o.failFast && r.Failed() {
+			break
+		}
 	}
 	if write := formats[o.format]; write != nil {
 		if err := write(cmd.OutOrStdout(), reports); err != nil {
@@ -173,6 +204,9 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	status := exitOK
 	for _, r := range reports {
+		if r.Interrupted {
+			status = max(status, exitFailed)
+		}
 		switch {
 		case r.Unreachable() != "":
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s\n", r.Unreachable())
@@ -187,13 +221,25 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			status = max(status, exitFailed)
 		}
 	}
-	if cmd.Context().Err() != nil {
-		status = max(status, exitFailed)
-	}
 	if status != exitOK {
 		return &exit{status, nil}
 	}
 	return nil
+}
+
+// keepReport makes the program end at the third interrupt rather than at the second one, so that the report is not lost
+// while servers are stopped or while it is written.
+func keepReport() {
+	if !alone {
+		return
+	}
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		<-signals
+		signal.Stop(signals)
+	}()
 }
 
 // defaultMemory is the limit in MiB for the memory of a server.
@@ -244,16 +290,49 @@ func (o *conformOptions) selected(sys *catalog.Entry, roles []string) (*conform.
 	if err != nil {
 		return nil, err
 	}
-	if suite, err = suite.Select(o.run, o.skip); err != nil {
+	if suite, err = o.chosen(suite); err != nil {
 		return nil, err
 	}
 	if suite, err = suite.AtLevels(o.levels); err != nil {
 		return nil, err
 	}
+	if o.only != nil {
+		suite = suite.Only(func(c *conform.Case) bool { return o.only[c.ID] })
+	}
+	if len(suite.Cases) == 0 && o.only != nil {
+		return nil, errors.New("no case that failed in the last run is selected by --run, --skip and --level")
+	}
 	if len(suite.Cases) == 0 {
 		return nil, errors.New("no case is selected by --run, --skip and --level")
 	}
+	if o.quick {
+		suite = suite.InProcess().First()
+	}
+	if len(suite.Cases) == 0 {
+		return nil, errors.New("no case is selected by --run, --skip, --level and --quick, which leaves out the cases that check the server's process")
+	}
 	return suite, nil
+}
+
+// chosen returns the cases that --run and --skip select, and those of ids.
+func (o *conformOptions) chosen(suite *conform.Suite) (*conform.Suite, error) {
+	if o.ids == nil {
+		return suite.Select(o.run, o.skip)
+	}
+	chosen := map[string]bool{}
+	for _, id := range o.ids {
+		chosen[id] = true
+	}
+	if len(o.run) > 0 {
+		others, err := suite.Select(o.run, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range others.Cases {
+			chosen[c.ID] = true
+		}
+	}
+	return suite.Only(func(c *conform.Case) bool { return chosen[c.ID] }).Select(nil, o.skip)
 }
 
 // programs parses the values of --program: the clients and workers to test, by role.
@@ -362,7 +441,12 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
 	progress := newProgress(cmd.ErrOrStderr(), len(suite.Cases))
 	report.Began = time.Now()
-	report.Results = runner.Run(cmd.Context(), suite, func(r conform.Result) {
+	ctx, stop := context.WithCancelCause(cmd.Context())
+	defer stop(nil)
+	report.Results = runner.Run(ctx, suite, func(r conform.Result) {
+		if o.failFast && r.Verdict.FailsRun() {
+			stop(conform.ErrFirstFailure)
+		}
 		if o.format == "text" {
 			progress.clear()
 			text.Case(r)
@@ -370,7 +454,7 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 		progress.step()
 	})
 	report.Took = time.Since(report.Began)
-	report.Interrupted = cmd.Context().Err() != nil
+	report.EndedBy(context.Cause(ctx))
 	progress.clear()
 	if o.format == "text" {
 		text.Summary(report)
@@ -384,7 +468,7 @@ func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj su
 	words := []string{"jobwire", "conform", sys.Protocol.Name}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "run", "skip", "level", "format", "html", "pcap", "color", "verbose", "parallel":
+		case "run", "skip", "level", "failed", "fail-fast", "quick", "format", "html", "pcap", "color", "verbose", "parallel":
 			return
 		}
 		switch values := f.Value.(type) {

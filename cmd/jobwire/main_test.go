@@ -8,9 +8,25 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// cacheDir is the environment variable with the user's cache directory on Linux, in which conform keeps the last runs.
+const cacheDir = "XDG_CACHE_HOME"
+
 func TestMain(m *testing.M) {
 	flag.Set("test.parallel", "6") // tests mostly wait; the command line can override this
-	testscript.Main(m, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})
+	testscript.Main(withCache{m}, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})
+}
+
+// withCache runs tests with a cache directory of their own.
+type withCache struct{ *testing.M }
+
+func (m withCache) Run() int {
+	dir, err := os.MkdirTemp("", "jobwire-cache")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	os.Setenv(cacheDir, dir)
+	return m.M.Run()
 }
 
 // TestScripts runs the scripts in testdata/script.
