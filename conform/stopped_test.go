@@ -3,13 +3,20 @@ package conform_test
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/internal/schemacheck"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 )
@@ -135,4 +142,109 @@ func TestInterruptedRun(t *testing.T) {
 			t.Errorf("%s: no %q in:\n%s", form, want, text)
 		}
 	}
+}
+
+// TestInterruptedAtAnyTime interrupts runs at eleven moments, from their begin to their end: the reports are valid and claim
+// nothing that was not run, and a run that was interrupted after its last case is complete.
+func TestInterruptedAtAnyTime(t *testing.T) {
+	t.Parallel()
+	src := head
+	for i := range 12 {
+		name := []string{"answered", "ignored", "crash", "one", "late", "two"}[i%6]
+		src += fmt.Sprintf("@case echo-%d\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ %s\nJob Server -> Client: ECHO_RES %[2]s\n", i, name)
+	}
+	s := load(t, src)
+	synctest.Test(t, func(t *testing.T) {
+		var late atomic.Bool // the server has not yet ignored the message "late"
+		start := func(ctx context.Context) (target.Target, error) {
+			return target.InMemory(ctx, "server", func(ctx context.Context, ln net.Listener) error {
+				ctx, end := context.WithCancelCause(ctx)
+				defer context.AfterFunc(ctx, func() { ln.Close() })()
+				defer end(nil)
+				var wait sync.WaitGroup
+				defer wait.Wait()
+				for {
+					c, err := ln.Accept()
+					if err != nil {
+						return context.Cause(ctx)
+					}
+					wait.Go(func() {
+						defer c.Close()
+						defer context.AfterFunc(ctx, func() { c.Close() })()
+						b := make([]byte, 100)
+						for {
+							n, err := c.Read(b)
+							switch {
+							case err != nil:
+								return
+							case bytes.Contains(b[:n], []byte("crash")):
+								end(errors.New("crashed"))
+							case bytes.Contains(b[:n], []byte("late")) && late.CompareAndSwap(true, false):
+							case !bytes.Contains(b[:n], []byte("ignored")):
+								time.Sleep(10 * time.Millisecond)
+								b[3], b[7] = 'S', 17
+								c.Write(b[:n])
+							}
+						}
+					})
+				}
+			})
+		}
+		perform := func(t *testing.T, moment time.Duration) *conform.Report {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			late.Store(true)
+			began := time.Now()
+			stop := time.AfterFunc(moment, cancel)
+			defer stop.Stop()
+			r := conform.Runner{Start: start, Timeout: 100 * time.Millisecond, Parallel: 2}
+			report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Began: began, Results: r.Run(ctx, s, nil)}
+			report.Took = time.Since(began)
+			report.EndedBy(ctx.Err())
+			return report
+		}
+		whole := perform(t, time.Hour)
+		if whole.Interrupted || whole.Count(conform.Crashed) != 2 || whole.Count(conform.Failed) != 2 || whole.Count(conform.Passed) != 8 {
+			t.Fatalf("the whole run: %+v", whole)
+		}
+		for i := range 11 {
+			report := perform(t, whole.Took*time.Duration(i)/10)
+			ran := 0
+			for k, res := range report.Results {
+				switch {
+				case res.Case != s.Cases[k]:
+					t.Errorf("moment %d: result %d is about %v", i, k, res.Case)
+				case res.Verdict == conform.NotRun && (res.Play != nil || res.Crash != nil || !strings.Contains(res.Note, "interrupted")):
+					t.Errorf("moment %d: a case that did not run: %+v", i, res)
+				case res.Verdict == conform.NotRun:
+				case res.Verdict == whole.Results[k].Verdict:
+					ran++
+				case res.Verdict == conform.Inconclusive && strings.Contains(res.Note, "before the case could be repeated"):
+					ran++
+				case res.Verdict == conform.Crashed && strings.Contains(res.Note, "not confirmed"):
+					ran++
+				default:
+					t.Errorf("moment %d: %s is %s (%s), and %s in the whole run", i, res.Case.ID, res.Verdict, res.Note, whole.Results[k].Verdict)
+				}
+			}
+			if report.Interrupted != (ran < len(s.Cases)) || report.Ran() != ran {
+				t.Errorf("moment %d: %d cases ran, interrupted: %v", i, ran, report.Interrupted)
+			}
+			texts := reports(t, report)
+			says := fmt.Sprintf("the run was interrupted after %d of 12 cases: %d did not run", ran, 12-ran)
+			for _, format := range []string{"text", "junit", "tap"} {
+				if strings.Contains(texts[format], says) != report.Interrupted {
+					t.Errorf("moment %d: %s:\n%s", i, format, texts[format])
+				}
+			}
+			var page bytes.Buffer
+			if err := conform.WriteHTML(&page, s, []*conform.Report{report}); err != nil || strings.Contains(page.String(), says) != report.Interrupted {
+				t.Errorf("moment %d: the page: %v", i, err)
+			}
+			schemacheck.Check(t, "../docs/schema/conform.json", []byte(texts["json"]))
+			if err := xml.Unmarshal([]byte(texts["junit"]), new(struct{ XMLName xml.Name })); err != nil {
+				t.Errorf("moment %d: JUnit: %v", i, err)
+			}
+		}
+	})
 }
