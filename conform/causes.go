@@ -33,7 +33,7 @@ const (
 )
 
 // CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then, by the number of instances,
-// the kinds that mean that a rule is broken, then the others.
+// the kinds that mean that a rule is broken, then the others. A kind between CauseHang and CauseDisconnect comes between them.
 var CauseKinds = []CauseKind{
 	CauseCrash, CauseHang, CauseMissing, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
 	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
@@ -232,12 +232,20 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 		}
 		c.Expected = c.Expected && (res.Verdict == Known || res.Verdict == Flaky)
 	}
+	if c.Kind == CauseSetup {
+		if sent := lastSent(shown.Case, shown.setup.conversation()); sent != "" {
+			c.Text += ", after " + sent
+		}
+	}
 	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
 		c.Kind = CauseSetup
 		c.Text = fmt.Sprintf("setups do not work on this target (%s): %s", strings.Join(names, ", "), c.Text)
 	}
 	if c.Kind == CauseInconsistent {
 		c.Text = fmt.Sprintf("the result after %s depends on how the messages are divided into writes to the socket", sentNames(of))
+	}
+	if strings.HasPrefix(s.key, missing) {
+		c.Text += ", after " + sentNames(of)
 	}
 	if c.Rule == "" && rule != "" && slices.Contains([]CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}, c.Kind) {
 		c.Rule = rule
@@ -269,6 +277,9 @@ func example(of []*Result) *Result {
 			cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)))
 	})
 }
+
+// missing begins the key of a symptom whose text does not name the message before it.
+const missing = "missing "
 
 // maxNames is the maximum number of messages that the text of a cause lists.
 const maxNames = 3
@@ -361,7 +372,7 @@ func (r *Result) symptoms() []symptom {
 	case r.Verdict == Unexpected:
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
 	case r.Verdict == Inconclusive && r.setup != nil:
-		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, r.setup.play)...)
+		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, r.setup.conversation())...)
 	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
 		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
 	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
@@ -376,6 +387,15 @@ func (r *Result) symptoms() []symptom {
 		return append(all, brokenRule(CauseRule, r.Case, r.Case.Rules[0], r.Note))
 	}
 	return nil
+}
+
+// conversation returns the run in which the setup failed: that of a case or of the probe, or nil.
+func (b *brokenSetup) conversation() *play.Result {
+	var probe *probeFailure
+	if b.play == nil && errors.As(b.why, &probe) {
+		return probe.Result
+	}
+	return b.play
 }
 
 // brokenRule returns the symptom for a broken rule.
@@ -418,7 +438,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 			all = one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
 		}
 		text := fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited)
-		all = append(all, symptom{kind: CauseNoReply, key: "missing " + f.Wanted(), text: text})
+		all = append(all, symptom{kind: CauseNoReply, key: missing + f.Wanted(), text: text})
 		if accepted != nil { // the target may have read a command that waits
 			all = append(all, *accepted)
 		}

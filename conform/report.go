@@ -462,12 +462,16 @@ const maxExample = 20
 func (t *Text) example(i int, c *Cause) {
 	res := c.Example
 	var whole bytes.Buffer
-	if p := res.Play; p != nil {
+	p := res.Play
+	switch {
+	case p != nil && i == 0:
 		play.WriteReport(&whole, res.performed(), p, play.ReportOptions{Color: t.Color, Indent: indent})
+	case p == nil && res.setup != nil:
+		p = res.setup.conversation()
 	}
-	switch p := res.Play; {
+	switch {
 	case p == nil:
-	case i == 0 && bytes.Count(whole.Bytes(), []byte("\n")) <= maxExample:
+	case whole.Len() > 0 && bytes.Count(whole.Bytes(), []byte("\n")) <= maxExample:
 		fmt.Fprintf(t.W, "\n%s\n", whole.Bytes())
 	default:
 		for _, line := range play.Excerpt(res.performed(), p, prose.Width-len(causeIndent)-2) {

@@ -51,7 +51,7 @@ const excerptEvents = 2
 // Excerpt returns the end of a conversation in a few lines of at most width bytes: the last messages that were sent and, if
 // the run failed, what was expected and what was received instead.
 func Excerpt(s *transcript.Script, r *Result, width int) []string {
-	pr := &transcript.Printer{Protocol: s.Protocol, Fold: 1}
+	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldLines}
 	var lines []string
 	add := func(title string, text []byte) {
 		line, more, _ := bytes.Cut(append([]byte(title), text...), []byte("\n"))
