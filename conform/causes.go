@@ -61,7 +61,8 @@ type Cause struct {
 	Level     codec.Level  // strictest level of the cases
 	Expected  bool         // a crash that the profile lists
 	Cases     []string     // names of the cases that the cause explains, without parameters, in the order of the suite
-	Instances int          // number of instances of these cases that the cause explains
+	Instances int          // number of instances of these cases that the cause explains, with those that were inferred
+	Inferred  int          // number of these instances that were inferred to fail
 	Example   *Result      // the result of the shortest case
 	Try       []Hint
 	results   []*Result
@@ -83,9 +84,13 @@ type Hint struct {
 	Option string `json:"option"` // such as "--run gearman.echo.client", or "lacks: [epoch]" for a profile
 }
 
-// Count returns the number of cases in words, such as "3 cases, 20 instances".
+// Count returns the number of cases in words, such as "3 cases, 20 instances (17 inferred)".
 func (c *Cause) Count() string {
-	return countCases(len(c.Cases), c.Instances)
+	s := countCases(len(c.Cases), c.Instances)
+	if c.Inferred > 0 {
+		s += fmt.Sprintf(" (%d inferred)", c.Inferred)
+	}
+	return s
 }
 
 // countCases returns the number of cases in words. It adds the number of instances if there are more instances than
@@ -162,6 +167,15 @@ func (r *Report) Causes() []Cause {
 			delete(open, res)
 		}
 		causes = append(causes, newCause(best, shown, of))
+	}
+	for i := range r.Results {
+		res := &r.Results[i]
+		failed := func(c Cause) bool { return slices.Contains(c.Cases, res.Case.Family) }
+		if k := slices.IndexFunc(causes, failed); k >= 0 && res.Verdict == Inferred {
+			causes[k].Inferred++
+			causes[k].Instances++
+			causes[k].results = append(causes[k].results, res)
+		}
 	}
 	slices.SortStableFunc(causes, func(a, b Cause) int {
 		return cmp.Or(boolRank(a.Expected)-boolRank(b.Expected), a.Kind.rank()-b.Kind.rank(), b.Instances-a.Instances,

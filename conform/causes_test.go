@@ -163,6 +163,25 @@ func TestInconsistentCauses(t *testing.T) {
 	}
 }
 
+// TestInferredInstancesCount checks that instances that were inferred to fail belong to the cause of the others.
+func TestInferredInstancesCount(t *testing.T) {
+	s := causeSuite(t)
+	report := &Report{Protocol: gearman.Protocol}
+	for i, v := range []Verdict{1: Failed, 2: Inferred, 3: Inferred, 6: Failed, 7: Inferred} {
+		if v != "" {
+			report.Results = append(report.Results, Result{Case: s.Cases[i], Verdict: v, Note: "note"})
+		}
+	}
+	var got []string
+	for _, c := range report.Causes() {
+		got = append(got, c.Count()+": "+strings.Join(c.IDs(), " "))
+	}
+	want := "1 case, 3 instances (2 inferred): gearman.status[n=1] gearman.status[n=2] gearman.status[n=3]; 1 case: gearman.big-endian"
+	if strings.Join(got, "; ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, "; "), want)
+	}
+}
+
 // TestTextIsBrief checks that the text has at most 60 lines unless it is verbose: the worst causes, the first one with its
 // conversation, and the number of the others.
 func TestTextIsBrief(t *testing.T) {

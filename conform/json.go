@@ -50,6 +50,7 @@ type causeJSON struct {
 	Expected  bool         `json:"expected"`
 	Cases     []string     `json:"cases"`
 	Instances int          `json:"instances"`
+	Inferred  int          `json:"inferred"`
 	Example   string       `json:"example"` // ID of the instance that shows the fault in the fewest steps
 	Try       []Hint       `json:"try"`
 }
@@ -136,7 +137,7 @@ func (r *Report) json() reportJSON {
 		out.Summary[string(v)] = r.Count(v)
 	}
 	for _, c := range r.Causes() {
-		out.Causes = append(out.Causes, causeJSON{c.Kind, c.Text, c.Rule, c.Level, c.Expected, c.Cases, c.Instances, c.Example.Case.ID, append([]Hint{}, c.Try...)})
+		out.Causes = append(out.Causes, causeJSON{c.Kind, c.Text, c.Rule, c.Level, c.Expected, c.Cases, c.Instances, c.Inferred, c.Example.Case.ID, append([]Hint{}, c.Try...)})
 	}
 	for _, res := range r.Results {
 		c := res.Case
