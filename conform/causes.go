@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"syscall"
@@ -63,7 +64,7 @@ type Cause struct {
 	Cases     []string     // names of the cases that the cause explains, without parameters, in the order of the suite
 	Instances int          // number of instances of these cases that the cause explains, with those that were inferred
 	Inferred  int          // number of these instances that were inferred to fail
-	Example   *Result      // the result of the shortest case
+	Example   *Result      // the result that shows the fault in the fewest events
 	Try       []Hint
 	results   []*Result
 }
@@ -284,10 +285,17 @@ func brokenSetups(of []*Result) []string {
 	return names
 }
 
-// example returns the result of the shortest case of a cause: of a case that itself failed, with its messages, if there is one.
+// example returns the result of a cause that shows the fault in the fewest events: of a case that itself failed, with its
+// messages, if there is one.
 func example(of []*Result) *Result {
+	events := func(r *Result) int {
+		if r.Play == nil {
+			return math.MaxInt
+		}
+		return len(r.Play.Events)
+	}
 	return slices.MinFunc(of, func(a, b *Result) int {
-		return cmp.Or(boolRank(a.setup != nil)-boolRank(b.setup != nil), boolRank(a.Play == nil)-boolRank(b.Play == nil),
+		return cmp.Or(boolRank(a.setup != nil)-boolRank(b.setup != nil), cmp.Compare(events(a), events(b)),
 			cmp.Compare(len(a.Case.Script.Steps), len(b.Case.Script.Steps)))
 	})
 }

@@ -51,7 +51,7 @@ type causeJSON struct {
 	Cases     []string     `json:"cases"`
 	Instances int          `json:"instances"`
 	Inferred  int          `json:"inferred"`
-	Example   string       `json:"example"` // ID of the instance that shows the fault in the fewest steps
+	Example   string       `json:"example"` // ID of the instance that shows the fault in the fewest events
 	Try       []Hint       `json:"try"`
 }
 
