@@ -171,8 +171,11 @@ func (r *Report) Causes() []Cause {
 	}
 	for i := range r.Results {
 		res := &r.Results[i]
+		if res.Verdict != Inferred {
+			continue
+		}
 		failed := func(c Cause) bool { return slices.Contains(c.Cases, res.Case.Family) }
-		if k := slices.IndexFunc(causes, failed); k >= 0 && res.Verdict == Inferred {
+		if k := slices.IndexFunc(causes, failed); k >= 0 {
 			causes[k].Inferred++
 			causes[k].Instances++
 			causes[k].results = append(causes[k].results, res)
