@@ -250,20 +250,18 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 		}
 		c.Expected = c.Expected && (res.Verdict == Known || res.Verdict == Flaky)
 	}
-	if c.Kind == CauseSetup {
-		if sent := lastSent(shown.Case, shown.setup.conversation()); sent != "" {
-			c.Text += ", after " + sent
-		}
-	}
 	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
 		c.Kind = CauseSetup
 		c.Text = fmt.Sprintf("setups do not work on this target (%s): %s", strings.Join(names, ", "), c.Text)
 	}
 	if c.Kind == CauseInconsistent {
-		c.Text = fmt.Sprintf("the result after %s depends on how the messages are divided into writes to the socket", sentNames(of))
+		c.Text = fmt.Sprintf("the result%s depends on how the messages are divided into writes to the socket", afterSent(of))
 	}
-	if strings.HasPrefix(s.key, missing) {
-		c.Text += ", after " + sentNames(of)
+	if p := shown.conversation(); s.kind == CauseInvalidMessage && p != nil && p.Failure != nil {
+		c.Text += ", in place of " + p.Failure.Wanted()
+	}
+	if strings.HasPrefix(s.key, missing) || s.kind == CauseInvalidMessage || s.kind == CauseSetup {
+		c.Text += afterSent(of)
 	}
 	if c.Rule == "" && rule != "" && slices.Contains([]CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}, c.Kind) {
 		c.Rule = rule
@@ -303,24 +301,31 @@ func example(of []*Result) *Result {
 	})
 }
 
-// missing begins the key of a symptom whose text does not name the message before it.
+// missing begins the key of a symptom about a message that the target does not send.
 const missing = "missing "
 
 // maxNames is the maximum number of messages that the text of a cause lists.
 const maxNames = 3
 
-// sentNames returns the names of the messages after which cases failed.
-func sentNames(of []*Result) string {
+// afterSent returns the names of the messages after which cases failed, the most frequent ones first, as in " after put or use",
+// or "".
+func afterSent(of []*Result) string {
+	number := map[string]int{}
 	var names []string
 	for _, res := range of {
-		if name := cmp.Or(lastSent(res.Case, res.Play), "the connection is open"); !slices.Contains(names, name) {
+		name := lastSent(res.Case, res.conversation())
+		if number[name]++; name != "" && number[name] == 1 {
 			names = append(names, name)
 		}
 	}
-	if n := len(names) - maxNames; n > 0 {
-		return fmt.Sprintf("%s and %d other messages", strings.Join(names[:maxNames], ", "), n)
+	slices.SortStableFunc(names, func(a, b string) int { return number[b] - number[a] })
+	switch n := len(names) - maxNames; {
+	case len(names) == 0:
+		return ""
+	case n > 0:
+		return fmt.Sprintf(" after %s and %d other messages", strings.Join(names[:maxNames], ", "), n)
 	}
-	return strings.Join(names, " or ")
+	return " after " + strings.Join(names, " or ")
 }
 
 // hints returns suggestions for examining or accepting a cause.
@@ -397,7 +402,7 @@ func (r *Result) symptoms() []symptom {
 	case r.Verdict == Unexpected:
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
 	case r.Verdict == Inconclusive && r.setup != nil:
-		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, r.setup.conversation())...)
+		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, r.conversation())...)
 	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
 		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
 	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
@@ -414,13 +419,16 @@ func (r *Result) symptoms() []symptom {
 	return nil
 }
 
-// conversation returns the run in which the setup failed: that of a case or of the probe, or nil.
-func (b *brokenSetup) conversation() *play.Result {
+// conversation returns the run in which the case failed, or its setup or the probe of the setup, or nil.
+func (r *Result) conversation() *play.Result {
 	var probe *probeFailure
-	if b.play == nil && errors.As(b.why, &probe) {
+	switch {
+	case r.Play != nil || r.setup == nil:
+		return r.Play
+	case r.setup.play == nil && errors.As(r.setup.why, &probe):
 		return probe.Result
 	}
-	return b.play
+	return r.setup.play
 }
 
 // brokenRule returns the symptom for a broken rule.

@@ -68,7 +68,7 @@ func TestCauses(t *testing.T) {
 		{"an instance", edit("drop STATUS_RES"), []string{
 			"no reply: rule gearman.echo.same-data (MUST): no reply to GET_STATUS within 1s: gearman.status, 3 instances; --run 'gearman.status[n=1]'; known: [{cases: gearman.status, why: REASON}]"}},
 		{"a message that the setups need", edit("alter JOB_CREATED job_handle="), []string{
-			"invalid message: rule gearman.handle.not-empty (DE-FACTO): the received message is invalid: byte 12, Job handle: expected a value that is not empty, got an empty value [gearman.handle.not-empty]: gearman.status gearman.created, 4 instances; --run gearman.created; --waive gearman.handle.not-empty; known: [{cases: gearman.created, why: REASON}]"}},
+			"invalid message: rule gearman.handle.not-empty (DE-FACTO): the received message is invalid: byte 12, Job handle: expected a value that is not empty, got an empty value [gearman.handle.not-empty], in place of JOB_CREATED after SUBMIT_JOB: gearman.status gearman.created, 4 instances; --run gearman.created; --waive gearman.handle.not-empty; known: [{cases: gearman.created, why: REASON}]"}},
 		{"two causes", edit("drop ECHO_REQ,OPTION_REQ"), []string{
 			"no reply: no reply to ECHO_REQ within 1s: gearman.echo gearman.empty gearman.big-endian, 3 instances; --run gearman.echo; known: [{cases: gearman.echo, why: REASON}]",
 			"no reply: rule gearman.echo.same-data (MUST): no reply to OPTION_REQ within 1s: gearman.option, 1 instances; --run gearman.option; known: [{cases: gearman.option, why: REASON}]"}},

@@ -462,12 +462,9 @@ const maxExample = 20
 func (t *Text) example(i int, c *Cause) {
 	res := c.Example
 	var whole bytes.Buffer
-	p := res.Play
-	switch {
-	case p != nil && i == 0:
+	p := res.conversation()
+	if res.Play != nil && i == 0 {
 		play.WriteReport(&whole, res.performed(), p, play.ReportOptions{Color: t.Color, Indent: indent})
-	case p == nil && res.setup != nil:
-		p = res.setup.conversation()
 	}
 	switch {
 	case p == nil:
