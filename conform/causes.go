@@ -33,8 +33,9 @@ const (
 	CauseInconclusive   CauseKind = "inconclusive"    // the result says nothing about the target, for example because the machine was too slow
 )
 
-// CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then, by the number of instances,
-// the kinds that mean that a rule is broken, then the others. A kind between CauseHang and CauseDisconnect comes between them.
+// CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then, by the number of
+// instances, the kinds that mean that a rule is broken, then the others. A kind between CauseHang and CauseDisconnect
+// comes between them.
 var CauseKinds = []CauseKind{
 	CauseCrash, CauseHang, CauseMissing, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
 	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
@@ -235,7 +236,9 @@ func strictness(l codec.Level) int {
 }
 
 func newCause(s symptom, shown *Result, of []*Result) Cause {
-	c := Cause{Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level, Example: shown, results: of}
+	c := Cause{
+		Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level, Example: shown, results: of,
+	}
 	c.Expected = true
 	rule := of[0].Case.Rules[0]
 	for _, res := range of {
@@ -263,7 +266,8 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 	if strings.HasPrefix(s.key, missing) || s.kind == CauseInvalidMessage || s.kind == CauseSetup {
 		c.Text += afterSent(of)
 	}
-	if c.Rule == "" && rule != "" && slices.Contains([]CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}, c.Kind) {
+	same := []CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}
+	if c.Rule == "" && rule != "" && slices.Contains(same, c.Kind) {
 		c.Rule = rule
 		c.Text = brokenRule(c.Kind, shown.Case, rule, c.Text).text
 	}
@@ -286,8 +290,8 @@ func brokenSetups(of []*Result) []string {
 	return names
 }
 
-// example returns the result of a cause that shows the fault in the fewest events: of a case that itself failed, with its
-// messages, if there is one.
+// example returns the result of a cause that shows the fault in the fewest events: of a case that itself failed, with
+// its messages, if there is one.
 func example(of []*Result) *Result {
 	events := func(r *Result) int {
 		if r.Play == nil {
@@ -307,8 +311,8 @@ const missing = "missing "
 // maxNames is the maximum number of messages that the text of a cause lists.
 const maxNames = 3
 
-// afterSent returns the names of the messages after which cases failed, the most frequent ones first, as in " after put or use",
-// or "".
+// afterSent returns the names of the messages after which cases failed, the most frequent ones first, as in " after
+// put or use", or "".
 func afterSent(of []*Result) string {
 	number := map[string]int{}
 	var names []string
@@ -490,13 +494,15 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 	return nil
 }
 
-// accepts returns the symptom that the target accepts the last message that was sent, although it breaks a rule, or nil.
+// accepts returns the symptom that the target accepts the last message that was sent, although it breaks a rule, or
+// nil.
 func accepts(c *Case, p *play.Result) *symptom {
 	e := illegal(c, p)
 	if e == nil {
 		return nil
 	}
-	s := brokenRule(CauseWrongReply, c, e.Rule, fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, p.Failure.Text))
+	text := fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, p.Failure.Text)
+	s := brokenRule(CauseWrongReply, c, e.Rule, text)
 	if s.key, s.precise = "accepts "+s.key, true; e.Field == atEnd {
 		s.key += " " + atEnd
 	}
@@ -506,8 +512,9 @@ func accepts(c *Case, p *play.Result) *symptom {
 // absent returns the first value that a step expects of a list or of statistics and that the received message does not
 // contain, such as "current-jobs-ready" or "$tube", or "".
 func absent(f *play.Failure) string {
+	rest := func(a transcript.Arg) bool { return a.Kind == transcript.Rest }
 	for _, c := range f.Step.Choices {
-		if c.Verb != transcript.Send || c.Type != f.Event.Frame.Type || !slices.ContainsFunc(c.Args, func(a transcript.Arg) bool { return a.Kind == transcript.Rest }) {
+		if c.Verb != transcript.Send || c.Type != f.Event.Frame.Type || !slices.ContainsFunc(c.Args, rest) {
 			continue
 		}
 		for _, a := range c.Args {
@@ -524,7 +531,8 @@ func absent(f *play.Failure) string {
 
 // isAnswer reports whether t is a reply to particular requests, unlike a general error.
 func isAnswer(p *codec.Protocol, t *codec.Type) bool {
-	return t != nil && slices.ContainsFunc(p.Types, func(request *codec.Type) bool { return slices.Contains(request.Answers, t) })
+	answers := func(request *codec.Type) bool { return slices.Contains(request.Answers, t) }
+	return t != nil && slices.ContainsFunc(p.Types, answers)
 }
 
 // answers reports whether a step expects a reply to a message of type t.
@@ -554,8 +562,8 @@ func lastEvent(p *play.Result) *play.Event {
 	return other
 }
 
-// illegal returns what is wrong with the last message on the connection of the event that lastEvent returns, if a peer sent
-// it as raw bytes, or nil. An incomplete message breaks the rule that the case tests.
+// illegal returns what is wrong with the last message on the connection of the event that lastEvent returns, if a
+// peer sent it as raw bytes, or nil. An incomplete message breaks the rule that the case tests.
 func illegal(c *Case, p *play.Result) *codec.Error {
 	last := lastEvent(p)
 	if last == nil || last.Frame.Type != nil {
@@ -593,8 +601,8 @@ func illegal(c *Case, p *play.Result) *codec.Error {
 	return e
 }
 
-// Parts of errors that illegal returns: the detail of an incomplete message, and the field of an error at the end of a message,
-// where something is missing.
+// Parts of errors that illegal returns: the detail of an incomplete message, and the field of an error at the end of
+// a message, where something is missing.
 const (
 	incomplete = "it is incomplete"
 	atEnd      = "end"
@@ -608,8 +616,8 @@ func lastType(p *play.Result) *codec.Type {
 	return nil
 }
 
-// lastSent returns the name of the message that lastEvent returns, or "". An illegal message is named by the rule that it
-// breaks.
+// lastSent returns the name of the message that lastEvent returns, or "". An illegal message is named by the rule
+// that it breaks.
 func lastSent(c *Case, p *play.Result) string {
 	ev := lastEvent(p)
 	if ev == nil {

@@ -68,7 +68,12 @@ func TestCauses(t *testing.T) {
 		{"an instance", edit("drop STATUS_RES"), []string{
 			"no reply: rule gearman.echo.same-data (MUST): no reply to GET_STATUS within 1s: gearman.status, 3 instances; --run 'gearman.status[n=1]'; known: [{cases: gearman.status, why: REASON}]"}},
 		{"a message that the setups need", edit("alter JOB_CREATED job_handle="), []string{
-			"invalid message: rule gearman.handle.not-empty (DE-FACTO): the received message is invalid: byte 12, Job handle: expected a value that is not empty, got an empty value [gearman.handle.not-empty], in place of JOB_CREATED after SUBMIT_JOB: gearman.status gearman.created, 4 instances; --run gearman.created; --waive gearman.handle.not-empty; known: [{cases: gearman.created, why: REASON}]"}},
+			"invalid message: rule gearman.handle.not-empty (DE-FACTO): the received " +
+				"message is invalid: byte 12, Job handle: expected a value that is not " +
+				"empty, got an empty value [gearman.handle.not-empty], in place of JOB_CREATED " +
+				"after SUBMIT_JOB: gearman.status gearman.created, 4 instances; --run gearman.created; " +
+				"--waive gearman.handle.not-empty; known: [{cases: gearman.created, why: " +
+				"REASON}]"}},
 		{"two causes", edit("drop ECHO_REQ,OPTION_REQ"), []string{
 			"no reply: no reply to ECHO_REQ within 1s: gearman.echo gearman.empty gearman.big-endian, 3 instances; --run gearman.echo; known: [{cases: gearman.echo, why: REASON}]",
 			"no reply: rule gearman.echo.same-data (MUST): no reply to OPTION_REQ within 1s: gearman.option, 1 instances; --run gearman.option; known: [{cases: gearman.option, why: REASON}]"}},
@@ -122,7 +127,8 @@ func TestCauseOrder(t *testing.T) {
 	if strings.Join(got, " ") != want {
 		t.Fatalf("kinds %q, want %s", got, want)
 	}
-	if c := causes[0]; c.Text != "the target crashed: panic: index 17 (signal: aborted)" || len(c.Cases) != 2 || c.Expected || c.Try[1].Option != "known: [{cases: gearman.empty, crash: true, why: REASON}]" {
+	if c := causes[0]; c.Text != "the target crashed: panic: index 17 (signal: aborted)" || len(c.Cases) != 2 ||
+		c.Expected || c.Try[1].Option != "known: [{cases: gearman.empty, crash: true, why: REASON}]" {
 		t.Errorf("crash: %+v", c)
 	}
 	if c := causes[len(causes)-1]; !c.Expected || len(c.Try) != 1 {
@@ -130,13 +136,14 @@ func TestCauseOrder(t *testing.T) {
 	}
 }
 
-// TestInconsistentCauses checks that an inconsistent result belongs to the cause of other cases that failed with the same
-// reply, and otherwise to a cause of its own, which comes after a cause of more instances.
+// TestInconsistentCauses checks that an inconsistent result belongs to the cause of other cases that failed with the
+// same reply, and otherwise to a cause of its own, which comes after a cause of more instances.
 func TestInconsistentCauses(t *testing.T) {
 	s := causeSuite(t)
 	unanswered := func(i int, v Verdict) Result {
 		c := s.Cases[i]
-		sent := play.Event{Actor: c.Script.Steps[0].Peer, From: codec.Peer, Frame: codec.Frame{From: codec.Peer, Type: c.Script.Steps[0].Choices[0].Type}}
+		sent := play.Event{Actor: c.Script.Steps[0].Peer, From: codec.Peer, Frame: codec.Frame{From: codec.Peer,
+			Type: c.Script.Steps[0].Choices[0].Type}}
 		f := &play.Failure{Reason: play.TimedOut, Step: &c.Script.Steps[1], Waited: time.Second, Text: "nothing"}
 		return Result{Case: c, Verdict: v, Note: "note", Play: &play.Result{Events: []play.Event{sent}, Failure: f}}
 	}
@@ -146,8 +153,10 @@ func TestInconsistentCauses(t *testing.T) {
 		want    string
 	}{
 		{[]Result{unanswered(empty, Inconsistent), unanswered(endian, Failed)}, "no reply 2"},
-		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Failed), unanswered(created, Failed)}, "no reply 2, inconsistent 1"},
-		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Inconsistent), unanswered(option, Failed)}, "inconsistent 2, no reply 1"},
+		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Failed), unanswered(created, Failed)},
+			"no reply 2, inconsistent 1"},
+		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Inconsistent), unanswered(option, Failed)},
+			"inconsistent 2, no reply 1"},
 	} {
 		var got []string
 		causes := (&Report{Protocol: gearman.Protocol, Results: tt.results}).Causes()
@@ -157,7 +166,8 @@ func TestInconsistentCauses(t *testing.T) {
 		if strings.Join(got, ", ") != tt.want {
 			t.Errorf("got %s, want %s", strings.Join(got, ", "), tt.want)
 		}
-		if text := causes[0].Text; causes[0].Kind == CauseInconsistent && !strings.Contains(text, "after ECHO_REQ or SUBMIT_JOB depends") {
+		if text := causes[0].Text; causes[0].Kind == CauseInconsistent && !strings.Contains(text,
+			"after ECHO_REQ or SUBMIT_JOB depends") {
 			t.Errorf("the text names no messages: %s", text)
 		}
 	}
@@ -176,14 +186,15 @@ func TestInferredInstancesCount(t *testing.T) {
 	for _, c := range report.Causes() {
 		got = append(got, c.Count()+": "+strings.Join(c.IDs(), " "))
 	}
-	want := "1 case, 3 instances (2 inferred): gearman.status[n=1] gearman.status[n=2] gearman.status[n=3]; 1 case: gearman.big-endian"
+	want := "1 case, 3 instances (2 inferred): gearman.status[n=1] gearman.status[n=2] " +
+		"gearman.status[n=3]; 1 case: gearman.big-endian"
 	if strings.Join(got, "; ") != want {
 		t.Errorf("got %s, want %s", strings.Join(got, "; "), want)
 	}
 }
 
-// TestTextIsBrief checks that the text has at most 60 lines unless it is verbose: the worst causes, the first one with its
-// conversation, and the number of the others.
+// TestTextIsBrief checks that the text has at most 60 lines unless it is verbose: the worst causes, the first one
+// with its conversation, and the number of the others.
 func TestTextIsBrief(t *testing.T) {
 	t.Parallel()
 	s := causeSuite(t)
@@ -214,7 +225,9 @@ func TestTextIsBrief(t *testing.T) {
 		many = append(many, failed)
 	}
 	brief, verbose := text(false, many...), text(true, many...)
-	for _, part := range []string{"\n  1. ", "gearman.empty\n", "\n      ^^ differs: byte 12, Data: expected \"\", got other\n", "--run cause:1\n", "\n  2. ", "\n... and ", " more causes (", "--verbose"} {
+	for _, part := range []string{"\n  1. ", "gearman.empty\n",
+		"\n      ^^ differs: byte 12, Data: expected \"\", got other\n", "--run cause:1\n", "\n  2. ", "\n... and ",
+		" more causes (", "--verbose"} {
 		if !strings.Contains(brief, part) {
 			t.Errorf("no %q in:\n%s", part, brief)
 		}
@@ -223,41 +236,58 @@ func TestTextIsBrief(t *testing.T) {
 		t.Errorf("%d lines:\n%s", n, brief)
 	}
 	causes := (&Report{Protocol: gearman.Protocol, Results: many}).Causes()
-	if last := fmt.Sprintf("\n%3d. ", len(causes)); !strings.Contains(verbose, last) || strings.Contains(verbose, "more causes") {
+	if last := fmt.Sprintf("\n%3d. ", len(causes)); !strings.Contains(verbose, last) || strings.Contains(verbose,
+		"more causes") {
 		t.Errorf("the verbose text has no cause %q", last)
 	}
-	if few := text(false, failed); !strings.Contains(few, "Rule gearman.echo.same-data") || strings.Contains(few, "verbose") {
+	if few := text(false, failed); !strings.Contains(few, "Rule gearman.echo.same-data") || strings.Contains(few,
+		"verbose") {
 		t.Errorf("the text about one case:\n%s", few)
 	}
 	for n := range 40 { // near the limit the text is either whole or brief
 		some := text(false, append(many[:n:n], failed)...)
-		if strings.Count(some, "\n") > 60 || strings.Contains(some, "verbose") == strings.Contains(some, "Rule gearman.echo.same-data") {
+		if strings.Count(some, "\n") > 60 || strings.Contains(some, "verbose") == strings.Contains(some,
+			"Rule gearman.echo.same-data") {
 			t.Errorf("%d lines:\n%s", strings.Count(some, "\n"), some)
 		}
 	}
 }
 
-// TestCrashCauses checks that crashes at one place are one cause, whatever differs between runs, and that crashes at two
-// places are two causes. The text has the fault and the first function of the program, and not the start of the log.
+// TestCrashCauses checks that crashes at one place are one cause, whatever differs between runs, and that crashes at
+// two places are two causes. The text has the fault and the first function of the program, and not the start of the
+// log.
 func TestCrashCauses(t *testing.T) {
 	s := causeSuite(t)
 	const start = "12:00:01 backtrace handler registered, pid %[1]d\nlistening on 127.0.0.1:%[1]d, abort on error\n"
-	goStack := "panic: no job H:lap:%[1]d of 127.0.0.1:%[1]d after 1.%[1]ds\n\ngoroutine %[1]d [running]:\nmain.(*queue).pop(0xc000%[1]d)\n\t/src/queue.go:PLACE +0x1d\nmain.handle()\n\t/src/main.go:9 +0x1\n"
+	goStack := "panic: no job H:lap:%[1]d of 127.0.0.1:%[1]d after 1.%[1]ds\n\ngoroutine " +
+		"%[1]d [running]:\nmain.(*queue).pop(0xc000%[1]d)\n\t/src/queue.go:PLACE " +
+		"+0x1d\nmain.handle()\n\t/src/main.go:9 +0x1\n"
 	for _, tt := range []struct{ name, exit, output, want string }{
-		{"Go", "exit status 2", goStack, "the target crashed: panic: no job H:lap:31337 of 127.0.0.1:31337 after 1.31337s, in main.(*queue).pop at queue.go:PLACE (exit status 2)"},
-		{"Python", "exit status 1", "Traceback (most recent call last):\n  File \"/src/q.py\", line PLACE, in pop\n    x\nKeyError: 'H:lap:%[1]d'\n",
+		{"Go", "exit status 2", goStack, "the target crashed: panic: no job H:lap:31337 of 127.0.0.1:31337 after " +
+			"1.31337s, in main.(*queue).pop at queue.go:PLACE (exit status 2)"},
+		{"Python", "exit status 1", "Traceback (most recent call last):\n  File \"/src/q.py\", line PLACE, " +
+			"in pop\n    x\nKeyError: 'H:lap:%[1]d'\n",
 			"the target crashed: KeyError: 'H:lap:31337', in pop at q.py:PLACE (exit status 1)"},
-		{"Node.js", "exit status 1", "TypeError: job %[1]d is undefined\n    at Queue.pop (/src/q.js:PLACE:9)\n    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)\n",
+		{"Node.js", "exit status 1", "TypeError: job %[1]d is undefined\n    at Queue.pop (/src/q.js:PLACE:9)\n" +
+			"    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)\n",
 			"the target crashed: TypeError: job 31337 is undefined, in Queue.pop at q.js:PLACE (exit status 1)"},
-		{"Java", "exit status 1", "Exception in thread \"main\" java.lang.IllegalStateException: port %[1]d\n\tat java.util.ArrayList.get(ArrayList.java:1)\n\tat a.Queue.pop(Queue.java:PLACE)\n",
-			"the target crashed: java.lang.IllegalStateException: port 31337, in a.Queue.pop at Queue.java:PLACE (exit status 1)"},
-		{"C++", "signal: aborted", "terminate called after throwing an instance of 'std::PLACE_error'\n  what():  index %[1]d\n",
+		{"Java", "exit status 1", "Exception in thread \"main\" java.lang.IllegalStateException: port %[1]d\n" +
+			"\tat java.util.ArrayList.get(ArrayList.java:1)\n\tat a.Queue.pop(Queue.java:PLACE)\n",
+			"the target crashed: java.lang.IllegalStateException: port 31337, in a.Queue.pop " +
+				"at Queue.java:PLACE (exit status 1)"},
+		{"C++", "signal: aborted", "terminate called after throwing an instance of 'std::PLACE_error'\n  what(): " +
+			" index %[1]d\n",
 			"the target crashed: std::PLACE_error: index 31337 (signal: aborted)"},
 		{"assertion", "signal: aborted", "server: queue.c:PLACE: pop: Assertion `n > 0' failed.\n",
 			"the target crashed: queue.c:PLACE: Assertion `n > 0' failed., in pop at queue.c:PLACE (signal: aborted)"},
-		{"sanitizer", "exit status 1", "==%[1]d==ERROR: AddressSanitizer: heap-use-after-free on address 0x60200000%[1]d at pc 0x55%[1]d\nREAD of size 4 at 0x60200000%[1]d thread T0\n" +
-			"    #0 0x55%[1]d in free x.cpp:3\n    #1 0x55%[1]d in pop /src/q.c:PLACE:3\n", "the target crashed: AddressSanitizer: heap-use-after-free: READ of size 4, in pop at q.c:PLACE (exit status 1)"},
-		{"stack", "signal: segmentation fault", "Begin stack trace, frames found: 2\n?0  0x7f%[1]d in /usr/sbin/gearmand(+0xPLACE) [0x7f%[1]d]\n?1  0x7f%[1]d in /usr/sbin/gearmand(+0x77) [0x7f%[1]d]\n",
+		{"sanitizer", "exit status 1", "==%[1]d==ERROR: AddressSanitizer: heap-use-after-free on address 0x60200000%[1]d " +
+			"at pc 0x55%[1]d\nREAD of size 4 at 0x60200000%[1]d thread T0\n" +
+			"    #0 0x55%[1]d in free x.cpp:3\n    #1 0x55%[1]d in pop /src/q.c:PLACE:3\n",
+			"the target crashed: AddressSanitizer: heap-use-after-free: READ of size " +
+				"4, in pop at q.c:PLACE (exit status 1)"},
+		{"stack", "signal: segmentation fault",
+			"Begin stack trace, frames found: 2\n?0  0x7f%[1]d in /usr/sbin/gearmand(+0xPLACE) " +
+				"[0x7f%[1]d]\n?1  0x7f%[1]d in /usr/sbin/gearmand(+0x77) [0x7f%[1]d]\n",
 			"the target crashed in gearmand+0xPLACE (signal: segmentation fault)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -278,7 +308,8 @@ func TestCrashCauses(t *testing.T) {
 			if len(causes) != 2 || causes[0].Instances != 3 || causes[1].Instances != 1 {
 				t.Fatalf("causes %+v, want one with 3 instances and one with 1", causes)
 			}
-			if want := strings.NewReplacer("PLACE_error", "range_error", "PLACE", "10").Replace(tt.want); causes[0].Text != want {
+			if want := strings.NewReplacer("PLACE_error", "range_error", "PLACE",
+				"10").Replace(tt.want); causes[0].Text != want {
 				t.Errorf("got  %s\nwant %s", causes[0].Text, want)
 			}
 			if strings.Contains(report.Results[0].Note, "listening") {
@@ -291,7 +322,8 @@ func TestCrashCauses(t *testing.T) {
 // beanstalkCauses returns the causes of failures of the named cases of Beanstalk on a server with a fault.
 func beanstalkCauses(t *testing.T, fault string, names ...string) (causes []Cause) {
 	t.Helper()
-	p := inject.Protocol{Protocol: beanstalk.Protocol, New: func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }}
+	p := inject.Protocol{Protocol: beanstalk.Protocol,
+		New: func() refserver.Machine { return beanstalkserver.New(beanstalkserver.Options{}) }}
 	edit, err := p.ParseFaults(fault)
 	if err != nil {
 		t.Fatal(err)
@@ -315,8 +347,8 @@ func beanstalkCauses(t *testing.T, fault string, names ...string) (causes []Caus
 	return causes
 }
 
-// TestFormCauses checks that one form of illegal messages that a server accepts is one cause for all commands, and that two
-// absent keys are two causes.
+// TestFormCauses checks that one form of illegal messages that a server accepts is one cause for all commands, and
+// that two absent keys are two causes.
 func TestFormCauses(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -324,17 +356,29 @@ func TestFormCauses(t *testing.T) {
 		cases       []string
 		want        []string
 	}{
-		{"superfluous arguments", `reread (illegal) {replace_all(raw, "^(list-tubes|list-tube-used|stats|delete|kick|peek|touch|bury \\d+)( \\d+)? \\S+\r", "$1$2\r")}`,
+		{"superfluous arguments",
+			`reread (illegal) {replace_all(raw, "^(list-tubes|list-tube-used|stats|delete|kick|peek|touch|bury \\d+)` +
+				`( \\d+)? \\S+\r", "$1$2\r")}`,
 			[]string{"beanstalk.error.surplus-*"},
-			[]string{"wrong reply, 15 instances: rule beanstalk.command.arguments (MUST): the target accepts a message that breaks it (expected no argument after"}},
-		{"superfluous and missing arguments", `reread (illegal) {replace_all(replace_all(raw, "^(stats|list-tubes) \\S+\r", "$1\r"), "^(release \\d+ \\d+|bury \\d+)\r", "$1 0\r")}`,
+			[]string{"wrong reply, 15 instances: rule beanstalk.command.arguments (MUST): the " +
+				"target accepts a message that breaks it (expected no argument after"}},
+		{"superfluous and missing arguments",
+			`reread (illegal) {replace_all(replace_all(raw, "^(stats|list-tubes) \\S+\r", "$1\r"), ` +
+				`"^(release \\d+ \\d+|bury \\d+)\r", "$1 0\r")}`,
 			[]string{"beanstalk.error.surplus-*", "beanstalk.error.too-few-arguments"},
-			[]string{"wrong reply, 4 instances: rule beanstalk.command.arguments (MUST): the target accepts a message that breaks it (expected no argument after",
-				"wrong reply, 2 instances: rule beanstalk.command.arguments (MUST): the target accepts a message that breaks it (expected a value for this"}},
-		{"LF", `reread (illegal) {replace(raw, "\nlist", "\r\nlist")}`, []string{"beanstalk.line.lf-ends", "beanstalk.line.lf-alone"},
-			[]string{"wrong reply, 22 instances: rule beanstalk.line.crlf (MUST): the target accepts a message that breaks it (expected CR LF, got LF alone)"}},
-		{"absent keys", `write stats-reply {replace(replace(raw, "\npid:", "\nPID:"), "\nuptime:", "\nUptime:")}`, []string{"beanstalk.stats.key", "beanstalk.stats.uptime"},
-			[]string{"wrong reply, 2 instances: stats-reply has no uptime after stats", "wrong reply, 1 instances: rule beanstalk.stats.keys (MUST): stats-reply has no pid after stats"}},
+			[]string{"wrong reply, 4 instances: rule beanstalk.command.arguments (MUST): the " +
+				"target accepts a message that breaks it (expected no argument after",
+				"wrong reply, 2 instances: rule beanstalk.command.arguments (MUST): the " +
+					"target accepts a message that breaks it (expected a value for this"}},
+		{"LF", `reread (illegal) {replace(raw, "\nlist", "\r\nlist")}`, []string{"beanstalk.line.lf-ends",
+			"beanstalk.line.lf-alone"},
+			[]string{"wrong reply, 22 instances: rule beanstalk.line.crlf (MUST): the target " +
+				"accepts a message that breaks it (expected CR LF, got LF alone)"}},
+		{"absent keys", `write stats-reply {replace(replace(raw, "\npid:", "\nPID:"), "\nuptime:", "\nUptime:")}`,
+			[]string{"beanstalk.stats.key", "beanstalk.stats.uptime"},
+			[]string{"wrong reply, 2 instances: stats-reply has no uptime after stats",
+				"wrong reply, 1 instances: rule beanstalk.stats.keys (MUST): stats-reply " +
+					"has no pid after stats"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

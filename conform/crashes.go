@@ -14,11 +14,11 @@ import (
 // such a crash runs again.
 const maxElusive = 3
 
-// findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is
-// the case that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are
-// run again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the last one
-// first. The crash may be why one of them failed, so it gets the result of its second run. If none of them is the cause, the
-// report names the likeliest case, and says that it is not certain.
+// findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is the case
+// that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are run
+// again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the last
+// one first. The crash may be why one of them failed, so it gets the result of its second run. If none of them is the
+// cause, the report names the likeliest case, and says that it is not certain.
 func (x *run) findCause(w *worker, index int, end *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {
@@ -30,8 +30,8 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 		suspects = slices.Insert(suspects, 0, index)
 	}
 	elusive := new(atomic.Int64)
-	if crash != nil {
-		known, _ := x.elusive.LoadOrStore(crash.title(), elusive)
+	if end != nil {
+		known, _ := x.elusive.LoadOrStore(end.title(), elusive)
 		elusive = known.(*atomic.Int64)
 	}
 	running := suspects

@@ -137,7 +137,8 @@ func (r *Report) json() reportJSON {
 		out.Summary[string(v)] = r.Count(v)
 	}
 	for _, c := range r.Causes() {
-		out.Causes = append(out.Causes, causeJSON{c.Kind, c.Text, c.Rule, c.Level, c.Expected, c.Cases, c.Instances, c.Inferred, c.Example.Case.ID, append([]Hint{}, c.Try...)})
+		out.Causes = append(out.Causes, causeJSON{c.Kind, c.Text, c.Rule, c.Level, c.Expected, c.Cases,
+			c.Instances, c.Inferred, c.Example.Case.ID, append([]Hint{}, c.Try...)})
 	}
 	for _, res := range r.Results {
 		c := res.Case

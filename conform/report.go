@@ -148,8 +148,8 @@ func (r *Report) Stopped() string {
 	return r.Untested()
 }
 
-// Text writes a report about a run as text: all cases that did not pass, and the causes. If this needs more than maxLines
-// lines, it only writes the worst causes, each with an example.
+// Text writes a report about a run as text: all cases that did not pass, and the causes. If this needs more than
+// maxLines lines, it only writes the worst causes, each with an example.
 type Text struct {
 	W       io.Writer
 	Color   bool
@@ -174,8 +174,8 @@ func (t *Text) paint(v Verdict, s string) string {
 // indent precedes the lines about a case.
 const indent = "      "
 
-// Case adds one result. If the report is verbose, it writes the case when the results of all its instances have arrived, a
-// failed case with its conversation. It does not write cases that did not run; the summary counts them.
+// Case adds one result. If the report is verbose, it writes the case when the results of all its instances have
+// arrived, a failed case with its conversation. It does not write cases that did not run; the summary counts them.
 func (t *Text) Case(r Result) {
 	if !t.Verbose {
 		return
@@ -293,8 +293,8 @@ func writeWrapped(w io.Writer, s, indent string) {
 	}
 }
 
-// Summary writes the rest of the report: the causes and the counts and, unless the report is verbose, the cases that did not
-// pass. It writes nothing if the target could not be reached before the first case.
+// Summary writes the rest of the report: the causes and the counts and, unless the report is verbose, the cases that
+// did not pass. It writes nothing if the target could not be reached before the first case.
 func (t *Text) Summary(r *Report) {
 	t.flush()
 	if r.Ran() == 0 && r.Unreachable() != "" {
@@ -412,8 +412,8 @@ func (t *Text) cause(i int, c *Cause) {
 // maxTitle is the maximum length, in bytes, of the text of a cause.
 const maxTitle = 300
 
-// brief writes the report in at most maxLines lines: the worst causes, each with an example and what to run next, the number
-// of the other causes, and the counts.
+// brief writes the report in at most maxLines lines: the worst causes, each with an example and what to run next, the
+// number of the other causes, and the counts.
 func (t *Text) brief(r *Report, causes []Cause) {
 	var end bytes.Buffer
 	last := *t
@@ -431,7 +431,8 @@ func (t *Text) brief(r *Report, causes []Cause) {
 	}
 	last.counts(r)
 	fmt.Fprintln(&end, "--verbose shows all causes, and all cases with their messages.")
-	left := maxLines - bytes.Count(end.Bytes(), []byte("\n")) - 4 // the title, the line about the other causes and the lines around it
+	const others = 4 // the title, the line about the other causes, and the empty lines before them
+	left := maxLines - bytes.Count(end.Bytes(), []byte("\n")) - others
 	if len(causes) > 0 {
 		fmt.Fprint(t.W, causesTitle)
 	}
@@ -458,7 +459,8 @@ func (t *Text) brief(r *Report, causes []Cause) {
 // maxExample is the maximum number of lines of the conversation that the report shows in full for the first cause.
 const maxExample = 20
 
-// example writes the shortest conversation of a cause, only its end unless it is the first cause, and how to run the cases.
+// example writes the shortest conversation of a cause, only its end unless it is the first cause, and how to run the
+// cases.
 func (t *Text) example(i int, c *Cause) {
 	res := c.Example
 	var whole bytes.Buffer

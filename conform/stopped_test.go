@@ -76,8 +76,8 @@ func TestUnreachableTargetIsReportedOnce(t *testing.T) {
 	}
 }
 
-// TestTargetThatDisappears checks that there is one message about a run whose target, at a fixed address, disappears after
-// some cases.
+// TestTargetThatDisappears checks that there is one message about a run whose target, at a fixed address, disappears
+// after some cases.
 func TestTargetThatDisappears(t *testing.T) {
 	t.Parallel()
 	start := func(context.Context) (target.Target, error) {
@@ -144,14 +144,15 @@ func TestInterruptedRun(t *testing.T) {
 	}
 }
 
-// TestInterruptedAtAnyTime interrupts runs at eleven moments, from their begin to their end: the reports are valid and claim
-// nothing that was not run, and a run that was interrupted after its last case is complete.
+// TestInterruptedAtAnyTime interrupts runs at eleven moments, from their begin to their end: the reports are valid
+// and claim nothing that was not run, and a run that was interrupted after its last case is complete.
 func TestInterruptedAtAnyTime(t *testing.T) {
 	t.Parallel()
 	src := head
 	for i := range 12 {
 		name := []string{"answered", "ignored", "crash", "one", "late", "two"}[i%6]
-		src += fmt.Sprintf("@case echo-%d\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ %s\nJob Server -> Client: ECHO_RES %[2]s\n", i, name)
+		src += fmt.Sprintf("@case echo-%d\n@about x\n@rules gearman.echo.same-data\n"+
+			"Client -> Job Server: ECHO_REQ %s\nJob Server -> Client: ECHO_RES %[2]s\n", i, name)
 	}
 	s := load(t, src)
 	synctest.Test(t, func(t *testing.T) {
@@ -204,7 +205,8 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 			return report
 		}
 		whole := perform(t, time.Hour)
-		if whole.Interrupted || whole.Count(conform.Crashed) != 2 || whole.Count(conform.Failed) != 2 || whole.Count(conform.Passed) != 8 {
+		if whole.Interrupted || whole.Count(conform.Crashed) != 2 || whole.Count(conform.Failed) != 2 ||
+			whole.Count(conform.Passed) != 8 {
 			t.Fatalf("the whole run: %+v", whole)
 		}
 		for i := range 11 {
@@ -214,7 +216,8 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 				switch {
 				case res.Case != s.Cases[k]:
 					t.Errorf("moment %d: result %d is about %v", i, k, res.Case)
-				case res.Verdict == conform.NotRun && (res.Play != nil || res.Crash != nil || !strings.Contains(res.Note, "interrupted")):
+				case res.Verdict == conform.NotRun && (res.Play != nil || res.Crash != nil ||
+					!strings.Contains(res.Note, "interrupted")):
 					t.Errorf("moment %d: a case that did not run: %+v", i, res)
 				case res.Verdict == conform.NotRun:
 				case res.Verdict == whole.Results[k].Verdict:
@@ -224,7 +227,8 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 				case res.Verdict == conform.Crashed && strings.Contains(res.Note, "not confirmed"):
 					ran++
 				default:
-					t.Errorf("moment %d: %s is %s (%s), and %s in the whole run", i, res.Case.ID, res.Verdict, res.Note, whole.Results[k].Verdict)
+					t.Errorf("moment %d: %s is %s (%s), and %s in the whole run", i,
+						res.Case.ID, res.Verdict, res.Note, whole.Results[k].Verdict)
 				}
 			}
 			if report.Interrupted != (ran < len(s.Cases)) || report.Ran() != ran {
@@ -238,7 +242,8 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 				}
 			}
 			var page bytes.Buffer
-			if err := conform.WriteHTML(&page, s, []*conform.Report{report}); err != nil || strings.Contains(page.String(), says) != report.Interrupted {
+			err := conform.WriteHTML(&page, s, []*conform.Report{report})
+			if err != nil || strings.Contains(page.String(), says) != report.Interrupted {
 				t.Errorf("moment %d: the page: %v", i, err)
 			}
 			schemacheck.Check(t, "../docs/schema/conform.json", []byte(texts["json"]))

@@ -213,13 +213,18 @@ func TestExcerpt(t *testing.T) {
 		script, message string
 		want            []string
 	}{
-		{"Client -> Job Server: ECHO_REQ one\nClient -> Job Server: ECHO_REQ two\nClient -> Job Server: ECHO_REQ three\nJob Server -> Client: ECHO_RES one\n  or ECHO_RES two\n",
+		{"Client -> Job Server: ECHO_REQ one\nClient -> Job Server: ECHO_REQ two\n" +
+			"Client -> Job Server: ECHO_REQ three\nJob Server -> Client: ECHO_RES one\n" +
+			"  or ECHO_RES two\n",
 			"\x00RES\x00\x00\x00\x11\x00\x00\x00\x04four",
-			[]string{"Client -> Job Server: ECHO_REQ two", "Client -> Job Server: ECHO_REQ three", "expected  Job Server -> Client: ECHO_RES one  or ECHO_RES two", "received  Job Server -> Client: ECHO_RES four"}},
+			[]string{"Client -> Job Server: ECHO_REQ two", "Client -> Job Server: ECHO_REQ three",
+				"expected  Job Server -> Client: ECHO_RES one  or ECHO_RES two",
+				"received  Job Server -> Client: ECHO_RES four"}},
 		{"Client -> Job Server: ECHO_REQ " + long + "\nJob Server -> Client: ECHO_RES " + long + " within 2s\n", "",
 			[]string{"Client -> Job Server: ECHO_REQ \"0,1,2,3,4,5,6,7,8,9,10,11,12,13,\" ... 1858 b ...",
 				"expected  Job Server -> Client: ECHO_RES 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14, ...", "received  nothing within 2s"}},
-		{"Client -> Job Server: opens\nJob Server -> Client: ECHO_RES one\n", "\x00BAD", []string{"expected  Job Server -> Client: ECHO_RES one", "received  Job Server -> Client: raw 00 \"BAD\""}},
+		{"Client -> Job Server: opens\nJob Server -> Client: ECHO_RES one\n", "\x00BAD",
+			[]string{"expected  Job Server -> Client: ECHO_RES one", "received  Job Server -> Client: raw 00 \"BAD\""}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, r := played(t, tt.script, []byte(tt.message), nil, Options{})

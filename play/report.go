@@ -24,8 +24,8 @@ type ReportOptions struct {
 // foldLines is how many lines of a long field a report shows.
 const foldLines = 4
 
-// WriteReport writes the conversation of a run and, if the run failed, what was expected, what was received instead, and
-// the invalid bytes.
+// WriteReport writes the conversation of a run and, if the run failed, what was expected, what was received instead,
+// and the invalid bytes.
 func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) error {
 	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldLines, Color: o.Color, Hex: o.Hex}
 	if o.Full {
@@ -48,8 +48,8 @@ func WriteReport(w io.Writer, s *transcript.Script, r *Result, o ReportOptions) 
 // excerptEvents is how many messages an excerpt shows before the step that failed.
 const excerptEvents = 2
 
-// Excerpt returns the end of a conversation in a few lines of at most width bytes: the last messages that were sent and, if
-// the run failed, what was expected and what was received instead.
+// Excerpt returns the end of a conversation in a few lines of at most width bytes: the last messages that were sent
+// and, if the run failed, what was expected and what was received instead.
 func Excerpt(s *transcript.Script, r *Result, width int) []string {
 	pr := &transcript.Printer{Protocol: s.Protocol, Fold: foldLines}
 	var lines []string

@@ -74,8 +74,10 @@ func newConform() *cobra.Command {
 		"failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
 	f.BoolVar(&o.failed, "failed", false, "run only the cases that failed in the last run against the same target")
-	f.BoolVarP(&o.failFast, "fail-fast", "x", false, "stop at the first failure; cases run one at a time unless --parallel is set")
-	f.BoolVar(&o.quick, "quick", false, "run only the first instance of each case, with plain segments, and no cases that check the server's process")
+	f.BoolVarP(&o.failFast, "fail-fast", "x", false,
+		"stop at the first failure; cases run one at a time unless --parallel is set")
+	f.BoolVar(&o.quick, "quick", false, "run only the first instance of each case, with plain segments, "+
+		"and no cases that check the server's process")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
 	f.DurationVar(&o.budget, "budget", 5*time.Minute, "time after which no further case starts; the most informative cases run first; 0: unlimited")
 	f.IntVar(&o.target.memory, "memory", defaultMemory, "limit for the memory of a server that conform starts, in `MIB`, at most a "+
@@ -103,7 +105,8 @@ var conformFlagGroups = []flagGroup{
 // addSelection adds the flags that select cases.
 func (o *conformOptions) addSelection(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run, or cause:N for the cases of a cause in the last report; repeatable")
+	f.StringArrayVar(&o.run, "run", nil, "`GLOB` of case or rule IDs to run, "+
+		"or cause:N for the cases of a cause in the last report; repeatable")
 	f.StringArrayVar(&o.skip, "skip", nil, "`GLOB` of case or rule IDs to skip; repeatable")
 	f.StringSliceVar(&o.levels, "level", nil, "`LEVEL` of the rules to test, such as MUST or SHOULD; repeatable. With INTERPRETATION, a difference from an interpretation is a failure")
 }
@@ -309,7 +312,8 @@ func (o *conformOptions) selected(sys *catalog.Entry, roles []string) (*conform.
 		suite = suite.InProcess().First()
 	}
 	if len(suite.Cases) == 0 {
-		return nil, errors.New("no case is selected by --run, --skip, --level and --quick, which leaves out the cases that check the server's process")
+		return nil, errors.New("no case is selected by --run, --skip, --level and --quick, " +
+			"which leaves out the cases that check the server's process")
 	}
 	return suite, nil
 }

@@ -120,7 +120,8 @@ func (o *conformOptions) fromLastRun(sys *catalog.Entry, subjects []subject) (fa
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--run %s: expected %sN, where N is the number of a cause in the last report", text, causePrefix)
+			return nil, fmt.Errorf("--run %s: expected %sN, where N is the number of a cause in the last report",
+				text, causePrefix)
 		}
 		causes = append(causes, n)
 	}

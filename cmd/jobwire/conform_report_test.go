@@ -110,13 +110,13 @@ func TestInterruptedConform(t *testing.T) {
 	}
 }
 
-// TestInterruptedReport interrupts conform twice while it writes its reports after the last case: they are complete, and do
-// not say that the run was interrupted.
+// TestInterruptedReport interrupts conform twice while it writes its reports after the last case: they are complete,
+// and do not say that the run was interrupted.
 func TestInterruptedReport(t *testing.T) {
 	t.Parallel()
 	page := t.TempDir() + "/page.html"
-	cmd := exec.CommandContext(t.Context(), "jobwire", "conform", "gearman", "--run", "gearman.echo.*", "--run", "gearman.args.*",
-		"--segments", "plain", "--format", "json", "--html", page)
+	cmd := exec.CommandContext(t.Context(), "jobwire", "conform", "gearman",
+		"--run", "gearman.echo.*", "--run", "gearman.args.*", "--segments", "plain", "--format", "json", "--html", page)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,8 @@ func TestInterruptedReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(out) < 110_000 || bytes.Contains(out, []byte("was interrupted")) || !bytes.Contains(out, []byte(`"interrupted": false`)) {
+	if len(out) < 110_000 || bytes.Contains(out, []byte("was interrupted")) ||
+		!bytes.Contains(out, []byte(`"interrupted": false`)) {
 		t.Errorf("%d bytes that end with %.100q", len(out), out[max(0, len(out)-100):])
 	}
 	if !bytes.HasSuffix(bytes.TrimSpace(html), []byte("</html>")) || bytes.Contains(html, []byte("was interrupted")) {

@@ -13,7 +13,9 @@ const cacheDir = "XDG_CACHE_HOME"
 
 func TestMain(m *testing.M) {
 	flag.Set("test.parallel", "6") // tests mostly wait; the command line can override this
-	testscript.Main(withCache{m}, map[string]func(){"jobwire": main, "jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})
+	testscript.Main(withCache{m}, map[string]func(){
+		"jobwire": main, "jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter,
+	})
 }
 
 // withCache runs tests with a cache directory of their own.

@@ -188,7 +188,8 @@ func message(tool string) bool { return tool == "glibc" || tool == "C++" || tool
 
 var (
 	escapes = regexp.MustCompile("\x1b\\[[0-9;]*m") // colors
-	numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\b[0-9a-f]{12,}\b|` +
+	numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
+		`\b[0-9a-f]{12,}\b|` +
 		`\[[0-9a-f:]*:[0-9a-f:.]*\]|[0-9]+(?:\.[0-9]+)*(?:(?:ns|µs|us|ms|s|m|h)\b)?`)
 	folders = regexp.MustCompile(`(?:\.{0,2}/)?(?:[\w.+-]+/)+([\w.+-]+)|/([\w.+-]+)`)
 )

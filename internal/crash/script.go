@@ -223,7 +223,10 @@ func parseRuby(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i
 }
 
-var phpError = regexp.MustCompile(`(?:PHP )?Fatal error:\s+(?:Uncaught )?(.+?) in (\S+?)(?:\(\d+\) : .*)?(?::(\d+)| on line (\d+))$`)
+var phpStack = regexp.MustCompile(`^(?:#|Stack trace:|  thrown in )`)
+
+var phpError = regexp.MustCompile(`(?:PHP )?Fatal error:\s+(?:Uncaught )?(.+?) in ` +
+	`(\S+?)(?:\(\d+\) : .*)?(?::(\d+)| on line (\d+))$`)
 
 // parsePHP parses a fatal error of a PHP program. It ignores the stack, because the message contains the position.
 func parsePHP(lines []string, i int) ([]Report, int) {
@@ -237,7 +240,7 @@ func parsePHP(lines []string, i int) ([]Report, int) {
 	}
 	r.Frames = []string{r.Place}
 	next := i + 1
-	for next < len(lines) && (strings.HasPrefix(lines[next], "#") || strings.HasPrefix(lines[next], "Stack trace:") || strings.HasPrefix(lines[next], "  thrown in ")) {
+	for next < len(lines) && phpStack.MatchString(lines[next]) {
 		next++
 	}
 	return []Report{r}, next

@@ -611,9 +611,11 @@ func TestCrashReport(t *testing.T) {
 			[]string{"crash report:\n  ==42==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n  READ of size 4\n      #0 0x55 in frame0", "lines left out]\n  SUMMARY: AddressSanitizer: heap-use-after-free server.c:1 in frame0"}},
 		{"assertion", strings.Repeat("debug: job\n", 20_000) + "server: job.c:88: job_free: Assertion `j->refs == 0' failed.\n",
 			[]string{"crash report:\n  server: job.c:88: job_free: Assertion `j->refs == 0' failed."}},
-		{"stack trace", "ready\n\nBegin stack trace, frames found: 2\n?0  0x1 in /usr/sbin/gearmand(+0x1) [0x1]\n?1  0x2 in /usr/sbin/gearmand(+0x2) [0x2]\n",
+		{"stack trace", "ready\n\nBegin stack trace, frames found: 2\n?0  0x1 in /usr/sbin/gearmand(+0x1) " +
+			"[0x1]\n?1  0x2 in /usr/sbin/gearmand(+0x2) [0x2]\n",
 			[]string{"crash report:\n  ?0  0x1 in /usr/sbin/gearmand"}},
-		{"a word of the start", "backtrace: on, assertions: abort\none\ntwo\nthree\nfour\nfive\nsix\n", []string{"last output:\n  two\n  three\n  four\n  five\n  six"}},
+		{"a word of the start", "backtrace: on, assertions: abort\none\ntwo\nthree\nfour\nfive\nsix\n",
+			[]string{"last output:\n  two\n  three\n  four\n  five\n  six"}},
 		{"abort", "free(): double free detected in tcache 2\n", []string{"crash report:\n  free(): double free detected in tcache 2"}},
 		{"an old one", "panic: the first\n" + strings.Repeat("served\n", 20_000) + "panic: the last\n\ngoroutine 1 [running]:\n", []string{"crash report:\n  panic: the last\n"}},
 		{"long line", "panic: " + strings.Repeat("x", 5000), []string{"panic: xxx", "bytes left out]"}},
