@@ -33,12 +33,11 @@ const (
 	CauseInconclusive   CauseKind = "inconclusive"    // the result says nothing about the target, for example because the machine was too slow
 )
 
-// CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then, by the number of
-// instances, the kinds that mean that a rule is broken, then the others. A kind between CauseHang and CauseDisconnect
-// comes between them.
+// CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then missing messages, then,
+// by the number of instances, the kinds that mean that a rule is broken, then the others.
 var CauseKinds = []CauseKind{
-	CauseCrash, CauseHang, CauseMissing, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply, CauseWrongReply,
-	CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
+	CauseCrash, CauseHang, CauseMissing, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply,
+	CauseWrongReply, CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
 }
 
 // rank returns the rank of a kind, 0 for the worst. Kinds that mean that a rule is broken have the same rank.
@@ -127,12 +126,14 @@ func (s *symptom) id() symptomKey { return symptomKey{s.kind, s.key} }
 
 // Causes groups the cases that did not pass by cause, worst cause first. A failed case may have several possible
 // causes, such as the rule that it tests or the message that the target sent; it belongs to the cause that explains
-// most cases or, of causes that explain equally many cases, most instances. An inconsistent result belongs to the cause
-// of other cases that failed with the same reply. An unreachable target is not a cause; see [Report.Unreachable].
+// most cases or, of causes that explain equally many cases, most instances. An inconsistent result belongs to the
+// cause of other cases that failed with the same reply, and a missing reply to the cause about a message that the
+// target does not implement. An unreachable target is not a cause; see [Report.Unreachable].
 func (r *Report) Causes() []Cause {
 	open := map[*Result][]symptom{}
 	var order []*Result
 	failed := map[symptomKey]bool{} // symptoms of the failed cases
+	missing := map[string]symptom{} // messages that the target does not implement, by name
 	for i := range r.Results {
 		res := &r.Results[i]
 		if all := res.symptoms(); len(all) > 0 {
@@ -140,10 +141,18 @@ func (r *Report) Causes() []Cause {
 			order = append(order, res)
 			for _, s := range all {
 				failed[s.id()] = failed[s.id()] || res.Verdict == Failed
+				if s.kind == CauseMissing {
+					missing[s.key] = s
+				}
 			}
 		}
 	}
 	for res, all := range open {
+		for _, s := range all {
+			if m, ok := missing[s.key]; ok && (s.kind == CauseNoReply || s.kind == CauseDisconnect) {
+				open[res] = []symptom{m}
+			}
+		}
 		if res.Verdict != Inconsistent {
 			continue
 		}
@@ -172,7 +181,7 @@ func (r *Report) Causes() []Cause {
 	}
 	for i := range r.Results {
 		res := &r.Results[i]
-		if res.Verdict != Inferred {
+		if res.Verdict != Inferred || res.lacking != nil {
 			continue
 		}
 		failed := func(c Cause) bool { return slices.Contains(c.Cases, res.Case.Family) }
@@ -251,6 +260,9 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 		if res.Case.Rules[0] != rule {
 			rule = ""
 		}
+		if res.Verdict == Inferred {
+			c.Inferred++
+		}
 		c.Expected = c.Expected && (res.Verdict == Known || res.Verdict == Flaky)
 	}
 	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
@@ -263,7 +275,7 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 	if p := shown.conversation(); s.kind == CauseInvalidMessage && p != nil && p.Failure != nil {
 		c.Text += ", in place of " + p.Failure.Wanted()
 	}
-	if strings.HasPrefix(s.key, missing) || s.kind == CauseInvalidMessage || s.kind == CauseSetup {
+	if strings.HasPrefix(s.key, unsent) || s.kind == CauseInvalidMessage || s.kind == CauseSetup {
 		c.Text += afterSent(of)
 	}
 	same := []CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}
@@ -305,8 +317,8 @@ func example(of []*Result) *Result {
 	})
 }
 
-// missing begins the key of a symptom about a message that the target does not send.
-const missing = "missing "
+// unsent begins the key of a symptom about a message that the target does not send.
+const unsent = "unsent "
 
 // maxNames is the maximum number of messages that the text of a cause lists.
 const maxNames = 3
@@ -475,7 +487,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 			all = one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
 		}
 		text := fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited)
-		all = append(all, symptom{kind: CauseNoReply, key: missing + f.Wanted(), text: text})
+		all = append(all, symptom{kind: CauseNoReply, key: unsent + f.Wanted(), text: text})
 		if accepted != nil { // the target may have read a command that waits
 			all = append(all, *accepted)
 		}

@@ -136,9 +136,9 @@ func TestCauseOrder(t *testing.T) {
 	}
 }
 
-// TestInconsistentCauses checks that an inconsistent result belongs to the cause of other cases that failed with the
+// TestJoinedCauses checks that an inconsistent result belongs to the cause of other cases that failed with the
 // same reply, and otherwise to a cause of its own, which comes after a cause of more instances.
-func TestInconsistentCauses(t *testing.T) {
+func TestJoinedCauses(t *testing.T) {
 	s := causeSuite(t)
 	unanswered := func(i int, v Verdict) Result {
 		c := s.Cases[i]
@@ -146,6 +146,11 @@ func TestInconsistentCauses(t *testing.T) {
 			Type: c.Script.Steps[0].Choices[0].Type}}
 		f := &play.Failure{Reason: play.TimedOut, Step: &c.Script.Steps[1], Waited: time.Second, Text: "nothing"}
 		return Result{Case: c, Verdict: v, Note: "note", Play: &play.Result{Events: []play.Event{sent}, Failure: f}}
+	}
+	lacking := func(i int) Result {
+		res := unanswered(i, Failed)
+		res.lacking, res.lacks = s.Cases[i].Script.Steps[0].Choices[0].Type, "the target does not implement it"
+		return res
 	}
 	const option, empty, endian, created = 4, 5, 6, 7
 	for _, tt := range []struct {
@@ -157,6 +162,8 @@ func TestInconsistentCauses(t *testing.T) {
 			"no reply 2, inconsistent 1"},
 		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Inconsistent), unanswered(option, Failed)},
 			"inconsistent 2, no reply 1"},
+		{[]Result{unanswered(created, Failed), unanswered(created, Failed), unanswered(empty, Failed), lacking(endian)},
+			"missing message 2, no reply 2"},
 	} {
 		var got []string
 		causes := (&Report{Protocol: gearman.Protocol, Results: tt.results}).Causes()

@@ -229,9 +229,9 @@ func (x *run) repeatLate(w *worker) {
 				again[same] = true
 			}
 		}
-		if again := &x.attempts[i]; again.late && again.Verdict == Failed && x.ctx.Err() != nil {
-			again.Verdict = Inconclusive
-			again.Note = "the run ended before the case could be repeated alone: " + again.Note
+		if last := &x.attempts[i]; last.late && last.Verdict == Failed && x.ctx.Err() != nil {
+			last.Verdict = Inconclusive
+			last.Note = "the run ended before the case could be repeated alone: " + last.Note
 		}
 		x.board.end(i, x.conclude(x.attempts[i].Result))
 	}

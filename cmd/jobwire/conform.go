@@ -254,7 +254,7 @@ const inferAfter = 3
 // plan returns what the flags select independently of the target: the cases, and the options of the runner.
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
 	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh, InferAfter: inferAfter, Budget: o.budget}
-	if o.all {
+	if o.all || o.failFast { // --fail-fast runs the cases in the order of the suite
 		r.InferAfter = 0
 	}
 	switch {
