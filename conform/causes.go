@@ -148,10 +148,9 @@ func (r *Report) Causes() []Cause {
 		}
 	}
 	for res, all := range open {
-		for _, s := range all {
-			if m, ok := missing[s.key]; ok && (s.kind == CauseNoReply || s.kind == CauseDisconnect) {
-				open[res] = []symptom{m}
-			}
+		if m, ok := missing[lastSent(res.Case, res.conversation())]; ok && unimplemented(res.conversation(), all) {
+			open[res] = []symptom{m}
+			continue
 		}
 		if res.Verdict != Inconsistent {
 			continue
@@ -196,6 +195,18 @@ func (r *Report) Causes() []Cause {
 			strictness(a.Level)-strictness(b.Level), len(b.Cases)-len(a.Cases))
 	})
 	return causes
+}
+
+// unimplemented reports whether a case failed because the target sent no reply, closed the connection or refused the
+// request, as it does when it does not implement a message.
+func unimplemented(p *play.Result, all []symptom) bool {
+	if p == nil || p.Failure == nil {
+		return false
+	}
+	if ev := p.Failure.Event; ev != nil && ev.Frame.Type != nil {
+		return ev.Frame.Type.Does == codec.Refuse
+	}
+	return slices.ContainsFunc(all, func(s symptom) bool { return s.kind == CauseNoReply || s.kind == CauseDisconnect })
 }
 
 // commonest returns the symptom that most cases have, and of such symptoms the one that most instances have. If several

@@ -401,19 +401,27 @@ func (t *Text) cause(i int, c *Cause) {
 	case c.Kind == CauseSetup || c.Kind == CauseInconclusive:
 		v = Inconclusive
 	}
-	first, _, _ := strings.Cut(title, "\n")
-	if cut := " ..."; len(first) > maxTitle {
-		first = strings.ToValidUTF8(first[:maxTitle-len(cut)], "") + cut
-	}
-	fmt.Fprintf(t.W, "\n%s\n", t.paint(v, prose.Wrap(fmt.Sprintf("%3d. ", i+1), causeIndent, first, prose.Width)))
+	title = prose.Wrap(fmt.Sprintf("%3d. ", i+1), causeIndent, firstLine(title, maxTitle), prose.Width)
+	fmt.Fprintf(t.W, "\n%s\n", t.paint(v, title))
 	writeWrapped(t.W, c.Count()+": "+someOf(c.Cases), causeIndent)
 }
 
-// maxTitle is the maximum length, in bytes, of the text of a cause.
-const maxTitle = 300
+// firstLine returns the first line of a text in at most most bytes.
+func firstLine(text string, most int) string {
+	first, _, _ := strings.Cut(text, "\n")
+	if cut := " ..."; len(first) > most {
+		first = strings.ToValidUTF8(first[:most-len(cut)], "") + cut
+	}
+	return first
+}
 
-// brief writes the report in at most maxLines lines: the worst causes, each with an example and what to run next, the
-// number of the other causes, and the counts.
+const (
+	maxTitle = 300 // bytes of the text of a cause
+	maxShort = 12  // number of causes that the brief report has in one line each, after those with an example
+)
+
+// brief writes the report in at most maxLines lines: the worst causes with an example and what to run next, others in
+// one line, the number of the rest, and the counts.
 func (t *Text) brief(r *Report, causes []Cause) {
 	var end bytes.Buffer
 	last := *t
@@ -431,27 +439,40 @@ func (t *Text) brief(r *Report, causes []Cause) {
 	}
 	last.counts(r)
 	fmt.Fprintln(&end, "--verbose shows all causes, and all cases with their messages.")
-	const others = 4 // the title, the line about the other causes, and the empty lines before them
+	const others = 5 // the title, the line about the other causes, and the empty lines before them
 	left := maxLines - bytes.Count(end.Bytes(), []byte("\n")) - others
 	if len(causes) > 0 {
 		fmt.Fprint(t.W, causesTitle)
 	}
-	for i := range causes {
-		c := &causes[i]
+	n := 0 // causes that were written
+	for ; n < len(causes); n++ {
 		var one bytes.Buffer
 		text := *t
 		text.W = &one
-		text.cause(i, c)
-		text.example(i, c)
-		if left -= bytes.Count(one.Bytes(), []byte("\n")); left < 0 {
-			cases, instances := 0, 0
-			for _, c := range causes[i:] {
-				cases, instances = cases+len(c.Cases), instances+c.Instances
-			}
-			fmt.Fprintf(t.W, "\n... and %d more causes (%s)\n", len(causes)-i, countCases(cases, instances))
+		text.cause(n, &causes[n])
+		text.example(n, &causes[n])
+		lines := bytes.Count(one.Bytes(), []byte("\n"))
+		if lines+min(len(causes)-n-1, maxShort) > left {
 			break
 		}
+		left -= lines
 		t.W.Write(one.Bytes())
+	}
+	if n < len(causes) {
+		fmt.Fprintln(t.W)
+	}
+	for ; n < len(causes) && left > 0; n++ {
+		c := &causes[n]
+		count := " (" + countCases(len(c.Cases), c.Instances) + ")"
+		fmt.Fprintf(t.W, "%3d. %s%s\n", n+1, firstLine(c.Text, prose.Width-len(causeIndent)-len(count)), count)
+		left--
+	}
+	if n < len(causes) {
+		cases, instances := 0, 0
+		for _, c := range causes[n:] {
+			cases, instances = cases+len(c.Cases), instances+c.Instances
+		}
+		fmt.Fprintf(t.W, "\n... and %d more causes (%s)\n", len(causes)-n, countCases(cases, instances))
 	}
 	t.W.Write(end.Bytes())
 }
