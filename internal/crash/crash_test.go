@@ -153,6 +153,8 @@ func TestEnded(t *testing.T) {
 		{"exit status 1", "", "exit status 1", "", "the server process ended: exit status 1"},
 		{"exit status 1", "caught SIGSEGV\n", "segmentation fault", "segmentation fault", "its output reports: segmentation fault"},
 		{"exit status 2", "Traceback (most recent call last):\n  File \"/a/b.py\", line 3, in f\n    x()\nKeyError: 'x'\nstill running\npanic: no queue\n", "Go panic: panic: no queue", "", "exit status 2; its output reports: panic: no queue"},
+		{"signal: killed", "Traceback (most recent call last):\n  File \"/a/b.py\", line 3, in f\n    x()\nKeyError: 'x'\n", "killed",
+			"killed", "the server process was killed by a signal: killed"},
 		{"exit status 1", "d.c:3:4: runtime error: division by zero\n==5==ERROR: AddressSanitizer: FPE on unknown address 0x5581a0b1c2d3 (pc 0x1 T0)\n    #0 0x5581a0b1c2d3 in f d.c:3\n",
 			"AddressSanitizer floating point exception: f at d.c:3", "floating point exception", "AddressSanitizer: FPE"},
 	} {

@@ -42,9 +42,13 @@ func kindOf(signal string) string {
 
 // Ended returns the report about a process that has ended. exit is the text of os/exec, such as "signal: segmentation
 // fault (core dumped)" or "exit status 1". An exit status above 128 means that the process is a shell whose child was
-// ended by a signal. If the output contains no report, Kind is the signal or, if there is no signal, exit.
+// ended by a signal. A process that was killed has not reported why. If the output contains no report, Kind is the
+// signal or, if there is no signal, exit.
 func Ended(exit, output string) Report {
 	r := fatal(ParseAll(output))
+	if strings.Contains(exit, "killed") && severity(r) < 2 { // the report is about an error that the process survived
+		r = Report{}
+	}
 	signal, text := ending(exit)
 	if signal == "" {
 		signal = r.Signal
