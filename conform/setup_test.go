@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/play"
@@ -118,7 +119,7 @@ func TestLateProbe(t *testing.T) {
 	}
 	ways := newSetupWays(s.Setups)
 	late := 2 // number of late probes with the first way
-	try := func(probe *transcript.Script) (error, bool) {
+	try := func(probe *transcript.Script, _ []codec.RuleID) (error, bool) {
 		if probe.Steps[0].Choices[0].Type.Name == "ECHO_REQ" && late > 0 {
 			late--
 			return errors.New("no reply in time"), false
@@ -126,12 +127,51 @@ func TestLateProbe(t *testing.T) {
 		return nil, true
 	}
 	for _, want := range []string{"GET_STATUS", "ECHO_REQ", "ECHO_REQ"} {
-		script, broken, err := ways.script(t.Context(), c, try)
+		script, _, broken, err := ways.script(t.Context(), c, try)
 		if err != nil || broken != nil {
 			t.Fatal(broken, err)
 		}
 		if got := script.Steps[len(script.Steps)-2].Choices[0].Type.Name; got != want {
 			t.Errorf("expected the way with %s, got %s", want, got)
+		}
+	}
+}
+
+// TestSetupBreaksRule tests that a setup works in which the target breaks a rule about the form of a message: one case fails
+// because of the rule, and the others run without the rule. A setup that does not work without the rule either is broken.
+func TestSetupBreaksRule(t *testing.T) {
+	s, err := LoadFS(gearman.Protocol, setupSuite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rule = gearman.RuleHandleLength
+	for works, want := range map[bool]string{true: "wrong works works", false: "broken broken broken"} {
+		ways := newSetupWays(s.Setups)
+		try := func(probe *transcript.Script, waive []codec.RuleID) (error, bool) {
+			if !slices.Contains(probe.Setups, "submit") || works && slices.Contains(waive, rule) {
+				return nil, true
+			}
+			return &probeFailure{&play.Result{Failure: &play.Failure{Text: "too long", Event: &play.Event{Err: &codec.Error{Rule: rule}}}}}, true
+		}
+		var got []string
+		for _, c := range s.Cases {
+			if c.Family != "gearman.status" {
+				continue
+			}
+			_, wrong, broken, err := ways.script(t.Context(), c, try)
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case wrong != nil && wrong.wrong:
+				got = append(got, "wrong")
+			case broken != nil:
+				got = append(got, "broken")
+			case wrong != nil && slices.Equal(wrong.waive, []codec.RuleID{rule}):
+				got = append(got, "works")
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%q, expected %q", got, want)
 		}
 	}
 }
@@ -149,7 +189,7 @@ func TestSetupsThatNeedEachOther(t *testing.T) {
 	} {
 		for _, first := range []string{"can-do", "assign"} {
 			ways := newSetupWays(s.Setups)
-			try := func(probe *transcript.Script) (error, bool) {
+			try := func(probe *transcript.Script, _ []codec.RuleID) (error, bool) {
 				for _, st := range probe.Steps {
 					if typ := st.Choices[0].Type; typ != nil && slices.Contains(strings.Fields(broken), typ.Name) {
 						return errors.New("no reply"), true

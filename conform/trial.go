@@ -42,6 +42,7 @@ type trial struct {
 	broken   *brokenSetup // a setup that does not work on the target; the script ends before it
 	lacking  *codec.Type  // a message that the target does not implement; the script ends before it
 	missing  string       // a sentence about lacking
+	wrong    *brokenSetup // a setup that works without rules that the target breaks in it; or nil
 }
 
 // try runs a case once with the given division into writes.
@@ -122,7 +123,14 @@ func (t *trial) acquire() *attempt {
 // setup finds ways to the setups of the case that work on the target.
 func (t *trial) setup() *attempt {
 	t.options = play.Options{Timeout: t.Timeout, Codec: codec.Options{Waive: t.Waive}, Keep: t.keep(), Large: t.large}
-	script, broken, err := t.ways.script(t.ctx, t.c, t.probe)
+	script, wrong, broken, err := t.ways.script(t.ctx, t.c, t.probe)
+	switch {
+	case wrong != nil && wrong.wrong:
+		t.play = wrong.play
+		return t.verdict(Failed, fmt.Sprintf("in the setup %q: %v", wrong.name, wrong.why))
+	case wrong != nil:
+		t.wrong, t.options.Codec.Waive = wrong, slices.Concat(t.Waive, wrong.waive)
+	}
 	switch {
 	case err != nil:
 		return t.verdict(Inconclusive, err.Error())
@@ -162,7 +170,9 @@ func (t *trial) unfinished() *attempt {
 }
 
 // probe runs the probe of a setup, as a [probeFunc].
-func (t *trial) probe(script *transcript.Script) (error, bool) {
+func (t *trial) probe(script *transcript.Script, waive []codec.RuleID) (error, bool) {
+	options := t.options
+	options.Codec.Waive = slices.Concat(t.Waive, waive)
 	probed, server := time.Now(), t.target
 	if t.own { // the case needs its own server, so the probe needs one too
 		var err error
@@ -171,7 +181,7 @@ func (t *trial) probe(script *transcript.Script) (error, bool) {
 		}
 		defer server.Stop()
 	}
-	p := play.Peers(t.ctx, t.silence.shorten(script), dialer(server, t.Timeout), t.options)
+	p := play.Peers(t.ctx, t.silence.shorten(script), dialer(server, t.Timeout), options)
 	f := p.Failure
 	if f == nil {
 		return nil, true
@@ -264,6 +274,9 @@ func (t *trial) decide() *attempt {
 		return t.unfinished()
 	case f == nil:
 		t.play = nil
+		if t.wrong != nil {
+			return t.verdict(Passed, fmt.Sprintf("without rules that the target breaks in the setup %q: %v", t.wrong.name, t.wrong.waive))
+		}
 		return t.verdict(Passed, "")
 	case f.Reason == play.Unsupported:
 		return t.verdict(Skipped, t.note)
@@ -275,6 +288,14 @@ func (t *trial) decide() *attempt {
 	}
 	if f.Reason == play.TooLate {
 		return t.verdict(Inconclusive, "the connection, the target or this machine is too slow for the case: "+t.note)
+	}
+	if refused := f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse; t.wrong != nil &&
+		(refused || f.Reason == play.Ended || f.Rule() != "") {
+		// The case may have sent an illegal value that the target has sent in the setup, so the conversation of the setup shows why.
+		t.play = t.wrong.play
+		a := t.verdict(Inconclusive, fmt.Sprintf("the target breaks a rule in the setup %q (%v); then: %s", t.wrong.name, t.wrong.why, t.note))
+		a.setup = t.wrong
+		return a
 	}
 	inCase := func(st transcript.Step) bool { return st.Setup == "" }
 	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(t.script.Steps[:f.Index], inCase) {
