@@ -472,7 +472,7 @@ func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj su
 	words := []string{"jobwire", "conform", sys.Protocol.Name}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch f.Name {
-		case "run", "skip", "level", "failed", "fail-fast", "quick", "format", "html", "pcap", "color", "verbose", "parallel":
+		case "run", "skip", "level", "failed", "fail-fast", "quick", "format", "html", "pcap", "color", "verbose", "parallel", "budget":
 			return
 		}
 		switch values := f.Value.(type) {

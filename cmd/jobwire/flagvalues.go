@@ -93,6 +93,7 @@ var (
 var numberLimits = map[string]numberLimit{
 	"allow-loss":    timeOfStep,
 	"batch":         {"1", "65536"},
+	"budget":        timeOfRun,
 	"clients":       {"1", "19999"},
 	"count":         {"0", "10000000000"},
 	"duration":      timeOfRun,
@@ -106,6 +107,7 @@ var numberLimits = map[string]numberLimit{
 	"kills":         {"1", "10000"},
 	"max-data":      {"0", "1073741824"},
 	"max-in-flight": {"0", "1048576"},
+	"memory":        {"0", "1048576"},
 	"minimize":      timeLimit,
 	"parallel":      {"1", "64"},
 	"pid":           {"1", "2147483647"},
