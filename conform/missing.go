@@ -39,7 +39,8 @@ func (r *reactions) missing(t *codec.Type) (what reaction, text string, ok bool)
 	}
 	number := map[reaction]int{}
 	for _, one := range r.to {
-		if number[one]++; number[one] > number[what] {
+		number[one]++
+		if n := number[one] - number[what]; n > 0 || n == 0 && one.text < what.text {
 			what = one
 		}
 	}

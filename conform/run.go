@@ -38,9 +38,11 @@ type run struct {
 //
 // If a case misses a time limit while others run, Run repeats the case alone, after all others, and uses the second
 // result, because a server may reply too late on a busy machine. Run does not repeat a case if another one has failed twice
-// in the same way, an instance of the same case or one with a message that the target does not implement, and stops repeating cases after Parallel repeated cases in a row have failed.
+// in the same way, an instance of the same case or one with a message that the target does not implement. It stops
+// repeating cases after Parallel repeated cases in a row have failed.
 //
-// If ctx is done, the time budget is used up or the target cannot be reached, Run stops. In the last case, one case gets the verdict Unreachable.
+// If ctx is done, the time budget is used up or the target cannot be reached, Run stops. In the last case, one case gets
+// the verdict Unreachable.
 // All cases without a result get the verdict NotRun.
 func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result {
 	ctx, halt := context.WithCancelCause(ctx)

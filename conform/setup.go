@@ -22,7 +22,7 @@ type setupWays struct {
 	pending map[string]int                // setups whose ways are being tested, with the number of others that were being tested before
 	probed  map[string]probeResult        // certain results of probes, by setup and the ways that the probe uses
 	breaks  map[string][]*probeFailure    // how the target breaks rules in a setup that works without them, by setup
-	shown   map[codec.RuleID]bool         // waived rules for which a case has failed
+	shown   map[codec.RuleID]*Case        // the case that fails because of a waived rule, also when it is repeated
 	scripts map[string]*transcript.Script // scripts of probes, by setup and all chosen ways
 }
 
@@ -30,7 +30,7 @@ func newSetupWays(s *transcript.Setups) *setupWays {
 	return &setupWays{
 		setups: s, lock: make(chan struct{}, 1), chosen: transcript.Ways{}, found: map[string]bool{},
 		failed: map[string]error{}, pending: map[string]int{}, probed: map[string]probeResult{},
-		scripts: map[string]*transcript.Script{}, breaks: map[string][]*probeFailure{}, shown: map[codec.RuleID]bool{},
+		scripts: map[string]*transcript.Script{}, breaks: map[string][]*probeFailure{}, shown: map[codec.RuleID]*Case{},
 	}
 }
 
@@ -100,8 +100,10 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *tra
 				wrong = &brokenSetup{name: name, why: f, play: f.Result}
 			}
 			wrong.waive = append(wrong.waive, rule)
-			if slices.Contains(c.Rules, rule) || !w.shown[rule] && strictness(c.Level) < strictness(codec.Interpretation) {
-				w.shown[rule] = true
+			if w.shown[rule] == nil && strictness(c.Level) < strictness(codec.Interpretation) {
+				w.shown[rule] = c
+			}
+			if w.shown[rule] == c || slices.Contains(c.Rules, rule) {
 				return sc, &brokenSetup{name: name, why: f, play: f.Result, wrong: true}, nil, nil
 			}
 		}
