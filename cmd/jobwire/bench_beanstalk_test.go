@@ -78,7 +78,7 @@ type beanstalkRival struct {
 func beanstalkRivals(b *testing.B) []*beanstalkRival {
 	b.Helper()
 	real := peers.Start(b, "beanstalkd")
-	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
+	jobwire, err := exec.LookPath("jobwire") // TestMain compiles it
 	if err != nil {
 		b.Fatal(err)
 	}

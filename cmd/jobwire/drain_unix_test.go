@@ -18,7 +18,7 @@ import (
 
 // TestDrainSignal checks that after SIGUSR1 the Beanstalk server refuses new jobs, but still assigns queued ones.
 func TestDrainSignal(t *testing.T) {
-	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
+	jobwire, err := exec.LookPath("jobwire") // TestMain compiles it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || limit.Cur < connections+200 {
 		t.Skipf("the limit of %d descriptors leaves too little room: %v", limit.Cur, err)
 	}
-	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
+	jobwire, err := exec.LookPath("jobwire") // TestMain compiles it
 	if err != nil {
 		t.Fatal(err)
 	}

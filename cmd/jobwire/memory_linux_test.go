@@ -18,7 +18,7 @@ const maxPeak = 256 << 20
 // TestPeakMemory runs the program against servers that send without end, or a million rows, and with large payloads: its
 // memory stays below maxPeak. These commands needed the most memory. The short form runs two of them.
 func TestPeakMemory(t *testing.T) {
-	jobwire, err := exec.LookPath("jobwire") // TestMain makes it run the test binary
+	jobwire, err := exec.LookPath("jobwire") // TestMain compiles it
 	if err != nil {
 		t.Fatal(err)
 	}
