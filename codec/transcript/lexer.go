@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -62,7 +63,8 @@ type messageText struct {
 
 // quotes are the quoted texts of one source.
 type quotes struct {
-	room int // the remaining part of maxText
+	room   int     // the remaining part of maxText
+	tokens []token // of the last step
 	*sharedTexts
 }
 
@@ -105,9 +107,10 @@ func (q *sharedTexts) repeat(text string, count int) (string, []byte) {
 	return unsafe.String(&b[0], n), b // a copy of the longest texts would take as long as parsing the whole source
 }
 
-// lex splits a step into tokens. pos is the position of s.
+// lex splits a step into tokens, which are valid until the next call. pos is the position of s.
 func lex(pos position, s string, q *quotes) ([]token, *Error) {
-	var toks []token
+	toks := q.tokens[:0]
+	defer func() { q.tokens = toks }()
 	for i := 0; i < len(s); {
 		c, here := s[i], pos.atColumn(pos.col+i)
 		switch {
@@ -244,11 +247,12 @@ func unescape(s, extra string) (text string, k int, bad string) {
 
 // hexPair reads two hex digits.
 func hexPair(s string) (byte, bool) {
+	var b [1]byte
 	if len(s) != 2 {
 		return 0, false
 	}
-	v, err := strconv.ParseUint(s, 16, 8)
-	return byte(v), err == nil && s[0] != '+' && s[0] != '-'
+	_, err := hex.Decode(b[:], []byte(s))
+	return b[0], err == nil
 }
 
 // escapes maps each byte to its escape sequence, or to "" if it is written unchanged.

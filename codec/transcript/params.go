@@ -125,7 +125,7 @@ var (
 // expand replaces the references to parameters and repeats the lines below "each". If strict is true, a
 // reference to an unknown parameter is an error.
 func (r *parser) expand(lines section, params []Param, strict bool) (section, *Error) {
-	var out section
+	out := make(section, 0, len(lines))
 	for i := 0; i < len(lines); i++ {
 		l := lines[i]
 		text, err := r.substitute(l, params, strict)

@@ -64,7 +64,7 @@ func (r *parser) read(lines section) error {
 		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, fileMeta: r.fileMeta}
 		r.script.again = func(choice Ways) (*Script, error) {
 			other := again
-			other.ways, other.quotes = choice, quotes{maxText, texts}
+			other.ways, other.quotes = choice, quotes{room: maxText, sharedTexts: texts}
 			if err := other.read(lines); err != nil {
 				return nil, err
 			}
@@ -97,6 +97,7 @@ type parser struct {
 	cases    bool    // a @case line has been read
 	script   *Script // the current script, or nil
 	wires    map[string]*wire
+	actors   map[string]*Actor // by their text; nil for the server
 	encoded  []byte // set by encode
 }
 
@@ -160,7 +161,8 @@ func (r *parser) position(i, col int) position {
 // begin returns the current script. It creates the script if necessary.
 func (r *parser) begin(line int) *Script {
 	if r.script == nil {
-		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.fileMeta...), Params: r.params}
+		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.fileMeta...), Params: r.params,
+			Steps: make([]Step, 0, min(len(r.lines), 16))}
 		r.wires = map[string]*wire{}
 	}
 	return r.script
@@ -303,11 +305,11 @@ func (r *parser) alternative(pos position, st *Step, s string) *Error {
 
 // ends parses both actors of a step. One of them must be the server.
 func (r *parser) ends(st *Step, posA position, a string, posB position, b string) *Error {
-	from, errA := r.actor(posA, a)
+	from, errA := r.actorOnce(posA, a)
 	if errA != nil {
 		return errA
 	}
-	to, errB := r.actor(posB, b)
+	to, errB := r.actorOnce(posB, b)
 	if errB != nil {
 		return errB
 	}
@@ -322,6 +324,21 @@ func (r *parser) ends(st *Step, posA position, a string, posB position, b string
 		st.From, st.Peer = codec.Peer, *from
 	}
 	return nil
+}
+
+// actorOnce is actor, which is called once for equal texts.
+func (r *parser) actorOnce(pos position, s string) (*Actor, *Error) {
+	if a, ok := r.actors[s]; ok {
+		return a, nil
+	}
+	a, err := r.actor(pos, s)
+	if err == nil {
+		if r.actors == nil {
+			r.actors = map[string]*Actor{}
+		}
+		r.actors[s] = a
+	}
+	return a, err
 }
 
 // actor parses one end of a step. It returns nil for the server.

@@ -132,7 +132,7 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 
 // Probe returns the transcript that tests whether a server supports the chosen way of a setup.
 func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
-	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, quotes: quotes{maxText, s.texts}}
+	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, quotes: quotes{room: maxText, sharedTexts: s.texts}}
 	if err := r.read(s.Named(name).probe); err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, e
 	if s != nil {
 		texts = s.texts
 	}
-	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), quotes: quotes{maxText, texts}}).parse()
+	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), quotes: quotes{room: maxText, sharedTexts: texts}}).parse()
 }
 
 // With returns the script with other ways of its setups. The steps of the script itself stay unchanged.
@@ -173,7 +173,7 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 	if r.setups == nil {
 		return lines, nil
 	}
-	var out section
+	out := make(section, 0, len(lines))
 	for _, l := range lines {
 		var m []string
 		if strings.Contains(l.text, "setup") || strings.Contains(l.text, "check") { // the expression is slow on long lines

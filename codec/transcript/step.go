@@ -106,6 +106,9 @@ func (r *parser) message(pos position, st *Step, c *Choice, toks []token) ([]tok
 		return nil, pos.errorf("%s", bad)
 	}
 	toks = toks[1:]
+	if len(toks) > 0 {
+		c.Args = make([]Arg, 0, len(toks))
+	}
 	for len(toks) > 0 && (toks[0].quoted || !isModifier(toks[0].text)) {
 		if n := len(c.Args); n > 0 && c.Args[n-1].Kind == Rest && !betweenRepetitions(c) {
 			return nil, pos.atColumn(c.Args[n-1].Col).errorf("expected \"...\" as the last argument or after a complete group of repeated arguments")

@@ -13,7 +13,7 @@ import (
 // position of s in the file. An error is an [*Error].
 func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
 	pos := position{file: file, line: line, col: col}
-	quoted := quotes{maxText, newSharedTexts()}
+	quoted := quotes{room: maxText, sharedTexts: newSharedTexts()}
 	toks, err := lex(pos, s, &quoted)
 	if err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
 // ParseWords parses a line of words and quoted texts. Words with a special meaning among arguments, such as
 // $name, are ordinary words here; only "#" begins a comment.
 func ParseWords(s string) ([]string, error) {
-	quoted := quotes{maxText, newSharedTexts()}
+	quoted := quotes{room: maxText, sharedTexts: newSharedTexts()}
 	toks, err := lex(position{line: 1, col: 1}, s, &quoted)
 	if err != nil {
 		return nil, err
