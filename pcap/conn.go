@@ -377,7 +377,7 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			h.lost = false
 		}
 		if h.large != nil {
-			n, short := d.continueLarge(c, end, b[off:], frame, at)
+			n, short := d.continueLarge(c, end, b[off:], h.first(off, frame), frame, at)
 			if off += n; short {
 				return off
 			}
@@ -483,7 +483,7 @@ func (d *Decoder) mayBeList(c *Conn) bool { return hasLists(c.Protocol) && !d.op
 func (d *Decoder) skipRest(c *Conn, end int, b []byte, first, frame int, at int64) int {
 	h := &c.half[end]
 	n := min(h.skip, len(b))
-	if h.large == nil {
+	if h.large == nil || h.large.broken {
 		d.unread(c, end, b[:n], first, frame, at, false)
 	}
 	h.skip -= n
@@ -537,8 +537,7 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	}
 	whole := closed && !h.guess && !h.lost && !c.half[1-end].fin
 	if h.large != nil {
-		d.omitRest(h)
-		d.finishLarge(c, end, frame, at, whole)
+		d.breakOff(c, end, frame, at, whole)
 	}
 	if len(h.buf) > 0 && whole {
 		d.frame = codec.Frame{From: c.side(end), Raw: h.buf}
@@ -557,8 +556,7 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 func (d *Decoder) cutOff(c *Conn, end, frame int, at int64) {
 	h := &c.half[end]
 	if h.large != nil {
-		d.omitRest(h)
-		d.finishLarge(c, end, frame, at, false)
+		d.breakOff(c, end, frame, at, false)
 	}
 	if len(h.buf) > 0 {
 		d.stats.Truncated++

@@ -28,6 +28,8 @@ type large struct {
 	shortened []value
 	left      []int // number of values that are still to come, by depth
 	inside    bool  // a line end, which ends the last value, is still to come
+
+	broken bool // a part is missing: the rest is passed on as unread bytes
 }
 
 // value is a shortened value in large.kept.
@@ -166,16 +168,67 @@ func (m *large) restore() {
 	}
 }
 
+// after returns what is still to come of a message after a gap of n bytes: skip is the number of bytes up to the end of
+// the value with the gap, and left the number of values after it, by depth. rest has the bytes before the gap that next
+// has not read yet, and skipped is the number of bytes that next has skipped and that were not captured before the gap.
+// If the end of the value is unknown, skip is negative.
+func (m *large) after(p *codec.Protocol, rest []byte, skipped, n int) (skip int, left []int) {
+	const end = "\r\n"
+	m = &large{left: slices.Clone(m.left), inside: m.inside}
+	for {
+		known := skipped
+		if m.inside {
+			known += len(end)
+		}
+		if len(rest) < known {
+			return known - len(rest) - n, m.remaining()
+		}
+		rest = rest[skipped:]
+		read, more, need, ok := m.next(p, rest)
+		rest, skipped = rest[read:], more
+		if !ok || need == 0 && more == 0 {
+			return -1, nil
+		}
+		if need == 0 {
+			continue
+		}
+		line, _, whole := bytes.Cut(rest, []byte(end))
+		if !whole || !p.Framing.Values.Kinds[line[0]].Bulk {
+			return -1, nil
+		}
+		size, _ := strconv.Atoi(string(line[1:]))
+		m.left[len(m.left)-1]--
+		return len(line) + len(end) + size + len(end) - len(rest) - n, m.remaining()
+	}
+}
+
+// remaining returns the number of values that are still to come, by depth, or nil.
+func (m *large) remaining() []int {
+	for n := len(m.left); n > 0 && m.left[n-1] == 0; n-- {
+		m.left = m.left[:n-1]
+	}
+	if len(m.left) == 0 {
+		return nil
+	}
+	return m.left
+}
+
 // continueLarge reads the next bytes of a message with shortened values. It returns the number of bytes read, and
-// whether it needs more.
-func (d *Decoder) continueLarge(c *Conn, end int, b []byte, frame int, at int64) (n int, short bool) {
+// whether it needs more. first is the packet of the first byte.
+func (d *Decoder) continueLarge(c *Conn, end int, b []byte, first, frame int, at int64) (n int, short bool) {
 	h := &c.half[end]
 	m := h.large
 	n, skip, need, ok := m.next(c.Protocol, b)
+	if m.broken {
+		d.unread(c, end, b[:n], first, frame, at, false)
+		m.kept, m.shortened = m.kept[:0], m.shortened[:0]
+	}
 	m.size += n + skip
 	switch {
 	case !ok:
-		d.stats.GivenUp++
+		if !m.broken {
+			d.stats.GivenUp++
+		}
 		d.finishLarge(c, end, frame, at, false)
 		h.lost = true
 		d.reset(c)
@@ -190,11 +243,18 @@ func (d *Decoder) continueLarge(c *Conn, end int, b []byte, frame int, at int64)
 	return n, false
 }
 
-// omitRest counts the bytes of a large message that were kept for the next value. No more bytes of it will be read.
-func (d *Decoder) omitRest(h *half) {
+// breakOff passes on a large message of which no more bytes will be read. The bytes that were kept for the next value
+// are omitted.
+func (d *Decoder) breakOff(c *Conn, end, frame int, at int64, closed bool) {
+	h := &c.half[end]
 	n := len(h.buf)
+	if h.large.broken {
+		first, _ := h.frames(0, frame)
+		d.unread(c, end, h.buf, first, frame, at, false)
+	}
 	h.large.size += n
 	d.consume(h, n)
+	d.finishLarge(c, end, frame, at, closed)
 }
 
 // readShortened decodes a message with shortened values, all of which has arrived.
@@ -269,6 +329,10 @@ func (h *half) omitted() int { return h.large.size - h.skip - len(h.large.frame.
 func (d *Decoder) finishLarge(c *Conn, end, frame int, at int64, closed bool) {
 	h := &c.half[end]
 	m := h.large
+	if m.broken {
+		h.large, h.skip = nil, 0
+		return
+	}
 	if m.kept != nil || m.more() {
 		if !m.more() {
 			d.readShortened(c, c.side(end), m)

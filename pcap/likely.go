@@ -26,6 +26,10 @@ type likely struct {
 	session codec.Session
 
 	expected bool // the server is known to have this protocol, or the port is that of the protocol
+
+	need int    // length that an incomplete message must have before it is decoded again
+	skip int    // number of bytes to leave out, because they belong to a message of which a part is missing
+	rest *large // what follows them in the message, or nil
 }
 
 // packetMark is the part of a packet in the bytes.
@@ -39,8 +43,10 @@ type packetMark struct {
 func (d *Decoder) scan(c *Conn, w *chunk) {
 	h := &c.half[w.end]
 	if len(w.data) == 0 {
-		d.endScan(c, w.end)
-		d.leaveOut(c, w)
+		if w.missing == 0 || !d.scanGap(c, w) {
+			d.endScan(c, w.end)
+			d.leaveOut(c, w)
+		}
 		return
 	}
 	if h.likely == nil {
@@ -53,6 +59,77 @@ func (d *Decoder) scan(c *Conn, w *chunk) {
 	d.scanMore(c, w.end, false)
 	if len(g.buf) > maxLikely || d.buffered > maxBuffered {
 		d.leave(c, w.end, len(g.buf))
+	}
+}
+
+// scanGap reports whether a gap is in a message that follows likely ones, so that its end is likely, too. If so, the
+// search continues after this message.
+func (d *Decoder) scanGap(c *Conn, w *chunk) bool {
+	g := c.half[w.end].likely
+	if g == nil {
+		return false
+	}
+	d.scanMore(c, w.end, true)
+	skip, left := -1, []int(nil)
+	switch {
+	case g.session == nil:
+	case g.rest != nil:
+		skip, left = g.rest.after(g.conn.Protocol, g.buf, g.skip, w.missing)
+	case g.skip > 0:
+		skip = g.skip - w.missing
+	case len(g.buf) > 0:
+		skip, left = g.conn.after(g.conn.side(w.end), g.buf, g.need, w.missing)
+	}
+	if skip < 0 {
+		return false
+	}
+	d.leave(c, w.end, len(g.buf))
+	d.leaveOut(c, w)
+	g.skipAfter(skip, left)
+	return true
+}
+
+// leaveRest leaves out the next bytes of a message of which a part is missing or that is too large. It reports whether
+// it could.
+func (d *Decoder) leaveRest(c *Conn, end int) bool {
+	g := c.half[end].likely
+	if m := g.rest; m != nil && g.skip == 0 {
+		n, skip, need, ok := m.next(g.conn.Protocol, g.buf)
+		m.kept, m.shortened = m.kept[:0], m.shortened[:0]
+		d.leave(c, end, n)
+		switch {
+		case !ok:
+			g.rest, g.session, g.start = nil, nil, false
+		case need > 0:
+			return false
+		case skip == 0:
+			g.rest = nil
+		}
+		g.skip = skip
+	}
+	n := min(g.skip, len(g.buf))
+	d.leave(c, end, n)
+	g.skip -= n
+	return true
+}
+
+// leaveLarge leaves out a message that is too large. It reports whether its end is known.
+func (d *Decoder) leaveLarge(c *Conn, end int) bool {
+	g := c.half[end].likely
+	skip, left := g.conn.after(g.conn.side(end), g.buf, g.need, 0)
+	if g.need <= maxLikely || skip < 0 {
+		return false
+	}
+	d.leave(c, end, len(g.buf))
+	g.skipAfter(skip, left)
+	return true
+}
+
+// skipAfter begins to leave out the rest of a message: skip bytes and the values after them.
+func (g *likely) skipAfter(skip int, left []int) {
+	g.skip, g.rest = skip, nil
+	if left != nil {
+		g.rest = &large{left: left}
 	}
 }
 
@@ -69,13 +146,21 @@ func (d *Decoder) endScan(c *Conn, end int) {
 func (d *Decoder) scanMore(c *Conn, end int, last bool) {
 	g := c.half[end].likely
 	for len(g.buf) > 0 {
-		if g.session != nil {
-			n, ok := g.next(d, g.conn.side(end), g.buf)
-			if ok && n == 0 {
+		if g.skip > 0 || g.rest != nil {
+			if !d.leaveRest(c, end) {
 				return
 			}
-			if ok {
+			continue
+		}
+		if g.session != nil {
+			n, ok := g.next(d, g.conn.side(end), g.buf)
+			switch {
+			case ok && n > 0:
 				d.listLikely(c, end, n)
+				continue
+			case ok && g.need <= maxLikely:
+				return
+			case ok && d.leaveLarge(c, end):
 				continue
 			}
 			g.session, g.start = nil, false
@@ -87,9 +172,10 @@ func (d *Decoder) scanMore(c *Conn, end int, last bool) {
 	}
 }
 
-// next decodes the first message of b. It returns its length, or 0 if more bytes are needed.
+// next decodes the first message of b. It returns its length, or 0 if more bytes are needed: need in total.
 func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
 	p := g.conn.Protocol
+	g.need = 0
 	switch p.Begins(from, b, g.conn.first, !p.AnyMagic || g.conn.first != nil) {
 	case codec.NoMatch:
 		return 0, false
@@ -98,7 +184,8 @@ func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
 	}
 	n, err := g.session.Decode(from, b, &d.frame)
 	if err == codec.ErrShort {
-		return 0, n <= maxLikely
+		g.need = n
+		return 0, true
 	}
 	e, bad := err.(*codec.Error)
 	unpaired := bad && (g.conn.isPairing(e) || from == codec.Server && slices.Contains(p.Dependent, e.Rule))
@@ -106,7 +193,8 @@ func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
 	case isAnyLine(d.frame.Type) && hasLists(p), bad && (e.Fatal || !unpaired):
 		return 0, false
 	case n > len(b):
-		return 0, n <= maxLikely
+		g.need = n
+		return 0, true
 	}
 	d.frame.Raw = b[:n]
 	return n, true
@@ -128,7 +216,8 @@ func (d *Decoder) findChain(c *Conn, end int, last bool) (at int) {
 			g.conn, g.expected = conn, d.expects(c, &conn)
 			switch g.chain(d, conn.side(end), i, last) {
 			case codec.Matches:
-				g.session = conn.Protocol.NewSession(codec.Options{MaxData: maxLikely, Waive: conn.Protocol.Unpaired})
+				p := conn.Protocol
+				g.session = p.NewSession(codec.Options{MaxData: dataLimit(p), Waive: p.Unpaired})
 				g.start = true
 				return at
 			case codec.MayMatch:
@@ -146,7 +235,7 @@ func (d *Decoder) findChain(c *Conn, end int, last bool) (at int) {
 // needed, which is never so if no bytes follow (last).
 func (g *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.Match {
 	p := g.conn.Protocol
-	g.session = p.NewSession(codec.Options{MaxData: maxLikely, Waive: p.Unpaired})
+	g.session = p.NewSession(codec.Options{MaxData: dataLimit(p), Waive: p.Unpaired})
 	defer func() { g.session = nil }()
 	at, k, turn := g.packets[first].off, first, g.packets[first].turn
 	framed := 0 // number of messages that are not lines of a protocol with binary messages
@@ -165,7 +254,7 @@ func (g *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.
 		switch {
 		case !ok:
 			return codec.NoMatch
-		case size == 0 && !last:
+		case size == 0 && g.need <= maxLikely && !last:
 			return codec.MayMatch
 		case size == 0 && (n > likelyEnd || n > 0 && turn && g.expected):
 			return codec.Matches

@@ -49,18 +49,25 @@ func (d *Decoder) interrupt(c *Conn, end, n, frame int, at int64) {
 // lose ends the current message of a stream at a gap of n bytes, and continues after the gap.
 func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	h := &c.half[end]
-	inside := -1 // the number of bytes after the gap that are part of the message before it, or -1 if it is unknown
+	inside, left := -1, []int(nil)
 	switch {
-	case h.lost || h.large != nil && h.large.more():
+	case h.lost:
+	case h.large != nil && h.large.more():
+		inside, left = h.large.after(c.Protocol, h.buf, h.skip, n)
 	case h.skip > 0:
 		inside = h.skip - n
-	case len(h.buf) > 0 && (d.opts.guesses() || c.endsAt(c.side(end), h.buf, h.need)):
+	case len(h.buf) > 0 && d.opts.guesses():
 		inside = h.need - len(h.buf) - n
+	case len(h.buf) > 0:
+		inside, left = c.after(c.side(end), h.buf, h.need, n)
 	}
 	d.endScan(c, end)
 	d.cutOff(c, end, frame, at)
 	d.missing(c, end, n, frame, frame, at)
 	h.skip = max(0, inside)
+	if inside >= 0 && left != nil {
+		h.large = &large{left: left, broken: true}
+	}
 	if inside < 0 || d.opts.guesses() {
 		h.lost, h.start, h.guess = true, true, true
 	}
@@ -76,6 +83,21 @@ func (d *Decoder) missing(c *Conn, end, n, first, last int, at int64) {
 		d.item = Item{Kind: Gap, Conn: c, From: c.side(end), Missing: n, First: first, Last: last, At: at}
 		d.handle(&d.item)
 	}
+}
+
+// after returns what certainly is still to come of an incomplete message after a gap of n bytes: skip is the number of
+// bytes up to the end of the message or of the value with the gap, and left the number of values after it, by depth.
+// buf is the beginning of the message, and need the length that it must have before it is decoded again. If the end of
+// the message is unknown, skip is negative.
+func (c *Conn) after(from codec.Side, buf []byte, need, n int) (skip int, left []int) {
+	switch {
+	case c.Protocol.Framing.Values == nil && c.endsAt(from, buf, need):
+		return need - len(buf) - n, nil
+	case c.Protocol.Framing.Values == nil, from == codec.Peer && buf[0] != '*': // a line
+		return -1, nil
+	}
+	m := large{left: []int{1}}
+	return m.after(c.Protocol, buf, 0, n)
 }
 
 // endsAt reports whether an incomplete message certainly ends after size bytes, whatever the missing bytes are.

@@ -112,6 +112,7 @@ func TestLargeMessageWithDamage(t *testing.T) {
 	large, small := binaryMessage(p, 7, "f", "u", strings.Repeat("x", 18<<20)).raw, binaryMessage(p, 1, "f").raw
 	ping := "*1\r\n$4\r\nPING\r\n"
 	redis := ping + "*3\r\n$5\r\nLPUSH\r\n$18874368\r\n" + large[:18<<20] + "\r\n$1\r\ny\r\n"
+	put := fmt.Sprintf("put 1 0 60 %d\r\n%s\r\n", 18<<20, large[:18<<20])
 	for _, c := range []struct {
 		name      string
 		sent      string
@@ -137,9 +138,13 @@ func TestLargeMessageWithDamage(t *testing.T) {
 		{"Redis, the sender closes after the value", redis[:len(redis)-9], 0, 0, "[message resp.message.complete end]", 1},
 		{"Redis, the sender closes in the next value", redis[:len(redis)-3], 0, 0, "[message resp.message.complete end]", 1},
 		{"Redis, a part is missing", redis + ping, 5 << 20, 6 << 20,
-			"[message unread 5242866 cut, gap 1048576, unread 8544, end]", 1},
+			"[message unread 5242866 cut, gap 1048576, unread 8544, message end]", 1},
 		{"Redis, no line end after the value", redis[:len(redis)-9] + "zz" + redis[len(redis)-7:] + ping, 0, 0,
 			"[message unread 18874394 cut, unread 23, end]", 1},
+		{"Redis, a part and the end of the value are missing", redis + ping, 5 << 20, len(redis) - 8,
+			"[message unread 5242866 cut, gap 13631529, unread 1, message end]", 1},
+		{"Beanstalk, a part is missing", put + "use a\r\n", 5 << 20, 6 << 20,
+			"[unread 5242880 cut, gap 1048576, unread 8544, message end]", 1},
 	} {
 		var kinds []string
 		d := pcap.NewDecoder(pcap.Options{}, func(it *pcap.Item) {
@@ -160,8 +165,11 @@ func TestLargeMessageWithDamage(t *testing.T) {
 			kinds = append(kinds, text)
 		})
 		number, port := 0, uint16(4730)
-		if strings.HasPrefix(c.name, "Redis") {
+		switch {
+		case strings.HasPrefix(c.name, "Redis"):
 			port = 6379
+		case strings.HasPrefix(c.name, "Beanstalk"):
+			port = 11300
 		}
 		send := func(piece piece) {
 			b := piece.packet(port, 7)
