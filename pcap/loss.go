@@ -65,7 +65,7 @@ func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 	d.cutOff(c, end, frame, at)
 	d.missing(c, end, n, frame, frame, at)
 	h.skip = max(0, inside)
-	if inside >= 0 && left != nil {
+	if inside >= 0 && left != nil && !d.opts.guesses() {
 		h.large = &large{left: left, broken: true}
 	}
 	if inside < 0 || d.opts.guesses() {
