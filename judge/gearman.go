@@ -2,6 +2,7 @@ package judge
 
 import (
 	"maps"
+	"slices"
 
 	"jobwire/codec"
 	protocol "jobwire/codec/gearman"
@@ -14,14 +15,17 @@ type gearmanChecker struct {
 	unique map[uint64]*gearmanJob // the last job, by submission.key; if Counts is set, also by submission.id
 	names  map[string]string      // names of functions, each of which is stored once
 	spare  *listener              // to be used again
+	all    []*gearmanJob          // the memory of jobs, in the order of addresses
+	free   []*gearmanJob          // the elements of all that are in use for no job, the next one last
 	timed  bool                   // a worker has set a time limit, so the server may take jobs away from it
 	called bool                   // at least one job was submitted
 }
 
 // gearmanJob contains what is known about a job.
 type gearmanJob struct {
+	used     bool   // the job is in gearmanChecker.jobs
 	id       uint64 // hash of the handle
-	handle   string
+	handle   []byte
 	as       submission // the submission that created it
 	known    bool       // the submission was captured, so as is set
 	joined   bool       // later submissions were combined with this job
@@ -145,6 +149,7 @@ func (g *gearmanChecker) Reset() {
 	clear(g.jobs)
 	clear(g.unique)
 	clear(g.names)
+	g.all, g.free = nil, nil
 	g.timed, g.called = false, false
 }
 
@@ -281,9 +286,32 @@ func (g *gearmanChecker) job(handle []byte) *gearmanJob {
 		if len(g.jobs) >= maxJobs {
 			g.forget()
 		}
-		job = &gearmanJob{id: id, handle: g.Name(handle)}
+		job = g.newJob()
+		job.id, job.handle = id, g.AppendName(job.handle[:0], handle)
 		g.jobs[id] = job
 	}
+	return job
+}
+
+// jobBlock is the number of jobs for which memory is allocated at once.
+const jobBlock = 64
+
+// newJob returns a job about which nothing is known. Memory is used again in the order of addresses, which processors
+// read ahead.
+func (g *gearmanChecker) newJob() *gearmanJob {
+	if len(g.free) == 0 {
+		block := make([]gearmanJob, jobBlock)
+		for i := range block {
+			g.all = append(g.all, &block[i])
+		}
+		for _, job := range slices.Backward(g.all[len(g.all)-jobBlock:]) {
+			g.free = append(g.free, job)
+		}
+	}
+	n := len(g.free) - 1
+	job := g.free[n]
+	g.free = g.free[:n]
+	*job = gearmanJob{used: true, handle: job.handle, reports: job.reports[:0]}
 	return job
 }
 
@@ -299,13 +327,21 @@ func (g *gearmanChecker) newListener() *listener {
 
 // forget removes the jobs that have ended, and all jobs if the remaining ones are still too many.
 func (g *gearmanChecker) forget() {
-	remove(g.jobs, func(job *gearmanJob) bool { return job.results > 0 || job.endedAt != 0 })
-	if len(g.jobs) >= maxJobs*3/4 {
-		clear(g.jobs)
-		clear(g.unique)
-		return
+	left := 0
+	for _, job := range g.all {
+		job.used = job.used && job.results == 0 && job.endedAt == 0
+		if job.used {
+			left++
+		}
 	}
-	remove(g.unique, func(job *gearmanJob) bool { return g.jobs[job.id] != job })
+	g.free = g.free[:0]
+	for _, job := range slices.Backward(g.all) {
+		if job.used = job.used && left < maxJobs*3/4; !job.used {
+			g.free = append(g.free, job)
+		}
+	}
+	remove(g.unique, func(job *gearmanJob) bool { return !job.used })
+	remove(g.jobs, func(job *gearmanJob) bool { return !job.used })
 }
 
 // remove removes entries from a map. If most entries are removed, this takes much less time than maps.DeleteFunc.

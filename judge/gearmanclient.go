@@ -175,7 +175,7 @@ func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 			c.Pass("gearman.submit.coalesce-workload")
 		}
 	case old.holder != nil && old.since < s.at && !g.timed:
-		c.deferFor(old, "gearman.submit.coalesce", "Job handle", "expected the handle %s of the unfinished job with the same unique ID, which is assigned to the worker on connection %d", old.handle, old.holder.ID)
+		c.deferFor(old, "gearman.submit.coalesce", "Job handle", "expected the handle %s of the unfinished job with the same unique ID, which is assigned to the worker on connection %d", string(old.handle), old.holder.ID)
 	case old.endedAt != 0 && old.endedAt < s.at:
 		c.Pass("gearman.submit.unique-reusable")
 	}
@@ -301,7 +301,10 @@ func (c *gearmanConn) forwarded(l *listener, f *codec.Frame, job *gearmanJob) {
 	case job.results == 1:
 		c.Check(rule, false, "", "the server sent this message, but no worker has sent it")
 	case job.holder != nil && job.holder != c:
-		unsent := func(Conversation) bool { return job.assigns == 1 && !job.more && !slices.Contains(job.reports, r) }
+		id := job.id // the job may be forgotten in the meantime, and its memory used for another job
+		unsent := func(Conversation) bool {
+			return job.id == id && job.assigns == 1 && !job.more && !slices.Contains(job.reports, r)
+		}
 		c.Defer(rule, "", unsent, []*Conn{job.holder.Conn}, "the server sent this message, but the job is assigned to the worker on connection %d, which has not sent it", job.holder.ID)
 	}
 }

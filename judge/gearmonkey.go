@@ -177,7 +177,7 @@ func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
 		return
 	}
 	a := c.pending[0]
-	c.pending = c.pending[1:]
+	c.pending = after(c.pending, 1)
 	switch sha := hash(f); {
 	case t.Does == codec.Assign:
 		rule := codec.RuleID("gearmonkey.server.brpop")

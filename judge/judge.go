@@ -141,6 +141,14 @@ func (j *Monitor) Name(v []byte) string {
 	return string(v)
 }
 
+// AppendName appends to b what Name returns.
+func (j *Monitor) AppendName(b, v []byte) []byte {
+	if len(v) > maxName {
+		return append(b, j.Name(v)...)
+	}
+	return append(b, v...)
+}
+
 // Now returns the time of the current message in nanoseconds.
 func (j *Monitor) Now() int64 { return j.at }
 

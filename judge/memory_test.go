@@ -1,6 +1,7 @@
 package judge_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -79,5 +80,64 @@ func TestManyJobs(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("violations\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestNoAllocation checks that the checker of Gearman allocates no memory for a job, once it has stored as many as it can.
+func TestNoAllocation(t *testing.T) {
+	const p, s = codec.Peer, codec.Server
+	j := judge.New(gearman.Protocol)
+	type step struct {
+		id   int
+		from codec.Side
+		raw  []byte
+	}
+	var steps []step
+	var sessions [3]codec.Session
+	for id := range sessions {
+		sessions[id] = gearman.Protocol.NewSession(codec.Options{})
+		j.Open(id)
+	}
+	add := func(id int, from codec.Side, code uint32, args ...string) {
+		data := strings.Join(args, "\x00")
+		raw := binary.BigEndian.AppendUint32([]byte("\x00RE"+string("QS"[from])), code)
+		raw = binary.BigEndian.AppendUint32(raw, uint32(len(data)))
+		steps = append(steps, step{id, from, append(raw, data...)})
+	}
+	const handle = "H:00000000"
+	add(2, p, 1, "f")
+	add(1, p, 7, "f", "", "x")
+	add(1, s, 8, handle)
+	add(2, p, 9)
+	add(2, s, 11, handle, "f", "x")
+	add(2, p, 12, handle, "1", "2")
+	add(1, s, 12, handle, "1", "2")
+	add(2, p, 13, handle, "y")
+	add(1, s, 13, handle, "y")
+	var f codec.Frame
+	at, number := int64(0), 0
+	job := func() {
+		number++
+		for i := range steps {
+			raw := steps[i].raw
+			if k := bytes.Index(raw, []byte("H:")); k >= 0 {
+				for n, digit := number, k+9; n > 0; n, digit = n/10, digit-1 {
+					raw[digit] = '0' + byte(n%10)
+				}
+			}
+			if _, err := sessions[steps[i].id].Decode(steps[i].from, raw, &f); err != nil {
+				t.Fatal(err)
+			}
+			at++
+			for _, v := range j.Message(steps[i].id, &f, at, nil) {
+				t.Fatal(v.Err())
+			}
+		}
+	}
+	for range 70_000 { // more than twice as many as it stores
+		job()
+	}
+	if n := testing.AllocsPerRun(40_000, job); n > 0 {
+		t.Errorf("%v allocations for each job", n)
 	}
 }
