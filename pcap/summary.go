@@ -22,8 +22,8 @@ type Summary struct {
 
 // tally counts the messages of one protocol.
 type tally struct {
-	rows  [2][]int          // by the index of the message type
-	words [2]map[string]int // counts by word, for messages whose type does not determine the name
+	rows  [2][]int           // by the index of the message type
+	words [2]map[string]*int // counts by word, for messages whose type does not determine the name
 }
 
 // adminName is the name for the text messages of a protocol that also has binary messages.
@@ -63,18 +63,24 @@ func (s *Summary) of(p *codec.Protocol) *tally {
 	}
 	t := s.protocols[p]
 	if t == nil {
-		t = &tally{rows: [2][]int{make([]int, len(p.Types)), make([]int, len(p.Types))}, words: [2]map[string]int{{}, {}}}
+		t = &tally{rows: [2][]int{make([]int, len(p.Types)), make([]int, len(p.Types))}, words: [2]map[string]*int{{}, {}}}
 		s.protocols[p] = t
 	}
 	return t
 }
 
 func (t *tally) count(from codec.Side, word []byte) {
-	if n, ok := t.words[from][string(word)]; ok || len(t.words[from]) < maxWords {
-		t.words[from][string(word)] = n + 1
-		return
+	of := t.words[from]
+	n := of[string(word)]
+	if n == nil && len(of) >= maxWords {
+		word = []byte("other")
+		n = of["other"]
 	}
-	t.words[from]["other"]++
+	if n == nil {
+		n = new(int)
+		of[string(word)] = n
+	}
+	*n++
 }
 
 // word returns the first word of a text message. For a packet of unknown type it returns the number of the
@@ -161,7 +167,7 @@ func (s *Summary) Report(d *Decoder) *Report {
 				if isAdmin(p) && !strings.HasPrefix(w, "type ") {
 					protocol = adminName
 				}
-				add(protocol, from, w, n)
+				add(protocol, from, w, *n)
 			}
 		}
 	}
