@@ -33,7 +33,7 @@ type connectFlags struct {
 	files      transport.Files
 	serverName string
 	insecure   bool
-	keyLog     string
+	keyLog     keyLog
 	loginFile  string
 
 	dialer *transport.Dialer // set by check
@@ -56,7 +56,7 @@ func (c *connectFlags) add(cmd *cobra.Command) {
 	f.StringVar(&c.files.Key, "tls-key", "", "`FILE` with the key of the client certificate, in PEM format")
 	f.StringVar(&c.serverName, "tls-server-name", "", "`NAME` in the certificate of the server (default: the host of the address)")
 	f.BoolVar(&c.insecure, "tls-insecure", false, "do not check the certificate of the server")
-	f.StringVar(&c.keyLog, "tls-keylog", "", "`FILE` to which to append the keys of TLS connections, for decode --tls-keys (default: $"+keyLogVariable+")")
+	f.Var(&c.keyLog, "tls-keylog", "`FILE` to which to append the keys of TLS connections, for decode --tls-keys (default: $"+keyLogVariable+")")
 	f.StringVar(&c.loginFile, "login-file", "", "`FILE` with the password, or with the user name and the password on two lines (default: $"+userVariable+" and $"+passwordVariable+")")
 }
 
@@ -73,7 +73,7 @@ func (c *connectFlags) words() []string {
 		words = append(words, "--tls-insecure")
 	}
 	for _, f := range [][2]string{{"--tls-ca", c.files.CA}, {"--tls-cert", c.files.Cert}, {"--tls-key", c.files.Key},
-		{"--tls-server-name", c.serverName}, {"--tls-keylog", c.keyLog}, {"--login-file", c.loginFile}} {
+		{"--tls-server-name", c.serverName}, {"--tls-keylog", c.keyLog.name}, {"--login-file", c.loginFile}} {
 		if f[1] != "" {
 			words = append(words, f[0], f[1])
 		}
@@ -94,13 +94,13 @@ func (c *connectFlags) check(s *catalog.Entry, builtin bool) error {
 		return nil
 	}
 	d := new(transport.Dialer)
-	if c.tls || c.insecure || c.serverName != "" || c.keyLog != "" || c.files != (transport.Files{}) {
+	if c.tls || c.insecure || c.serverName != "" || c.keyLog.name != "" || c.files != (transport.Files{}) {
 		config, err := c.files.Client()
 		if err != nil {
 			return err
 		}
 		config.ServerName, config.InsecureSkipVerify = c.serverName, c.insecure
-		if err := logKeys(config, c.keyLog); err != nil {
+		if err := c.keyLog.open(config); err != nil {
 			return err
 		}
 		d.TLS = config
@@ -167,8 +167,21 @@ func login(s *catalog.Entry, nc net.Conn, c transport.Credentials) error {
 	return fmt.Errorf("cannot log in: %s: check $%s and $%s, or --login-file", text, userVariable, passwordVariable)
 }
 
-// logKeys makes connections append their keys to a file: the named one, or that of $SSLKEYLOGFILE.
-func logKeys(config *tls.Config, name string) error {
+// keyLog is a file to which connections append their keys. It is the value of the flag with its name. Its methods may be
+// called concurrently after open.
+type keyLog struct {
+	name   string
+	file   *os.File // open until the process ends: connections may end in any order
+	failed atomic.Pointer[error]
+}
+
+func (k *keyLog) String() string     { return k.name }
+func (k *keyLog) Set(s string) error { k.name = s; return nil }
+func (k *keyLog) Type() string       { return "string" }
+
+// open makes connections append their keys to the named file, or to that of $SSLKEYLOGFILE.
+func (k *keyLog) open(config *tls.Config) error {
+	name := k.name
 	if name == "" {
 		name = os.Getenv(keyLogVariable)
 	}
@@ -176,13 +189,41 @@ func logKeys(config *tls.Config, name string) error {
 		return nil
 	}
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil { // a comment shows whether keys can be written: otherwise connections would fail
+	if err == nil { // a comment shows whether keys can be written
 		_, err = fmt.Fprintf(f, "# jobwire %s\n", version.Get())
 	}
 	if err != nil {
 		return fmt.Errorf("--tls-keylog: %w", err)
 	}
-	config.KeyLogWriter = f // open until the process ends: connections may end in any order
+	k.file, config.KeyLogWriter = f, k
+	return nil
+}
+
+// Write appends to the file. After an error, it writes nothing more. It never returns the error, because the connection
+// would then fail as if the server had refused it.
+func (k *keyLog) Write(b []byte) (int, error) {
+	if k.failed.Load() == nil {
+		if _, err := k.file.Write(b); err != nil {
+			k.failed.CompareAndSwap(nil, &err)
+		}
+	}
+	return len(b), nil
+}
+
+// keyLogError returns the error because of which keys of connections of a command are missing in the key log, or nil.
+func keyLogError(cmd *cobra.Command) error {
+	f := cmd.Flags().Lookup("tls-keylog")
+	if f == nil {
+		return nil
+	}
+	text, _ := f.Value.(textValue)
+	k, ok := text.Value.(*keyLog)
+	if !ok {
+		return nil
+	}
+	if err := k.failed.Load(); err != nil {
+		return fmt.Errorf("--tls-keylog: %w", *err)
+	}
 	return nil
 }
 

@@ -121,7 +121,7 @@ func main() {
 
 // run executes a command line and returns its exit status. If the reader of standard output or standard error closes it,
 // the command ends as after an interrupt.
-func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	root := newRoot()
 	out, e := newOutput(stdout), newOutput(stderr)
 	defer out.Close()
@@ -140,6 +140,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	started := false
 	onStart(root, func() { started = true })
 	cmd, err := root.ExecuteContextC(ctx)
+	defer func() {
+		if err := keyLogError(cmd); err != nil {
+			fmt.Fprintf(stderr, "jobwire: %v\n", err)
+			status = exitFailed
+		}
+	}()
 	if err := out.to.failed(); err != nil {
 		fmt.Fprintf(stderr, "jobwire: cannot write: %v\n", err)
 		return exitFailed
@@ -150,7 +156,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitOK
 	}
-	status := exitFailed
+	status = exitFailed
 	var known *exit
 	switch {
 	case errors.As(err, &known):
