@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/newfile"
 )
 
 // storedInput is the JSON form of an input.
@@ -60,11 +61,10 @@ func WriteCorpus(name string, inputs []*Input) error {
 	e := json.NewEncoder(w)
 	for _, c := range inputs {
 		if err := e.Encode(stored(c)); err != nil {
-			f.Close()
-			return err
+			return newfile.Close(f, err)
 		}
 	}
-	if err := errors.Join(w.Flush(), f.Close()); err != nil {
+	if err := newfile.Close(f, w.Flush()); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)

@@ -15,6 +15,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/vectors"
 	"jobwire/export"
+	"jobwire/internal/newfile"
 	"jobwire/play"
 )
 
@@ -44,7 +45,7 @@ func newExportFile(name, short, what string, write func(io.Writer, *codec.Protoc
 			_, err := cmd.OutOrStdout().Write(out.Bytes())
 			return err
 		}
-		return os.WriteFile(file, out.Bytes(), 0o644)
+		return newfile.Write(file, out.Bytes())
 	})
 	cmd.Flags().StringVarP(&file, "output", "o", "-", "write the "+what+" to `FILE` (-: standard output)")
 	return cmd
@@ -74,7 +75,7 @@ func newExportFolder(name, short string, content func(*export.Conversation) []by
 			return usage(fmt.Errorf("--output: expected an empty or new folder, got %s, which contains %s: choose another folder", dir, old[0].Name()))
 		}
 		for i := range all {
-			if err := os.WriteFile(filepath.Join(dir, all[i].Name), content(&all[i]), 0o666); err != nil {
+			if err := newfile.Write(filepath.Join(dir, all[i].Name), content(&all[i])); err != nil {
 				return err
 			}
 		}

@@ -20,6 +20,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
 	"jobwire/fuzz/report"
+	"jobwire/internal/newfile"
 	"jobwire/internal/version"
 )
 
@@ -353,7 +354,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 		files[base+".corpus"] = fmt.Appendf(nil, "go test fuzz v1\n[]byte(%q)\n", raw.Bytes())
 	}
 	for name, b := range files {
-		if err := os.WriteFile(name, b, 0o666); err != nil {
+		if err := newfile.Write(name, b); err != nil {
 			return "", err
 		}
 	}

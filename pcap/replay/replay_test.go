@@ -3,7 +3,6 @@ package replay_test
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 
@@ -17,13 +16,9 @@ import (
 // wires contains the files of the transcripts.
 type wires map[string]*bytes.Buffer
 
-type wire struct{ *bytes.Buffer }
-
-func (wire) Close() error { return nil }
-
-func (w wires) create(name string) (io.WriteCloser, error) {
-	w[name] = &bytes.Buffer{}
-	return wire{w[name]}, nil
+func (w wires) write(name string, text []byte) error {
+	w[name] = bytes.NewBuffer(text)
+	return nil
 }
 
 // transcripts returns the transcripts of a capture of a conversation, and the number of messages left out.
@@ -32,7 +27,7 @@ func transcripts(t *testing.T, p *codec.Protocol, script string) (wires, []repla
 	c := replay.New()
 	pcaptest.Decode(t, pcaptest.Capture(t, p, script), c.Add)
 	out := wires{}
-	all, err := c.Write("talk.pcap", out.create)
+	all, err := c.Write("talk.pcap", out.write)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,7 @@ package replay
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/newfile"
 )
 
 // Limits for keeping the times of a capture. Long pauses may have effects on the server. A pause also follows a
@@ -40,8 +39,8 @@ func (t *Collector) WriteDir(source, dir string) ([]Transcript, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	return t.Write(source, func(name string) (io.WriteCloser, error) {
-		return os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	return t.Write(source, func(name string, text []byte) error {
+		return newfile.WriteOnce(filepath.Join(dir, name), text)
 	})
 }
 
@@ -51,8 +50,9 @@ func (t *Collector) Left() int { return t.left }
 // Unsupported returns the number of connections that cannot be replayed because of their protocol.
 func (t *Collector) Unsupported() int { return len(t.unsupported) }
 
-// Write writes all transcripts, each to the writer that create returns for its name. source is the name of the capture.
-func (t *Collector) Write(source string, create func(name string) (io.WriteCloser, error)) (all []Transcript, err error) {
+// Write calls write with the name and the text of each transcript. source is the name of the capture. If write returns an
+// error, Write returns it, and the transcripts before it.
+func (t *Collector) Write(source string, write func(name string, text []byte) error) (all []Transcript, err error) {
 	count := map[*codec.Protocol]int{}
 	for _, steps := range t.sets() {
 		p := steps[0].session.proto
@@ -63,12 +63,7 @@ func (t *Collector) Write(source string, create func(name string) (io.WriteClose
 		if err != nil {
 			return all, err
 		}
-		out, err := create(w.Name)
-		if err != nil {
-			return all, err
-		}
-		_, err = out.Write(text)
-		if err = errors.Join(err, out.Close()); err != nil {
+		if err := write(w.Name, text); err != nil {
 			return all, err
 		}
 		all = append(all, w.Transcript)
