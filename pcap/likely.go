@@ -16,8 +16,8 @@ const (
 // likely finds messages in the bytes of a direction in which no message boundary is proved. They are likely if the
 // first of them begins a packet, if they follow one another without a byte between them, and if the last of them ends
 // where the other end sends again, or before a gap, or at the end. Four messages suffice. One suffices if the
-// protocol is that of the server or of its port, and if the sender has changed before it or it is more than a line of
-// text in a binary protocol. Without such an end, 16 messages are needed.
+// protocol is that of the server or of its port, and if the sender has changed before or after it or it is more than a
+// line of text in a binary protocol. Without such an end, 16 messages are needed.
 type likely struct {
 	buf     []byte
 	packets []packetMark
@@ -243,8 +243,9 @@ func (g *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.
 		if at == len(g.buf) && !last {
 			return codec.MayMatch
 		}
-		ends := n > 0 && (at == len(g.buf) || g.turnAt(&k, at))
-		if ends && (n >= likelyEnd || g.expected && (turn || framed > 0)) {
+		turns := n > 0 && g.turnAt(&k, at)
+		ends := n > 0 && at == len(g.buf) || turns
+		if ends && (n >= likelyEnd || g.expected && (turn || framed > 0 || turns)) {
 			return codec.Matches
 		}
 		if at == len(g.buf) {

@@ -181,6 +181,8 @@ func TestLikelyEvidence(t *testing.T) {
 		{"a line of text in a binary protocol", 4730, "", []piece{send(p, 100, 50, "rest\n"), send(p, 105, 50, "status\n")}},
 		{"the same after a reply", 4730, "status\n",
 			[]piece{send(p, 100, 50, "rest\n"), send(s, 50, 105, "x"), send(p, 105, 51, "status\n")}},
+		{"the same before a reply", 4730, "status\n",
+			[]piece{send(p, 100, 50, "rest\n"), send(p, 105, 50, "status\n"), send(s, 50, 112, "x"), send(p, 112, 51, "rest\n")}},
 		{"the replier had not received everything", 4730, "",
 			[]piece{send(p, 100, 50, "rest\n"), send(s, 50, 101, "x"), send(p, 105, 51, "status\n")}},
 		{"HTTP", 8080, "", []piece{send(p, 100, 50, "GET / HTTP/1.1\r\nHost: a\r\nAccept: *\r\nVia: x\r\nFrom: y\r\n\r\n")}},
