@@ -258,6 +258,18 @@ func Named(types []*Type, name string) *Type {
 	panic("no message type " + name)
 }
 
+// Union returns the types of two lists, each once: first those of a, then the others of b in the order of their contract.
+func Union(a, b []*Type) []*Type {
+	all := slices.Clone(a)
+	b = slices.SortedFunc(slices.Values(b), func(s, t *Type) int { return s.Index - t.Index })
+	for _, t := range b {
+		if !slices.Contains(all, t) {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
 // prepare records which fields are arguments, and the position of the field of each meaning.
 func (t *Type) prepare() {
 	t.args = nil

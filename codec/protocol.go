@@ -116,6 +116,13 @@ type Forwarder interface {
 	Forward(dst []byte, from Side, f *Frame) ([]byte, bool)
 }
 
+// Expecter is a [Session] that rejects a reply if its request does not permit it.
+type Expecter interface {
+	// Expect makes Decode also accept replies of the given types if the oldest request that waits for a reply is not of a known
+	// type. What such a request means, and so which replies it permits, is left to the caller.
+	Expect(replies ...*Type)
+}
+
 // Default limits, used where Options has a zero.
 const (
 	DefaultMaxData    = 64 << 20 // bytes in one message's data

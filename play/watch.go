@@ -33,6 +33,7 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 			deadline = time.Now().Add(c.For)
 		}
 	}
+	l.expect(st)
 	for past := 0; ; {
 		if c := p.rawFits(l, st); c != nil {
 			got := Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: c.Bytes}}
@@ -112,6 +113,22 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 		}
 		return f
 	}
+}
+
+// expect makes the session decode the replies that a step expects to a message of no known type. Otherwise such a reply would
+// violate the rule that a reply is one of those of its request.
+func (l *conn) expect(st *transcript.Step) {
+	e, ok := l.sess.(codec.Expecter)
+	if !ok || l.head.kind != waiting {
+		return
+	}
+	var types []*codec.Type
+	for i := range st.Choices {
+		if c := &st.Choices[i]; c.Verb == transcript.Send {
+			types = append(types, c.Type)
+		}
+	}
+	e.Expect(types...)
 }
 
 // fits reports whether an event matches a choice. If not, and both are messages, it returns what differs.

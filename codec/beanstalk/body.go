@@ -2,6 +2,7 @@ package beanstalk
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -32,17 +33,26 @@ func (s *session) skipBody(f *codec.Frame, t *codec.Type, stop int) (int, error)
 // readBody decodes the body f.Raw[at:stop] of a message that ends at n.
 func (s *session) readBody(f *codec.Frame, msgTypes []*codec.Type, at, stop, n int) error {
 	fd := &msgTypes[len(msgTypes)-1].Fields[len(msgTypes[len(msgTypes)-1].Fields)-1]
-	if first := msgTypes[0]; len(first.Repeat) > 0 {
-		typed, bad := readYAML(f, first, at, stop)
-		if bad != nil && !s.opts.Waived(fd.Rule) {
-			f.Type = msgTypes[len(msgTypes)-1]
-			return &codec.Error{Rule: fd.Rule, Offset: bad.at, Field: fd.Name, Detail: bad.detail}
+	var wrong *yamlError
+	for _, t := range msgTypes {
+		if len(t.Repeat) == 0 {
+			break
 		}
+		typed, bad := readYAML(f, t, at, stop)
 		if typed {
-			f.Type = first
+			f.Type = t
 			f.Spans[len(f.Spans)-1].Next = n
 			return nil
 		}
+		if bad == nil {
+			wrong = nil
+			break
+		}
+		wrong = cmp.Or(wrong, bad)
+	}
+	if wrong != nil && !s.opts.Waived(fd.Rule) {
+		f.Type = msgTypes[len(msgTypes)-1]
+		return &codec.Error{Rule: fd.Rule, Offset: wrong.at, Field: fd.Name, Detail: wrong.detail}
 	}
 	f.Type = msgTypes[len(msgTypes)-1]
 	f.Spans = append(f.Spans, codec.Span{Field: fd, Off: at, End: stop, Next: n})

@@ -300,6 +300,13 @@ func (s *session) asked(t *codec.Type, broken bool) {
 	}
 }
 
+// Expect implements [codec.Expecter].
+func (s *session) Expect(replies ...*codec.Type) {
+	if s.pending.Len() > 0 && (*s.pending.At(0)).Name == "" {
+		*s.pending.At(0) = &codec.Type{Answers: codec.Union(unknownCommand.Answers, replies)}
+	}
+}
+
 // answered removes the oldest request.
 func (s *session) answered() {
 	if s.pending.Len() > 0 {

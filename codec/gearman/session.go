@@ -304,6 +304,13 @@ func (s *session) replies() []*codec.Type {
 	return s.pending.At(0).typ.Answers
 }
 
+// Expect implements [codec.Expecter].
+func (s *session) Expect(replies ...*codec.Type) {
+	if s.pending.Len() > 0 && s.pending.At(0).typ.Name == "" {
+		s.pending.At(0).typ = &codec.Type{Answers: codec.Union(unknownCommand.Answers, replies)}
+	}
+}
+
 // answered removes the oldest waiting command.
 func (s *session) answered() {
 	s.partial.seen, s.damaged = 0, nil

@@ -157,6 +157,7 @@ var variants = map[string][]variant{
 	"beanstalk": {
 		// "<id> is the integer id of the new job": any integer.
 		{MutantSpec: mutantSpec{Name: "ids-with-gaps", About: "Job IDs have gaps.", Edit: renamed(func(n int) string { return strconv.Itoa(1000 + 7*n) })}},
+		{MutantSpec: mutantSpec{Name: "ids-from-0", About: "Job IDs begin at 0.", Edit: renamed(func(n int) string { return strconv.Itoa(n - 1) })}},
 		{MutantSpec: mutantSpec{Name: "ids-large", About: "Job IDs are near 2^64 and become smaller.", Edit: renamed(func(n int) string { return strconv.FormatUint(1<<64-2-uint64(n)*3, 10) })}},
 		{MutantSpec: mutantSpec{Name: "ids-random", About: "Job IDs are not in ascending order.", Edit: renamed(func(n int) string { return strconv.FormatUint(uint64(n)*0x9e3779b97f4a7c15, 10) })}},
 
@@ -204,6 +205,9 @@ var variants = map[string][]variant{
 			Edit: statistic("max-job-size", to("65536"))}},
 		{MutantSpec: mutantSpec{Name: "smaller-lines", About: "A line may have up to 224 bytes.", MaxLine: 224}},
 		{MutantSpec: mutantSpec{Name: "deadline-first", About: "reserve in the safety margin replies DEADLINE_SOON even if a job is ready.", Edit: deadlineFirst}},
+		// "commands with single spaces only": what another white space means is left open.
+		{MutantSpec: mutantSpec{Name: "white-space", About: "The server reads any white space between words as one space, and ignores it around a line.",
+			Fault: `reread (illegal) {replace_all(trim(raw), "[ \\t]+", " ")}"\r\n" when raw matches "^[ \\t]|[ \\t]{2}|\\t|[ \\t]\\r\\n$" and not (raw contains "put")`}},
 		{MutantSpec: mutantSpec{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Fault: "answer reserve-job UNKNOWN_COMMAND"}},
 		// "<tube> is a name at most 200 bytes", which the specification says of use, watch and stats-tube.
 		{MutantSpec: mutantSpec{Name: "names-without-limit", About: "Tube names have no length limit in the commands for which the specification gives none.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
