@@ -3,6 +3,7 @@ package conform
 import (
 	"fmt"
 	"hash/fnv"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -113,29 +114,100 @@ func foldOne(instances []Result) Result {
 // maxRuns is the maximum number of values, or ranges of values, that reports list.
 const maxRuns = 8
 
-// valuesWith returns a list of the values of the instances with a verdict. It combines consecutive instances to "A to
-// B".
+// valuesWith returns a list of the values of the instances with a verdict: ranges such as "n from 255, also 1 and 2" for a
+// parameter that is a number, and else the values of consecutive instances as "A to B".
 func valuesWith(instances []Result, v Verdict) string {
-	var runs []string
+	numbers := numbersOf(instances)
+	name := ""
+	if numbers != nil {
+		order := make([]int, len(instances))
+		for i := range order {
+			order[i] = i
+		}
+		slices.SortFunc(order, func(a, b int) int { return numbers[a].Cmp(numbers[b]) })
+		sorted := make([]Result, len(instances))
+		for i, k := range order {
+			sorted[i] = instances[k]
+		}
+		name, instances = instances[0].Case.Params[0].Name, sorted
+	}
+	var runs []span
 	for i := 0; i < len(instances); i++ {
 		if instances[i].Verdict != v {
 			continue
 		}
-		last := i
-		for last+1 < len(instances) && instances[last+1].Verdict == v {
-			last++
+		first := i
+		for i+1 < len(instances) && instances[i+1].Verdict == v {
+			i++
 		}
-		run := values(instances[i].Case)
-		if last > i {
-			run += " to " + values(instances[last].Case)
+		runs = append(runs, span{first, i})
+	}
+	if len(runs) > 0 && numbers != nil {
+		return name + " " + numberRanges(instances, runs)
+	}
+	var texts []string
+	for _, r := range runs {
+		text := values(instances[r.first].Case)
+		if r.last > r.first {
+			text += " to " + values(instances[r.last].Case)
 		}
-		runs = append(runs, run)
-		i = last
+		texts = append(texts, text)
 	}
-	if n := len(runs) - maxRuns; n > 0 {
-		runs = append(runs[:maxRuns], fmt.Sprintf("%d more", n))
+	return strings.Join(atMost(texts, maxRuns), ", ")
+}
+
+// span is a number of consecutive instances: the indexes of the first and the last of them.
+type span struct{ first, last int }
+
+// numbersOf returns the value of the only parameter of each instance, or nil if it is not a number.
+func numbersOf(instances []Result) (all []*big.Int) {
+	for _, r := range instances {
+		if len(r.Case.Params) != 1 {
+			return nil
+		}
+		n, ok := new(big.Int).SetString(r.Case.Params[0].Label, 10)
+		if !ok {
+			return nil
+		}
+		all = append(all, n)
 	}
-	return strings.Join(runs, ", ")
+	return all
+}
+
+// numberRanges describes runs of instances in the order of their numbers, the longest first: "from 255, also 1 and 2".
+func numberRanges(instances []Result, runs []span) string {
+	label := func(i int) string { return instances[i].Case.Params[0].Label }
+	slices.SortStableFunc(runs, func(a, b span) int { return (b.last - b.first) - (a.last - a.first) })
+	texts := make([]string, len(runs))
+	for k, r := range runs {
+		switch first, last := label(r.first), label(r.last); {
+		case r.first == r.last:
+			texts[k] = first
+		case r.last == r.first+1:
+			texts[k] = first + " and " + last
+		case r.first == 0 && r.last == len(instances)-1:
+			texts[k] = first + " to " + last
+		case r.last == len(instances)-1:
+			texts[k] = "from " + first
+		case r.first == 0:
+			texts[k] = "up to " + last
+		default:
+			texts[k] = first + " to " + last
+		}
+	}
+	texts = atMost(texts, maxRuns)
+	if len(texts) == 1 {
+		return texts[0]
+	}
+	return texts[0] + ", also " + strings.Join(texts[1:], ", ")
+}
+
+// atMost replaces the texts after the first n by their number.
+func atMost(texts []string, n int) []string {
+	if more := len(texts) - n; more > 0 {
+		return append(texts[:n:n], fmt.Sprintf("%d more", more))
+	}
+	return texts
 }
 
 // values returns the parameters of an instance, such as "n=64,body=nul".

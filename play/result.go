@@ -68,7 +68,7 @@ func describe(c *transcript.Choice) string {
 func name(c *transcript.Choice) string {
 	switch c.Verb {
 	case transcript.Send:
-		return c.Type.Name
+		return c.Type.Label()
 	case transcript.Raw:
 		return fmt.Sprintf("%d raw bytes", len(c.Bytes))
 	case transcript.Nothing:

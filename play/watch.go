@@ -256,7 +256,7 @@ func (p *performer) differs(st *transcript.Step, ev *Event, diff *transcript.Mis
 	case diff != nil:
 		f.Text = diff.String()
 	default:
-		f.Text = fmt.Sprintf("expected %s, got %s", wanted(st), ev.Frame.Type.Name)
+		f.Text = fmt.Sprintf("expected %s, got %s", wanted(st), ev.Frame.Type.Label())
 	}
 	return f
 }

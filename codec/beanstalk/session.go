@@ -324,7 +324,7 @@ func firstWord(line []byte) []byte {
 func names(msgTypes []*codec.Type) string {
 	var n []string
 	for _, t := range msgTypes {
-		n = append(n, t.Name)
+		n = append(n, t.Label())
 	}
 	return strings.Join(n, ", ")
 }

@@ -234,6 +234,38 @@ func TestRepliesFollowTheirRequests(t *testing.T) {
 	}
 }
 
+// TestExpectedReplies checks that the caller decides which replies a request of no known type permits, and that the names of types
+// that share a word are not in messages.
+func TestExpectedReplies(t *testing.T) {
+	var f codec.Frame
+	s := Protocol.NewSession(codec.Options{})
+	ask := func(request string, expected ...string) {
+		s.Decode(codec.Peer, []byte(request), &f)
+		var types []*codec.Type
+		for _, name := range expected {
+			types = append(types, Protocol.TypeNamed(name))
+		}
+		s.(codec.Expecter).Expect(types...)
+	}
+	for _, tt := range []struct{ request, expected, reply, want, rule string }{
+		{"stats-job\t1\r\n", "NOT_FOUND", "NOT_FOUND\r\n", "NOT_FOUND", ""},
+		{" list-tubes\r\n", "stats-reply list-reply", "OK 9\r\n---\n- a\n\r\n", "list-reply", ""},
+		{" list-tubes\r\n", "stats-reply list-reply", "UNKNOWN_COMMAND\r\n", "UNKNOWN_COMMAND", ""},
+		{" list-tubes\r\n", "stats-reply list-reply", "USING a\r\n", "", string(RuleReplyForm)},
+		{"kick-job 1\r\n", "USING", "USING a\r\n", "", string(RuleReplyForm)},
+	} {
+		ask(tt.request, strings.Fields(tt.expected)...)
+		_, err := s.Decode(codec.Server, []byte(tt.reply), &f)
+		var e *codec.Error
+		switch errors.As(err, &e); {
+		case tt.rule == "" && (err != nil || f.Type.Name != tt.want):
+			t.Errorf("%q, %q: got %v, error %v", tt.request, tt.reply, f.Type, err)
+		case tt.rule != "" && (e == nil || string(e.Rule) != tt.rule || strings.Contains(e.Detail, "_JOB")):
+			t.Errorf("%q, %q: got error %v, want one about %s without names such as KICKED_JOB", tt.request, tt.reply, err, tt.rule)
+		}
+	}
+}
+
 func TestBodiesAreNotRunAsCommands(t *testing.T) {
 	tests := []struct {
 		name, raw string

@@ -167,10 +167,10 @@ func lineEnd(crlf bool) string {
 func typeMismatch(c *Choice, f *codec.Frame) *Mismatch {
 	m := &Mismatch{Arg: -1, Field: "message type", Want: c.Verb.String(), Got: "unknown"}
 	if c.Verb == Send {
-		m.Want = c.Type.Name
+		m.Want = c.Type.Label()
 	}
 	if f.Type != nil {
-		m.Got = f.Type.Name
+		m.Got = f.Type.Label()
 	}
 	for _, s := range f.Spans {
 		if s.Field.Kind == codec.Code {
@@ -220,7 +220,8 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		return nil
 	}
 	var far *Mismatch
-	for bound := len(m.added); k <= len(m.values); k += m.group {
+	need := m.needed(c, i+1)
+	for bound := len(m.added); k+need <= len(m.values); k += m.group {
 		bad := m.args(c, i+1, k)
 		if bad == nil {
 			return nil
@@ -230,7 +231,44 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		}
 		m.added = m.added[:bound]
 	}
+	if at := m.identifier(c, i+1); far == nil || far.Arg <= at {
+		return m.absent(c, at)
+	}
 	return far
+}
+
+// needed returns the number of arguments from the i-th to the next "...".
+func (m *matcher) needed(c *Choice, i int) int {
+	n := 0
+	for i+n < len(c.Args) && c.Args[i+n].Kind != Rest {
+		n++
+	}
+	return n
+}
+
+// identifier returns the index of the argument, from the i-th, that identifies an entry of a list: the first with a fixed value.
+func (m *matcher) identifier(c *Choice, i int) int {
+	for k := i; k < len(c.Args) && c.Args[k].Kind != Rest; k++ {
+		switch a := &c.Args[k]; a.Kind {
+		case Name:
+			if _, bound, _, _ := m.b.lookup(m.added, key{Name, a.Name}, ""); bound {
+				return k
+			}
+		case Literal:
+			return k
+		}
+	}
+	return i
+}
+
+// absent returns the mismatch of a list without the entry that the i-th argument identifies.
+func (m *matcher) absent(c *Choice, i int) *Mismatch {
+	fd, a := c.field(i), &c.Args[i]
+	want := string(appendArg(nil, fd, a, showBytes))
+	if live, bound, _, _ := m.b.lookup(m.added, key{a.Kind, a.Name}, ""); a.Kind == Name && bound {
+		want = string(appendValue(nil, fd, []byte(live), showBytes))
+	}
+	return &Mismatch{Arg: i, Field: "arguments", Offset: len(m.f.Raw), Want: fmt.Sprintf("an entry with %s %s", fd.Name, want), Got: "none"}
 }
 
 // key returns the key before the k-th value if that value belongs to a key with unique values, and ""

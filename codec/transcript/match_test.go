@@ -118,6 +118,9 @@ func TestMatch(t *testing.T) {
 		"status-reply a 1 2 3":                 "byte 8, arguments: expected 4, got 8",
 		"status-reply a 1 2 3 b 1 2 3 c * * *": "byte 18, arguments: expected 12, got 8",
 		"status-reply a 1 2 3 b 1 2 3 c ...":   "byte 18, arguments: expected at least 9, got 8",
+		"status-reply ... c * * * ...":         "byte 18, arguments: expected an entry with Function c, got none",
+		"status-reply ... b 1 2 4 ...":         "byte 14, Available workers: expected 4, got 3",
+		"status-reply ... * 7 * * ...":         "byte 18, arguments: expected an entry with Total 7, got none",
 		"status-reply a 1 2 3 b 1 2 4":         "byte 14, Available workers: expected 4, got 3",
 	} {
 		got := ""
