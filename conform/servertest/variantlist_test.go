@@ -208,6 +208,12 @@ var variants = map[string][]variant{
 		// "commands with single spaces only": what another white space means is left open.
 		{MutantSpec: mutantSpec{Name: "white-space", About: "The server reads any white space between words as one space, and ignores it around a line.",
 			Fault: `reread (illegal) {replace_all(trim(raw), "[ \\t]+", " ")}"\r\n" when raw matches "^[ \\t]|[ \\t]{2}|\\t|[ \\t]\\r\\n$" and not (raw contains "put")`}},
+		// "BAD_FORMAT": a server that looks up the whole line does not know a command with surplus arguments.
+		{MutantSpec: mutantSpec{Name: "surplus-unknown", About: "The server replies UNKNOWN_COMMAND to commands with a wrong number of arguments.",
+			Fault: `answer (illegal) UNKNOWN_COMMAND when violates == "beanstalk.command.arguments" and not (raw matches "^put|  | \\r")`}},
+		// "reserve-with-timeout <seconds>": the specification does not say how large the number may be.
+		{MutantSpec: mutantSpec{Name: "timeouts-of-31-bits", About: "The server rejects a timeout of 2^31 seconds or more.",
+			Fault: "answer reserve-with-timeout BAD_FORMAT when number(timeout) >= 2147483648"}},
 		{MutantSpec: mutantSpec{Name: "no-reserve-job", About: "The server does not know reserve-job, which the specification does not contain.", Fault: "answer reserve-job UNKNOWN_COMMAND"}},
 		// "<tube> is a name at most 200 bytes", which the specification says of use, watch and stats-tube.
 		{MutantSpec: mutantSpec{Name: "names-without-limit", About: "Tube names have no length limit in the commands for which the specification gives none.", Edit: inject.On(inject.Illegal, nil, func(m *message) {
