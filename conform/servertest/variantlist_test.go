@@ -208,7 +208,7 @@ var variants = map[string][]variant{
 		// "commands with single spaces only": what another white space means is left open.
 		{MutantSpec: mutantSpec{Name: "white-space", About: "The server reads any white space between words as one space, and ignores it around a line.",
 			Fault: `reread (illegal) {replace_all(trim(raw), "[ \\t]+", " ")}"\r\n" when raw matches "^[ \\t]|[ \\t]{2}|\\t|[ \\t]\\r\\n$" and not (raw contains "put")`}},
-		// "BAD_FORMAT": a server that looks up the whole line does not know a command with surplus arguments.
+		// "BAD_FORMAT": a server that looks up the whole line does not know a command with extra arguments.
 		{MutantSpec: mutantSpec{Name: "surplus-unknown", About: "The server replies UNKNOWN_COMMAND to commands with a wrong number of arguments.",
 			Fault: `answer (illegal) UNKNOWN_COMMAND when violates == "beanstalk.command.arguments" and not (raw matches "^put|  | \\r")`}},
 		// "reserve-with-timeout <seconds>": the specification does not say how large the number may be.
