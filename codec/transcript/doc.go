@@ -118,6 +118,8 @@
 //	powers(1,200)         both bounds, the powers of two between them, and the numbers next to those
 //	max(TYPE.FIELD)       the largest value, or length in bytes, that the contract allows for the field; also as a bound
 //	                      and with +1 or -1. FIELD is written as in the signature: put.priority
+//	joined(use default)   the line without one of its spaces, once for each space
+//	spaced(use default)   the line with other white space in the place of one space, twice for each space
 //	unused(0,255)         the numbers that no message type has
 //	chars(TYPE.FIELD)     each byte that a value of the field may begin with, named as x2d
 //	illegal(TYPE.FIELD)   each byte that is not allowed in it

@@ -442,6 +442,8 @@ func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
 		})
 	case "bodies":
 		return bodies(name), nil
+	case "joined", "spaced":
+		return separated(name, m[2], m[1] == "joined"), nil
 	case "chars", "illegal", "notfirst":
 		f, err := r.fieldNamed(pos, m[2])
 		if err != nil {
@@ -455,7 +457,39 @@ func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
 		}
 		return []Param{numbered(name, n)}, nil
 	}
-	return nil, pos.errorf("unknown values %q: expected words, A..B, bounds(A,B), powers(A,B), chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), unused(A,B) or bodies", item)
+	return nil, pos.errorf("unknown values %q: expected words, A..B, bounds(A,B), powers(A,B), chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), unused(A,B), joined(LINE), spaced(LINE) or bodies", item)
+}
+
+// whiteSpace is what may stand where a line needs one space.
+var whiteSpace = []Param{{Label: "two", value: "  "}, {Label: "tab", value: "\t"}, {Label: "vertical-tab", value: "\v"},
+	{Label: "form-feed", value: "\f"}, {Label: "no-break", value: "\xa0"}}
+
+// separated returns the line with another separator in the place of one space: with none if joined is true, and else with two kinds of
+// white space for each space. The kinds differ between the spaces and between commands, so that the lines of several commands have each
+// kind at each place.
+func separated(name, line string, joined bool) (all []Param) {
+	words := strings.Fields(line)
+	first := 0
+	for _, c := range []byte(words[0]) {
+		first += int(c)
+	}
+	for k := 1; k < len(words); k++ {
+		before, after := strings.Join(words[:k], " "), strings.Join(words[k:], " ")
+		add := func(p Param) {
+			value := appendQuoted(nil, []byte(before+p.value+after), maxExpanded)
+			all = append(all, Param{name, fmt.Sprintf("%s-%d%s", words[0], k, p.Label), string(value)})
+		}
+		if joined {
+			add(Param{})
+			continue
+		}
+		for n := range 2 {
+			p := whiteSpace[(first+k+n)%len(whiteSpace)]
+			p.Label = "-" + p.Label
+			add(p)
+		}
+	}
+	return all
 }
 
 // ranged returns the numbers that choose selects between two bounds, in ascending order.

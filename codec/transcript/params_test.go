@@ -3,6 +3,7 @@ package transcript_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,6 +31,26 @@ func parseFor(t *testing.T, lines ...string) []*transcript.Script {
 		t.Fatal(err)
 	}
 	return scripts
+}
+
+// TestSeparated checks the lines that joined and spaced make.
+func TestSeparated(t *testing.T) {
+	for values, want := range map[string]string{
+		"joined(bury 1 0)": `"bury1 0" "bury 10"`,
+		"spaced(bury 1 0)": `"bury\t1 0" "bury\v1 0" "bury 1\v0" "bury 1\f0"`,
+	} {
+		scripts, err := transcript.Parse(beanstalk.Protocol, "x.wire", []byte("@case c\n@for line in "+values+"\nProducer -> Server: raw {line}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range scripts {
+			got = append(got, strconv.Quote(string(s.Steps[0].Choices[0].Bytes)))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s:\ngot  %s\nwant %s", values, strings.Join(got, " "), want)
+		}
+	}
 }
 
 func TestDomains(t *testing.T) {
