@@ -2,6 +2,7 @@ package conform
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -119,7 +120,7 @@ func TestLateProbe(t *testing.T) {
 	}
 	ways := newSetupWays(s.Setups)
 	late := 2 // number of late probes with the first way
-	try := func(probe *transcript.Script, _ []codec.RuleID) (error, bool) {
+	try := func(probe *transcript.Script, _ breaks) (error, bool) {
 		if probe.Steps[0].Choices[0].Type.Name == "ECHO_REQ" && late > 0 {
 			late--
 			return errors.New("no reply in time"), false
@@ -147,11 +148,11 @@ func TestSetupBreaksRule(t *testing.T) {
 	const rule = gearman.RuleHandleLength
 	for works, want := range map[bool]string{true: "wrong works works wrong", false: "broken broken broken broken"} {
 		ways := newSetupWays(s.Setups)
-		try := func(probe *transcript.Script, waive []codec.RuleID) (error, bool) {
-			if !slices.Contains(probe.Setups, "submit") || works && slices.Contains(waive, rule) {
+		try := func(probe *transcript.Script, known breaks) (error, bool) {
+			if !slices.Contains(probe.Setups, "submit") || works && known.contain(breakKey{rule: rule}) {
 				return nil, true
 			}
-			return &probeFailure{&play.Result{Failure: &play.Failure{Text: "too long", Event: &play.Event{Err: &codec.Error{Rule: rule}}}}}, true
+			return &probeFailure{Result: &play.Result{Failure: &play.Failure{Text: "too long", Event: &play.Event{Err: &codec.Error{Rule: rule}}}}}, true
 		}
 		var got []string
 		cases := slices.DeleteFunc(slices.Clone(s.Cases), func(c *Case) bool { return c.Family != "gearman.status" })
@@ -164,7 +165,7 @@ func TestSetupBreaksRule(t *testing.T) {
 				got = append(got, "wrong")
 			case broken != nil:
 				got = append(got, "broken")
-			case wrong != nil && slices.Equal(wrong.waive, []codec.RuleID{rule}):
+			case wrong != nil && len(wrong.breaks) == 1 && wrong.breaks.contain(breakKey{rule: rule}):
 				got = append(got, "works")
 			}
 		}
@@ -187,7 +188,7 @@ func TestSetupsThatNeedEachOther(t *testing.T) {
 	} {
 		for _, first := range []string{"can-do", "assign"} {
 			ways := newSetupWays(s.Setups)
-			try := func(probe *transcript.Script, _ []codec.RuleID) (error, bool) {
+			try := func(probe *transcript.Script, _ breaks) (error, bool) {
 				for _, st := range probe.Steps {
 					if typ := st.Choices[0].Type; typ != nil && slices.Contains(strings.Fields(broken), typ.Name) {
 						return errors.New("no reply"), true
@@ -201,6 +202,60 @@ func TestSetupsThatNeedEachOther(t *testing.T) {
 					t.Errorf("without %q, %s first: %s: %v, depends on %d, %v", broken, first, name, why, depends, err)
 				}
 			}
+		}
+	}
+}
+
+// TestSetupGetsOtherReply tests a server that sends another reply than a setup expects. If the state is there nevertheless,
+// one case fails because of the reply, and the others run; a case that itself expects the reply fails.
+func TestSetupGetsOtherReply(t *testing.T) {
+	t.Parallel()
+	const cases = `
+@section s
+@rules gearman.echo.same-data
+@case own
+@about A case about the reply.
+Client -> Job Server: OPTION_REQ exceptions
+Job Server -> Client: OPTION_RES exceptions
+@case echo
+@about A case that needs the option.
+@for n in 1 2 3
+Client -> Job Server: setup option
+Client -> Job Server: ECHO_REQ "x"*{n}
+Job Server -> Client: ECHO_RES "x"*{n}
+@case check
+@about A case that needs the option, and is about the reply.
+Client -> Job Server: setup option
+Client -> Job Server: check option
+`
+	const proof = "@proof\nClient -> Job Server: setup option\nClient -> Job Server: ECHO_REQ y\nJob Server -> Client: ECHO_RES %s\n"
+	tests := []struct{ proof, fault, want string }{
+		{fmt.Sprintf(proof, "y"), "answer OPTION_REQ ECHO_RES z", "failed failed passed passed failed"},
+		{fmt.Sprintf(proof, "z"), "answer OPTION_REQ ECHO_RES z", "failed inconclusive inconclusive inconclusive inconclusive"},
+		{"", "answer OPTION_REQ ECHO_RES z", "failed inconclusive inconclusive inconclusive inconclusive"},
+		{fmt.Sprintf(proof, "y"), "answer OPTION_REQ ERROR a b", "failed inconclusive inconclusive inconclusive inconclusive"},
+		{fmt.Sprintf(proof, "y"), "", "passed passed passed passed passed"},
+	}
+	for _, test := range tests {
+		const setup = "@setup option\n@about The option is set.\n@probe\nClient -> Job Server: setup option\n%s@way OPTION_REQ\n" +
+			"{peer} -> Job Server: OPTION_REQ exceptions\nJob Server -> {peer}: OPTION_RES exceptions\n"
+		s, err := LoadFS(gearman.Protocol, fstest.MapFS{
+			"setup.wire": {Data: fmt.Appendf(nil, setup, test.proof)}, "a.wire": {Data: []byte(cases)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		synctest.Test(t, func(t *testing.T) {
+			for _, res := range (&Runner{Start: faulty(edit(test.fault)), Timeout: time.Second}).Run(t.Context(), s, nil) {
+				got = append(got, string(res.Verdict))
+				if strings.Contains(res.Note, "apart from") != (res.Verdict == Passed && test.fault != "") {
+					t.Errorf("%s %s: %s", res.Case.ID, res.Verdict, res.Note)
+				}
+			}
+		})
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s, proof %q: %q, want %q", test.fault, test.proof, strings.Join(got, " "), test.want)
 		}
 	}
 }

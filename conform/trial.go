@@ -42,7 +42,7 @@ type trial struct {
 	broken   *brokenSetup // a setup that does not work on the target; the script ends before it
 	lacking  *codec.Type  // a message that the target does not implement; the script ends before it
 	missing  string       // a sentence about lacking
-	wrong    *brokenSetup // a setup that works without rules that the target breaks in it; or nil
+	wrong    *brokenSetup // a setup that works although the target does something wrong in it; or nil
 }
 
 // try runs a case once with the given division into writes.
@@ -129,7 +129,7 @@ func (t *trial) setup() *attempt {
 		t.play = wrong.play
 		return t.verdict(Failed, fmt.Sprintf("in the setup %q: %v", wrong.name, wrong.why))
 	case wrong != nil:
-		t.wrong, t.options.Codec.Waive = wrong, slices.Concat(t.Waive, wrong.waive)
+		t.wrong = wrong
 	}
 	switch {
 	case err != nil:
@@ -142,6 +142,9 @@ func (t *trial) setup() *attempt {
 		t.broken = nil // the case does not come to its step
 	}
 	t.script = t.silence.shorten(script)
+	if t.wrong != nil {
+		t.wrong.breaks.allow(t.script, &t.options)
+	}
 	if !slices.ContainsFunc(script.Steps, asserts) {
 		return t.unfinished()
 	}
@@ -170,9 +173,9 @@ func (t *trial) unfinished() *attempt {
 }
 
 // probe runs the probe of a setup, as a [probeFunc].
-func (t *trial) probe(script *transcript.Script, waive []codec.RuleID) (error, bool) {
+func (t *trial) probe(script *transcript.Script, known breaks) (error, bool) {
 	options := t.options
-	options.Codec.Waive = slices.Concat(t.Waive, waive)
+	known.allow(script, &options)
 	probed, server := time.Now(), t.target
 	if t.own { // the case needs its own server, so the probe needs one too
 		var err error
@@ -188,7 +191,7 @@ func (t *trial) probe(script *transcript.Script, waive []codec.RuleID) (error, b
 	}
 	t.silence.add(script, f)
 	reached := t.ctx.Err() == nil && f.Reason != play.Unreachable && t.died(t.ctx, server, !t.own, f) == nil
-	return &probeFailure{p}, reached && (f.Waited == 0 || t.delay.since(probed) <= max(maxLag, f.Waited/maxDelayShare))
+	return &probeFailure{Result: p, script: script}, reached && (f.Waited == 0 || t.delay.since(probed) <= max(maxLag, f.Waited/maxDelayShare))
 }
 
 // perform performs the transcript of the case.
@@ -275,7 +278,7 @@ func (t *trial) decide() *attempt {
 	case f == nil:
 		t.play = nil
 		if t.wrong != nil {
-			return t.verdict(Passed, fmt.Sprintf("without rules that the target breaks in the setup %q: %v", t.wrong.name, t.wrong.waive))
+			return t.verdict(Passed, fmt.Sprintf("apart from what the target does wrong in the setup %q: %v", t.wrong.name, t.wrong.breaks))
 		}
 		return t.verdict(Passed, "")
 	case f.Reason == play.Unsupported:
@@ -289,7 +292,7 @@ func (t *trial) decide() *attempt {
 	if f.Reason == play.TooLate {
 		return t.verdict(Inconclusive, "the connection, the target or this machine is too slow for the case: "+t.note)
 	}
-	if refused := f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse; t.wrong != nil &&
+	if refused := f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse; len(t.options.Codec.Waive) > len(t.Waive) &&
 		(refused || f.Reason == play.Ended || f.Rule() != "") {
 		// The case may have sent an illegal value that the target has sent in the setup, so the conversation of the setup shows why.
 		t.play = t.wrong.play

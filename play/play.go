@@ -60,6 +60,10 @@ type Options struct {
 
 	// AtEnd, if it is not nil, is called after the last step, before the connections are closed, unless a step failed.
 	AtEnd func()
+
+	// Accept, if it is not nil, reports whether a step accepts a message that its choices do not accept. The message may be
+	// invalid. Names in the step stay without a value.
+	Accept func(step int, ev *Event) bool
 }
 
 // Segmentation is how the bytes that a side sends are divided into writes. The other side must behave the same in all

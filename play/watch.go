@@ -105,6 +105,9 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 		p.record(&ev)
 		if out.size > 0 {
 			l.consume(out.size)
+			if p.opts.Accept != nil && p.opts.Accept(index, &ev) {
+				return nil
+			}
 		}
 		f := p.differs(st, &ev, diff)
 		if took := out.at.Sub(since); st.Until > 0 && took > st.Until && f.Reason == Mismatched {

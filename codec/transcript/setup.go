@@ -33,7 +33,8 @@ import (
 //
 // The line @setup has the setup's name and its parameters. A last parameter that ends in "..." stands for the
 // rest of the line. {peer} is the actor of the line that uses the setup. The probe is a transcript that
-// passes on a server that supports the chosen way.
+// passes on a server that supports the chosen way. If it does not show that the state was reached, but only that
+// the replies have the expected form, a section @proof may follow it: a transcript that passes only in that state.
 type Setups struct {
 	proto *codec.Protocol
 	file  string
@@ -50,6 +51,7 @@ type Setup struct {
 	params []string
 	rest   bool // the last parameter stands for the rest of the line
 	probe  section
+	proof  section
 	ways   []section
 }
 
@@ -106,11 +108,13 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 			last.About = value
 		case ok && key == "probe":
 			to = &last.probe
+		case ok && key == "proof":
+			to = &last.proof
 		case ok && key == "way" && value != "":
 			last.Ways, last.ways = append(last.Ways, value), append(last.ways, nil)
 			to = &last.ways[len(last.ways)-1]
 		case ok || to == nil:
-			return nil, pos.errorf("expected @setup, @about, @probe or @way, got %q", text)
+			return nil, pos.errorf("expected @setup, @about, @probe, @proof or @way, got %q", text)
 		default:
 			*to = append(*to, l)
 		}
@@ -125,6 +129,9 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 			if _, err := s.Probe(one.Name, Ways{one.Name: way}); err != nil {
 				return nil, err
 			}
+			if _, err := s.Proof(one.Name, Ways{one.Name: way}); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return s, nil
@@ -132,8 +139,26 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 
 // Probe returns the transcript that tests whether a server supports the chosen way of a setup.
 func (s *Setups) Probe(name string, choice Ways) (*Script, error) {
+	return s.script(s.Named(name).probe, choice)
+}
+
+// Proof returns a transcript that tests whether the chosen way of a setup leads to the state, whatever the replies look
+// like. It is nil if the setup has none; the probe is the proof if it expects something after the setup.
+func (s *Setups) Proof(name string, choice Ways) (*Script, error) {
+	one := s.Named(name)
+	if len(one.proof) > 0 {
+		return s.script(one.proof, choice)
+	}
+	probe, err := s.Probe(name, choice)
+	if err != nil || probe.Steps[len(probe.Steps)-1].Setup == name {
+		return nil, err
+	}
+	return probe, nil
+}
+
+func (s *Setups) script(lines section, choice Ways) (*Script, error) {
 	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, quotes: quotes{room: maxText, sharedTexts: s.texts}}
-	if err := r.read(s.Named(name).probe); err != nil {
+	if err := r.read(lines); err != nil {
 		return nil, err
 	}
 	if err := r.finish(); err != nil {
