@@ -133,7 +133,6 @@ func (r *Report) Causes() []Cause {
 	open := map[*Result][]symptom{}
 	var order []*Result
 	failed := map[symptomKey]bool{} // symptoms of the failed cases
-	missing := map[string]symptom{} // messages that the target does not implement, by name
 	for i := range r.Results {
 		res := &r.Results[i]
 		if all := res.symptoms(); len(all) > 0 {
@@ -141,17 +140,10 @@ func (r *Report) Causes() []Cause {
 			order = append(order, res)
 			for _, s := range all {
 				failed[s.id()] = failed[s.id()] || res.Verdict == Failed
-				if s.kind == CauseMissing {
-					missing[s.key] = s
-				}
 			}
 		}
 	}
 	for res, all := range open {
-		if m, ok := missing[lastSent(res.Case, res.conversation())]; ok && unimplemented(res.conversation(), all) {
-			open[res] = []symptom{m}
-			continue
-		}
 		if res.Verdict != Inconsistent {
 			continue
 		}
@@ -195,18 +187,6 @@ func (r *Report) Causes() []Cause {
 			strictness(a.Level)-strictness(b.Level), len(b.Cases)-len(a.Cases))
 	})
 	return causes
-}
-
-// unimplemented reports whether a case failed because the target sent no reply, closed the connection or refused the
-// request, as it does when it does not implement a message.
-func unimplemented(p *play.Result, all []symptom) bool {
-	if p == nil || p.Failure == nil {
-		return false
-	}
-	if ev := p.Failure.Event; ev != nil && ev.Frame.Type != nil {
-		return ev.Frame.Type.Does == codec.Refuse
-	}
-	return slices.ContainsFunc(all, func(s symptom) bool { return s.kind == CauseNoReply || s.kind == CauseDisconnect })
 }
 
 // commonest returns the symptom that most cases have, and of such symptoms the one that most instances have. If several
@@ -283,7 +263,7 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 	if c.Kind == CauseInconsistent {
 		c.Text = fmt.Sprintf("the result%s depends on how the messages are divided into writes to the socket", afterSent(of))
 	}
-	if p := shown.conversation(); s.kind == CauseInvalidMessage && p != nil && p.Failure != nil {
+	if _, p := shown.conversation(); s.kind == CauseInvalidMessage && p != nil && p.Failure != nil {
 		c.Text += ", in place of " + p.Failure.Wanted()
 	}
 	if strings.HasPrefix(s.key, unsent) || s.kind == CauseInvalidMessage || s.kind == CauseSetup {
@@ -340,7 +320,8 @@ func afterSent(of []*Result) string {
 	number := map[string]int{}
 	var names []string
 	for _, res := range of {
-		name := lastSent(res.Case, res.conversation())
+		_, p := res.conversation()
+		name := lastSent(res.Case, p)
 		if number[name]++; name != "" && number[name] == 1 {
 			names = append(names, name)
 		}
@@ -429,7 +410,8 @@ func (r *Result) symptoms() []symptom {
 	case r.Verdict == Unexpected:
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
 	case r.Verdict == Inconclusive && r.setup != nil:
-		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, r.conversation())...)
+		_, p := r.conversation()
+		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, p)...)
 	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
 		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
 	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
@@ -446,16 +428,13 @@ func (r *Result) symptoms() []symptom {
 	return nil
 }
 
-// conversation returns the run in which the case failed, or its setup or the probe of the setup, or nil.
-func (r *Result) conversation() *play.Result {
-	var probe *probeFailure
-	switch {
-	case r.Play != nil || r.setup == nil:
-		return r.Play
-	case r.setup.play == nil && errors.As(r.setup.why, &probe):
-		return probe.Result
+// conversation returns the run in which the case or its setup failed, and its transcript, or nil. If the target does something
+// wrong in the setup, that run shows why the case is inconclusive.
+func (r *Result) conversation() (*transcript.Script, *play.Result) {
+	if s := r.setup; s != nil && s.failed != nil && (r.Play == nil || len(s.breaks) > 0) {
+		return s.failed.script, s.failed.Result
 	}
-	return r.setup.play
+	return r.performed(), r.Play
 }
 
 // brokenRule returns the symptom for a broken rule.

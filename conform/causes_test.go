@@ -147,11 +147,6 @@ func TestJoinedCauses(t *testing.T) {
 		f := &play.Failure{Reason: play.TimedOut, Step: &c.Script.Steps[1], Waited: time.Second, Text: "nothing"}
 		return Result{Case: c, Verdict: v, Note: "note", Play: &play.Result{Events: []play.Event{sent}, Failure: f}}
 	}
-	lacking := func(i int) Result {
-		res := unanswered(i, Failed)
-		res.lacking, res.lacks = s.Cases[i].Script.Steps[0].Choices[0].Type, "the target does not implement it"
-		return res
-	}
 	const option, empty, endian, created = 4, 5, 6, 7
 	for _, tt := range []struct {
 		results []Result
@@ -162,8 +157,6 @@ func TestJoinedCauses(t *testing.T) {
 			"no reply 2, inconsistent 1"},
 		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Inconsistent), unanswered(option, Failed)},
 			"inconsistent 2, no reply 1"},
-		{[]Result{unanswered(created, Failed), unanswered(created, Failed), unanswered(empty, Failed), lacking(endian)},
-			"missing message 2, no reply 2"},
 	} {
 		var got []string
 		causes := (&Report{Protocol: gearman.Protocol, Results: tt.results}).Causes()

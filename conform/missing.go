@@ -2,6 +2,7 @@ package conform
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"jobwire/codec"
@@ -11,8 +12,9 @@ import (
 
 // reactions are what a target does when it receives messages of one type.
 type reactions struct {
-	works bool                // it has replied as a case expected or, without a reply, has not closed the connection
-	to    map[string]reaction // what it did instead, by the family of the case
+	works   bool                // it has replied as a case expected or, without a reply, has not closed the connection
+	to      map[string]reaction // what it did instead, by the family of the case
+	illegal map[string]reaction // the same if the message may have had an illegal value
 }
 
 // reaction is what a target does when a case expects the reply to a message.
@@ -32,24 +34,39 @@ func (r reaction) acceptedBy(st *transcript.Step) bool {
 const missingAfter = 3
 
 // missing returns the usual reaction to a message that the target does not implement, and a sentence about it. It returns false
-// if the target may implement it.
-func (r *reactions) missing(t *codec.Type) (what reaction, text string, ok bool) {
+// if the target may implement it. A reaction to a message that may have had an illegal value counts if the target reacts in this way
+// to another message that it does not implement.
+func (f *inference) missing(t *codec.Type) (what reaction, text string, ok bool) {
+	r := f.messages[t]
 	if r == nil || r.works {
 		return what, "", false
 	}
+	what, n := usual(r.to)
+	if n < missingAfter {
+		all := maps.Clone(r.illegal)
+		maps.Copy(all, r.to)
+		known := func(other *reactions) bool {
+			same, n := usual(other.to)
+			return !other.works && n >= missingAfter && same == what
+		}
+		if what, n = usual(all); n < missingAfter || !slices.ContainsFunc(slices.Collect(maps.Values(f.messages)), known) {
+			return what, "", false
+		}
+	}
+	text = fmt.Sprintf("the target does not implement %s: it %s in %d cases, and did not reply as expected in any", t.Name, what.text, n)
+	return what, text, true
+}
+
+// usual returns the most frequent reaction, and its number.
+func usual(to map[string]reaction) (what reaction, n int) {
 	number := map[reaction]int{}
-	for _, one := range r.to {
+	for _, one := range to {
 		number[one]++
 		if n := number[one] - number[what]; n > 0 || n == 0 && one.text < what.text {
 			what = one
 		}
 	}
-	if number[what] < missingAfter {
-		return what, "", false
-	}
-	text = fmt.Sprintf("the target does not implement %s: it %s in %d cases, and did not reply as expected in any",
-		t.Name, what.text, number[what])
-	return what, text, true
+	return what, number[what]
 }
 
 // observe adds what an attempt shows about messages.
@@ -58,6 +75,8 @@ func (f *inference) observe(a *attempt) {
 	end := len(script.Steps)
 	if a.Verdict == Failed && a.Play != nil && a.Play.Failure != nil {
 		end = min(end, a.Play.Failure.Index)
+	} else if a.sentBack {
+		end = 0
 	} else if a.Verdict != Passed && a.Verdict != NonStrict {
 		return
 	}
@@ -71,7 +90,9 @@ func (f *inference) observe(a *attempt) {
 			}
 		}
 	}
-	if t, what := a.reaction(); what.text != "" {
+	if t, what := a.reaction(); what.text != "" && a.sentBack {
+		f.message(t).illegal[a.Case.Family] = what
+	} else if what.text != "" {
 		f.message(t).to[a.Case.Family] = what
 	}
 }
@@ -83,45 +104,63 @@ func refuses(c transcript.Choice) bool {
 
 func (f *inference) message(t *codec.Type) *reactions {
 	if f.messages[t] == nil {
-		f.messages[t] = &reactions{to: map[string]reaction{}}
+		f.messages[t] = &reactions{to: map[string]reaction{}, illegal: map[string]reaction{}}
 	}
 	return f.messages[t]
 }
 
 // reaction returns the type of the message at which the target failed the case, and what it did.
 func (r *Result) reaction() (t *codec.Type, what reaction) {
-	if r.Verdict != Failed || r.Play == nil || r.Play.Failure == nil || r.Play.Failure.Index >= len(r.performed().Steps) {
+	if r.Verdict != Failed && !r.sentBack || r.Play == nil || r.Play.Failure == nil || r.Play.Failure.Index >= len(r.performed().Steps) {
 		return nil, what
 	}
 	f := r.Play.Failure
 	t = asked(r.performed(), f.Index)
+	if what = unanswered(f); t == nil || what.verb != transcript.Closes && !answers(t, f.Step) {
+		what = reaction{}
+	}
+	return t, what
+}
+
+// unanswered returns what a target did that did not reply to a message: it sent nothing, closed the connection or refused the
+// message. The text is "" if it did something else.
+func unanswered(f *play.Failure) (what reaction) {
 	switch {
-	case t == nil:
 	case f.Reason == play.Ended:
 		what = reaction{verb: transcript.Closes, text: "closed the connection"}
-	case !answers(t, f.Step):
 	case f.Reason == play.TimedOut && f.Event == nil:
 		what = reaction{verb: transcript.Nothing, text: "sent no reply"}
 	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse:
 		what = reaction{transcript.Send, f.Event.Frame.Type, "replied " + messageName(&f.Event.Frame)}
 	}
-	return t, what
+	return what
 }
 
-// explain records in the results of cases which message the target does not implement, if that is why they did not pass.
+// explain records in the results of cases which message the target does not implement, if that is why they or their setups
+// did not come about.
 func (f *inference) explain(results []Result) {
 	for i := range results {
 		r := &results[i]
-		if t, what := r.reaction(); what.text != "" {
-			r.lacking = t
+		p := r.Play
+		if p == nil {
+			_, p = r.conversation()
+		}
+		if p != nil && p.Failure != nil && (r.Verdict == Failed || r.Verdict == Inconsistent || r.Verdict == Inconclusive && r.setup != nil) &&
+			unanswered(p.Failure).text != "" {
+			r.lacking = lastType(p)
 		}
 		if r.lacking == nil {
 			continue
 		}
-		if r.lacks = f.lacks(r.lacking); r.lacks == "" {
+		switch r.lacks = f.lacks(r.lacking); {
+		case r.lacks == "":
 			r.lacking = nil
-		} else if r.Verdict == Inferred {
+		case r.Verdict == Inconclusive && !r.sentBack:
+			r.Note = fmt.Sprintf("the setup %q does not work on this target: %s", r.setup.name, r.lacks)
+			r.Verdict, r.setup = Inferred, nil
+		case r.Verdict == Inconclusive || r.Verdict == Inferred:
 			r.Note = r.lacks
+			r.Verdict, r.setup = Inferred, nil
 		}
 	}
 }
@@ -149,7 +188,7 @@ func (f *inference) missingIn(script *transcript.Script) (at int, t *codec.Type,
 		if t == nil || len(t.Answers) > 0 && !answersOnly(t, st) {
 			continue
 		}
-		if what, text, ok := f.messages[t].missing(t); ok && !what.acceptedBy(st) {
+		if what, text, ok := f.missing(t); ok && !what.acceptedBy(st) {
 			return i, t, text
 		}
 	}
@@ -177,7 +216,7 @@ func (f *inference) cut(script *transcript.Script) (part *transcript.Script, t *
 func (f *inference) lacks(t *codec.Type) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, text, _ := f.messages[t].missing(t)
+	_, text, _ := f.missing(t)
 	return text
 }
 

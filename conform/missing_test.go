@@ -2,13 +2,16 @@ package conform
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
 	"time"
 
+	"jobwire/codec"
 	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
 )
 
 // TestMissingMessage tests that a run finds that a server does not implement a message from three cases about it, runs
@@ -55,5 +58,74 @@ func TestMissingMessage(t *testing.T) {
 				t.Errorf("%s: the causes are %+v, expected %q first", tt.name, causes, tt.cause)
 			}
 		})
+	}
+}
+
+// TestLackingSetups tests results of cases that did not pass because the target does not implement a message, which their
+// setups send.
+func TestLackingSetups(t *testing.T) {
+	s, err := LoadFS(gearman.Protocol, setupSuite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, fault string
+		want        map[Verdict]int
+	}{
+		{"a setup without a message that is known to be missing", `answer SUBMIT_JOB ERROR "what" "unknown"`,
+			map[Verdict]int{Passed: 2, Inconclusive: 3}},
+		{"a setup with a missing message", "close SUBMIT_JOB", map[Verdict]int{Passed: 2, Failed: 3, Inferred: 3}},
+	} {
+		suite := *s
+		if tt.want[Inferred] > 0 { // three cases show that the message is missing
+			const own = "@section s\n@rules gearman.echo.same-data\n"
+			var src strings.Builder
+			src.WriteString(own)
+			for n := range missingAfter {
+				fmt.Fprintf(&src, "@case own-%d\n@about A job.\nClient -> Job Server: SUBMIT_JOB f \"\" x\nJob Server -> Client: JOB_CREATED $job\n", n)
+			}
+			more, err := LoadFS(gearman.Protocol, fstest.MapFS{"b.wire": {Data: []byte(src.String())}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			suite.Cases = slices.Concat(s.Cases, more.Cases)
+		}
+		synctest.Test(t, func(t *testing.T) {
+			r := Runner{Start: faulty(edit(tt.fault)), Timeout: time.Second, InferAfter: 3}
+			results := r.Run(t.Context(), &suite, nil)
+			got := map[Verdict]int{}
+			for _, res := range results {
+				got[res.Verdict]++
+			}
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("%s: %v, expected %v", tt.name, got, tt.want)
+			}
+			causes := (&Report{Protocol: gearman.Protocol, Results: results}).Causes()
+			if n := tt.want[Inferred] + tt.want[Failed]; n > 0 && (len(causes) != 1 || causes[0].Instances != n) {
+				t.Errorf("%s: the causes are %+v, expected one of %d cases", tt.name, causes, n)
+			}
+		})
+	}
+}
+
+// TestIllegalRequests tests that a reaction to requests with illegal values shows that the target does not implement them only if
+// the target reacts in the same way to another message that it does not implement.
+func TestIllegalRequests(t *testing.T) {
+	refused, closed := reaction{verb: transcript.Send, text: "refused it"}, reaction{verb: transcript.Closes, text: "closed"}
+	three := func(r reaction) map[string]reaction { return map[string]reaction{"a": r, "b": r, "c": r} }
+	status, echo := gearman.Protocol.TypeNamed("GET_STATUS"), gearman.Protocol.TypeNamed("ECHO_REQ")
+	for _, tt := range []struct {
+		about *reactions // what the target does after ECHO_REQ
+		want  bool       // GET_STATUS is missing
+	}{
+		{&reactions{to: three(refused)}, true},
+		{&reactions{to: three(closed)}, false},
+		{&reactions{to: three(refused), works: true}, false},
+		{&reactions{illegal: three(refused)}, false},
+	} {
+		f := &inference{messages: map[*codec.Type]*reactions{echo: tt.about, status: {illegal: three(refused)}}}
+		if _, text, ok := f.missing(status); ok != tt.want {
+			t.Errorf("%+v: %q, expected missing: %v", tt.about, text, tt.want)
+		}
 	}
 }

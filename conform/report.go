@@ -485,16 +485,16 @@ const maxExample = 20
 func (t *Text) example(i int, c *Cause) {
 	res := c.Example
 	var whole bytes.Buffer
-	p := res.conversation()
+	script, p := res.conversation()
 	if res.Play != nil && i == 0 {
-		play.WriteReport(&whole, res.performed(), p, play.ReportOptions{Color: t.Color, Indent: indent})
+		play.WriteReport(&whole, script, p, play.ReportOptions{Color: t.Color, Indent: indent})
 	}
 	switch {
 	case p == nil:
 	case whole.Len() > 0 && bytes.Count(whole.Bytes(), []byte("\n")) <= maxExample:
 		fmt.Fprintf(t.W, "\n%s\n", whole.Bytes())
 	default:
-		for _, line := range play.Excerpt(res.performed(), p, prose.Width-len(causeIndent)-2) {
+		for _, line := range play.Excerpt(script, p, prose.Width-len(causeIndent)-2) {
 			fmt.Fprintf(t.W, "%s  %s\n", causeIndent, line)
 		}
 	}

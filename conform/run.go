@@ -303,8 +303,8 @@ const maxIgnored = 8
 // ignored reports whether the case waited for the server of a worker and received nothing.
 func (a *attempt) ignored() bool {
 	p := a.Play
-	if p == nil && a.setup != nil {
-		p = a.setup.play
+	if p == nil {
+		_, p = a.conversation()
 	}
 	return a.shared && p != nil && p.Failure != nil && p.Failure.Waited > 0 &&
 		!slices.ContainsFunc(p.Events, func(e play.Event) bool { return e.From == codec.Server && len(e.Frame.Raw) > 0 })

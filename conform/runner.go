@@ -59,6 +59,8 @@ type Result struct {
 	script *transcript.Script // transcript that was run
 	setup  *brokenSetup       // nil if all setups worked
 
+	sentBack bool // Inconclusive, because the case may have sent an illegal value that the target has sent in a setup
+
 	lacking *codec.Type // a message that the target does not implement, so that the case failed or is Inferred; or nil
 	lacks   string      // a sentence about lacking
 

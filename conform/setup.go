@@ -136,12 +136,11 @@ func (f *probeFailure) otherReply() bool {
 
 // brokenSetup describes a setup of a case that did not work.
 type brokenSetup struct {
-	name  string
-	why   error        // reason; nil if the setup failed while the case ran
-	play  *play.Result // the run in which it failed; nil if there is none
-	wrong bool         // the setup works, but the case fails because of what the target does wrong in it
-
-	breaks breaks // what the target does wrong in a setup that works nevertheless
+	name   string
+	why    error         // reason; nil if the setup failed while the case ran
+	failed *probeFailure // the conversation in which it failed; nil if there is none
+	wrong  bool          // the setup works, but the case fails because of what the target does wrong in it
+	breaks breaks        // what the target does wrong in a setup that works nevertheless
 }
 
 // script returns the script of a case with ways to its setups that work on the target. If a setup does not work, the script
@@ -171,14 +170,14 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *tra
 		for _, f := range w.breaks[name] {
 			key := f.key()
 			if wrong == nil {
-				wrong = &brokenSetup{name: name, why: f, play: f.Result}
+				wrong = &brokenSetup{name: name, why: f, failed: f}
 			}
 			wrong.breaks = append(wrong.breaks, f)
 			if w.shown[key] == nil && strictness(c.Level) < strictness(codec.Interpretation) {
 				w.shown[key] = c
 			}
 			if w.shown[key] == c || slices.Contains(c.Rules, key.rule) {
-				return sc, &brokenSetup{name: name, why: f, play: f.Result, wrong: true}, nil, nil
+				return sc, &brokenSetup{name: name, why: f, failed: f, wrong: true}, nil, nil
 			}
 		}
 	}
@@ -196,9 +195,7 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *tra
 	if broken == nil {
 		return sc, wrong, nil, nil
 	}
-	if f := (*probeFailure)(nil); errors.As(broken.why, &f) {
-		broken.play = f.Result
-	}
+	errors.As(broken.why, &broken.failed)
 	return &part, wrong, broken, nil
 }
 

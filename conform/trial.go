@@ -126,7 +126,7 @@ func (t *trial) setup() *attempt {
 	script, wrong, broken, err := t.ways.script(t.ctx, t.c, t.probe)
 	switch {
 	case wrong != nil && wrong.wrong:
-		t.play = wrong.play
+		t.play, t.script = wrong.failed.Result, wrong.failed.script
 		return t.verdict(Failed, fmt.Sprintf("in the setup %q: %v", wrong.name, wrong.why))
 	case wrong != nil:
 		t.wrong = wrong
@@ -292,19 +292,28 @@ func (t *trial) decide() *attempt {
 	if f.Reason == play.TooLate {
 		return t.verdict(Inconclusive, "the connection, the target or this machine is too slow for the case: "+t.note)
 	}
-	if refused := f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse; len(t.options.Codec.Waive) > len(t.Waive) &&
-		(refused || f.Reason == play.Ended || f.Rule() != "") {
-		// The case may have sent an illegal value that the target has sent in the setup, so the conversation of the setup shows why.
-		t.play = t.wrong.play
+	if (unanswered(f).text != "" || f.Rule() != "") && t.sentBack() {
 		a := t.verdict(Inconclusive, fmt.Sprintf("the target breaks a rule in the setup %q (%v); then: %s", t.wrong.name, t.wrong.why, t.note))
-		a.setup = t.wrong
+		a.setup, a.sentBack = t.wrong, true
 		return a
 	}
 	inCase := func(st transcript.Step) bool { return st.Setup == "" }
 	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(t.script.Steps[:f.Index], inCase) {
 		a := t.verdict(Inconclusive, fmt.Sprintf("the setup %q did not come about: %s", setup, t.note))
-		a.setup = &brokenSetup{name: setup, play: p}
+		a.setup = &brokenSetup{name: setup, failed: &probeFailure{Result: p, script: t.script}}
 		return a
 	}
 	return t.verdict(Failed, t.note)
+}
+
+// sentBack reports whether the last message of the case breaks a rule that the target breaks in a setup: the case may have
+// sent an illegal value that the target had sent.
+func (t *trial) sentBack() bool {
+	last := lastEvent(t.play)
+	if t.wrong == nil || last == nil {
+		return false
+	}
+	var e *codec.Error
+	_, err := t.c.Script.Protocol.NewSession(codec.Options{Waive: t.Waive}).Decode(codec.Peer, last.Frame.Raw, new(codec.Frame))
+	return errors.As(err, &e) && t.wrong.breaks.contain(breakKey{rule: e.Rule})
 }
