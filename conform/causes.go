@@ -468,7 +468,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		}
 		return []symptom{invalid}
 	case f.Reason == play.Ended, f.Reason == play.CannotSend && (errors.Is(f.Err, syscall.ECONNRESET) || errors.Is(f.Err, syscall.EPIPE)):
-		return one(CauseDisconnect, sent, "unexpected disconnect: the target closed the connection"+after)
+		return one(CauseDisconnect, sent, "the target closed the connection"+after)
 	case f.Reason == play.CannotSend && f.Waited > 0:
 		return one(CauseNoReply, "unread", "the target does not read what it is sent")
 	case f.Reason == play.TimedOut && f.Event == nil:

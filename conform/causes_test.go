@@ -64,7 +64,7 @@ func TestCauses(t *testing.T) {
 		{"a message without reply", edit("drop ECHO_REQ"), []string{
 			"no reply: no reply to ECHO_REQ within 1s: gearman.echo gearman.empty gearman.big-endian, 3 instances; --run gearman.echo; known: [{cases: gearman.echo, why: REASON}]"}},
 		{"a message that ends the connection", edit("close OPTION_REQ"), []string{
-			"disconnect: unexpected disconnect: the target closed the connection after OPTION_REQ: gearman.option, 1 instances; --run gearman.option; known: [{cases: gearman.option, why: REASON}]"}},
+			"disconnect: the target closed the connection after OPTION_REQ: gearman.option, 1 instances; --run gearman.option; known: [{cases: gearman.option, why: REASON}]"}},
 		{"an instance", edit("drop STATUS_RES"), []string{
 			"no reply: rule gearman.echo.same-data (MUST): no reply to GET_STATUS within 1s: gearman.status, 3 instances; --run 'gearman.status[n=1]'; known: [{cases: gearman.status, why: REASON}]"}},
 		{"a message that the setups need", edit("alter JOB_CREATED job_handle="), []string{
@@ -395,5 +395,24 @@ func TestFormCauses(t *testing.T) {
 				t.Errorf("causes:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
 		})
+	}
+}
+
+// TestFirstLine tests that texts are cut between words, and long words within.
+func TestFirstLine(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"one two\nthree", 7, "one two"},
+		{"it replied UNKNOWN: no", 14, "it replied…"},
+		{"it replied UNKNOWN: no", 20, "it replied UNKNOWN…"},
+		{"UNKNOWN_COMMAND", 10, "UNKNOWN_CO…"},
+		{"tür_auf_zu", 2, "t…"},
+	} {
+		if got := firstLine(tt.text, tt.most); got != tt.want {
+			t.Errorf("%q in %d bytes: %q, want %q", tt.text, tt.most, got, tt.want)
+		}
 	}
 }

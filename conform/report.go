@@ -406,13 +406,18 @@ func (t *Text) cause(i int, c *Cause) {
 	writeWrapped(t.W, c.Count()+": "+someOf(c.Cases), causeIndent)
 }
 
-// firstLine returns the first line of a text in at most most bytes.
+// firstLine returns the first line of a text in at most most bytes and an ellipsis. It ends after a word, unless the word is as long
+// as half of the line.
 func firstLine(text string, most int) string {
 	first, _, _ := strings.Cut(text, "\n")
-	if cut := " ..."; len(first) > most {
-		first = strings.ToValidUTF8(first[:most-len(cut)], "") + cut
+	if len(first) <= most {
+		return first
 	}
-	return first
+	short := strings.ToValidUTF8(first[:most], "")
+	if k := strings.LastIndexByte(short, ' '); k > most/2 {
+		short = short[:k]
+	}
+	return strings.TrimRight(short, " :,;") + "…"
 }
 
 const (
@@ -464,7 +469,7 @@ func (t *Text) brief(r *Report, causes []Cause) {
 	for ; n < len(causes) && left > 0; n++ {
 		c := &causes[n]
 		count := " (" + countCases(len(c.Cases), c.Instances) + ")"
-		fmt.Fprintf(t.W, "%3d. %s%s\n", n+1, firstLine(c.Text, prose.Width-len(causeIndent)-len(count)), count)
+		fmt.Fprintf(t.W, "%3d. %s%s\n", n+1, firstLine(c.Text, prose.Width-len(causeIndent)-len(count)-1), count)
 		left--
 	}
 	if n < len(causes) {
