@@ -2,6 +2,7 @@ package conform
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -63,5 +64,39 @@ func TestConnectionFails(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestServersThatDoNotStart tests a program of which only one server can run at a time: the run goes on with this one, and a note
+// says so.
+func TestServersThatDoNotStart(t *testing.T) {
+	s, err := LoadFS(gearman.Protocol, setupSuite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for most, want := range map[int64]string{
+		1: "3 of 4 servers did not start, so fewer cases ran at the same time: the port is in use",
+		4: "",
+	} {
+		var started atomic.Int64
+		report := Report{Protocol: gearman.Protocol}
+		synctest.Test(t, func(t *testing.T) {
+			start := func(ctx context.Context) (target.Target, error) {
+				if started.Add(1) > most {
+					return nil, errors.New("the port is in use")
+				}
+				return faulty(nil)(ctx)
+			}
+			note := func(note string) { report.Notes = append(report.Notes, note) }
+			report.Results = (&Runner{Start: start, Timeout: time.Second, Parallel: 4, Note: note}).Run(t.Context(), s, nil)
+		})
+		if report.Count(Passed) != len(s.Cases) || strings.Join(report.Notes, " ") != want {
+			t.Errorf("%d servers: %d of %d cases passed, notes %q, expected %q", most, report.Count(Passed), len(s.Cases), report.Notes, want)
+		}
+		var text strings.Builder
+		(&Text{W: &text}).Summary(&report)
+		if got := strings.Join(strings.Fields(text.String()), " "); !strings.Contains(got, want) {
+			t.Errorf("the report does not have the note: %s", got)
+		}
 	}
 }

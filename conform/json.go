@@ -36,6 +36,7 @@ type reportJSON struct {
 	Server   string         `json:"server,omitempty"`
 	Version  string         `json:"server_version,omitempty"`
 	Error    string         `json:"error,omitempty"` // reason why the target could not be reached
+	Notes    []string       `json:"notes,omitempty"` // sentences about the run
 	Summary  map[string]int `json:"summary"`         // "cases", "ran", and a count for each verdict
 	Causes   []causeJSON    `json:"causes"`
 	Cases    []caseJSON     `json:"cases"`
@@ -129,6 +130,7 @@ func (r *Report) json() reportJSON {
 		Server:   r.Server,
 		Version:  r.Version,
 		Error:    r.Unreachable(),
+		Notes:    r.Notes,
 		Summary:  map[string]int{"cases": len(r.Results), "ran": r.Ran()},
 		Causes:   []causeJSON{},
 		Cases:    []caseJSON{},

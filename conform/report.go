@@ -24,7 +24,8 @@ type Report struct {
 	Results     []Result
 	Began       time.Time
 	Took        time.Duration
-	Interrupted bool // the user ended the run before all cases had run
+	Interrupted bool     // the user ended the run before all cases had run
+	Notes       []string // sentences about the run, such as that only one server could run at a time
 
 	firstFailure bool // the run ended at the first failure, before all cases had run
 }
@@ -343,6 +344,9 @@ func (t *Text) counts(r *Report) {
 		between = "\n"
 	}
 	fmt.Fprintf(t.W, "%s%s%s: %s in %.1f s\n", subject, between, cases, strings.Join(counts, ", "), r.Took.Seconds())
+	for _, note := range r.Notes {
+		writeWrapped(t.W, note, "")
+	}
 	if why := r.Stopped(); why != "" {
 		fmt.Fprintln(t.W, why)
 	}

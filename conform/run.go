@@ -96,6 +96,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		workers = 1 // the run ends at the first case
 	}
 	var wg sync.WaitGroup
+	notStarted := make(chan error, workers)
 	for n := range workers {
 		w := first
 		if n > 0 {
@@ -104,7 +105,8 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		wg.Go(func() {
 			if n > 0 && n < shared {
 				if _, err := w.start(); err != nil {
-					return // perhaps only one server can run at a time
+					notStarted <- err // perhaps only one server can run at a time
+					return
 				}
 			}
 			x.work(w)
@@ -114,6 +116,9 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		})
 	}
 	wg.Wait()
+	if n := len(notStarted); n > 0 && x.Note != nil && ctx.Err() == nil {
+		x.Note(fmt.Sprintf("%d of %d servers did not start, so fewer cases ran at the same time: %v", n, workers, <-notStarted))
+	}
 	x.repeatLate(first)
 	x.runRefuted(first)
 	if r.InferAfter > 0 {

@@ -104,6 +104,9 @@ type Runner struct {
 	// begins with a second, a step ends when the target waits, and this machine delays nothing. Parallel must be 0 or 1.
 	Virtual bool
 
+	// Note, if it is not nil, is called with sentences about the run for [Report.Notes].
+	Note func(string)
+
 	// InferAfter is the number of instances of a case that must fail in the same way, at the end of a time limit, by a
 	// crash or by a hang, before Run infers that the other instances with the same message fail, too, and does not run
 	// them. 0: all instances run.

@@ -442,6 +442,7 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 		runner.Waive = append(slices.Clip(runner.Waive), subj.profile.Waive...)
 	}
 	runner.Command = o.command(cmd, sys, subj)
+	runner.Note = func(note string) { report.Notes = append(report.Notes, note) }
 	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
 	progress := newProgress(cmd.ErrOrStderr(), len(suite.Cases))
 	report.Began = time.Now()
