@@ -68,7 +68,7 @@ func TestConnectionFails(t *testing.T) {
 }
 
 // TestServersThatDoNotStart tests a program of which only one server can run at a time: the run goes on with this one, and a note
-// says so.
+// has the number of servers.
 func TestServersThatDoNotStart(t *testing.T) {
 	s, err := LoadFS(gearman.Protocol, setupSuite)
 	if err != nil {

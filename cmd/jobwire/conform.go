@@ -49,6 +49,7 @@ type conformOptions struct {
 	ids      []string        // IDs of cases to run, besides run
 	only     map[string]bool // IDs of the only cases to run; nil: all
 	failFast bool
+	watch    []string
 	timeout  time.Duration
 	budget   time.Duration
 	waive    []string
@@ -78,6 +79,7 @@ func newConform() *cobra.Command {
 		"stop at the first failure; cases run one at a time unless --parallel is set")
 	f.BoolVar(&o.quick, "quick", false, "run only the first instance of each case, with plain segments, "+
 		"and no cases that check the server's process")
+	f.StringArrayVar(&o.watch, "watch", nil, "run again when the file or folder `PATH`, or a file that --exec names, has changed; repeatable")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
 	f.DurationVar(&o.budget, "budget", 5*time.Minute, "time after which no further case starts; the most informative cases run first; 0: unlimited")
 	f.IntVar(&o.target.memory, "memory", defaultMemory, "limit for the memory of a server that conform starts, in `MIB`, at most a "+
@@ -98,7 +100,7 @@ var conformFlagGroups = []flagGroup{
 	{"Target", "addr exec profile program waive"},
 	connectionGroup,
 	{"Cases", "run failed skip level role cases quick"},
-	{"Run", "segments all fail-fast fresh parallel timeout budget memory"},
+	{"Run", "segments all fail-fast watch fresh parallel timeout budget memory"},
 	{"Report", "format html pcap verbose color"},
 }
 
@@ -139,6 +141,15 @@ func newConformCases() *cobra.Command {
 
 func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	tuneMemory(softMemory, gcPercent)
+	keepReport()
+	if o.watch != nil {
+		return o.watchRuns(cmd, sys)
+	}
+	return o.once(cmd, sys)
+}
+
+// once runs the cases once.
+func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 	if machine := loadgen.ReadEnvironment(nil).Memory >> 20; !cmd.Flags().Changed("memory") && machine > 0 {
 		o.target.memory = min(o.target.memory, int(machine/4))
 	}
@@ -163,7 +174,6 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err != nil {
 		return usage(err)
 	}
-	keepReport()
 	color := o.color.on(cmd.OutOrStdout())
 	var page *textFile
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
@@ -472,8 +482,7 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj subject) string {
 	words := []string{"jobwire", "conform", sys.Protocol.Name}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		switch f.Name {
-		case "run", "skip", "level", "failed", "fail-fast", "quick", "format", "html", "pcap", "color", "verbose", "parallel", "budget":
+		if slices.Contains(strings.Fields("run skip level failed fail-fast watch quick format html pcap color verbose parallel budget"), f.Name) {
 			return
 		}
 		switch values := f.Value.(type) {

@@ -26,7 +26,6 @@ var mayNameTypes = []string{
 // notTypes are literals that are equal to the name of a message type but mean something else.
 var notTypes = map[string]string{
 	`audit/run.go: "error"`:                    "an answer of a driver",
-	`cmd/jobwire/conform.go: "verbose"`:        "a flag",
 	`conform/program.go: "error"`:              "an answer of a driver",
 	`conform/suite.go: "watch"`:                "the key @watch of a case",
 	`play/checks.go: "watch"`:                  "the key @watch of a case",
