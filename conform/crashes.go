@@ -10,15 +10,16 @@ import (
 	"jobwire/internal/target"
 )
 
-// maxElusive is the number of equal crashes that no case alone has caused again after which only the case that noticed
-// such a crash runs again.
+// maxElusive is the number of equal crashes that no case alone has caused again after which the case that noticed such a crash
+// runs again on the restarted server, and the others are not searched.
 const maxElusive = 3
 
 // findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is the case
 // that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are run
 // again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the last
 // one first. The crash may be why one of them failed, so it gets the result of its second run. If none of them is the
-// cause, the report names the likeliest case, and says that it is not certain.
+// cause, the report names the likeliest case, and says that it is not certain. It does so for maxElusive equal crashes; the
+// cases that notice further ones get the results of their second runs.
 func (x *run) findCause(w *worker, index int, end *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {
@@ -34,14 +35,22 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 		known, _ := x.elusive.LoadOrStore(end.title(), elusive)
 		elusive = known.(*atomic.Int64)
 	}
-	running := suspects
-	if elusive.Load() >= maxElusive {
-		running = suspects[:min(1, len(suspects))]
-	}
 	w.restart()
+	if elusive.Load() >= maxElusive {
+		if index < 0 {
+			return
+		}
+		if again := w.runCase(x.suite.Cases[index]); !slices.Contains([]Verdict{Crashed, Hung, Unreachable, NotRun}, again.Verdict) {
+			w.note(index, again.from)
+			x.attempts[index] = again
+			return
+		}
+		w.restart()
+		suspects = suspects[:1]
+	}
 	alone := &worker{Runner: new(x.Runner), ctx: x.ctx}
 	alone.NewServerPerCase, alone.checkTarget = true, true
-	for _, i := range running {
+	for _, i := range suspects {
 		if x.ctx.Err() != nil {
 			break
 		}
@@ -58,7 +67,7 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 			return
 		}
 	}
-	if end == nil || len(suspects) == 0 {
+	if end == nil || len(suspects) == 0 || elusive.Load() >= maxElusive && x.ctx.Err() == nil {
 		return
 	}
 	elusive.Add(1)

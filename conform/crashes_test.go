@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -159,4 +160,48 @@ func TestMostLikelyCrashingCaseIsReported(t *testing.T) {
 			}
 		})
 	}
+}
+
+// fullListener fails at its fifth connection.
+type fullListener struct {
+	net.Listener
+	number atomic.Int64
+}
+
+func (l *fullListener) Accept() (net.Conn, error) {
+	if l.number.Add(1) >= 5 {
+		l.Close()
+		return nil, errors.New("the table of connections is full")
+	}
+	return l.Listener.Accept()
+}
+
+// TestElusiveCrashes tests a server that crashes at every fifth connection, whatever the case: the first cases that notice this are
+// reported as crashed, and the others are tested.
+func TestElusiveCrashes(t *testing.T) {
+	src := "@section s\n@rules gearman.echo.same-data\n"
+	for n := range 40 {
+		src += fmt.Sprintf("@case c%[1]d\n@about An echo.\nClient -> Job Server: ECHO_REQ %[1]d\nJob Server -> Client: ECHO_RES %[1]d\n", n)
+	}
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := injector
+	start := func(ctx context.Context) (target.Target, error) {
+		return target.InMemory(ctx, "full", func(ctx context.Context, ln net.Listener) error {
+			return p.Serve(ctx, &fullListener{Listener: ln}, &inject.MutantSpec{})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		got := map[Verdict]int{}
+		for _, res := range (&Runner{Start: start, Timeout: time.Second}).Run(t.Context(), s, nil) {
+			if got[res.Verdict]++; res.Verdict == Crashed && !strings.Contains(res.Note, "does not make the target crash when it runs alone") {
+				t.Errorf("%s: %s", res.Case.ID, res.Note)
+			}
+		}
+		if got[Crashed] != maxElusive || got[Passed] != len(s.Cases)-maxElusive {
+			t.Errorf("%v, expected %d crashes, and that all others passed", got, maxElusive)
+		}
+	})
 }
