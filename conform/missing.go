@@ -80,14 +80,28 @@ func (f *inference) observe(a *attempt) {
 	} else if a.Verdict != Passed && a.Verdict != NonStrict {
 		return
 	}
-	for i, st := range script.Steps[:end] {
-		if st.From != codec.Server || slices.ContainsFunc(st.Choices, refuses) {
+	pending := map[transcript.Actor][]*codec.Type{} // messages without a reply so far
+	for i := range script.Steps[:end] {
+		st := &script.Steps[i]
+		c, sent := &st.Choices[0], pending[st.Peer]
+		if st.From == codec.Peer {
+			if c.Verb == transcript.Send && c.Type != nil {
+				pending[st.Peer] = append(sent, c.Type)
+			}
 			continue
 		}
-		for _, t := range sentBefore(script, i) {
-			if len(t.Answers) == 0 || answersOnly(t, &st) {
+		refused := slices.ContainsFunc(st.Choices, refuses)
+		k := slices.IndexFunc(sent, func(t *codec.Type) bool { return answers(t, st) })
+		if k < 0 && c.Verb == transcript.Send && refuses(*c) {
+			k = slices.IndexFunc(sent, func(t *codec.Type) bool { return len(t.Answers) > 0 })
+		}
+		for n, t := range sent {
+			if !refused && (len(t.Answers) == 0 || n == k && answersOnly(t, st)) {
 				f.message(t).works = true
 			}
+		}
+		if k >= 0 {
+			pending[st.Peer] = slices.Delete(slices.Clone(sent), k, k+1)
 		}
 	}
 	if t, what := a.reaction(); what.text != "" && a.sentBack {
@@ -163,17 +177,6 @@ func (f *inference) explain(results []Result) {
 			r.Verdict, r.setup = Inferred, nil
 		}
 	}
-}
-
-// sentBefore returns the types of the messages to the target before the i-th step of a script, on the same connection.
-func sentBefore(script *transcript.Script, i int) (all []*codec.Type) {
-	for _, st := range script.Steps[:i] {
-		c := &st.Choices[0]
-		if st.From == codec.Peer && st.Peer == script.Steps[i].Peer && c.Verb == transcript.Send && c.Type != nil {
-			all = append(all, c.Type)
-		}
-	}
-	return all
 }
 
 // missingIn returns the index of the first step outside setups that expects the reply to a message that the target does not
