@@ -124,6 +124,11 @@ type symptomKey struct {
 
 func (s *symptom) id() symptomKey { return symptomKey{s.kind, s.key} }
 
+// one returns a single symptom.
+func one(kind CauseKind, key, text string) []symptom {
+	return []symptom{{kind: kind, key: key, text: text}}
+}
+
 // Causes groups the cases that did not pass by cause, worst cause first. A failed case may have several possible
 // causes, such as the rule that it tests or the message that the target sent; it belongs to the cause that explains
 // most cases or, of causes that explain equally many cases, most instances. An inconsistent result belongs to the
@@ -321,7 +326,7 @@ func afterSent(of []*Result) string {
 	var names []string
 	for _, res := range of {
 		_, p := res.conversation()
-		name := lastSent(res.Case, p)
+		name := lastSent(p, illegal(res.Case, p))
 		if number[name]++; name != "" && number[name] == 1 {
 			names = append(names, name)
 		}
@@ -387,7 +392,6 @@ func commonNeed(of []*Result) string {
 
 // symptoms returns the possible causes of a result, or nil if the case passed, was skipped or did not run.
 func (r *Result) symptoms() []symptom {
-	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
 	switch {
 	case r.Crash != nil && (r.Verdict == Crashed || r.excusedCrash()):
 		key := r.Crash.key()
@@ -399,7 +403,7 @@ func (r *Result) symptoms() []symptom {
 		return one(CauseCrash, "", "the target crashed")
 	case r.Verdict == Hung:
 		text := "the target answers no request on a new connection"
-		if sent := lastSent(r.Case, r.Play); sent != "" {
+		if sent := lastSent(r.Play, illegal(r.Case, r.Play)); sent != "" {
 			text += " after " + sent
 		}
 		return one(CauseHang, text, text)
@@ -451,13 +455,12 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 	if p == nil || p.Failure == nil {
 		return nil
 	}
-	one := func(kind CauseKind, key, text string) []symptom { return []symptom{{kind: kind, key: key, text: text}} }
-	f, sent := p.Failure, lastSent(c, p)
-	after := ""
+	f, e := p.Failure, illegal(c, p)
+	sent, after := lastSent(p, e), ""
 	if sent != "" {
 		after = " after " + sent
 	}
-	accepted := accepts(c, p)
+	accepted := accepts(c, f, e)
 	switch {
 	case accepted != nil && f.Event != nil && isAnswer(c.Script.Protocol, f.Event.Frame.Type):
 		return []symptom{*accepted}
@@ -477,7 +480,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 			all = one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
 		}
 		text := fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited)
-		all = append(all, symptom{kind: CauseNoReply, key: unsent + f.Wanted(), text: text})
+		all = append(all, one(CauseNoReply, unsent+f.Wanted(), text)...)
 		if accepted != nil { // the target may have read a command that waits
 			all = append(all, *accepted)
 		}
@@ -486,7 +489,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		name := messageName(&f.Event.Frame)
 		text := fmt.Sprintf("%s has no %s", name, absent(f))
 		return []symptom{{kind: CauseWrongReply, key: text, text: text + after, precise: true}}
-	case f.Diff != nil:
+	case f.Diff != nil && f.Event.Frame.Type.Does != codec.Refuse: // refusals of two messages are two causes
 		name := messageName(&f.Event.Frame)
 		return one(CauseWrongReply, name+"."+f.Diff.Field, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
 	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil:
@@ -497,13 +500,12 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 }
 
 // accepts returns the symptom that the target accepts the last message that was sent, although it breaks a rule, or
-// nil.
-func accepts(c *Case, p *play.Result) *symptom {
-	e := illegal(c, p)
+// nil. e is what illegal returned.
+func accepts(c *Case, f *play.Failure, e *codec.Error) *symptom {
 	if e == nil {
 		return nil
 	}
-	text := fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, p.Failure.Text)
+	text := fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, f.Text)
 	s := brokenRule(CauseWrongReply, c, e.Rule, text)
 	if s.key, s.precise = "accepts "+s.key, true; e.Field == atEnd {
 		s.key += " " + atEnd
@@ -619,16 +621,14 @@ func lastType(p *play.Result) *codec.Type {
 }
 
 // lastSent returns the name of the message that lastEvent returns, or "". An illegal message is named by the rule
-// that it breaks.
-func lastSent(c *Case, p *play.Result) string {
-	ev := lastEvent(p)
-	if ev == nil {
+// that it breaks; e is what illegal returned.
+func lastSent(p *play.Result, e *codec.Error) string {
+	switch ev := lastEvent(p); {
+	case ev == nil:
 		return ""
-	}
-	if ev.Frame.Type != nil {
+	case ev.Frame.Type != nil:
 		return messageName(&ev.Frame)
-	}
-	if e := illegal(c, p); e != nil && e.Detail != incomplete {
+	case e != nil && e.Detail != incomplete:
 		return "a message that breaks " + string(e.Rule)
 	}
 	return "raw bytes"

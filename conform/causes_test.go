@@ -416,3 +416,23 @@ func TestFirstLine(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusedMessages tests that the refusals of two messages are two causes.
+func TestRefusedMessages(t *testing.T) {
+	s, err := LoadFS(gearman.Protocol, setupSuite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range s.Cases {
+		if c.Family == "gearman.option" { // two cases about one rule would be one cause
+			c.Rules = []codec.RuleID{gearman.RuleHandleLength}
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		r := Runner{Start: faulty(edit("answer GET_STATUS ERROR a b\nanswer OPTION_REQ ERROR a b")), Timeout: time.Second}
+		causes := (&Report{Protocol: gearman.Protocol, Results: r.Run(t.Context(), s, nil)}).Causes()
+		if len(causes) != 2 || !strings.Contains(causes[0].Text, "after GET_STATUS") || !strings.Contains(causes[1].Text, "after OPTION_REQ") {
+			t.Errorf("%+v, expected a cause for each message", causes)
+		}
+	})
+}
