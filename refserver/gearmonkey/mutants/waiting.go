@@ -19,8 +19,9 @@ var waits = []mutantSpec{
 		KilledBy: "lock.late pop.times-out pop.times-out-alone",
 		Edit:     lined(line{turn: longest, over: func(l *line, w *wait) { l.gone = append(l.gone, w) }})},
 	{Name: "who-waited-least-first", About: "The server serves the connection first that started to wait last.",
-		KilledBy: "lock.one-for-one pop.first-come-first-served pop.served-goes-last pop.one-worker pop.many-at-once gone.from-the-middle",
-		Edit:     lined(line{turn: latest})},
+		KilledBy: "lock.one-for-one pop.first-come-first-served pop.served-goes-last pop.one-worker pop.many-at-once gone.from-the-middle " +
+			"many.waiting-clients many.waiting-workers",
+		Edit: lined(line{turn: latest})},
 	{Name: "lists-of-a-function-in-turn",
 		About:    "The server serves clients that wait for locks of a function only in the order in which they started to wait.",
 		KilledBy: "lock.two-jobs", Edit: lined(line{turn: longest, inTurn: true})},
