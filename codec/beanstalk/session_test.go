@@ -249,7 +249,7 @@ func TestExpectedReplies(t *testing.T) {
 	}
 	for _, tt := range []struct{ request, expected, reply, want, rule string }{
 		{"stats-job\t1\r\n", "NOT_FOUND", "NOT_FOUND\r\n", "NOT_FOUND", ""},
-		{" list-tubes\r\n", "stats-reply list-reply", "OK 9\r\n---\n- a\n\r\n", "list-reply", ""},
+		{" list-tubes\r\n", "stats-reply list-reply", "OK 8\r\n---\n- a\n\r\n", "list-reply", ""},
 		{" list-tubes\r\n", "stats-reply list-reply", "UNKNOWN_COMMAND\r\n", "UNKNOWN_COMMAND", ""},
 		{" list-tubes\r\n", "stats-reply list-reply", "USING a\r\n", "", string(RuleReplyForm)},
 		{"kick-job 1\r\n", "USING", "USING a\r\n", "", string(RuleReplyForm)},
