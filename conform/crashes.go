@@ -76,9 +76,11 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 		i = suspects[k]
 	}
 	a := x.attempts[i]
-	a.Verdict, a.Crash, a.late = Crashed, end, false
+	crash := *end
+	crash.elusive = x.ctx.Err() == nil
+	a.Verdict, a.Crash, a.late = Crashed, &crash, false
 	a.Note = "the target crashed during this case or shortly after it"
-	if x.ctx.Err() != nil {
+	if !crash.elusive {
 		a.Note += "; this was not confirmed, because the run was interrupted: " + end.String()
 	} else {
 		a.Note += ", but the case does not make the target crash when it runs alone: " + end.String()
@@ -100,7 +102,8 @@ type Crash struct {
 	Where  string // first function of the program on the stack in the output, with its position; or ""
 	Output string // beginning of the crash report in the output or, if there is none, the last lines of the output
 
-	bucket string // equal for all crashes at the same place, if the output has a report
+	bucket  string // equal for all crashes at the same place, if the output has a report
+	elusive bool   // no case causes the crash when it runs alone
 }
 
 // newCrash returns the description of a crash from the error of the target.

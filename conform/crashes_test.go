@@ -137,6 +137,30 @@ func TestLateHang(t *testing.T) {
 	})
 }
 
+// TestRareCrash tests that a profile can list a crash that no case causes alone, and that this does not excuse others.
+func TestRareCrash(t *testing.T) {
+	for name, tt := range map[string]struct {
+		crashes func(n int64) bool
+		want    string
+	}{
+		"once":   {func(n int64) bool { return n == 1 }, "passed, passed, flaky, passed"},
+		"always": {func(int64) bool { return true }, "passed, crashed, passed, passed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := Runner{Start: echoing(100*time.Millisecond, tt.crashes), Profile: &Profile{Rare: &Exception{Why: "rare"}}}
+				var got []string
+				for _, res := range r.Run(t.Context(), crashSuite(t), nil) {
+					got = append(got, string(res.Verdict))
+				}
+				if strings.Join(got, ", ") != tt.want {
+					t.Errorf("%s, want %s", strings.Join(got, ", "), tt.want)
+				}
+			})
+		})
+	}
+}
+
 // TestMostLikelyCrashingCaseIsReported tests which case is reported if no case crashes the target alone: a case that the
 // profile lists as crashing, otherwise the case that noticed the crash.
 func TestMostLikelyCrashingCaseIsReported(t *testing.T) {

@@ -42,6 +42,8 @@ import (
 //	flaky:                      # these may fail
 //	  - cases: gearman.retry.race
 //	    why: it depends on which of two threads is quicker
+//	rare-crash:                 # the target may crash in a way that no case causes alone
+//	  why: it crashed in one of eight runs
 //	fuzz:                       # settings that prevent fuzz from reporting known failures
 //	  avoid: [gearman.packet.type-known]
 type Profile struct {
@@ -52,6 +54,7 @@ type Profile struct {
 	Waive   []codec.RuleID `yaml:"waive"`
 	Known   []Exception    `yaml:"known"`
 	Flaky   []Exception    `yaml:"flaky"`
+	Rare    *Exception     `yaml:"rare-crash"` // lists no cases
 	Fuzz    Fuzzing        `yaml:"fuzz"`
 
 	instances map[string]int // number of instances of each case, by its family; nil if the profile was not parsed
@@ -176,6 +179,9 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 			}
 		}
 	}
+	if p.Rare != nil && (p.Rare.Why == "" || p.Rare.Cases != "" || p.Rare.Crash) {
+		return nil, fmt.Errorf("%s:%d: expected a line \"why: REASON\" in rare-crash, and no cases", file, line("$.rare-crash"))
+	}
 	return p, nil
 }
 
@@ -258,6 +264,10 @@ func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
 // apply returns the result with the verdict that the entries of the profile imply.
 func (p *Profile) apply(r Result) Result {
 	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Inferred, Unreachable, Inconclusive}, r.Verdict) {
+		return r
+	}
+	if p.Rare != nil && r.Crash != nil && r.Crash.elusive {
+		r.Verdict, r.Note, r.Finding = Flaky, p.Rare.Why+": "+r.Note, p.Rare.Finding
 		return r
 	}
 	listed := false
