@@ -98,7 +98,7 @@ type parser struct {
 	script   *Script // the current script, or nil
 	wires    map[string]*wire
 	actors   map[string]*Actor // by their text; nil for the server
-	encoded  []byte // set by encode
+	encoded  []byte            // set by encode
 }
 
 func splitLines(src []byte) section {
