@@ -448,7 +448,7 @@ func lastFunctionFirst(s *inject.Server) {
 	able := map[*inject.Peer][][]string{}
 	s.On("CAN_DO CAN_DO_TIMEOUT", func(m *message) {
 		before := slices.DeleteFunc(able[m.Peer], func(f []string) bool { return f[1] == m.Args[0] })
-		able[m.Peer] = slices.Insert(before, 0, append([]string{m.Name}, m.Args...))
+		able[m.Peer] = append([][]string{append([]string{m.Name}, m.Args...)}, before...)
 		if len(before) == 0 {
 			return
 		}
