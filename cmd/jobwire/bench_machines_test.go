@@ -68,13 +68,7 @@ func (m *machines) share(t *testing.T, machine, index int, at string) (*exec.Cmd
 	cmd := m.command(t.Context(), fmt.Sprint(machine), "bench", "run", "gearman", "--addr", fmt.Sprintf("10.9.%d.1:4730", machine),
 		"--shares", "3", "--share-index", fmt.Sprint(index), "--start-at", at, "--output", filepath.Join(m.dir, fmt.Sprint(index)+".json"),
 		"--clients", "6", "--workers", "3", "--duration", "4s", "--interval", "100ms", "--slo", "max<1h")
-	progress, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	progress := startWithErrors(t, cmd)
 	return cmd, bufio.NewScanner(progress)
 }
 
@@ -95,13 +89,7 @@ func TestBenchOnTwoMachines(t *testing.T) {
 	t.Parallel()
 	m := newMachines(t)
 	queue := m.command(t.Context(), "queue", "serve", "gearman", "--listen", "0.0.0.0:4730")
-	out, err := queue.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := queue.Start(); err != nil {
-		t.Fatal(err)
-	}
+	out := startWithErrors(t, queue)
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatalf("serve: %q, %v", line, err)
 	}

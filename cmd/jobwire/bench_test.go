@@ -121,22 +121,16 @@ func TestBenchSeparatesCPUTime(t *testing.T) {
 // TestBenchInterrupted interrupts a run: it must still write a complete report.
 func TestBenchInterrupted(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "run", "gearman", "--duration", "1m", "--interval", "50ms")
-	progress, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var out bytes.Buffer
 	cmd.Stdout = &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	progress := startWithErrors(t, cmd)
 	lines := bufio.NewReader(progress)
 	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "jobs/s") {
 		t.Errorf("the first line of progress is %q, %v", line, err)
 	}
 	cmd.Process.Signal(os.Interrupt)
 	io.Copy(io.Discard, lines)
-	err = cmd.Wait()
+	err := cmd.Wait()
 	var e *exec.ExitError
 	if !errors.As(err, &e) || e.ExitCode() != exitFailed {
 		t.Errorf("it ended with %v", err)

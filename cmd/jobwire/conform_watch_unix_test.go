@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestWatch tests that conform --watch runs again when the server's file has changed, and ends at an interrupt with the status of
-// the last run.
+// TestWatch tests that conform --watch runs again when the server's file has changed, and ends at an interrupt with
+// the status of the last run.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	server := filepath.Join(t.TempDir(), "server.sh")
@@ -34,13 +34,7 @@ func TestWatch(t *testing.T) {
 		"--exec", "sh "+server+" {port}")
 	var out strings.Builder
 	cmd.Stdout, cmd.WaitDelay = &out, time.Second
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stderr := startWithErrors(t, cmd)
 	var said []string
 	lines := bufio.NewScanner(stderr)
 	for lines.Scan() {

@@ -63,13 +63,7 @@ func interruptPipe(t *testing.T, act func(), message, program string, args ...st
 	writer := exec.CommandContext(ctx, program, args...)
 	writer.Stdout = in
 	writer.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	log, err := writer.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := writer.Start(); err != nil {
-		t.Fatal(err)
-	}
+	log := startWithErrors(t, writer)
 	in.Close()
 	defer writer.Wait()
 	defer cancel()

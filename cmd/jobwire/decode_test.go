@@ -29,13 +29,7 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 	file := filepath.Join(t.TempDir(), "live.pcap")
 	args = append(args, "-U", "-w", file, "tcp port "+port)
 	cmd := exec.Command(peers.Need(t, "tcpdump"), args...)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stderr := startWithErrors(t, cmd)
 	stop := sync.OnceFunc(func() { // tcpdump writes whole packets before it exits
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()

@@ -402,14 +402,7 @@ func TestDecodeTLSKeyUpdate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stderr, err := client.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	reports := bufio.NewScanner(stderr)
-	if err := client.Start(); err != nil {
-		t.Fatal(err)
-	}
+	reports := bufio.NewScanner(startWithErrors(t, client))
 	defer client.Wait()
 	defer in.Close()
 	conn, err := l.Accept()

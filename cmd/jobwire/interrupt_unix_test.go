@@ -91,13 +91,7 @@ func TestInterrupts(t *testing.T) {
 				cmd := exec.CommandContext(ctx, "jobwire", args...)
 				var out bytes.Buffer
 				cmd.Stdout, cmd.WaitDelay = &out, time.Second
-				stderr, err := cmd.StderrPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
+				stderr := startWithErrors(t, cmd)
 				var errs bytes.Buffer
 				switch tt.phase {
 				case starting:

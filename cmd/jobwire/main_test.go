@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(withProgram{m}, map[string]func(){"jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})
 }
 
-// withProgram runs tests with jobwire in the PATH and with a cache directory of their own. The tests start jobwire about
-// a thousand times: the program is compiled because it starts in half the time of the test binary.
+// withProgram runs tests with jobwire in the PATH and with a cache directory of their own. It compiles the
+// program, which starts in half the time of the test binary: the tests start it hundreds of times.
 type withProgram struct{ *testing.M }
 
 func (m withProgram) Run() int {
@@ -33,7 +33,8 @@ func (m withProgram) Run() int {
 	defer os.RemoveAll(dir)
 	bin := filepath.Join(dir, "bin")
 	args := []string{"build", "-buildvcs=false", "-o", bin + string(filepath.Separator)}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	race := debug.BuildSetting{Key: "-race", Value: "true"}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, race) {
 		args = append(args, "-race")
 	}
 	if out, err := exec.Command("go", append(args, ".")...).CombinedOutput(); err != nil {

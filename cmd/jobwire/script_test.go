@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -40,4 +41,17 @@ func statusOf(program string) func(*testscript.TestScript, bool, []string) {
 			ts.Fatalf("%s %v: exit status %d, want %s", program, args[1:], got, args[0])
 		}
 	}
+}
+
+// startWithErrors starts a program and returns what it writes to standard error.
+func startWithErrors(t *testing.T, cmd *exec.Cmd) io.ReadCloser {
+	t.Helper()
+	errs, err := cmd.StderrPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errs
 }
