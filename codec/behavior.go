@@ -258,8 +258,8 @@ func Named(types []*Type, name string) *Type {
 	panic("no message type " + name)
 }
 
-// Label returns what texts for users call a message of the type: the word on the wire, where the name only distinguishes two types
-// with one word.
+// Label returns what texts for users call a message of the type: the word on the wire, where the name only
+// distinguishes two types with one word.
 func (t *Type) Label() string {
 	if t.Res != 0 && t.Word != "" && !t.Varies {
 		return t.Word
@@ -267,7 +267,8 @@ func (t *Type) Label() string {
 	return t.Name
 }
 
-// Union returns the types of two lists, each once: first those of a, then the others of b in the order of their contract.
+// Union returns the types of two lists, each once: first those of a, then the others of b in the order of their
+// contract.
 func Union(a, b []*Type) []*Type {
 	all := slices.Clone(a)
 	b = slices.SortedFunc(slices.Values(b), func(s, t *Type) int { return s.Index - t.Index })

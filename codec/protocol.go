@@ -118,8 +118,8 @@ type Forwarder interface {
 
 // Expecter is a [Session] that rejects a reply if its request does not permit it.
 type Expecter interface {
-	// Expect makes Decode also accept replies of the given types if the oldest request that waits for a reply is not of a known
-	// type. What such a request means, and so which replies it permits, is left to the caller.
+	// Expect makes Decode also accept replies of the given types if the oldest request that waits for a reply is not
+	// of a known type. What such a request means, and so which replies it permits, is left to the caller.
 	Expect(replies ...*Type)
 }
 

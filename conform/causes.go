@@ -432,8 +432,8 @@ func (r *Result) symptoms() []symptom {
 	return nil
 }
 
-// conversation returns the run in which the case or its setup failed, and its transcript, or nil. If the target does something
-// wrong in the setup, that run shows why the case is inconclusive.
+// conversation returns the run in which the case or its setup failed, and its transcript, or nil. If the target does
+// something wrong in the setup, that run shows why the case is inconclusive.
 func (r *Result) conversation() (*transcript.Script, *play.Result) {
 	if s := r.setup; s != nil && s.failed != nil && (r.Play == nil || len(s.breaks) > 0) {
 		return s.failed.script, s.failed.Result

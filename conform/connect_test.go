@@ -67,8 +67,8 @@ func TestConnectionFails(t *testing.T) {
 	}
 }
 
-// TestServersThatDoNotStart tests a program of which only one server can run at a time: the run goes on with this one, and a note
-// has the number of servers.
+// TestServersThatDoNotStart tests a program of which only one server can run at a time: the run goes on with this
+// one, and a note has the number of servers.
 func TestServersThatDoNotStart(t *testing.T) {
 	s, err := LoadFS(gearman.Protocol, setupSuite)
 	if err != nil {

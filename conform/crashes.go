@@ -10,16 +10,16 @@ import (
 	"jobwire/internal/target"
 )
 
-// maxElusive is the number of equal crashes that no case alone has caused again after which the case that noticed such a crash
-// runs again on the restarted server, and the others are not searched.
+// maxElusive is the number of equal crashes that no case alone has caused again after which the case that noticed
+// such a crash runs again on the restarted server, and the others are not searched.
 const maxElusive = 3
 
-// findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is the case
-// that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are run
-// again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the last
-// one first. The crash may be why one of them failed, so it gets the result of its second run. If none of them is the
-// cause, the report names the likeliest case, and says that it is not certain. It does so for maxElusive equal crashes; the
-// cases that notice further ones get the results of their second runs.
+// findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is the
+// case that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are
+// run again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the
+// last one first. The crash may be why one of them failed, so it gets the result of its second run. If none of them
+// is the cause, the report names the likeliest case, and says that it is not certain. It does so for maxElusive
+// equal crashes; the cases that notice further ones get the results of their second runs.
 func (x *run) findCause(w *worker, index int, end *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {
@@ -40,7 +40,8 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 		if index < 0 {
 			return
 		}
-		if again := w.runCase(x.suite.Cases[index]); !slices.Contains([]Verdict{Crashed, Hung, Unreachable, NotRun}, again.Verdict) {
+		ended := []Verdict{Crashed, Hung, Unreachable, NotRun}
+		if again := w.runCase(x.suite.Cases[index]); !slices.Contains(ended, again.Verdict) {
 			w.note(index, again.from)
 			x.attempts[index] = again
 			return

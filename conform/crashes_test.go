@@ -200,8 +200,8 @@ func (l *fullListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// TestElusiveCrashes tests a server that crashes at every fifth connection, whatever the case: the first cases that notice this are
-// reported as crashed, and the others are tested.
+// TestElusiveCrashes tests a server that crashes at every fifth connection, whatever the case: the first cases that
+// notice this are reported as crashed, and the others are tested.
 func TestElusiveCrashes(t *testing.T) {
 	src := "@section s\n@rules gearman.echo.same-data\n"
 	for n := range 40 {

@@ -114,8 +114,8 @@ func foldOne(instances []Result) Result {
 // maxRuns is the maximum number of values, or ranges of values, that reports list.
 const maxRuns = 8
 
-// valuesWith returns a list of the values of the instances with a verdict: ranges such as "n from 255, also 1 and 2" for a
-// parameter that is a number, and else the values of consecutive instances as "A to B".
+// valuesWith returns a list of the values of the instances with a verdict: ranges such as "n from 255, also 1 and 2"
+// for a parameter that is a number, and else the values of consecutive instances as "A to B".
 func valuesWith(instances []Result, v Verdict) string {
 	numbers := numbersOf(instances)
 	name := ""
@@ -185,11 +185,9 @@ func numberRanges(instances []Result, runs []span) string {
 			texts[k] = first
 		case r.last == r.first+1:
 			texts[k] = first + " and " + last
-		case r.first == 0 && r.last == len(instances)-1:
-			texts[k] = first + " to " + last
-		case r.last == len(instances)-1:
+		case r.last == len(instances)-1 && r.first > 0:
 			texts[k] = "from " + first
-		case r.first == 0:
+		case r.first == 0 && r.last < len(instances)-1:
 			texts[k] = "up to " + last
 		default:
 			texts[k] = first + " to " + last

@@ -33,9 +33,9 @@ func (r reaction) acceptedBy(st *transcript.Step) bool {
 // does not implement it.
 const missingAfter = 3
 
-// missing returns the usual reaction to a message that the target does not implement, and a sentence about it. It returns false
-// if the target may implement it. A reaction to a message that may have had an illegal value counts if the target reacts in this way
-// to another message that it does not implement.
+// missing returns the usual reaction to a message that the target does not implement, and a sentence about it. It
+// returns false if the target may implement it. A reaction to a message that may have had an illegal value counts if
+// the target reacts in this way to another message that it does not implement.
 func (f *inference) missing(t *codec.Type) (what reaction, text string, ok bool) {
 	r := f.messages[t]
 	if r == nil || r.works {
@@ -53,7 +53,8 @@ func (f *inference) missing(t *codec.Type) (what reaction, text string, ok bool)
 			return what, "", false
 		}
 	}
-	text = fmt.Sprintf("the target does not implement %s: it %s in %d cases, and did not reply as expected in any", t.Name, what.text, n)
+	text = fmt.Sprintf("the target does not implement %s: it %s in %d cases, and did not reply as expected in any",
+		t.Name, what.text, n)
 	return what, text, true
 }
 
@@ -125,19 +126,22 @@ func (f *inference) message(t *codec.Type) *reactions {
 
 // reaction returns the type of the message at which the target failed the case, and what it did.
 func (r *Result) reaction() (t *codec.Type, what reaction) {
-	if r.Verdict != Failed && !r.sentBack || r.Play == nil || r.Play.Failure == nil || r.Play.Failure.Index >= len(r.performed().Steps) {
+	if r.Verdict != Failed && !r.sentBack || r.Play == nil || r.Play.Failure == nil {
 		return nil, what
 	}
-	f := r.Play.Failure
-	t = asked(r.performed(), f.Index)
+	f, script := r.Play.Failure, r.performed()
+	if f.Index >= len(script.Steps) {
+		return nil, what
+	}
+	t = asked(script, f.Index)
 	if what = unanswered(f); t == nil || what.verb != transcript.Closes && !answers(t, f.Step) {
 		what = reaction{}
 	}
 	return t, what
 }
 
-// unanswered returns what a target did that did not reply to a message: it sent nothing, closed the connection or refused the
-// message. The text is "" if it did something else.
+// unanswered returns what a target did that did not reply to a message: it sent nothing, closed the connection or
+// refused the message. The text is "" if it did something else.
 func unanswered(f *play.Failure) (what reaction) {
 	switch {
 	case f.Reason == play.Ended:
@@ -150,8 +154,8 @@ func unanswered(f *play.Failure) (what reaction) {
 	return what
 }
 
-// explain records in the results of cases which message the target does not implement, if that is why they or their setups
-// did not come about.
+// explain records in the results of cases which message the target does not implement, if that is why they did not pass
+// or their setups did not work.
 func (f *inference) explain(results []Result) {
 	for i := range results {
 		r := &results[i]
@@ -159,8 +163,8 @@ func (f *inference) explain(results []Result) {
 		if p == nil {
 			_, p = r.conversation()
 		}
-		if p != nil && p.Failure != nil && (r.Verdict == Failed || r.Verdict == Inconsistent || r.Verdict == Inconclusive && r.setup != nil) &&
-			unanswered(p.Failure).text != "" {
+		wrong := r.Verdict == Failed || r.Verdict == Inconsistent || r.Verdict == Inconclusive && r.setup != nil
+		if wrong && p != nil && p.Failure != nil && unanswered(p.Failure).text != "" {
 			r.lacking = lastType(p)
 		}
 		if r.lacking == nil {

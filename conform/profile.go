@@ -180,7 +180,8 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 		}
 	}
 	if p.Rare != nil && (p.Rare.Why == "" || p.Rare.Cases != "" || p.Rare.Crash) {
-		return nil, fmt.Errorf("%s:%d: expected a line \"why: REASON\" in rare-crash, and no cases", file, line("$.rare-crash"))
+		return nil, fmt.Errorf("%s:%d: expected a line \"why: REASON\" in rare-crash, and no cases",
+			file, line("$.rare-crash"))
 	}
 	return p, nil
 }

@@ -410,8 +410,8 @@ func (t *Text) cause(i int, c *Cause) {
 	writeWrapped(t.W, c.Count()+": "+someOf(c.Cases), causeIndent)
 }
 
-// firstLine returns the first line of a text in at most most bytes and an ellipsis. It ends after a word, unless the word is as long
-// as half of the line.
+// firstLine returns the first line of a text in at most most bytes and an ellipsis. It ends after a word, unless the
+// word is as long as half of the line.
 func firstLine(text string, most int) string {
 	first, _, _ := strings.Cut(text, "\n")
 	if len(first) <= most {

@@ -41,9 +41,8 @@ type run struct {
 // in the same way, an instance of the same case or one with a message that the target does not implement. It stops
 // repeating cases after Parallel repeated cases in a row have failed.
 //
-// If ctx is done, the time budget is used up or the target cannot be reached, Run stops. In the last case, one case gets
-// the verdict Unreachable.
-// All cases without a result get the verdict NotRun.
+// If ctx is done, the time budget is used up or the target cannot be reached, Run stops. In the last case, one case
+// gets the verdict Unreachable. All cases without a result get the verdict NotRun.
 func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result {
 	ctx, halt := context.WithCancelCause(ctx)
 	defer halt(nil)
@@ -117,7 +116,8 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	wg.Wait()
 	if n := len(notStarted); n > 0 && x.Note != nil && ctx.Err() == nil {
-		x.Note(fmt.Sprintf("%d of %d servers did not start, so fewer cases ran at the same time: %v", n, workers, <-notStarted))
+		x.Note(fmt.Sprintf("%d of %d servers did not start, so fewer cases ran at the same time: %v",
+			n, workers, <-notStarted))
 	}
 	x.repeatLate(first)
 	x.runRefuted(first)

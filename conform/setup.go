@@ -35,8 +35,8 @@ func newSetupWays(s *transcript.Setups) *setupWays {
 	}
 }
 
-// probeFunc runs the probe of a setup, in which the target may do what it is known to do wrong, and returns the reason for
-// the probe's failure, or nil. ok is false if the result says nothing about the target.
+// probeFunc runs the probe of a setup, in which the target may do what it is known to do wrong, and returns the
+// reason for the probe's failure, or nil. ok is false if the result says nothing about the target.
 type probeFunc func(script *transcript.Script, known breaks) (why error, ok bool)
 
 // probeResult is the result of a probe.
@@ -54,8 +54,8 @@ type probeFailure struct {
 
 func (f *probeFailure) Error() string { return f.Failure.Error() }
 
-// breaks are failures of a setup that works nevertheless: the target breaks a rule about the form of messages, which can be
-// waived, or sends another reply, which is then accepted in steps of setups.
+// breaks are failures of a setup that works nevertheless: the target breaks a rule about the form of messages, which
+// can be waived, or sends another reply, which is then accepted in steps of setups.
 type breaks []*probeFailure
 
 // maxBreaks is the maximum number of breaks in a setup.
@@ -115,22 +115,30 @@ func (b breaks) String() string {
 	return strings.Join(all, ", ")
 }
 
-// otherReply reports whether the target sent another reply than the expected one that is not an error, and without whose
-// values the conversation can go on.
+// otherReply reports whether the target sent another reply than the expected one that is not an error, and without
+// whose values the conversation can go on.
 func (f *probeFailure) otherReply() bool {
-	e, st := f.Failure.Event, f.Failure.Step
-	if e == nil || e.Verb > transcript.Raw || e.Err != nil && e.Err.Fatal || f.script == nil || awaited(f.script, f.Failure.Index)[0] == nil {
+	e := f.Failure.Event
+	if e == nil || e.Verb > transcript.Raw || e.Err != nil && e.Err.Fatal {
 		return false
 	}
-	chosen := func(a transcript.Arg) bool { // a value that the conversation does not have yet
-		return a.Kind == transcript.Name && !slices.ContainsFunc(f.script.Steps[:f.Failure.Index], func(st transcript.Step) bool {
-			return st.From == codec.Peer && slices.ContainsFunc(st.Choices[0].Args, func(sent transcript.Arg) bool {
-				return sent.Kind == transcript.Name && sent.Name == a.Name
-			})
-		})
+	if t := e.Frame.Type; t != nil && t.Does == codec.Refuse {
+		return false
 	}
-	return (e.Frame.Type == nil || e.Frame.Type.Does != codec.Refuse) && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
-		return c.Verb != transcript.Send || c.Type == e.Frame.Type || slices.ContainsFunc(c.Args, chosen)
+	if f.script == nil || awaited(f.script, f.Failure.Index)[0] == nil {
+		return false
+	}
+	needed := func(c transcript.Choice) bool {
+		return c.Verb != transcript.Send || c.Type == e.Frame.Type || slices.ContainsFunc(c.Args, f.unknown)
+	}
+	return !slices.ContainsFunc(f.Failure.Step.Choices, needed)
+}
+
+// unknown reports whether an argument of the expected reply is a value that no message to the target had before.
+func (f *probeFailure) unknown(a transcript.Arg) bool {
+	same := func(sent transcript.Arg) bool { return sent.Kind == transcript.Name && sent.Name == a.Name }
+	return a.Kind == transcript.Name && !slices.ContainsFunc(f.script.Steps[:f.Failure.Index], func(st transcript.Step) bool {
+		return st.From == codec.Peer && slices.ContainsFunc(st.Choices[0].Args, same)
 	})
 }
 
@@ -143,10 +151,10 @@ type brokenSetup struct {
 	breaks breaks        // what the target does wrong in a setup that works nevertheless
 }
 
-// script returns the script of a case with ways to its setups that work on the target. If a setup does not work, the script
-// ends before the first step that uses it, and script returns a description of that setup, too. If a setup works although
-// the target does something wrong in it, wrong describes it, and this does not count for the case. One case for each break,
-// and every case about the rule, fails because of it: wrong.wrong is set.
+// script returns the script of a case with ways to its setups that work on the target. If a setup does not work, the
+// script ends before the first step that uses it, and script returns a description of that setup, too. If a setup
+// works although the target does something wrong in it, wrong describes it, and this does not count for the case.
+// One case for each break, and every case about the rule, fails because of it: wrong.wrong is set.
 func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *transcript.Script, wrong, broken *brokenSetup, err error) {
 	if len(c.Script.Setups)+len(c.Script.Checks) == 0 {
 		return c.Script, nil, nil, nil
@@ -354,8 +362,8 @@ func broken(probe *transcript.Script, known breaks, why error, try probeFunc) (f
 	return breaks{}, true
 }
 
-// prove returns the reason why a setup in which the target sends another reply does not lead to its state, or nil. depends
-// is what the result of the probe depends on.
+// prove returns the reason why a setup in which the target sends another reply does not lead to its state, or nil.
+// depends is what the result of the probe depends on.
 func (w *setupWays) prove(ctx context.Context, name string, depends int, try probeFunc) (error, int, error) {
 	others := slices.IndexFunc(w.breaks[name], func(f *probeFailure) bool { return f.reply })
 	if others < 0 {

@@ -138,8 +138,9 @@ func TestLateProbe(t *testing.T) {
 	}
 }
 
-// TestSetupBreaksRule tests that a setup works in which the target breaks a rule about the form of a message: one case fails
-// because of the rule, and the others run without the rule. A setup that does not work without the rule either is broken.
+// TestSetupBreaksRule tests that a setup works in which the target breaks a rule about the form of a message: one
+// case fails because of the rule, and the others run without the rule. A setup that does not work without the rule
+// either is broken.
 func TestSetupBreaksRule(t *testing.T) {
 	s, err := LoadFS(gearman.Protocol, setupSuite)
 	if err != nil {
@@ -206,8 +207,8 @@ func TestSetupsThatNeedEachOther(t *testing.T) {
 	}
 }
 
-// TestSetupGetsOtherReply tests a server that sends another reply than a setup expects. If the state is there nevertheless,
-// one case fails because of the reply, and the others run; a case that itself expects the reply fails.
+// TestSetupGetsOtherReply tests a server that sends another reply than a setup expects. If the state is there
+// nevertheless, one case fails because of the reply, and the others run; a case that itself expects the reply fails.
 func TestSetupGetsOtherReply(t *testing.T) {
 	t.Parallel()
 	const cases = `

@@ -63,10 +63,14 @@ func (q *silence) shorten(script *transcript.Script) *transcript.Script {
 	return &short
 }
 
-// waitsLong reports whether a step expects a message, or a message or the end of the connection, with no time limit of its own.
+// waitsLong reports whether a step expects a message, or a message or the end of the connection, with no time limit
+// of its own.
 func waitsLong(st *transcript.Step) bool {
-	return st.From == codec.Server && st.Within == 0 && st.After == 0 && st.Until == 0 && st.Choices[0].Verb == transcript.Send &&
-		!slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return c.Verb != transcript.Send && c.Verb != transcript.Closes })
+	if st.From != codec.Server || st.Within != 0 || st.After != 0 || st.Until != 0 || st.Choices[0].Verb != transcript.Send {
+		return false
+	}
+	other := func(c transcript.Choice) bool { return c.Verb != transcript.Send && c.Verb != transcript.Closes }
+	return !slices.ContainsFunc(st.Choices, other)
 }
 
 // awaited returns the type of the last message to the target, on the same connection, before the i-th step of a script, and

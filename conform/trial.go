@@ -191,7 +191,8 @@ func (t *trial) probe(script *transcript.Script, known breaks) (error, bool) {
 	}
 	t.silence.add(script, f)
 	reached := t.ctx.Err() == nil && f.Reason != play.Unreachable && t.died(t.ctx, server, !t.own, f) == nil
-	return &probeFailure{Result: p, script: script}, reached && (f.Waited == 0 || t.delay.since(probed) <= max(maxLag, f.Waited/maxDelayShare))
+	inTime := f.Waited == 0 || t.delay.since(probed) <= max(maxLag, f.Waited/maxDelayShare)
+	return &probeFailure{Result: p, script: script}, reached && inTime
 }
 
 // perform performs the transcript of the case.
@@ -277,10 +278,11 @@ func (t *trial) decide() *attempt {
 		return t.unfinished()
 	case f == nil:
 		t.play = nil
-		if t.wrong != nil {
-			return t.verdict(Passed, fmt.Sprintf("apart from what the target does wrong in the setup %q: %v", t.wrong.name, t.wrong.breaks))
+		note := ""
+		if w := t.wrong; w != nil {
+			note = fmt.Sprintf("apart from what the target does wrong in the setup %q: %v", w.name, w.breaks)
 		}
-		return t.verdict(Passed, "")
+		return t.verdict(Passed, note)
 	case f.Reason == play.Unsupported:
 		return t.verdict(Skipped, t.note)
 	case f.Reason == play.Unreachable && !t.c.OwnServer:
@@ -293,27 +295,29 @@ func (t *trial) decide() *attempt {
 		return t.verdict(Inconclusive, "the connection, the target or this machine is too slow for the case: "+t.note)
 	}
 	if (unanswered(f).text != "" || f.Rule() != "") && t.sentBack() {
-		a := t.verdict(Inconclusive, fmt.Sprintf("the target breaks a rule in the setup %q (%v); then: %s", t.wrong.name, t.wrong.why, t.note))
+		a := t.verdict(Inconclusive,
+			fmt.Sprintf("the target breaks a rule in the setup %q (%v); then: %s", t.wrong.name, t.wrong.why, t.note))
 		a.setup, a.sentBack = t.wrong, true
 		return a
 	}
 	inCase := func(st transcript.Step) bool { return st.Setup == "" }
 	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(t.script.Steps[:f.Index], inCase) {
-		a := t.verdict(Inconclusive, fmt.Sprintf("the setup %q did not come about: %s", setup, t.note))
+		a := t.verdict(Inconclusive, fmt.Sprintf("the setup %q did not work: %s", setup, t.note))
 		a.setup = &brokenSetup{name: setup, failed: &probeFailure{Result: p, script: t.script}}
 		return a
 	}
 	return t.verdict(Failed, t.note)
 }
 
-// sentBack reports whether the last message of the case breaks a rule that the target breaks in a setup: the case may have
-// sent an illegal value that the target had sent.
+// sentBack reports whether the last message of the case breaks a rule that the target breaks in a setup: the case
+// may have sent an illegal value that the target had sent.
 func (t *trial) sentBack() bool {
 	last := lastEvent(t.play)
 	if t.wrong == nil || last == nil {
 		return false
 	}
 	var e *codec.Error
-	_, err := t.c.Script.Protocol.NewSession(codec.Options{Waive: t.Waive}).Decode(codec.Peer, last.Frame.Raw, new(codec.Frame))
+	session := t.c.Script.Protocol.NewSession(codec.Options{Waive: t.Waive})
+	_, err := session.Decode(codec.Peer, last.Frame.Raw, new(codec.Frame))
 	return errors.As(err, &e) && t.wrong.breaks.contain(breakKey{rule: e.Rule})
 }

@@ -175,7 +175,8 @@ func (c *gearmanConn) createdNew(job *gearmanJob, s *submission) {
 			c.Pass("gearman.submit.coalesce-workload")
 		}
 	case old.holder != nil && old.since < s.at && !g.timed:
-		c.deferFor(old, "gearman.submit.coalesce", "Job handle", "expected the handle %s of the unfinished job with the same unique ID, which is assigned to the worker on connection %d", string(old.handle), old.holder.ID)
+		c.deferFor(old, "gearman.submit.coalesce", "Job handle", "expected the handle %s of the unfinished job "+
+			"with the same unique ID, which is assigned to the worker on connection %d", string(old.handle), old.holder.ID)
 	case old.endedAt != 0 && old.endedAt < s.at:
 		c.Pass("gearman.submit.unique-reusable")
 	}

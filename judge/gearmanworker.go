@@ -232,7 +232,8 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	case job.assigned && job.function == function:
 		c.Pass("gearman.grab.assign")
 	case job.assigned:
-		c.Check("gearman.grab.assign", false, "Function", "expected the function %q, because the server assigned the job with this function before", job.function)
+		c.Check("gearman.grab.assign", false, "Function",
+			"expected the function %q, because the server assigned the job with this function before", job.function)
 	}
 	if f.Type.Has(codec.UniqueID) && job.known && !job.canceled && job.as.unique != "-" && !job.as.among {
 		if job.as.id == g.Hash(f.Get(codec.UniqueID)) {

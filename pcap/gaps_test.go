@@ -87,8 +87,8 @@ func TestGapsInValues(t *testing.T) {
 	}
 }
 
-// withGaps returns the segments of a conversation. In each phase, from sends the first text and the other side the second
-// one. Bytes of from are missing. The beginning and all data of the other side may be missing, too.
+// withGaps returns the segments of a conversation. In each phase, from sends the first text and the other side the
+// second one. Bytes of from are missing. The beginning and all data of the other side may be missing, too.
 func withGaps(phases [][2]string, from codec.Side, gaps [][2]int, begins, both bool) (all []piece) {
 	if begins {
 		all = append(all, piece{from: codec.Peer, syn: true}, piece{from: codec.Server, syn: true})

@@ -61,8 +61,8 @@ type Options struct {
 	// AtEnd, if it is not nil, is called after the last step, before the connections are closed, unless a step failed.
 	AtEnd func()
 
-	// Accept, if it is not nil, reports whether a step accepts a message that its choices do not accept. The message may be
-	// invalid. Names in the step stay without a value.
+	// Accept, if it is not nil, reports whether a step accepts a message that its choices do not accept. The message
+	// may be invalid. Names in the step stay without a value.
 	Accept func(step int, ev *Event) bool
 }
 

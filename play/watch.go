@@ -118,8 +118,8 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 	}
 }
 
-// expect makes the session decode the replies that a step expects to a message of no known type. Otherwise such a reply would
-// violate the rule that a reply is one of those of its request.
+// expect makes the session decode the replies that a step expects to a message of no known type. Otherwise such a
+// reply would violate the rule that a reply is one of those of its request.
 func (l *conn) expect(st *transcript.Step) {
 	e, ok := l.sess.(codec.Expecter)
 	if !ok || l.head.kind != waiting {

@@ -79,7 +79,8 @@ func newConform() *cobra.Command {
 		"stop at the first failure; cases run one at a time unless --parallel is set")
 	f.BoolVar(&o.quick, "quick", false, "run only the first instance of each case, with plain segments, "+
 		"and no cases that check the server's process")
-	f.StringArrayVar(&o.watch, "watch", nil, "run again when the file or folder `PATH`, or a file that --exec names, has changed; repeatable")
+	f.StringArrayVar(&o.watch, "watch", nil, "run again when the file or folder `PATH`, "+
+		"or a file that --exec names, has changed; repeatable")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
 	f.DurationVar(&o.budget, "budget", 5*time.Minute, "time after which no further case starts; the most informative cases run first; 0: unlimited")
 	f.IntVar(&o.target.memory, "memory", defaultMemory, "limit for the memory of a server that conform starts, in `MIB`, at most a "+
@@ -477,12 +478,14 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 	return report
 }
 
-// command returns the command line that tests one subject as this command does, without the flags that select cases,
-// the report, color and parallel runs.
+// flagsOfRun are the flags that select cases and that say when, how fast and how often they run and how the report looks.
+const flagsOfRun = "run skip level failed fail-fast watch quick parallel budget format html pcap color verbose"
+
+// command returns the command line that tests one subject as this command does, without flagsOfRun.
 func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj subject) string {
 	words := []string{"jobwire", "conform", sys.Protocol.Name}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if slices.Contains(strings.Fields("run skip level failed fail-fast watch quick format html pcap color verbose parallel budget"), f.Name) {
+		if slices.Contains(strings.Fields(flagsOfRun), f.Name) {
 			return
 		}
 		switch values := f.Value.(type) {

@@ -25,7 +25,8 @@ const watchInterval = 200 * time.Millisecond
 // watched has the files of --watch, and what shows that they have changed: their sizes and times.
 type watched map[string]string
 
-// watchRuns runs the cases, and again whenever a file has changed, until an interrupt. It returns the result of the last run.
+// watchRuns runs the cases, and again whenever a file has changed, until an interrupt. It returns the result of the
+// last run.
 func (o *conformOptions) watchRuns(cmd *cobra.Command, sys *catalog.Entry) error {
 	paths, err := o.watchedPaths()
 	if err != nil {
@@ -54,7 +55,8 @@ func (o *conformOptions) watchRuns(cmd *cobra.Command, sys *catalog.Entry) error
 	}
 }
 
-// watchedPaths returns the files and folders of --watch, and the files that the command line of --exec names, such as the program.
+// watchedPaths returns the files and folders of --watch, and the files that the command line of --exec names, such
+// as the program.
 func (o *conformOptions) watchedPaths() ([]string, error) {
 	if o.target.exec == "" {
 		return nil, errors.New("--watch needs --exec: conform cannot start the other servers again after a change")
@@ -80,8 +82,8 @@ func (o *conformOptions) watchedPaths() ([]string, error) {
 	return paths, nil
 }
 
-// readWatched returns the state of the files, and of all files in the folders. Files whose names begin with a dot do not count
-// in folders.
+// readWatched returns the state of the files, and of all files in the folders. Files whose names begin with a dot do
+// not count in folders.
 func readWatched(paths []string) watched {
 	all := watched{}
 	for _, path := range paths {
@@ -104,8 +106,8 @@ func readWatched(paths []string) watched {
 	return all
 }
 
-// wait waits until a file has changed and none changes any more, and returns its name, or "" when ctx is done. A file that is
-// missing is about to be written again.
+// wait waits until a file has changed and none changes any more, and returns its name, or "" when ctx is done. A
+// file that is missing is about to be written again.
 func (w watched) wait(ctx context.Context, paths []string) string {
 	ticker := time.NewTicker(watchInterval)
 	defer ticker.Stop()

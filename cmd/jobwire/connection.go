@@ -167,8 +167,8 @@ func login(s *catalog.Entry, nc net.Conn, c transport.Credentials) error {
 	return fmt.Errorf("cannot log in: %s: check $%s and $%s, or --login-file", text, userVariable, passwordVariable)
 }
 
-// keyLog is a file to which connections append their keys. It is the value of the flag with its name. Its methods may be
-// called concurrently after open.
+// keyLog is a file to which connections append their keys. It is the value of the flag with its name. Its methods
+// may be called concurrently after open.
 type keyLog struct {
 	name   string
 	file   *os.File // open until the process ends: connections may end in any order

@@ -122,8 +122,8 @@ func createText(name string) (*textFile, error) {
 // Close writes the end of the text and closes the file.
 func (f *textFile) Close() error { return errors.Join(f.Writer.Close(), f.file.Close()) }
 
-// create creates a file, calls write to write its contents as text, and closes it. If that fails, no part of the file is
-// left.
+// create creates a file, calls write to write its contents as text, and closes it. If that fails, no part of the
+// file is left.
 func create(name string, write func(io.Writer) error) error {
 	f, err := createText(name)
 	if err != nil {

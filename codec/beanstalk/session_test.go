@@ -234,8 +234,8 @@ func TestRepliesFollowTheirRequests(t *testing.T) {
 	}
 }
 
-// TestExpectedReplies checks that the caller decides which replies a request of no known type permits, and that the names of types
-// that share a word are not in messages.
+// TestExpectedReplies checks that the caller decides which replies a request of no known type permits, and that the
+// names of types that share a word are not in messages.
 func TestExpectedReplies(t *testing.T) {
 	var f codec.Frame
 	s := Protocol.NewSession(codec.Options{})

@@ -246,7 +246,8 @@ func (m *matcher) needed(c *Choice, i int) int {
 	return n
 }
 
-// identifier returns the index of the argument, from the i-th, that identifies an entry of a list: the first with a fixed value.
+// identifier returns the index of the argument, from the i-th, that identifies an entry of a list: the first with a
+// fixed value.
 func (m *matcher) identifier(c *Choice, i int) int {
 	for k := i; k < len(c.Args) && c.Args[k].Kind != Rest; k++ {
 		switch a := &c.Args[k]; a.Kind {
@@ -268,7 +269,8 @@ func (m *matcher) absent(c *Choice, i int) *Mismatch {
 	if live, bound, _, _ := m.b.lookup(m.added, key{a.Kind, a.Name}, ""); a.Kind == Name && bound {
 		want = string(appendValue(nil, fd, []byte(live), showBytes))
 	}
-	return &Mismatch{Arg: i, Field: "arguments", Offset: len(m.f.Raw), Want: fmt.Sprintf("an entry with %s %s", fd.Name, want), Got: "none"}
+	return &Mismatch{Arg: i, Field: "arguments", Offset: len(m.f.Raw),
+		Want: fmt.Sprintf("an entry with %s %s", fd.Name, want), Got: "none"}
 }
 
 // key returns the key before the k-th value if that value belongs to a key with unique values, and ""

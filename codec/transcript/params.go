@@ -457,16 +457,17 @@ func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
 		}
 		return []Param{numbered(name, n)}, nil
 	}
-	return nil, pos.errorf("unknown values %q: expected words, A..B, bounds(A,B), powers(A,B), chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), unused(A,B), joined(LINE), spaced(LINE) or bodies", item)
+	return nil, pos.errorf("unknown values %q: expected words, A..B, bounds(A,B), powers(A,B), unused(A,B), "+
+		"chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), joined(LINE), spaced(LINE) or bodies", item)
 }
 
 // whiteSpace is what may stand where a line needs one space.
 var whiteSpace = []Param{{Label: "two", value: "  "}, {Label: "tab", value: "\t"}, {Label: "vertical-tab", value: "\v"},
 	{Label: "form-feed", value: "\f"}, {Label: "no-break", value: "\xa0"}}
 
-// separated returns the line with another separator in the place of one space: with none if joined is true, and else with two kinds of
-// white space for each space. The kinds differ between the spaces and between commands, so that the lines of several commands have each
-// kind at each place.
+// separated returns the line with another separator in the place of one space: with none if joined is true, and else
+// with two kinds of white space for each space. The kinds differ between the spaces and between commands, so that
+// the lines of several commands have each kind at each place.
 func separated(name, line string, joined bool) (all []Param) {
 	words := strings.Fields(line)
 	first := 0

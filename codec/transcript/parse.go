@@ -161,8 +161,8 @@ func (r *parser) position(i, col int) position {
 // begin returns the current script. It creates the script if necessary.
 func (r *parser) begin(line int) *Script {
 	if r.script == nil {
-		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Meta: append([]Meta(nil), r.fileMeta...), Params: r.params,
-			Steps: make([]Step, 0, min(len(r.lines), 16))}
+		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Params: r.params,
+			Meta: append([]Meta(nil), r.fileMeta...), Steps: make([]Step, 0, min(len(r.lines), 16))}
 		r.wires = map[string]*wire{}
 	}
 	return r.script
@@ -326,7 +326,7 @@ func (r *parser) ends(st *Step, posA position, a string, posB position, b string
 	return nil
 }
 
-// actorOnce is actor, which is called once for equal texts.
+// actorOnce returns the result of actor, which it calls once for equal texts.
 func (r *parser) actorOnce(pos position, s string) (*Actor, *Error) {
 	if a, ok := r.actors[s]; ok {
 		return a, nil

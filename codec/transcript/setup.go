@@ -157,7 +157,8 @@ func (s *Setups) Proof(name string, choice Ways) (*Script, error) {
 }
 
 func (s *Setups) script(lines section, choice Ways) (*Script, error) {
-	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true, quotes: quotes{room: maxText, sharedTexts: s.texts}}
+	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true,
+		quotes: quotes{room: maxText, sharedTexts: s.texts}}
 	if err := r.read(lines); err != nil {
 		return nil, err
 	}
@@ -173,7 +174,9 @@ func (s *Setups) Parse(p *codec.Protocol, file string, src []byte) ([]*Script, e
 	if s != nil {
 		texts = s.texts
 	}
-	return (&parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src), quotes: quotes{room: maxText, sharedTexts: texts}}).parse()
+	r := &parser{proto: p, setups: s, pos: position{file: file}, lines: splitLines(src),
+		quotes: quotes{room: maxText, sharedTexts: texts}}
+	return r.parse()
 }
 
 // With returns the script with other ways of its setups. The steps of the script itself stay unchanged.

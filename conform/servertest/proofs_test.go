@@ -15,8 +15,8 @@ import (
 	"jobwire/refserver"
 )
 
-// TestProofs tests the proofs of the setups: each passes on the reference server, and fails there without the steps of the
-// setup.
+// TestProofs tests the proofs of the setups: each passes on the reference server, and fails there without the steps
+// of the setup.
 func TestProofs(t *testing.T) {
 	for _, e := range catalog.All() {
 		suite, err := conform.Load(e.Protocol)

@@ -26,8 +26,8 @@ func write(name string, flag int, data []byte) error {
 	return Close(f, err)
 }
 
-// Close closes a file after it was written with the result err. If that or closing it failed, it removes the file if it is
-// a regular one. It returns the errors.
+// Close closes a file after it was written with the result err. If that or closing it failed, it removes the file if
+// it is a regular one. It returns the errors.
 func Close(f *os.File, err error) error {
 	info, unknown := f.Stat()
 	err = errors.Join(err, f.Close())

@@ -50,8 +50,8 @@ func (t *Collector) Left() int { return t.left }
 // Unsupported returns the number of connections that cannot be replayed because of their protocol.
 func (t *Collector) Unsupported() int { return len(t.unsupported) }
 
-// Write calls write with the name and the text of each transcript. source is the name of the capture. If write returns an
-// error, Write returns it, and the transcripts before it.
+// Write calls write with the name and the text of each transcript. source is the name of the capture. If write
+// returns an error, Write returns it, and the transcripts before it.
 func (t *Collector) Write(source string, write func(name string, text []byte) error) (all []Transcript, err error) {
 	count := map[*codec.Protocol]int{}
 	for _, steps := range t.sets() {
