@@ -228,15 +228,18 @@ func (f *inference) lacks(t *codec.Type) string {
 }
 
 // informative returns the rank of each case in the order of a run. First, the shortest cases with each message, which show
-// whether the target implements it; then one instance of every other case; then the second instances, and so on.
+// whether the target implements it; then the cases that check the server's process, which take longest; then one instance
+// of every other case; then the second instances, and so on.
 func informative(s *Suite) []int {
 	rank := make([]int, len(s.Cases))
 	about := map[*codec.Type][]int{}
 	number := map[string]int{}
 	for i, c := range s.Cases {
 		number[c.Family]++
-		rank[i] = number[c.Family]
-		if t := firstAsked(c.Script); t != nil && rank[i] == 1 {
+		if rank[i] = 1 + number[c.Family]; c.observed() {
+			rank[i] = 1
+		}
+		if t := firstAsked(c.Script); t != nil && number[c.Family] == 1 {
 			about[t] = append(about[t], i)
 		}
 	}

@@ -69,9 +69,12 @@ func (w *worker) try(c *Case, how play.Segmentation) attempt {
 
 // verdict returns an attempt with a verdict.
 func (t *trial) verdict(v Verdict, note string) *attempt {
-	p := t.play
+	p, from := t.play, t.from
+	if from.IsZero() { // a setup does not work
+		from = t.begun
+	}
 	late := p != nil && (v == Failed || v == Inconclusive) &&
-		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.since(t.begun) > maxLag || time.Since(t.begun) > slowCase)
+		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.since(from) > maxLag || time.Since(from) > slowCase)
 	return &attempt{Result: Result{Verdict: v, Note: note, Play: p, script: t.script}, shared: !t.own, late: late}
 }
 
