@@ -2,6 +2,7 @@ package codec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -288,6 +289,11 @@ func (p *Protocol) Sent(from Side, role Role) []*Type {
 		}
 	}
 	return all
+}
+
+// IsGeneralError reports whether a server may send t in reply to any request, also to one that it does not implement.
+func (p *Protocol) IsGeneralError(t *Type) bool {
+	return t.Does == Refuse && (p.Framing.Lines == nil || t.Code != 0 || slices.Contains(p.Framing.Lines.Unknown, t.Name))
 }
 
 // Rule returns the rule with that ID, or nil.

@@ -326,7 +326,7 @@ func afterSent(of []*Result) string {
 	var names []string
 	for _, res := range of {
 		_, p := res.conversation()
-		name := lastSent(p, illegal(res.Case, p))
+		name := lastSent(res.Case, p)
 		if number[name]++; name != "" && number[name] == 1 {
 			names = append(names, name)
 		}
@@ -403,7 +403,7 @@ func (r *Result) symptoms() []symptom {
 		return one(CauseCrash, "", "the target crashed")
 	case r.Verdict == Hung:
 		text := "the target answers no request on a new connection"
-		if sent := lastSent(r.Play, illegal(r.Case, r.Play)); sent != "" {
+		if sent := lastSent(r.Case, r.Play); sent != "" {
 			text += " after " + sent
 		}
 		return one(CauseHang, text, text)
@@ -435,7 +435,7 @@ func (r *Result) symptoms() []symptom {
 // conversation returns the run in which the case or its setup failed, and its transcript, or nil. If the target does
 // something wrong in the setup, that run shows why the case is inconclusive.
 func (r *Result) conversation() (*transcript.Script, *play.Result) {
-	if s := r.setup; s != nil && s.failed != nil && (r.Play == nil || len(s.breaks) > 0) {
+	if s := r.setup; s != nil && s.failed != nil && (r.Play == nil || r.Play.Failure == nil || len(s.breaks) > 0) {
 		return s.failed.script, s.failed.Result
 	}
 	return r.performed(), r.Play
@@ -455,12 +455,13 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 	if p == nil || p.Failure == nil {
 		return nil
 	}
-	f, e := p.Failure, illegal(c, p)
-	sent, after := lastSent(p, e), ""
+	f := p.Failure
+	t, e := illegal(c, p)
+	sent, after := lastSent(c, p), ""
 	if sent != "" {
 		after = " after " + sent
 	}
-	accepted := accepts(c, f, e)
+	accepted := accepts(c, f, t, e)
 	switch {
 	case accepted != nil && f.Event != nil && isAnswer(c.Script.Protocol, f.Event.Frame.Type):
 		return []symptom{*accepted}
@@ -500,9 +501,11 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 }
 
 // accepts returns the symptom that the target accepts the last message that was sent, although it breaks a rule, or
-// nil. e is what illegal returned.
-func accepts(c *Case, f *play.Failure, e *codec.Error) *symptom {
-	if e == nil {
+// nil. t and e are what illegal returned. A refusal that answers only requests of type t shows that the target has
+// accepted the form of the message.
+func accepts(c *Case, f *play.Failure, t *codec.Type, e *codec.Error) *symptom {
+	if e == nil || f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse &&
+		(t == nil || c.Script.Protocol.IsGeneralError(f.Event.Frame.Type)) {
 		return nil
 	}
 	text := fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, f.Text)
@@ -566,12 +569,12 @@ func lastEvent(p *play.Result) *play.Event {
 	return other
 }
 
-// illegal returns what is wrong with the last message on the connection of the event that lastEvent returns, if a
-// peer sent it as raw bytes, or nil. An incomplete message breaks the rule that the case tests.
-func illegal(c *Case, p *play.Result) *codec.Error {
+// illegal returns the type of the last message on the connection of the event that lastEvent returns, if a peer sent it
+// as raw bytes, and what is wrong with it, or nil. An incomplete message breaks the rule that the case tests.
+func illegal(c *Case, p *play.Result) (t *codec.Type, e *codec.Error) {
 	last := lastEvent(p)
 	if last == nil || last.Frame.Type != nil {
-		return nil
+		return nil, nil
 	}
 	var b []byte // since the last message that is not raw
 	for i := range p.Events {
@@ -579,7 +582,7 @@ func illegal(c *Case, p *play.Result) *codec.Error {
 		switch {
 		case ev.Actor != last.Actor || ev.From != codec.Peer || ev.Verb > transcript.Raw:
 		case ev.Cut > 0:
-			return nil
+			return nil, nil
 		case ev.Frame.Type != nil:
 			b = nil
 		default:
@@ -587,22 +590,21 @@ func illegal(c *Case, p *play.Result) *codec.Error {
 		}
 	}
 	session := c.Script.Protocol.NewSession(codec.Options{})
-	var e *codec.Error
 	for len(b) > 0 {
 		var f codec.Frame
 		n, err := session.Decode(codec.Peer, b, &f)
-		if err == codec.ErrShort {
-			return &codec.Error{Rule: c.Rules[0], Detail: incomplete}
+		if t = f.Type; err == codec.ErrShort {
+			return t, &codec.Error{Rule: c.Rules[0], Detail: incomplete}
 		}
 		if e = nil; errors.As(err, &e) && len(bytes.TrimRight(b[min(e.Offset, n, len(b)):min(n, len(b))], "\r\n")) == 0 {
 			e = &codec.Error{Rule: e.Rule, Detail: e.Detail, Field: atEnd}
 		}
 		if n <= 0 || n > len(b) || e != nil && e.Fatal {
-			return e
+			break
 		}
 		b = b[n:]
 	}
-	return e
+	return t, e
 }
 
 // Parts of errors that illegal returns: the detail of an incomplete message, and the field of an error at the end of
@@ -620,10 +622,17 @@ func lastType(p *play.Result) *codec.Type {
 	return nil
 }
 
+// requested returns the type of the message that lastEvent returns, also if the peer sent it as raw bytes, or nil.
+func requested(c *Case, p *play.Result) *codec.Type {
+	t, _ := illegal(c, p)
+	return cmp.Or(lastType(p), t)
+}
+
 // lastSent returns the name of the message that lastEvent returns, or "". An illegal message is named by the rule
-// that it breaks; e is what illegal returned.
-func lastSent(p *play.Result, e *codec.Error) string {
-	switch ev := lastEvent(p); {
+// that it breaks.
+func lastSent(c *Case, p *play.Result) string {
+	ev := lastEvent(p)
+	switch _, e := illegal(c, p); {
 	case ev == nil:
 		return ""
 	case ev.Frame.Type != nil:

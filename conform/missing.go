@@ -34,9 +34,9 @@ func (r reaction) acceptedBy(st *transcript.Step) bool {
 const missingAfter = 3
 
 // missing returns the usual reaction to a message that the target does not implement, and a sentence about it. It
-// returns false if the target may implement it. A reaction to a message that may have had an illegal value counts if
-// the target reacts in this way to another message that it does not implement.
-func (f *inference) missing(t *codec.Type) (what reaction, text string, ok bool) {
+// returns false if the target may implement it. If the target reacts in this way to another message that it does not
+// implement, also a reaction to a message that may have had an illegal value counts, and enough reactions suffice.
+func (f *inference) missing(t *codec.Type, enough int) (what reaction, text string, ok bool) {
 	r := f.messages[t]
 	if r == nil || r.works {
 		return what, "", false
@@ -49,12 +49,12 @@ func (f *inference) missing(t *codec.Type) (what reaction, text string, ok bool)
 			same, n := usual(other.to)
 			return !other.works && n >= missingAfter && same == what
 		}
-		if what, n = usual(all); n < missingAfter || !slices.ContainsFunc(slices.Collect(maps.Values(f.messages)), known) {
+		if what, n = usual(all); n < enough || !slices.ContainsFunc(slices.Collect(maps.Values(f.messages)), known) {
 			return what, "", false
 		}
 	}
-	text = fmt.Sprintf("the target does not implement %s: it %s in %d cases, and did not reply as expected in any",
-		t.Name, what.text, n)
+	text = fmt.Sprintf("the target does not implement %s: it %s in %s, and did not reply as expected in any",
+		t.Name, what.text, countCases(n, n))
 	return what, text, true
 }
 
@@ -105,14 +105,17 @@ func (f *inference) observe(a *attempt) {
 			pending[st.Peer] = slices.Delete(slices.Clone(sent), k, k+1)
 		}
 	}
-	if t, what := a.reaction(); what.text != "" && a.sentBack {
-		f.message(t).illegal[a.Case.Family] = what
-	} else if what.text != "" {
-		f.message(t).to[a.Case.Family] = what
+	all, what := a.reaction()
+	for _, t := range all {
+		if a.sentBack {
+			f.message(t).illegal[a.Case.Family] = what
+		} else {
+			f.message(t).to[a.Case.Family] = what
+		}
 	}
 }
 
-// refuses reports whether a server does what a choice says when it does not implement a message.
+// refuses reports whether a server may do what a choice says although it does not implement a message.
 func refuses(c transcript.Choice) bool {
 	return c.Verb != transcript.Send || c.Type.Does == codec.Refuse
 }
@@ -124,20 +127,35 @@ func (f *inference) message(t *codec.Type) *reactions {
 	return f.messages[t]
 }
 
-// reaction returns the type of the message at which the target failed the case, and what it did.
-func (r *Result) reaction() (t *codec.Type, what reaction) {
+// reaction returns the types of the messages at which the target may have failed the case, and what it did.
+func (r *Result) reaction() (all []*codec.Type, what reaction) {
 	if r.Verdict != Failed && !r.sentBack || r.Play == nil || r.Play.Failure == nil {
 		return nil, what
 	}
 	f, script := r.Play.Failure, r.performed()
-	if f.Index >= len(script.Steps) {
+	if what = unanswered(f); what.text == "" || f.Index >= len(script.Steps) {
 		return nil, what
 	}
-	t = asked(script, f.Index)
-	if what = unanswered(f); t == nil || what.verb != transcript.Closes && !answers(t, f.Step) {
-		what = reaction{}
+	if t := asked(script, f.Index); t != nil && (what.verb == transcript.Closes || answers(t, f.Step)) {
+		all = append(all, t)
 	}
-	return t, what
+	return append(all, withoutReply(script, f)...), what
+}
+
+// withoutReply returns the types without a reply of the messages that the target received before it refused a message or
+// closed the connection, on the same connection: it may have refused one of these.
+func withoutReply(script *transcript.Script, f *play.Failure) (all []*codec.Type) {
+	if unanswered(f).verb == transcript.Nothing {
+		return nil
+	}
+	for _, st := range script.Steps[:min(f.Index, len(script.Steps))] {
+		c := &st.Choices[0]
+		if st.From == codec.Peer && st.Peer == f.Step.Peer && c.Verb == transcript.Send && c.Type != nil &&
+			!c.Unchecked && len(c.Type.Answers) == 0 && !slices.Contains(all, c.Type) {
+			all = append(all, c.Type)
+		}
+	}
+	return all
 }
 
 // unanswered returns what a target did that did not reply to a message: it sent nothing, closed the connection or
@@ -159,20 +177,21 @@ func unanswered(f *play.Failure) (what reaction) {
 func (f *inference) explain(results []Result) {
 	for i := range results {
 		r := &results[i]
-		p := r.Play
-		if p == nil {
-			_, p = r.conversation()
-		}
+		script, p := r.conversation()
 		wrong := r.Verdict == Failed || r.Verdict == Inconsistent || r.Verdict == Inconclusive && r.setup != nil
+		about := []*codec.Type{r.lacking}
 		if wrong && p != nil && p.Failure != nil && unanswered(p.Failure).text != "" {
-			r.lacking = lastType(p)
+			about = append([]*codec.Type{requested(r.Case, p)}, withoutReply(script, p.Failure)...)
 		}
-		if r.lacking == nil {
-			continue
+		r.lacking = nil
+		for _, t := range about {
+			if _, text, ok := f.missing(t, 1); ok {
+				r.lacking, r.lacks = t, text
+				break
+			}
 		}
-		switch r.lacks = f.lacks(r.lacking); {
-		case r.lacks == "":
-			r.lacking = nil
+		switch {
+		case r.lacking == nil:
 		case r.Verdict == Inconclusive && !r.sentBack:
 			r.Note = fmt.Sprintf("the setup %q does not work on this target: %s", r.setup.name, r.lacks)
 			r.Verdict, r.setup = Inferred, nil
@@ -195,7 +214,7 @@ func (f *inference) missingIn(script *transcript.Script) (at int, t *codec.Type,
 		if t == nil || len(t.Answers) > 0 && !answersOnly(t, st) {
 			continue
 		}
-		if what, text, ok := f.missing(t); ok && !what.acceptedBy(st) {
+		if what, text, ok := f.missing(t, missingAfter); ok && !what.acceptedBy(st) {
 			return i, t, text
 		}
 	}
@@ -223,7 +242,7 @@ func (f *inference) cut(script *transcript.Script) (part *transcript.Script, t *
 func (f *inference) lacks(t *codec.Type) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, text, _ := f.missing(t)
+	_, text, _ := f.missing(t, missingAfter)
 	return text
 }
 
@@ -272,10 +291,11 @@ func answersOnly(t *codec.Type, st *transcript.Step) bool {
 }
 
 // asked returns the type of the last message to the target before the i-th step of a script, on the same connection. It
-// returns nil if the message may be illegal, or if the step expects a refusal.
+// returns nil if the message may be illegal, or if the step expects what the target also does if it does not implement
+// the message.
 func asked(script *transcript.Script, i int) *codec.Type {
 	st := &script.Steps[i]
-	if refuses(st.Choices[0]) {
+	if c := st.Choices[0]; c.Verb != transcript.Send || script.Protocol.IsGeneralError(c.Type) {
 		return nil
 	}
 	for _, earlier := range slices.Backward(script.Steps[:i]) {

@@ -56,6 +56,32 @@ func TestMissingMessage(t *testing.T) {
 	}
 }
 
+// TestRefusedBefore tests that the cause names the message that the server refuses, if this message has no reply and the
+// case expects the reply to a later message that the server implements.
+func TestRefusedBefore(t *testing.T) {
+	src := "@section s\n@rules gearman.echo.same-data\n"
+	for n := range missingAfter {
+		src += fmt.Sprintf("@case echo-%[1]d\n@about An echo.\nWorker -> Job Server: ECHO_REQ %[1]d\nJob Server -> Worker: ECHO_RES %[1]d\n"+
+			"@case id-%[1]d\n@about An ID.\nWorker -> Job Server: SET_CLIENT_ID i%[1]d\nWorker -> Job Server: ECHO_REQ x\nJob Server -> Worker: ECHO_RES x\n", n)
+	}
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for fault, want := range map[string]string{
+		`answer SET_CLIENT_ID ERROR "what" "unknown"`: "the target does not implement SET_CLIENT_ID: it replied ERROR in 3 cases",
+		"close SET_CLIENT_ID":                         "the target does not implement SET_CLIENT_ID: it closed the connection in 3 cases",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := Runner{Start: faulty(edit(fault)), Timeout: time.Second, InferAfter: 3}
+			causes := (&Report{Protocol: gearman.Protocol, Results: r.Run(t.Context(), s, nil)}).Causes()
+			if len(causes) != 1 || !strings.HasPrefix(causes[0].Text, want) {
+				t.Errorf("%s: the causes are %+v, expected one: %s", fault, causes, want)
+			}
+		})
+	}
+}
+
 // checkVerdicts reports an error unless the number of results with each verdict is the expected one.
 func checkVerdicts(t *testing.T, name string, results []Result, want map[Verdict]int) {
 	t.Helper()
@@ -125,8 +151,12 @@ func TestIllegalRequests(t *testing.T) {
 		{&reactions{illegal: three(refused)}, false},
 	} {
 		f := &inference{messages: map[*codec.Type]*reactions{echo: tt.about, status: {illegal: three(refused)}}}
-		if _, text, ok := f.missing(status); ok != tt.want {
+		if _, text, ok := f.missing(status, missingAfter); ok != tt.want {
 			t.Errorf("%+v: %q, expected missing: %v", tt.about, text, tt.want)
+		}
+		f.messages[status].illegal = map[string]reaction{"a": refused}
+		if _, text, ok := f.missing(status, 1); ok != tt.want {
+			t.Errorf("%+v: after one case %q, expected missing: %v", tt.about, text, tt.want)
 		}
 	}
 }
