@@ -116,10 +116,10 @@ func newCrash(err error) *Crash {
 		r := crash.Ended(e.Exit, e.Output)
 		c.Exit, c.Fault, c.Where = e.Exit, r.Fault(), r.Where()
 		_, c.Output = target.Excerpt(e.Output)
-		if c.Fault+c.Where != "" {
+		if e.Err != nil {
+			c.Fault, c.Where = e.Err.Error(), ""
+		} else if c.Fault+c.Where != "" {
 			c.bucket = r.Bucket()
-		} else if e.Err != nil {
-			c.Fault = e.Err.Error()
 		}
 	case err != nil:
 		c.Fault = err.Error()

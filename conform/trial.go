@@ -233,10 +233,11 @@ func (t *trial) perform() *attempt {
 	return nil
 }
 
-// alive checks whether the target runs and answers, unless the case passed or may stop the server intentionally.
+// alive checks whether the target runs and answers, unless the case passed or may stop the server intentionally. If the
+// memory of the target grows, alive waits, so that the case that made it grow is the one that exceeds the limit.
 func (t *trial) alive() *attempt {
 	f := t.play.Failure
-	if t.c.OwnServer || f == nil && t.note == "" && !t.checkTarget {
+	if t.c.OwnServer || f == nil && t.note == "" && !t.checkTarget && !target.Growing(t.target) {
 		return nil
 	}
 	if err := t.died(t.ctx, t.target, !t.own, f); err != nil {

@@ -181,7 +181,7 @@ func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Durati
 // that answers a new connection runs; if it crashes afterwards, findCause finds the case.
 func (r *Runner) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
 	connected := f == nil || f.Reason != play.Unreachable
-	if shared && connected && !r.checkTarget && r.barrier != nil && r.answers(ctx, t, aliveTimeout) {
+	if shared && connected && !r.checkTarget && r.barrier != nil && !target.Growing(t) && r.answers(ctx, t, aliveTimeout) {
 		return nil
 	}
 	return target.Died(t)

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,6 +49,10 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 		}
 		err = c.ready(ctx, l)
 		if err == nil {
+			if l.memory != nil {
+				l.memory.wasCalm.Store(time.Now().UnixNano())
+				l.memory.ready.Store(true)
+			}
 			return l, nil
 		}
 		l.cancel()
@@ -131,9 +134,11 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 	started, exited, drained := make(chan error), make(chan struct{}), make(chan struct{})
 	parent := ctx
 	ctx, cancel := context.WithCancel(ctx)
-	var excess atomic.Bool // guard has killed the program
 	forced, force := context.WithCancel(context.Background())
 	l := &life{addr: addr, output: new(Tail), cancel: cancel, force: force, done: make(chan struct{})}
+	if c.Memory > 0 {
+		l.memory = new(guard)
+	}
 	go func() {
 		defer force()
 		// On Linux, the program is killed when the thread that started it ends, so this thread must not end before the
@@ -155,11 +160,11 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 		r.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
 		<-drained
 		if !asked {
-			exit := exitText(cmd, err)
-			if excess.Load() {
-				exit = fmt.Sprintf("killed by jobwire, because it needed more than %d MiB of memory", c.Memory>>20)
+			e := c.ended(addr, exitText(cmd, err), l.output.String())
+			if l.memory != nil && l.memory.excess.Load() {
+				e.Err = fmt.Errorf("it needed more than %d MiB of memory, so jobwire killed it", c.Memory>>20)
 			}
-			l.err = c.ended(addr, exit, l.output.String())
+			l.err = e
 		}
 		claimed.Close()
 		close(l.done)
@@ -170,8 +175,8 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 		return nil, err
 	}
 	l.pid = cmd.Process.Pid
-	if c.Memory > 0 {
-		go c.guard(l.pid, exited, &excess)
+	if l.memory != nil {
+		go l.memory.watch(l.pid, c.Memory, exited)
 	}
 	go func() {
 		io.Copy(l.output, r)
@@ -204,21 +209,30 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 	return l, nil
 }
 
-// guardInterval is the time between two measurements of the memory of a program.
-const guardInterval = 50 * time.Millisecond
-
-// guard kills the program when its memory exceeds the limit.
-func (c *Command) guard(pid int, exited <-chan struct{}, excess *atomic.Bool) {
+// watch measures the resident memory of a program until it exits, and kills the program when it needs more than limit
+// bytes.
+func (g *guard) watch(pid int, limit int64, exited <-chan struct{}) {
 	every := time.NewTicker(guardInterval)
 	defer every.Stop()
-	for {
+	var last [calmTime / guardInterval]int64 // the last measurements, as a ring
+	for n := 0; ; n = (n + 1) % len(last) {
 		select {
 		case <-exited:
 			return
 		case <-every.C:
 		}
-		if resident(pid) > c.Memory {
-			excess.Store(true)
+		now, size := time.Now().UnixNano(), resident(pid)
+		if last[n] == 0 || !g.ready.Load() {
+			for i := range last {
+				last[i] = size
+			}
+		}
+		if size <= last[n]+limit/calmShare {
+			g.wasCalm.Store(now)
+		}
+		last[n] = size
+		if size > limit {
+			g.excess.Store(true)
 			syscall.Kill(-pid, syscall.SIGKILL)
 			return
 		}

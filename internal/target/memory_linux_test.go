@@ -1,8 +1,10 @@
 package target
 
 import (
+	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMemoryLimit tests that a program is killed, and counts as crashed, when it or a child process needs more memory than
@@ -19,7 +21,7 @@ func TestMemoryLimit(t *testing.T) {
 			}
 			say(t, s, "allocate")
 			waitDone(t, s)
-			if err := s.Err(); err == nil || !strings.Contains(err.Error(), "killed by jobwire, because it needed more than 128 MiB of memory") {
+			if err := s.Err(); err == nil || !strings.Contains(err.Error(), "it needed more than 128 MiB of memory, so jobwire killed it") {
 				t.Errorf("got %v", err)
 			}
 			if err := s.Restart(); err != nil {
@@ -29,5 +31,22 @@ func TestMemoryLimit(t *testing.T) {
 				t.Errorf("got %q after a restart", got)
 			}
 		})
+	}
+}
+
+// TestGrowingMemory tests that Died waits while the memory of a program grows, so that it returns the error of a program
+// that exceeds its limit a second after a request, and that it does not wait for a program whose memory does not grow.
+func TestGrowingMemory(t *testing.T) {
+	s := start(t, Command{Args: helper("serve", "{addr}"), Memory: 128 << 20})
+	say(t, s, "ping")
+	if err := Died(s); err != nil || Growing(s) {
+		t.Fatalf("before the request: %v, growing: %v", err, Growing(s))
+	}
+	say(t, s, "grow")
+	for !Growing(s) && s.Err() == nil {
+		time.Sleep(guardInterval)
+	}
+	if err := Died(s); !errors.Is(err, ErrDied) || !strings.Contains(err.Error(), "128 MiB of memory") {
+		t.Errorf("after the request: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/internal/transport"
@@ -109,19 +110,52 @@ func Dial(ctx context.Context, t Target) (net.Conn, error) {
 }
 
 // Died is called after a connection error. It returns the error of a target that has crashed, or nil. A crash breaks
-// connections slightly before the exit can be observed, so Died waits for the exit for up to 200 ms.
+// connections slightly before the exit can be observed, so Died waits for the exit for up to 200 ms, and longer while
+// the memory of a program with a memory limit grows.
 func Died(t Target) error {
 	if t.Done() == nil {
 		return nil
 	}
-	late := time.NewTimer(200 * time.Millisecond)
+	late := time.NewTimer(diedWait)
 	defer late.Stop()
-	select {
-	case <-t.Done():
-		return t.Err()
-	case <-late.C:
-		return nil
+	for {
+		select {
+		case <-t.Done():
+			return t.Err()
+		case <-late.C:
+		}
+		if !Growing(t) {
+			return nil
+		}
+		late.Reset(diedWait)
 	}
+}
+
+// diedWait is the time within which Died observes the exit of a program.
+const diedWait = 200 * time.Millisecond
+
+// guard watches the memory of a program. Times are Unix times in nanoseconds.
+type guard struct {
+	ready   atomic.Bool  // the program has accepted a connection, so that its memory need not grow any more
+	wasCalm atomic.Int64 // the last time at which the memory had grown little in calmTime
+	excess  atomic.Bool  // the program was killed, because it exceeded the limit
+}
+
+const (
+	guardInterval = 50 * time.Millisecond // time between two measurements
+	calmTime      = time.Second
+	calmShare     = 64 // memory grows little if it grows by at most its limit divided by calmShare
+)
+
+// Growing reports whether the memory of a program that has a memory limit grows fast. A program that goes on will be
+// killed.
+func Growing(t Target) bool {
+	s, ok := t.(*supervised)
+	if !ok || s.life().memory == nil {
+		return false
+	}
+	g := s.life().memory
+	return g.ready.Load() && time.Since(time.Unix(0, g.wasCalm.Load())) > 4*guardInterval
 }
 
 // Alive returns nil if the target runs and accepts a connection, or an [*Error].
@@ -176,6 +210,7 @@ type life struct {
 	begun  time.Time          // when the process started
 	done   chan struct{}      // closed when the server has ended
 	err    error              // why it ended; valid after done is closed
+	memory *guard             // nil: not watched
 }
 
 // supervised is a target that begin starts. A server runs until it exits by itself, it is canceled, or the initial

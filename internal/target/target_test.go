@@ -112,6 +112,13 @@ func obey(c net.Conn) {
 	case "allocate\n":
 		kept = bytes.Repeat([]byte{1}, 256<<20)
 		fmt.Fprintln(c, "allocated")
+	case "grow\n":
+		fmt.Fprintln(c, "growing")
+		c.Close()
+		for range 64 {
+			kept = append(kept, bytes.Repeat([]byte{1}, 4<<20)...)
+			time.Sleep(20 * time.Millisecond)
+		}
 	}
 	c.Close()
 }
