@@ -28,6 +28,8 @@ type run struct {
 	halted   atomic.Bool  // a case has the verdict Unreachable, which ends the run
 	answered atomic.Bool  // the target has sent something to a case
 	ignored  atomic.Int64 // number of cases to which the target has sent nothing
+
+	mute atomic.Pointer[string] // the reason why the run ended if the target sends nothing at all
 }
 
 // Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it
@@ -121,6 +123,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	x.repeatLate(first)
 	x.runRefuted(first)
+	x.silenced()
 	if r.InferAfter > 0 {
 		x.same.explain(x.board.results)
 	}
@@ -181,8 +184,9 @@ func (x *run) runAt(w *worker, i int) {
 	if !a.ignored() {
 		x.answered.Store(true)
 	} else if n := x.ignored.Add(1); n >= maxIgnored && x.barrier == nil && !x.answered.Load() {
-		a.Verdict, a.Play = Unreachable, nil
-		a.Note = fmt.Sprintf("the target accepts connections, but %d cases received nothing from it", n)
+		a.Result = Result{Case: c, Verdict: Unreachable}
+		a.Note = fmt.Sprintf("%s: it accepts connections, but %d cases received nothing from it", w.server, n)
+		x.mute.Store(&a.Note)
 	}
 	if a.shared && a.Verdict != NotRun {
 		w.note(i, a.from)
@@ -313,6 +317,16 @@ func (a *attempt) ignored() bool {
 	}
 	return a.shared && p != nil && p.Failure != nil && p.Failure.Waited > 0 &&
 		!slices.ContainsFunc(p.Events, func(e play.Event) bool { return e.From == codec.Server && len(e.Frame.Raw) > 0 })
+}
+
+// silenced gives all cases that ran the verdict Unreachable if the run ended because the target sends nothing at all.
+func (x *run) silenced() {
+	note := x.mute.Load()
+	for i := range x.board.results {
+		if res := &x.board.results[i]; note != nil && res.Verdict != NotRun {
+			x.board.end(i, Result{Case: res.Case, Verdict: Unreachable, Note: *note})
+		}
+	}
 }
 
 // errUnreachable is the cancellation cause of a run whose target cannot be reached.
