@@ -58,8 +58,8 @@ func (k CauseKind) broken() bool {
 type Cause struct {
 	Kind      CauseKind
 	Text      string       // description in one sentence
-	Rule      codec.RuleID // rule that invalid messages of the target break or, if all were valid, the rule that all of Cases test; "" if they test different rules
-	Level     codec.Level  // strictest level of the cases
+	Rule      codec.RuleID // rule that invalid messages of the target break or, if all were valid, the rule that the failed steps of all Cases test; "" if they test different rules
+	Level     codec.Level  // strictest level of the results
 	Expected  bool         // a crash that the profile lists
 	Cases     []string     // names of the cases that the cause explains, without parameters, in the order of the suite
 	Instances int          // number of instances of these cases that the cause explains, with those that were inferred
@@ -242,18 +242,18 @@ func strictness(l codec.Level) int {
 
 func newCause(s symptom, shown *Result, of []*Result) Cause {
 	c := Cause{
-		Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Case.Level, Example: shown, results: of,
+		Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Level(), Example: shown, results: of,
 	}
 	c.Expected = true
-	rule := of[0].Case.Rules[0]
+	rule := of[0].Rule()
 	for _, res := range of {
 		if n := len(c.Cases); n == 0 || c.Cases[n-1] != res.Case.Family {
 			c.Cases = append(c.Cases, res.Case.Family)
 		}
-		if strictness(res.Case.Level) < strictness(c.Level) {
-			c.Level = res.Case.Level
+		if strictness(res.Level()) < strictness(c.Level) {
+			c.Level = res.Level()
 		}
-		if res.Case.Rules[0] != rule {
+		if res.Rule() != rule {
 			rule = ""
 		}
 		if res.Verdict == Inferred {
@@ -396,7 +396,7 @@ func (r *Result) symptoms() []symptom {
 	case r.Crash != nil && (r.Verdict == Crashed || r.excusedCrash()):
 		key := r.Crash.key()
 		if key == "" { // cases about different rules probably reveal different faults
-			key = r.Crash.Exit + string(r.Case.Rules[0])
+			key = r.Crash.Exit + string(r.Rule())
 		}
 		return one(CauseCrash, key, r.Crash.title())
 	case r.Verdict == Crashed:
@@ -427,7 +427,7 @@ func (r *Result) symptoms() []symptom {
 		if len(all) > 0 && (all[0].kind == CauseDisconnect || all[0].kind == CauseInvalidMessage || all[0].precise) {
 			return all
 		}
-		return append(all, brokenRule(CauseRule, r.Case, r.Case.Rules[0], r.Note))
+		return append(all, brokenRule(CauseRule, r.Case, r.Rule(), r.Note))
 	}
 	return nil
 }

@@ -116,6 +116,7 @@ type (
 		Result
 		Style        style
 		Target       string
+		FailedRule   *codec.Rule // rule that the failed step tests; nil if no step failed or the case has only one rule
 		Conversation []shownLine
 	}
 	// sourceLine is a line in the transcript of a case.
@@ -184,6 +185,9 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 			var of []Result
 			for _, c := range v.Cases {
 				if res, ok := results[i][c.Family]; ok {
+					if !res.about(rule.ID) {
+						res.Verdict = Inconclusive
+					}
 					of = append(of, res)
 				}
 			}
@@ -332,6 +336,9 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		}
 		if res.Verdict != Passed {
 			shown.Conversation = shownLines(conversation(res, play.ReportOptions{Bytes: true}))
+		}
+		if res.step() != nil && len(res.Case.Rules) > 1 {
+			shown.FailedRule = res.Case.Script.Protocol.Rule(res.Rule())
 		}
 		view.Results = append(view.Results, shown)
 	}

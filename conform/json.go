@@ -62,7 +62,8 @@ type caseJSON struct {
 	Section  string         `json:"section"`
 	About    string         `json:"about"`
 	Rules    []codec.RuleID `json:"rules"`
-	Level    codec.Level    `json:"level"`
+	Rule     codec.RuleID   `json:"rule,omitempty"`    // rule that the failed step tests
+	Level    codec.Level    `json:"level"`             // of what the target did not meet
 	Program  string         `json:"program,omitempty"` // role of the client or worker that the case tests
 	Verdict  Verdict        `json:"verdict"`
 	Duration float64        `json:"duration_seconds"`
@@ -145,11 +146,14 @@ func (r *Report) json() reportJSON {
 	for _, res := range r.Results {
 		c := res.Case
 		j := caseJSON{
-			ID: c.ID, Case: c.Family, Section: c.Section, About: c.About, Rules: c.Rules, Level: c.Level, Program: c.Program,
+			ID: c.ID, Case: c.Family, Section: c.Section, About: c.About, Rules: c.Rules, Level: res.Level(), Program: c.Program,
 			Verdict: res.Verdict, Duration: res.Took.Seconds(), Note: res.Note,
 			File: c.Script.File, Line: c.Script.Line,
 		}
 		j.Assumes, j.Quote, j.Finding = res.interpretation(), res.Quote, res.Finding
+		if res.step() != nil {
+			j.Rule = res.Rule()
+		}
 		if res.Verdict != Passed {
 			j.Command = res.Command
 		}

@@ -1,26 +1,72 @@
 package conform
 
-import "jobwire/codec"
+import (
+	"slices"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+)
 
 // conclude returns the final result of a case, after applying the profile. Unless the run is strict, a failure becomes
 // Different if the broken requirement is only an interpretation.
 func (r *Runner) conclude(res Result) Result {
 	res = r.Profile.apply(res)
-	if !r.Strict && (res.Verdict == Failed || res.Verdict == Inconsistent) && res.level() == codec.Interpretation {
+	if !r.Strict && (res.Verdict == Failed || res.Verdict == Inconsistent) && res.Level() == codec.Interpretation {
 		res.Verdict = Different
 	}
 	return res
 }
 
-// level returns the level of the requirement that the target did not meet: the level of the rule
-// that a message of the target broke, or else the level of the case.
-func (r *Result) level() codec.Level {
-	if r.Play != nil && r.Play.Failure != nil {
-		if rule := r.Case.Script.Protocol.Rule(r.Play.Failure.Rule()); rule != nil && rule.Level == codec.Interpretation {
-			return rule.Level
-		}
+// step returns the step that failed, or that matched a choice that is not strict, or nil.
+func (r *Result) step() *transcript.Step {
+	switch p := r.Play; {
+	case p == nil:
+	case p.Failure != nil:
+		return p.Failure.Step
+	case r.Verdict == NonStrict && p.Accepted != nil:
+		return p.Accepted.Step
 	}
-	return r.Case.Level
+	return nil
+}
+
+// Rule returns the rule that the failed step tests. If no step failed, it is the first rule of the case, which also is
+// the one that checks of the server's process and the answers of a program test.
+func (r *Result) Rule() codec.RuleID {
+	if st := r.step(); st != nil && len(st.Tests) > 0 {
+		return st.Tests[0]
+	}
+	return r.Case.Rules[0]
+}
+
+// broken returns the rule about the format of messages that a message of the target broke, or nil.
+func (r *Result) broken() *codec.Rule {
+	if r.Play == nil || r.Play.Failure == nil {
+		return nil
+	}
+	return r.Case.Script.Protocol.Rule(r.Play.Failure.Rule())
+}
+
+// Level returns the level of the requirement that the target did not meet: of the rule that a message of the target
+// broke or that the failed step tests. It is INTERPRETATION if one of them, or the case, is an interpretation. If no step
+// failed, it is the level of the case.
+func (r *Result) Level() codec.Level {
+	level, broken := r.Case.Level, r.broken()
+	if rule := r.Case.Script.Protocol.Rule(r.Rule()); r.step() != nil && r.Case.Interpretation == "" && rule != nil {
+		level = rule.Level
+	}
+	if broken != nil && level != codec.Interpretation {
+		level = broken.Level
+	}
+	return level
+}
+
+// about reports whether the result shows something about a rule of the case. A case that did not pass shows something
+// only about the rule that the target did not meet.
+func (r *Result) about(id codec.RuleID) bool {
+	if broken := r.broken(); broken != nil && slices.Contains(r.Case.Rules, broken.ID) {
+		return broken.ID == id
+	}
+	return r.step() == nil || r.Rule() == id
 }
 
 // interpretation returns the assumption of the case where the specification is silent, or "".
@@ -28,7 +74,7 @@ func (r *Result) interpretation() string {
 	if r.Case.Interpretation != "" {
 		return r.Case.Interpretation
 	}
-	for _, id := range r.Case.Rules {
+	for _, id := range append([]codec.RuleID{r.Rule()}, r.Case.Rules...) {
 		if rule := r.Case.Script.Protocol.Rule(id); rule.Level == codec.Interpretation {
 			return rule.Text
 		}

@@ -1,7 +1,9 @@
 package conform_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -107,6 +109,75 @@ func TestFailedInterpretationIsDifferent(t *testing.T) {
 		report := &conform.Report{Protocol: beanstalk.Protocol, Results: results[1:]}
 		if report.Failed() != strict {
 			t.Errorf("strict %v: the report of the interpretations says failed: %v", strict, report.Failed())
+		}
+	}
+}
+
+// severalRules has four steps that can fail. The words {1} to {4} stand for the values that they expect.
+const severalRules = `@section Levels
+@case several
+@about The reply to watch has the number of tubes.
+@rules beanstalk.watch.watching beanstalk.stats-job.ttr beanstalk.line.length
+Client -> Server: watch a
+Server -> Client: WATCHING {1}
+@tests beanstalk.stats-job.ttr
+Client -> Server: check watched b {2}
+Client -> Server: watch c
+Server -> Client: WATCHING {3}
+@tests beanstalk.line.length beanstalk.watch.watching
+Client -> Server: watch d
+Server -> Client: WATCHING {4}
+`
+
+// A failed step is reported with the rule that it tests, and the level of this rule decides the verdict.
+func TestRuleOfFailedStep(t *testing.T) {
+	t.Parallel()
+	server, err := catalog.Named("beanstalk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const setups = `@setup watched tube count
+@about The client watches the tube.
+@probe
+Client -> Server: setup watched x 2
+@way watch
+{peer} -> Server: watch {tube}
+Server -> {peer}: WATCHING {count}
+`
+	for i, want := range []struct {
+		rule    codec.RuleID
+		level   codec.Level
+		verdict conform.Verdict
+	}{
+		{"beanstalk.watch.watching", codec.Must, conform.Failed},
+		{"beanstalk.stats-job.ttr", codec.DeFacto, conform.Failed},
+		{"beanstalk.stats-job.ttr", codec.DeFacto, conform.Failed},
+		{"beanstalk.line.length", codec.Interpretation, conform.Different},
+	} {
+		src := severalRules
+		for step := range 4 {
+			count := step + 2
+			if step == i {
+				count = 99
+			}
+			src = strings.Replace(src, fmt.Sprintf("{%d}", step+1), fmt.Sprint(count), 1)
+		}
+		suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{
+			"a.wire": {Data: []byte(src)}, "setup.wire": {Data: []byte(setups)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := run(t, conform.Runner{Start: serving(server)}, suite)[0]
+		if res.Rule() != want.rule || res.Level() != want.level || res.Verdict != want.verdict {
+			t.Errorf("step %d: expected %v, got %s %s %s", i+1, want, res.Rule(), res.Level(), res.Verdict)
+		}
+		for _, c := range (&conform.Report{Protocol: beanstalk.Protocol, Results: []conform.Result{res}}).Causes() {
+			if c.Rule != want.rule || c.Level != want.level {
+				t.Errorf("step %d: expected a cause with %v, got %s %s", i+1, want, c.Rule, c.Level)
+			}
+		}
+		if text := res.Text(); res.Verdict == conform.Failed && strings.Count(text, " Rule ") != 1 {
+			t.Errorf("step %d: expected the text to explain one rule, got:\n%s", i+1, text)
 		}
 	}
 }

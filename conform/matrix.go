@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -277,12 +278,12 @@ func (o *outcome) worseThan(other *outcome) bool {
 }
 
 // responsible returns the rule that the server broke if the case did not pass: the rule of the message format, or
-// the first rule of the case, which is what the case is about.
+// the rule that the failed step tests, or else the first rule of the case.
 func (c *matrixCase) responsible() codec.RuleID {
 	if slices.Contains(c.Rules, c.Broken) {
 		return c.Broken
 	}
-	return c.Rules[0]
+	return cmp.Or(c.Rule, c.Rules[0])
 }
 
 // Reason returns why the case did not pass, without the output of a program that crashed.

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -19,6 +20,10 @@ func CaseText(s *transcript.Script, name, about string, rules []*codec.Rule) ([]
 	made.Meta = []transcript.Meta{
 		{Key: "protocol", Value: s.Protocol.Name}, {Key: "case", Value: name}, {Key: "about", Value: about},
 		{Key: "section", Value: rules[0].Section}, {Key: "rules", Value: strings.Join(ids, " ")}, {Key: "alone"},
+	}
+	made.Steps = slices.Clone(s.Steps)
+	for i := range made.Steps {
+		made.Steps[i].Tests = nil
 	}
 	var text bytes.Buffer
 	if err := transcript.Lines(&text, &made); err != nil {

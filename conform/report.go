@@ -259,7 +259,7 @@ func (r *Result) explained() bool {
 	return r.Play != nil && slices.Contains([]Verdict{Failed, Crashed, Hung, Inconsistent, Inconclusive}, r.Verdict)
 }
 
-// writeExplanation writes the description of a case, its rules, the reason for the failure, the conversation, and the
+// writeExplanation writes the description of a case, the rules that its result is about, the reason for the failure, the conversation, and the
 // command line that runs only this case.
 func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	c := r.Case
@@ -268,6 +268,9 @@ func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 		writeWrapped(w, "Interpretation: "+c.Interpretation, o.Indent)
 	}
 	for _, id := range c.Rules {
+		if !r.about(id) {
+			continue
+		}
 		rule := c.Script.Protocol.Rule(id)
 		writeWrapped(w, fmt.Sprintf("Rule %s (%s, specification section %q): %s", id, rule.Level, rule.Section, rule.Text), o.Indent)
 	}

@@ -278,6 +278,9 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	if err := c.driver.check(p, c.Program); err != nil {
 		return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: err.Error()}
 	}
+	if err := c.checkTests(); err != nil {
+		return nil, err
+	}
 	for _, due := range []struct {
 		key    string
 		absent bool
@@ -287,6 +290,26 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 		}
 	}
 	return c, nil
+}
+
+// checkTests checks the @tests lines: each names rules of @rules and, if there are any, each rule of @rules is the first one
+// or in one of them.
+func (c *Case) checkTests() error {
+	tested := map[codec.RuleID]bool{}
+	for _, t := range c.Script.Tests {
+		for _, id := range t.Rules {
+			if tested[id] = true; !slices.Contains(c.Rules, id) {
+				return &transcript.Error{File: c.Script.File, Line: t.Line, Col: t.Col, Msg: fmt.Sprintf("expected rules of @rules after @tests, got %s", id)}
+			}
+		}
+	}
+	for k, id := range c.Rules {
+		if k > 0 && len(tested) > 0 && !tested[id] {
+			m := c.Script.Meta[slices.IndexFunc(c.Script.Meta, func(m transcript.Meta) bool { return m.Key == "rules" })]
+			return &transcript.Error{File: c.Script.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("expected an @tests line with each rule after the first one, got none with %s", id)}
+		}
+	}
+	return nil
 }
 
 // Capabilities returns the capabilities that cases need and that a server may lack, sorted.

@@ -141,7 +141,8 @@
 // # Around the steps
 //
 // "#" begins a comment. "@key value" lines before the first step describe the script. "@case NAME" begins
-// another script in the same file; lines before the first @case apply to all scripts of the file. The program
+// another script in the same file; lines before the first @case apply to all scripts of the file. "@tests RULE..."
+// between the steps names the rules that the steps below it test, up to the next such line. The program
 // that uses the scripts defines the keys and must reject unknown ones. A file whose steps are all in byte
 // form and that has no @-line may contain prose between the steps, as the Gearman specification does:
 // paragraphs without "->".

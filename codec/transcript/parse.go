@@ -187,6 +187,9 @@ func (r *parser) meta(pos position, s string) error {
 	if key == "" || strings.IndexFunc(key, notInKey) >= 0 {
 		return pos.errorf("expected a key of letters, digits and hyphens after @")
 	}
+	if key == "tests" {
+		return r.tests(pos, value)
+	}
 	if key == "case" {
 		if err := r.nextCase(pos, value); err != nil {
 			return err
@@ -197,6 +200,21 @@ func (r *parser) meta(pos position, s string) error {
 		return pos.errorf("expected @%s before the first message, got @%[1]s after it", key)
 	}
 	script.Meta = append(script.Meta, Meta{Key: key, Value: value, Line: pos.line, Col: pos.col})
+	return nil
+}
+
+// tests parses the value of an @tests line. pos is the position of the key.
+func (r *parser) tests(pos position, value string) error {
+	rules := strings.Fields(value)
+	if len(rules) == 0 {
+		return pos.errorf("expected the ID of a rule after @tests, got none")
+	}
+	t := Tests{Line: pos.line, Col: pos.col + len("tests ")}
+	for _, id := range rules {
+		t.Rules = append(t.Rules, codec.RuleID(id))
+	}
+	script := r.begin(pos.line)
+	script.Tests = append(script.Tests, t)
 	return nil
 }
 
@@ -238,6 +256,9 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 	}
 	script := r.begin(pos.line)
 	st := Step{Line: pos.line}
+	if n := len(script.Tests); n > 0 {
+		st.Tests = script.Tests[n-1].Rules
+	}
 	if err := r.ends(&st, pos, s[:arrow], pos.atColumn(pos.col+arrow+2), s[arrow+2:colon]); err != nil {
 		return 0, err
 	}

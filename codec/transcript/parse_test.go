@@ -26,6 +26,7 @@ func TestParseErrors(t *testing.T) {
 		{"case twice", "@case a\nClient -> Job Server: opens\n@case a\n", "3:2: expected a different name for each @case, got a twice"},
 		{"steps before a case", "Client -> Job Server: opens\n@case a\n", "2:2: expected @case before the first message, got a message before @case"},
 		{"late meta", "Client -> Job Server: opens\n  @rule x", "2:4: expected @rule before the first message, got @rule after it"},
+		{"tests nothing", "Client -> Job Server: opens\n  @tests", "2:4: expected the ID of a rule after @tests, got none"},
 		{"bad key", "@Rule x", "1:2: expected a key of letters, digits and hyphens after @"},
 		{"prose beside lines", "Client -> Job Server: opens\nand so on", `2:1: expected a message or action, such as "Client -> Job Server: ..."`},
 

@@ -19,6 +19,7 @@ func Lines(w io.Writer, s *Script) error {
 		return err
 	}
 	for i := range s.Steps {
+		out = s.appendTests(out, i)
 		if out, err = AppendStep(out, s.Protocol, &s.Steps[i]); err != nil {
 			return stepError(s, i, err)
 		}
@@ -43,6 +44,7 @@ func Bytes(w io.Writer, s *Script) error {
 			e = &endpoints{writer: newWire(s.Protocol), reader: newWire(s.Protocol)}
 			ends[st.Peer.Name] = e
 		}
+		out = s.appendTests(out, i)
 		if out, err = e.appendStep(out, s.Protocol, st); err != nil {
 			return stepError(s, i, err)
 		}
@@ -76,6 +78,19 @@ func appendMeta(dst []byte, s *Script) ([]byte, error) {
 		dst = append(dst, '\n')
 	}
 	return dst, nil
+}
+
+// appendTests appends an @tests line if the i-th step tests other rules than the step before it.
+func (s *Script) appendTests(dst []byte, i int) []byte {
+	rules := s.Steps[i].Tests
+	if len(rules) == 0 || i > 0 && slices.Equal(rules, s.Steps[i-1].Tests) {
+		return dst
+	}
+	dst = append(dst, "@tests"...)
+	for _, id := range rules {
+		dst = append(append(dst, ' '), id...)
+	}
+	return append(dst, '\n')
 }
 
 // AppendStep appends a step in line form, with its alternatives.

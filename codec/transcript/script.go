@@ -17,9 +17,16 @@ type Script struct {
 	Params   []Param  // the values of the parameters, for an instance of a case
 	Setups   []string // the names of the setups that it uses, also in other setups
 	Checks   []string // the names of the setups that it uses only with "check"
+	Tests    []Tests  // the @tests lines
 	Steps    []Step
 
 	again func(Ways) (*Script, error) // parses the script again with other ways of its setups
+}
+
+// Tests is an @tests line: it names the rules that the steps below it test.
+type Tests struct {
+	Rules     []codec.RuleID
+	Line, Col int // of the first rule
 }
 
 // Meta is an "@key value" line.
@@ -53,6 +60,8 @@ type Step struct {
 	Setup  string     // the setup that contains the step, or ""
 	Peer   Actor      // the actor whose connection it is
 	From   codec.Side // the end that acts
+
+	Tests []codec.RuleID // the rules of the last @tests line above the step; nil if there is none
 
 	// Choices are the alternatives, the preferred one first. A step to be performed has one; an expectation accepts any
 	// of them.
