@@ -29,11 +29,15 @@ func (r *Result) step() *transcript.Step {
 	return nil
 }
 
-// Rule returns the rule that the failed step tests. If no step failed, it is the first rule of the case, which also is
-// the one that checks of the server's process and the answers of a program test.
+// Rule returns the rule that the failed step tests. If all steps passed, but not the checks of the server's process, it is
+// the rule of the last @tests line. Otherwise, it is the first rule of the case.
 func (r *Result) Rule() codec.RuleID {
-	if st := r.step(); st != nil && len(st.Tests) > 0 {
+	st, tests := r.step(), r.Case.Script.Tests
+	switch {
+	case st != nil && len(st.Tests) > 0:
 		return st.Tests[0]
+	case st == nil && r.Play != nil && r.Case.Program == "" && len(tests) > 0:
+		return tests[len(tests)-1].Rules[0]
 	}
 	return r.Case.Rules[0]
 }
@@ -47,17 +51,23 @@ func (r *Result) broken() *codec.Rule {
 }
 
 // Level returns the level of the requirement that the target did not meet: of the rule that a message of the target
-// broke or that the failed step tests. It is INTERPRETATION if one of them, or the case, is an interpretation. If no step
-// failed, it is the level of the case.
+// broke or that the failed step tests. It is INTERPRETATION if one of them is an interpretation. If no step failed, it
+// is the level of the case.
 func (r *Result) Level() codec.Level {
-	level, broken := r.Case.Level, r.broken()
-	if rule := r.Case.Script.Protocol.Rule(r.Rule()); r.step() != nil && r.Case.Interpretation == "" && rule != nil {
-		level = rule.Level
-	}
+	level, broken := r.Case.level(r.Rule()), r.broken()
 	if broken != nil && level != codec.Interpretation {
 		level = broken.Level
 	}
 	return level
+}
+
+// level returns the level of a rule of the case. The first rule is INTERPRETATION if the case assumes more than its words
+// say.
+func (c *Case) level(id codec.RuleID) codec.Level {
+	if id == c.Rules[0] {
+		return c.Level
+	}
+	return c.Script.Protocol.Rule(id).Level
 }
 
 // about reports whether the result shows something about a rule of the case. A case that did not pass shows something

@@ -44,7 +44,7 @@ type Case struct {
 	Watch       []watch.Check // checks that run after the steps
 	Descriptors int           // maximum number of open file descriptors of the process; 0: no limit
 
-	// Interpretation is the assumption of the case beyond the text of its rules, or "".
+	// Interpretation is the assumption of the case beyond the text of its first rule, or "".
 	Interpretation string
 
 	driver driverScript
@@ -168,6 +168,13 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 			s.Cases = append(s.Cases, c)
 		}
 	}
+	for i, n := 0, 0; i < len(s.Cases); i += n {
+		for n = 1; i+n < len(s.Cases) && s.Cases[i+n].Family == s.Cases[i].Family; n++ {
+		}
+		if err := checkTests(s.Cases[i : i+n]); err != nil {
+			return nil, err
+		}
+	}
 	return s, nil
 }
 
@@ -278,9 +285,6 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	if err := c.driver.check(p, c.Program); err != nil {
 		return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: err.Error()}
 	}
-	if err := c.checkTests(); err != nil {
-		return nil, err
-	}
 	for _, due := range []struct {
 		key    string
 		absent bool
@@ -292,21 +296,29 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	return c, nil
 }
 
-// checkTests checks the @tests lines: each names rules of @rules and, if there are any, each rule of @rules is the first one
-// or in one of them.
-func (c *Case) checkTests() error {
+// checkTests checks the @tests lines of all instances of a case: each names rules of @rules and, if there are any, each
+// rule of @rules is the first one or in one of them.
+func checkTests(instances []*Case) error {
 	tested := map[codec.RuleID]bool{}
-	for _, t := range c.Script.Tests {
-		for _, id := range t.Rules {
-			if tested[id] = true; !slices.Contains(c.Rules, id) {
-				return &transcript.Error{File: c.Script.File, Line: t.Line, Col: t.Col, Msg: fmt.Sprintf("expected rules of @rules after @tests, got %s", id)}
+	for _, c := range instances {
+		for _, t := range c.Script.Tests {
+			for _, id := range t.Rules {
+				if tested[id] = true; !slices.Contains(c.Rules, id) {
+					return &transcript.Error{File: c.Script.File, Line: t.Line, Col: t.Col,
+						Msg: fmt.Sprintf("expected rules of @rules after @tests, got %s", id)}
+				}
 			}
 		}
 	}
-	for k, id := range c.Rules {
-		if k > 0 && len(tested) > 0 && !tested[id] {
-			m := c.Script.Meta[slices.IndexFunc(c.Script.Meta, func(m transcript.Meta) bool { return m.Key == "rules" })]
-			return &transcript.Error{File: c.Script.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("expected an @tests line with each rule after the first one, got none with %s", id)}
+	if len(tested) == 0 {
+		return nil
+	}
+	script := instances[0].Script
+	for _, id := range instances[0].Rules[1:] {
+		if !tested[id] {
+			m := script.Meta[slices.IndexFunc(script.Meta, func(m transcript.Meta) bool { return m.Key == "rules" })]
+			return &transcript.Error{File: script.File, Line: m.Line, Col: m.Col,
+				Msg: fmt.Sprintf("expected an @tests line with each rule after the first one, got none with %s", id)}
 		}
 	}
 	return nil
