@@ -116,7 +116,7 @@ type (
 		Result
 		Style        style
 		Target       string
-		FailedRule   *codec.Rule // rule that the failed step tests; nil if no step failed or the case has only one rule
+		FailedRule   *codec.Rule // rule that the failed step or check tests; nil if there is none or the case has only one rule
 		Conversation []shownLine
 	}
 	// sourceLine is a line in the transcript of a case.
@@ -337,8 +337,8 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		if res.Verdict != Passed {
 			shown.Conversation = shownLines(conversation(res, play.ReportOptions{Bytes: true}))
 		}
-		if res.step() != nil && len(res.Case.Rules) > 1 {
-			shown.FailedRule = res.Case.Script.Protocol.Rule(res.Rule())
+		if len(res.Case.Rules) > 1 {
+			shown.FailedRule = res.Case.Script.Protocol.Rule(res.tested())
 		}
 		view.Results = append(view.Results, shown)
 	}

@@ -151,9 +151,7 @@ func (r *Report) json() reportJSON {
 			File: c.Script.File, Line: c.Script.Line,
 		}
 		j.Assumes, j.Quote, j.Finding = res.interpretation(), res.Quote, res.Finding
-		if res.step() != nil {
-			j.Rule = res.Rule()
-		}
+		j.Rule = res.tested()
 		if res.Verdict != Passed {
 			j.Command = res.Command
 		}

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"slices"
 
 	"jobwire/codec"
@@ -29,17 +30,23 @@ func (r *Result) step() *transcript.Step {
 	return nil
 }
 
-// Rule returns the rule that the failed step tests. If all steps passed, but not the checks of the server's process, it is
-// the rule of the last @tests line. Otherwise, it is the first rule of the case.
-func (r *Result) Rule() codec.RuleID {
+// Rule returns the rule that the target did not meet if its messages have the right format: the one that the failed step
+// tests or, if there is none, the first rule of the case.
+func (r *Result) Rule() codec.RuleID { return cmp.Or(r.tested(), r.Case.Rules[0]) }
+
+// tested returns the rule that the failed step tests. If all steps passed, but not the checks of the server's process, it is
+// the rule of the last @tests line. It returns "" if there is no such step or line.
+func (r *Result) tested() codec.RuleID {
 	st, tests := r.step(), r.Case.Script.Tests
 	switch {
 	case st != nil && len(st.Tests) > 0:
 		return st.Tests[0]
-	case st == nil && r.Play != nil && r.Case.Program == "" && len(tests) > 0:
-		return tests[len(tests)-1].Rules[0]
+	case st != nil:
+		return r.Case.Rules[0]
+	case r.Play == nil || r.Case.Program != "" || len(tests) == 0 || r.Verdict == Inferred || r.Verdict == Inconclusive:
+		return ""
 	}
-	return r.Case.Rules[0]
+	return tests[len(tests)-1].Rules[0]
 }
 
 // broken returns the rule about the format of messages that a message of the target broke, or nil.
@@ -76,7 +83,8 @@ func (r *Result) about(id codec.RuleID) bool {
 	if broken := r.broken(); broken != nil && slices.Contains(r.Case.Rules, broken.ID) {
 		return broken.ID == id
 	}
-	return r.step() == nil || r.Rule() == id
+	tested := r.tested()
+	return tested == "" || tested == id
 }
 
 // interpretation returns the assumption of the case where the specification is silent, or "".

@@ -137,13 +137,13 @@ func playComments(s *transcript.Script, r *play.Result) func(i int) []string {
 }
 
 // caseComments returns a function that returns the packet comments for the events of a case that did not pass: the ID
-// of the case and, for the last event, its rules and the verdict.
+// of the case and, for the last event, the verdict and the rule of the failed step.
 func caseComments(p *codec.Protocol, r *conform.Result) func(i int) []string {
 	last := lastShown(r.Play.Events)
 	return func(i int) []string {
 		about := []string{r.Case.ID + ": " + described(p, &r.Play.Events[i])}
 		if i == last {
-			about = append(about, fmt.Sprintf("%s: %s %v: %s", r.Case.ID, r.Verdict, r.Case.Rules, r.Note))
+			about = append(about, fmt.Sprintf("%s: %s [%s]: %s", r.Case.ID, r.Verdict, r.Rule(), r.Note))
 		}
 		return about
 	}
