@@ -56,15 +56,17 @@ func (k CauseKind) broken() bool {
 
 // Cause is a fault that explains why cases did not pass.
 type Cause struct {
-	Kind      CauseKind
-	Text      string       // description in one sentence
-	Rule      codec.RuleID // rule that invalid messages of the target break or, if all were valid, the rule that the failed steps of all Cases test; "" if they test different rules
-	Level     codec.Level  // strictest level of the results
-	Expected  bool         // a crash that the profile lists
-	Cases     []string     // names of the cases that the cause explains, without parameters, in the order of the suite
-	Instances int          // number of instances of these cases that the cause explains, with those that were inferred
-	Inferred  int          // number of these instances that were inferred to fail
-	Example   *Result      // the result that shows the fault in the fewest events
+	Kind CauseKind
+	Text string // description in one sentence
+	// Rule is the rule that invalid messages of the target break or, if all were valid, the rule that the failed steps
+	// of all Cases test. It is "" if they test different rules.
+	Rule      codec.RuleID
+	Level     codec.Level // strictest level of the results
+	Expected  bool        // a crash that the profile lists
+	Cases     []string    // names of the cases that the cause explains, without parameters, in the order of the suite
+	Instances int         // number of instances of these cases that the cause explains, with those that were inferred
+	Inferred  int         // number of these instances that were inferred to fail
+	Example   *Result     // the result that shows the fault in the fewest events
 	Try       []Hint
 	results   []*Result
 }

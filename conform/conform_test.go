@@ -182,8 +182,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"twice", head + echo + echo, "a.wire:7:"},
 		{"unknown type", head + strings.Replace(echo, "ECHO_REQ", "ECHO_RQ", 1), "a.wire:5:"},
 		{"a pattern for a name", head + strings.Replace(echo, "@case echo", "@case ec*", 1), "invalid case name"},
-		{"tests another rule", head + echo + "@tests gearman.echo.same-data gearman.text.form\n", "a.wire:7:8: expected rules of @rules after @tests, got gearman.text.form"},
-		{"a rule without a test", head + strings.Replace(echo, "same-data", "same-data gearman.submit.created", 1) + "@tests gearman.echo.same-data\n",
+		{"tests another rule", head + echo + "@tests gearman.echo.same-data gearman.text.form\n",
+			"a.wire:7:8: expected rules of @rules after @tests, got gearman.text.form"},
+		{"a rule without a test",
+			head + strings.Replace(echo, "same-data", "same-data gearman.submit.created", 1) + "@tests gearman.echo.same-data\n",
 			"a.wire:4:2: expected an @tests line with each rule after the first one, got none with gearman.submit.created"},
 		{"@alone with a value", head + strings.Replace(echo, "@about", "@alone yes\n@about", 1), "takes no value"},
 	}

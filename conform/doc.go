@@ -7,9 +7,9 @@
 //	@case NAME        its ID, which is permanent; the name of the protocol and a period are put before it
 //	@about TEXT       what it tests, in one sentence
 //	@rules ID...      the rules that it tests; the level of the case is that of the first rule
-//	@tests ID...      between the steps: those of @rules that the next steps test, up to the next @tests; before the first
-//	                  one, steps test the first of @rules. A failed step is reported with the first rule of its line
-//	@interpretation TEXT  what it assumes beyond the text of its first rule; this rule has the level INTERPRETATION in the case
+//	@tests ID...      between the steps: those of @rules that the next steps test, up to the next @tests; before the
+//	                  first one, steps test the first of @rules. A failure has the first rule of its line
+//	@interpretation TEXT  what it assumes beyond the text of its first rule; that rule is an INTERPRETATION in the case
 //	@needs NAME...    capabilities that a server may lack, according to its profile
 //	@alone            it needs a server of its own, because it ends or reconfigures the server
 //	@segments NAME    how messages are divided into writes: plain, bytewise or coalesced; default: all ways of the run

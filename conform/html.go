@@ -116,7 +116,7 @@ type (
 		Result
 		Style        style
 		Target       string
-		FailedRule   *codec.Rule // rule that the failed step or check tests; nil if there is none or the case has only one rule
+		FailedRule   *codec.Rule // rule that the failed step or check tests; nil if it is the only rule of the case
 		Conversation []shownLine
 	}
 	// sourceLine is a line in the transcript of a case.

@@ -30,12 +30,12 @@ func (r *Result) step() *transcript.Step {
 	return nil
 }
 
-// Rule returns the rule that the target did not meet if its messages have the right format: the one that the failed step
-// tests or, if there is none, the first rule of the case.
+// Rule returns the rule that the target did not meet if its messages have the right format: the one that the failed
+// step tests or, if there is none, the first rule of the case.
 func (r *Result) Rule() codec.RuleID { return cmp.Or(r.tested(), r.Case.Rules[0]) }
 
-// tested returns the rule that the failed step tests. If all steps passed, but not the checks of the server's process, it is
-// the rule of the last @tests line. It returns "" if there is no such step or line.
+// tested returns the rule that the failed step tests. If all steps passed, but not the checks of the server's process,
+// it is the rule of the last @tests line. It returns "" if there is no such step or line.
 func (r *Result) tested() codec.RuleID {
 	st, tests := r.step(), r.Case.Script.Tests
 	switch {
@@ -68,8 +68,8 @@ func (r *Result) Level() codec.Level {
 	return level
 }
 
-// level returns the level of a rule of the case. The first rule is INTERPRETATION if the case assumes more than its words
-// say.
+// level returns the level of a rule of the case. The first rule is INTERPRETATION if the case assumes more than its
+// words say.
 func (c *Case) level(id codec.RuleID) codec.Level {
 	if id == c.Rules[0] {
 		return c.Level

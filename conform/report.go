@@ -259,8 +259,8 @@ func (r *Result) explained() bool {
 	return r.Play != nil && slices.Contains([]Verdict{Failed, Crashed, Hung, Inconsistent, Inconclusive}, r.Verdict)
 }
 
-// writeExplanation writes the description of a case, the rules that its result is about, the reason for the failure, the conversation, and the
-// command line that runs only this case.
+// writeExplanation writes the description of a case, the rules that its result is about, the reason for the
+// failure, the conversation, and the command line that runs only this case.
 func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 	c := r.Case
 	writeWrapped(w, c.About, o.Indent)
