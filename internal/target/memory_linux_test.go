@@ -43,8 +43,10 @@ func TestGrowingMemory(t *testing.T) {
 		t.Fatalf("before the request: %v, growing: %v", err, Growing(s))
 	}
 	say(t, s, "grow")
-	for !Growing(s) && s.Err() == nil {
-		time.Sleep(guardInterval)
+	for range time.Tick(guardInterval) {
+		if Growing(s) || s.Err() != nil {
+			break
+		}
 	}
 	if err := Died(s); !errors.Is(err, ErrDied) || !strings.Contains(err.Error(), "128 MiB of memory") {
 		t.Errorf("after the request: %v", err)

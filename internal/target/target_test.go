@@ -115,9 +115,10 @@ func obey(c net.Conn) {
 	case "grow\n":
 		fmt.Fprintln(c, "growing")
 		c.Close()
-		for range 64 {
-			kept = append(kept, bytes.Repeat([]byte{1}, 4<<20)...)
-			time.Sleep(20 * time.Millisecond)
+		for range time.Tick(20 * time.Millisecond) {
+			if kept = append(kept, bytes.Repeat([]byte{1}, 4<<20)...); len(kept) >= 256<<20 {
+				break
+			}
 		}
 	}
 	c.Close()
