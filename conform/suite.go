@@ -53,6 +53,11 @@ type Case struct {
 // observed reports whether the case checks the server's process.
 func (c *Case) observed() bool { return len(c.Watch) > 0 || c.Descriptors > 0 }
 
+// compares reports whether the case compares processor times.
+func (c *Case) compares() bool {
+	return slices.ContainsFunc(c.Watch, func(w watch.Check) bool { return w.What == watch.Cost })
+}
+
 // InProcess returns the suite without the cases that check the server's process, for servers that run in the current
 // process.
 func (s *Suite) InProcess() *Suite {

@@ -206,9 +206,7 @@ func (t *trial) perform() *attempt {
 		t.options.Settle = virtualtime.Wait
 		virtualtime.NextSecond()
 	}
-	if t.observer != nil {
-		t.options.AtEnd = t.observer.AtEnd
-	}
+	t.options.Watch(t.observer)
 	dial := dialer(t.target, t.Timeout)
 	if t.c.Program == "" {
 		t.play = play.Peers(t.ctx, t.script, dial, t.options)
@@ -223,10 +221,12 @@ func (t *trial) perform() *attempt {
 		t.note = f.Error()
 	}
 	if t.observer != nil && f == nil && t.ctx.Err() == nil {
-		t.options.AtEnd = nil
+		t.options.Watch(nil)
 		var err error
 		again := func() error { return play.Peers(t.ctx, t.script, dial, t.options).Err() }
-		if t.note, err = t.observer.After(again); err != nil && t.note == "" {
+		if t.note, err = t.observer.After(again); errors.Is(err, watch.ErrNoCost) {
+			return t.verdict(Inconclusive, err.Error())
+		} else if err != nil && t.note == "" {
 			t.note = "the conversation passed once, but not when it was repeated: " + err.Error()
 		}
 	}

@@ -115,10 +115,10 @@ func (t *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	if err != nil {
 		return false
 	}
-	if options.AtEnd = w.AtEnd; execute() != nil || verdict(l.t, nil) != nil {
+	if options.Watch(w); execute() != nil || verdict(l.t, nil) != nil {
 		return false
 	}
-	options.AtEnd = nil
+	options.Watch(nil)
 	amiss, err := w.After(execute)
 	return amiss == "" && err == nil
 }

@@ -58,6 +58,10 @@ type Options struct {
 	// the step.
 	Settle func()
 
+	// AtSample, if it is not nil, is called before a step that belongs to another sample than the one before it, and after
+	// the last step.
+	AtSample func(transcript.Sample)
+
 	// AtEnd, if it is not nil, is called after the last step, before the connections are closed, unless a step failed.
 	AtEnd func()
 
@@ -145,7 +149,8 @@ type performer struct {
 	wake    chan struct{}
 	result  Result
 	start   time.Time
-	since   time.Time                 // when the previous step ended
+	since   time.Time // when the previous step ended
+	sample  transcript.Sample
 	sent    map[*codec.Type]time.Time // when the own side last sent a message of the type
 	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn, error)
 }
@@ -207,6 +212,7 @@ func (p *performer) run(ctx context.Context) *Result {
 			continue
 		}
 		f := p.release(st)
+		p.enter(st.Sample)
 		if f == nil {
 			f = p.step(ctx, st, i)
 		}
@@ -220,6 +226,7 @@ func (p *performer) run(ctx context.Context) *Result {
 		}
 		p.since = time.Now()
 	}
+	p.enter(transcript.Sample{})
 	p.release(nil) // an error here is ignored, because no step depends on it
 	if p.opts.AtEnd != nil && p.result.Failure == nil {
 		p.opts.AtEnd()
@@ -229,6 +236,14 @@ func (p *performer) run(ctx context.Context) *Result {
 	p.result.Took = time.Since(p.start)
 	result := p.result // a pointer into p would keep the connections and what they have received
 	return &result
+}
+
+// enter calls AtSample if another sample begins.
+func (p *performer) enter(s transcript.Sample) {
+	if p.opts.AtSample != nil && p.sample != s {
+		p.opts.AtSample(s)
+	}
+	p.sample = s
 }
 
 func (p *performer) acts(a transcript.Actor) bool {

@@ -209,9 +209,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		if err != nil {
 			return usage(fmt.Errorf("%s: %w", s.File, err))
 		}
-		if watcher != nil {
-			opts.AtEnd = watcher.AtEnd
-		}
+		opts.Watch(watcher)
 		began := time.Now()
 		r := stage.perform(cmd.Context(), s, opts)
 		if capture != nil {
@@ -381,7 +379,7 @@ func (st *stage) after(ctx context.Context, w *watch.Watcher, s *transcript.Scri
 	if w == nil {
 		return "", nil
 	}
-	opts.AtEnd = nil
+	opts.Watch(nil)
 	return w.After(func() error {
 		if r := st.perform(ctx, s, opts); r.Failure != nil {
 			return fmt.Errorf("the replies matched once, but not when play sent the transcript again: %w", r.Failure)

@@ -133,6 +133,8 @@
 //	each i in 1..{workers}:
 //	  Worker {i} -> Job Server: CAN_DO $fn
 //
+// "measure NAME at SIZE:" marks the lines below it that are indented more as a sample ([Sample]).
+//
 // # Setups
 //
 // "A -> B: setup NAME arg..." stands for the steps of a setup, which a file of setups defines ([Setups]).

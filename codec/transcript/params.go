@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -30,6 +31,7 @@ type sourceLine struct {
 	number int // from 1
 	text   string
 	setup  string // the setup that contains the line
+	sample Sample
 }
 
 // section is the lines of one script: those before the first @case, or a @case line and the lines up to the
@@ -120,10 +122,11 @@ func (r *parser) instances(s section) ([]instance, *Error) {
 var (
 	reference = regexp.MustCompile(`\{([a-z][a-z0-9]*)([+-][0-9]+)?\}`)
 	eachLine  = regexp.MustCompile(`^(\s*)each ([a-z][a-z0-9]*) in (\S+)\.\.(\S+):\s*$`)
+	sizeLine  = regexp.MustCompile(`^\s*measure ([a-z][a-z0-9-]*) at ([0-9]{1,9}):\s*$`)
 )
 
-// expand replaces the references to parameters and repeats the lines below "each". If strict is true, a
-// reference to an unknown parameter is an error.
+// expand replaces the references to parameters, repeats the lines below "each", and marks those below "measure". If strict is
+// true, a reference to an unknown parameter is an error.
 func (r *parser) expand(lines section, params []Param, strict bool) (section, *Error) {
 	out := make(section, 0, len(lines))
 	for i := 0; i < len(lines); i++ {
@@ -132,46 +135,74 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 		if err != nil {
 			return nil, err
 		}
-		var m []string
-		if strings.HasPrefix(strings.TrimSpace(text), "each ") { // the expression is slow on long lines
-			m = eachLine.FindStringSubmatch(text)
-		}
 		pos := position{r.pos.file, l.number, 1}
 		if err := r.grow(pos, text); err != nil {
 			return nil, err
 		}
-		if m == nil {
+		var each, measure []string
+		switch word, _, _ := strings.Cut(strings.TrimSpace(text), " "); word { // the expressions are slow on long lines
+		case "each":
+			each = eachLine.FindStringSubmatch(text)
+		case "measure":
+			measure = sizeLine.FindStringSubmatch(text)
+		}
+		if each == nil && measure == nil {
 			out = append(out, sourceLine{number: l.number, text: text})
 			continue
 		}
-		from, err := r.number(pos, m[3])
-		if err != nil {
-			return nil, err
-		}
-		to, err := r.number(pos, m[4])
-		if err != nil {
-			return nil, err
-		}
 		body := i + 1
-		for body < len(lines) && (strings.TrimSpace(lines[body].text) == "" || indent(lines[body].text) > len(m[1])) {
+		for body < len(lines) && (strings.TrimSpace(lines[body].text) == "" || indent(lines[body].text) > indent(text)) {
 			body++
 		}
 		if body == i+1 {
 			return nil, pos.errorf("expected indented lines after %q, got none", strings.TrimSpace(text))
 		}
-		if new(big.Int).Sub(to, from).Cmp(big.NewInt(maxInstances)) > 0 {
-			return nil, pos.errorf("expected at most %d repetitions", maxInstances)
+		if each != nil {
+			err = r.repeat(&out, lines[i+1:body], each, pos, params)
+		} else {
+			err = r.mark(&out, lines[i+1:body], measure, params, strict)
 		}
-		for k := from; k.Cmp(to) <= 0; k = plus(k, 1) {
-			once, err := r.expand(lines[i+1:body], append(slices.Clip(params), numbered(m[2], k)), true)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, once...)
+		if err != nil {
+			return nil, err
 		}
 		i = body - 1
 	}
 	return out, nil
+}
+
+// repeat appends the lines below a line that [eachLine] matches.
+func (r *parser) repeat(out *section, lines section, each []string, pos position, params []Param) *Error {
+	from, err := r.number(pos, each[3])
+	if err != nil {
+		return err
+	}
+	to, err := r.number(pos, each[4])
+	if err != nil {
+		return err
+	}
+	if new(big.Int).Sub(to, from).Cmp(big.NewInt(maxInstances)) > 0 {
+		return pos.errorf("expected at most %d repetitions", maxInstances)
+	}
+	for k := from; k.Cmp(to) <= 0; k = plus(k, 1) {
+		once, err := r.expand(lines, append(slices.Clip(params), numbered(each[2], k)), true)
+		if err != nil {
+			return err
+		}
+		*out = append(*out, once...)
+	}
+	return nil
+}
+
+// mark appends the lines below a line that [sizeLine] matches, as a sample.
+func (r *parser) mark(out *section, lines section, measure []string, params []Param, strict bool) *Error {
+	once, err := r.expand(lines, params, strict)
+	size, _ := strconv.Atoi(measure[2])
+	r.samples++
+	for k := range once {
+		once[k].sample = Sample{Number: r.samples, Name: measure[1], Size: size}
+	}
+	*out = append(*out, once...)
+	return err
 }
 
 // size returns the size of a line in memory.

@@ -33,6 +33,19 @@ func parseFor(t *testing.T, lines ...string) []*transcript.Script {
 	return scripts
 }
 
+// TestMeasure checks that the steps below each "measure" line belong to a sample of their own, also those of a repetition.
+func TestMeasure(t *testing.T) {
+	steps := parseFor(t, "Producer -> Server: use a", "each i in 1..2:", "  measure put-first at 100:", "    Producer -> Server: use b",
+		"    Server -> Producer: USING b", "measure other at 007:", "  Producer -> Server: use c")[0].Steps
+	var got []string
+	for _, st := range steps {
+		got = append(got, fmt.Sprint(st.Sample.Number, st.Sample.Name, st.Sample.Size))
+	}
+	if want := []string{"00", "1put-first100", "1put-first100", "2put-first100", "2put-first100", "3other7"}; !slices.Equal(got, want) {
+		t.Errorf("got the samples %q, want %q", got, want)
+	}
+}
+
 // TestSeparated checks the lines that joined and spaced make.
 func TestSeparated(t *testing.T) {
 	for values, want := range map[string]string{
@@ -154,6 +167,7 @@ func TestParameterErrors(t *testing.T) {
 		{"@for n in 1\nProducer -> Server: use {m}", `expected the name of a parameter`},
 		{"@for n in a\nProducer -> Server: use {n+1}", `expected a parameter that is a number`},
 		{"@for n in 1\neach i in 1..{n}:\nProducer -> Server: use x", `expected indented lines`},
+		{"measure x at 1:\nProducer -> Server: use x", `expected indented lines`},
 	}
 	for _, test := range tests {
 		_, err := transcript.Parse(beanstalk.Protocol, "x.wire", []byte("@case c\n"+test.lines+"\nProducer -> Server: use x\n"))

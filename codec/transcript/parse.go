@@ -91,6 +91,7 @@ type parser struct {
 	strict  bool     // prose is an error
 	quotes  quotes
 
+	samples  int // number of samples
 	expanded int // size of the lines that grow has counted, without that of the source
 	scripts  []*Script
 	fileMeta []Meta  // @-lines of the whole file, set at the first @case
@@ -282,7 +283,7 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 	if c.Verb == Opens && script.acted(st.Peer) {
 		return 0, pos.errorf("expected one connection for each name, got a second connection for %s: use another name", st.Peer.Name)
 	}
-	st.Choices, st.Setup = []Choice{*c}, r.lines[i].setup
+	st.Choices, st.Setup, st.Sample = []Choice{*c}, r.lines[i].setup, r.lines[i].sample
 	script.Steps = append(script.Steps, st)
 	return i + 1, nil
 }

@@ -72,6 +72,15 @@ type Step struct {
 	Until   time.Duration // time after the sending of Of within which an unexpected message proves a fault; 0: no limit
 	Since   *codec.Type   // for an expected message: the type of the last message before it that starts a time limit, or nil
 	Ignored []*codec.Type // types that may come before the expected message and are ignored
+
+	Sample Sample // the lines below "measure NAME at SIZE:" that contain the step
+}
+
+// Sample is a part of a script whose cost for the server is compared with that of others of the same name.
+type Sample struct {
+	Number int    // from 1 in each source; 0: none
+	Name   string // what is measured
+	Size   int    // how many jobs, queues or connections the server has
 }
 
 // Verb is the action of a step.

@@ -253,7 +253,7 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 			if err := r.grow(pos, text); err != nil {
 				return nil, err
 			}
-			body = append(body, sourceLine{number: l.number, text: text, setup: outer})
+			body = append(body, sourceLine{number: l.number, text: text, setup: outer, sample: l.sample})
 		}
 		if body, err = r.withSetups(body, depth+1); err != nil {
 			return nil, err

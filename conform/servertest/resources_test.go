@@ -6,9 +6,11 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -64,6 +66,27 @@ var burnCPU = sync.OnceFunc(func() {
 	}()
 })
 
+var load, searched atomic.Int64
+
+// growing returns connections of a server that searches longer for each byte that it reads: longer by perMatch for each
+// match of the pattern that it has read, and by perConnection for each connection that it has accepted.
+func growing(pattern string, perMatch, perConnection int64) func(net.Conn) net.Conn {
+	created := regexp.MustCompile(pattern)
+	return func(c net.Conn) net.Conn {
+		load.Add(perConnection)
+		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
+			n, err := c.Read(b)
+			load.Add(perMatch * int64(len(created.FindAllIndex(b[:n], -1))))
+			sum := int64(0)
+			for x := int64(n) * load.Load() / 1000; x > 0; x-- {
+				sum ^= x
+			}
+			searched.Add(sum)
+			return n, err
+		}}
+	}
+}
+
 var resourceFaults = []resourceFault{
 	{name: "busy", fails: "connections half-closed asleep waiting urgent many-functions many-tubes many-queues begun at-the-descriptor-limit",
 		conn: func(c net.Conn) net.Conn { burnCPU(); return c }},
@@ -109,6 +132,12 @@ var resourceFaults = []resourceFault{
 			return len(b), nil
 		}}
 	}},
+	{name: "searches-jobs", fails: "cost-with-jobs cost-of-status", conn: growing(`put [0-9]|m\x00[^f]{1,9}w`, 600, 0)},
+	{name: "searches-queues", fails: "cost-with-tubes cost-with-functions cost-with-unique-ids cost-with-keys",
+		conn: growing(`use [a-j][0-9]|[a-j][0-9]{4}\x00|HSET`, 1000, 0)},
+	{name: "searches-announced", fails: "cost-with-watched-tubes cost-with-announced-functions",
+		conn: growing(`watch t[0-9]|f[0-9]{4}`, 5000, 0)},
+	{name: "searches-connections", fails: "cost-with-connections", conn: growing(`none`, 0, 100_000)},
 	{name: "accepts-no-more", fails: "descriptor-limit", listener: func(ln net.Listener) net.Listener { return &endingListener{Listener: ln} }},
 }
 

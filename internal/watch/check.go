@@ -15,11 +15,12 @@ const (
 	Processor   = "processor"
 	Memory      = "memory"
 	Descriptors = "descriptors"
+	Cost        = "cost"
 )
 
 // Check is one check of the process of a server. A zero Limit means no limit.
 type Check struct {
-	What  string // Processor, Memory or Descriptors
+	What  string // Processor, Memory, Descriptors or Cost
 	Limit int64  // of Memory: bytes
 }
 
@@ -31,14 +32,16 @@ type Check struct {
 //	memory under 64MiB  after the conversation, while its connections are open, the server uses less than 64 MiB more
 //	                    memory than before
 //	descriptors         the server does not keep file descriptors for each repetition of the conversation
+//	cost                for the steps below "measure NAME at SIZE:", the server uses at the largest size at most
+//	                    [CostFactor] times as much processor time as at the smallest
 func ParseCheck(value string) (Check, error) {
 	what, limit, limited := strings.Cut(value, " under ")
 	c := Check{What: what}
 	mib, inMiB := strings.CutSuffix(limit, "MiB")
 	n, err := strconv.ParseUint(mib, 10, 20)
 	c.Limit = int64(n) << 20
-	if !slices.Contains([]string{Processor, Memory, Descriptors}, what) || limited && (what != Memory || !inMiB || err != nil || n == 0) {
-		return Check{}, fmt.Errorf("@watch %s: expected processor, memory, memory under NUMBERMiB or descriptors", value)
+	if !slices.Contains([]string{Processor, Memory, Descriptors, Cost}, what) || limited && (what != Memory || !inMiB || err != nil || n == 0) {
+		return Check{}, fmt.Errorf("@watch %s: expected processor, memory, memory under NUMBERMiB, descriptors or cost", value)
 	}
 	return c, nil
 }
@@ -48,6 +51,7 @@ type Watcher struct {
 	target target.Target
 	checks []Check
 	before Usage
+	costs  costs
 	amiss  string
 	err    error
 }
@@ -68,6 +72,11 @@ func (w *Watcher) AtEnd() {
 		switch {
 		case c.What == Processor:
 			w.rests("although no client waits for a reply")
+		case c.What == Cost:
+			amiss, err := w.costs.check()
+			if w.note(err); amiss != "" {
+				w.found("%s", amiss)
+			}
 		case c.Limit > 0:
 			more, err := MemoryAtRest(w.target, w.before, c.Limit)
 			if w.note(err); more > c.Limit {

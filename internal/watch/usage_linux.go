@@ -57,6 +57,16 @@ func wants(pid int) (had, wanted time.Duration) {
 	return had, wanted
 }
 
+// processorTime returns how long the threads of a process have run, including those that have ended, or 0.
+func processorTime(pid int) time.Duration {
+	var t unix.Timespec
+	clock := int32(^pid<<3 | 2) // CPUCLOCK_SCHED of the process: see clock_getcpuclockid(3)
+	if pid == 0 || unix.ClockGettime(clock, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}
+
 func limitDescriptors(pid, n int) error {
 	if pid == 0 {
 		return ErrNoProcess

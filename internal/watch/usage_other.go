@@ -9,6 +9,8 @@ func usageOf(int) (Usage, bool) { return Usage{}, false }
 
 func wants(int) (had, wanted time.Duration) { return 0, 0 }
 
+func processorTime(int) time.Duration { return 0 }
+
 func limitDescriptors(int, int) error { return ErrNoProcess }
 
 func runnable(int) bool { return false }
