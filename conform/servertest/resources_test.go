@@ -106,7 +106,15 @@ var resourceFaults = []resourceFault{
 		}
 		return c
 	}},
-	{name: "keeps-memory", fails: "jobs background-jobs tubes keys worker-leaves client-leaves", conn: func(c net.Conn) net.Conn { keepMemory(100 << 10); return c }},
+	{name: "keeps-memory", fails: "worker-leaves client-leaves jobs", conn: func(c net.Conn) net.Conn { keepMemory(100 << 10); return c }},
+	{name: "keeps-connections", fails: "came-and-went", conn: func(c net.Conn) net.Conn { keepMemory(4 << 10); return c }},
+	{name: "keeps-requests", fails: "background-jobs detached-jobs tubes functions refused keys", conn: func(c net.Conn) net.Conn {
+		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
+			n, err := c.Read(b)
+			keepMemory(10 * n)
+			return n, err
+		}}
+	}},
 	{name: "allocates-for-messages", fails: "announced", conn: func(c net.Conn) net.Conn {
 		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
 			n, err := c.Read(b)
