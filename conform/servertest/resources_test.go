@@ -111,7 +111,7 @@ var resourceFaults = []resourceFault{
 	{name: "keeps-requests", fails: "background-jobs detached-jobs tubes functions refused keys", conn: func(c net.Conn) net.Conn {
 		return &faultyConn{Conn: c, read: func(b []byte) (int, error) {
 			n, err := c.Read(b)
-			keepMemory(10 * n)
+			keepMemory(20 * n)
 			return n, err
 		}}
 	}},
