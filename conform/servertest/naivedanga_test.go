@@ -22,6 +22,7 @@ import (
 const (
 	naiveMax    = 64 << 20 // size limit of the data after a header
 	naiveWrite  = 5 * time.Second
+	naiveUnread = 1000 // packets
 	naiveLinger = time.Second
 )
 
@@ -37,11 +38,12 @@ type naiveJob struct {
 
 type naivePeer struct {
 	conn   net.Conn
-	magic  string    // "" before the first packet
-	can    []string  // the list of the last worker_connect
-	asleep bool      // after worker_sleep
-	holds  *naiveJob // at most one job: the third guarantee
-	awaits *naiveJob // a job of type sync+wait
+	out    chan []byte // packets to write; a peer that does not read must not stop the others
+	magic  string      // "" before the first packet
+	can    []string    // the list of the last worker_connect
+	asleep bool        // after worker_sleep
+	holds  *naiveJob   // at most one job: the third guarantee
+	awaits *naiveJob   // a job of type sync+wait
 }
 
 type naiveServer struct {
@@ -95,7 +97,7 @@ func serveNaiveDanga(ctx context.Context, ln net.Listener) error {
 		conns.Go(func() {
 			defer c.Close()
 			defer context.AfterFunc(inner, func() { c.Close() })()
-			s.serveConn(&naivePeer{conn: c})
+			s.serveConn(&naivePeer{conn: c, out: make(chan []byte, naiveUnread)})
 		})
 	}
 }
@@ -104,9 +106,16 @@ func (s *naiveServer) serveConn(p *naivePeer) {
 	s.mu.Lock()
 	s.peers = append(s.peers, p)
 	s.mu.Unlock()
+	left, written := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(written)
+		p.write(left)
+	}()
 	for s.step(p) {
 	}
 	s.leave(p)
+	close(left)
+	<-written
 	// Closing a connection with unread bytes would reset it, and that can destroy replies that the other side has not
 	// read yet. So this direction is ended first.
 	transport.CloseWrite(p.conn)
@@ -194,9 +203,30 @@ func (p *naivePeer) send(typ byte, parts ...[]byte) {
 	body := bytes.Join(parts, nil)
 	b := append([]byte(p.magic), typ)
 	b = binary.BigEndian.AppendUint32(b, uint32(len(body)))
-	p.conn.SetWriteDeadline(time.Now().Add(naiveWrite))
-	if _, err := p.conn.Write(append(b, body...)); err != nil {
+	select {
+	case p.out <- append(b, body...):
+	default:
 		p.conn.Close() // the goroutine of that connection notices the error and calls leave
+	}
+}
+
+// write writes the packets to the peer until it has left.
+func (p *naivePeer) write(left <-chan struct{}) {
+	for {
+		var b []byte
+		select {
+		case b = <-p.out:
+		default:
+			select {
+			case b = <-p.out:
+			case <-left:
+				return
+			}
+		}
+		p.conn.SetWriteDeadline(time.Now().Add(naiveWrite))
+		if _, err := p.conn.Write(b); err != nil {
+			p.conn.Close()
+		}
 	}
 }
 
