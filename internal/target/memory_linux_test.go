@@ -37,7 +37,7 @@ func TestMemoryLimit(t *testing.T) {
 // TestGrowingMemory tests that Died waits while the memory of a program grows, so that it returns the error of a program
 // that exceeds its limit a second after a request, and that it does not wait for a program whose memory does not grow.
 func TestGrowingMemory(t *testing.T) {
-	s := start(t, Command{Args: helper("serve", "{addr}"), Memory: 128 << 20})
+	s := start(t, Command{Args: helper("serve", "{addr}"), Memory: 64 << 20})
 	say(t, s, "ping")
 	if err := Died(s); err != nil || Growing(s) {
 		t.Fatalf("before the request: %v, growing: %v", err, Growing(s))
@@ -48,7 +48,7 @@ func TestGrowingMemory(t *testing.T) {
 			break
 		}
 	}
-	if err := Died(s); !errors.Is(err, ErrDied) || !strings.Contains(err.Error(), "128 MiB of memory") {
+	if err := Died(s); !errors.Is(err, ErrDied) || !strings.Contains(err.Error(), "64 MiB of memory") {
 		t.Errorf("after the request: %v", err)
 	}
 }

@@ -116,7 +116,7 @@ func obey(c net.Conn) {
 		fmt.Fprintln(c, "growing")
 		c.Close()
 		for range time.Tick(20 * time.Millisecond) {
-			if kept = append(kept, bytes.Repeat([]byte{1}, 4<<20)...); len(kept) >= 256<<20 {
+			if grown = append(grown, bytes.Repeat([]byte{1}, 1<<20)); len(grown) == 100 {
 				break
 			}
 		}
@@ -124,8 +124,11 @@ func obey(c net.Conn) {
 	c.Close()
 }
 
-// kept is the memory that a helper has allocated.
-var kept []byte
+// The memory that a helper has allocated.
+var (
+	kept  []byte
+	grown [][]byte
+)
 
 func helper(args ...string) []string { return append([]string{os.Args[0], "helper"}, args...) }
 
