@@ -29,8 +29,8 @@ func (r reaction) acceptedBy(st *transcript.Step) bool {
 	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return c.Verb == r.verb && c.Type == r.reply })
 }
 
-// missingAfter is the number of cases, without parameters, that must fail in the same way at a message before the target
-// does not implement it.
+// missingAfter is the number of cases, without parameters, that must fail in the same way at a message before the
+// target does not implement it.
 const missingAfter = 3
 
 // missing returns the usual reaction to a message that the target does not implement, and a sentence about it. It
@@ -142,8 +142,8 @@ func (r *Result) reaction() (all []*codec.Type, what reaction) {
 	return append(all, withoutReply(script, f)...), what
 }
 
-// withoutReply returns the types without a reply of the messages that the target received before it refused a message or
-// closed the connection, on the same connection: it may have refused one of these.
+// withoutReply returns the types without a reply of the messages that the target received before it refused a message
+// or closed the connection, on the same connection: it may have refused one of these.
 func withoutReply(script *transcript.Script, f *play.Failure) (all []*codec.Type) {
 	if unanswered(f).verb == transcript.Nothing {
 		return nil
@@ -202,8 +202,8 @@ func (f *inference) explain(results []Result) {
 	}
 }
 
-// missingIn returns the index of the first step outside setups that expects the reply to a message that the target does not
-// implement, the type of the message, and a sentence about it; or nil.
+// missingIn returns the index of the first step outside setups that expects the reply to a message that the target
+// does not implement, the type of the message, and a sentence about it; or nil.
 func (f *inference) missingIn(script *transcript.Script) (at int, t *codec.Type, text string) {
 	for i := range script.Steps {
 		st := &script.Steps[i]
@@ -221,8 +221,8 @@ func (f *inference) missingIn(script *transcript.Script) (at int, t *codec.Type,
 	return 0, nil, ""
 }
 
-// cut returns the steps of a script before the one that missingIn returns, and the type of the message with a sentence about
-// it, or nil.
+// cut returns the steps of a script before the one that missingIn returns, and the type of the message with a sentence
+// about it, or nil.
 func (f *inference) cut(script *transcript.Script) (part *transcript.Script, t *codec.Type, text string) {
 	if f == nil {
 		return script, nil, ""
@@ -246,9 +246,9 @@ func (f *inference) lacks(t *codec.Type) string {
 	return text
 }
 
-// informative returns the rank of each case in the order of a run. First, the shortest cases with each message, which show
-// whether the target implements it; then the cases that check the server's process, which take longest; then one instance
-// of every other case; then the second instances, and so on.
+// informative returns the rank of each case in the order of a run. First, the shortest cases with each message, which
+// show whether the target implements it; then the cases that check the server's process, which take longest; then one
+// instance of every other case; then the second instances, and so on.
 func informative(s *Suite) []int {
 	rank := make([]int, len(s.Cases))
 	about := map[*codec.Type][]int{}

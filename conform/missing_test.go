@@ -56,8 +56,8 @@ func TestMissingMessage(t *testing.T) {
 	}
 }
 
-// TestRefusedBefore tests that the cause names the message that the server refuses, if this message has no reply and the
-// case expects the reply to a later message that the server implements.
+// TestRefusedBefore tests that the cause names the message that the server refuses, if this message has no reply and
+// the case expects the reply to a later message that the server implements.
 func TestRefusedBefore(t *testing.T) {
 	src := "@section s\n@rules gearman.echo.same-data\n"
 	for n := range missingAfter {

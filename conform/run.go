@@ -319,11 +319,15 @@ func (a *attempt) ignored() bool {
 		!slices.ContainsFunc(p.Events, func(e play.Event) bool { return e.From == codec.Server && len(e.Frame.Raw) > 0 })
 }
 
-// silenced gives all cases that ran the verdict Unreachable if the run ended because the target sends nothing at all.
+// silenced gives all cases that ran the verdict Unreachable if the run ended because the target sends nothing, and it
+// has sent nothing to the cases that were running then.
 func (x *run) silenced() {
 	note := x.mute.Load()
+	if note == nil || x.answered.Load() {
+		return
+	}
 	for i := range x.board.results {
-		if res := &x.board.results[i]; note != nil && res.Verdict != NotRun {
+		if res := &x.board.results[i]; res.Verdict != NotRun && res.Verdict != Skipped {
 			x.board.end(i, Result{Case: res.Case, Verdict: Unreachable, Note: *note})
 		}
 	}

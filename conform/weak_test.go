@@ -97,3 +97,27 @@ func TestSilentTarget(t *testing.T) {
 		}
 	})
 }
+
+// TestLateAnswer tests that results are kept if a target that seemed to send nothing has answered a case that was
+// running when the run ended, and that skipped cases stay skipped.
+func TestLateAnswer(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		x := &run{board: resultOrder{results: make([]Result, 3), ended: make([]bool, 3)}}
+		for i, v := range []Verdict{Failed, Skipped, NotRun} {
+			x.board.results[i].Verdict = v
+		}
+		note := "silent"
+		x.mute.Store(&note)
+		x.answered.Store(answered)
+		x.silenced()
+		want := []Verdict{Unreachable, Skipped, NotRun}
+		if answered {
+			want[0] = Failed
+		}
+		for i, v := range want {
+			if got := x.board.results[i].Verdict; got != v {
+				t.Errorf("answered %v, case %d: %s, expected %s", answered, i, got, v)
+			}
+		}
+	}
+}

@@ -478,7 +478,8 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 	return report
 }
 
-// flagsOfRun are the flags that select cases and that say when, how fast and how often they run and how the report looks.
+// flagsOfRun are the flags that select cases and that say when, how fast and how often they run and how the report
+// looks.
 const flagsOfRun = "run skip level failed fail-fast watch quick parallel budget format html pcap color verbose"
 
 // command returns the command line that tests one subject as this command does, without flagsOfRun.

@@ -125,8 +125,8 @@ var (
 	sizeLine  = regexp.MustCompile(`^\s*measure ([a-z][a-z0-9-]*) at ([0-9]{1,9}):\s*$`)
 )
 
-// expand replaces the references to parameters, repeats the lines below "each", and marks those below "measure". If strict is
-// true, a reference to an unknown parameter is an error.
+// expand replaces the references to parameters, repeats the lines below "each", and marks those below "measure". If
+// strict is true, a reference to an unknown parameter is an error.
 func (r *parser) expand(lines section, params []Param, strict bool) (section, *Error) {
 	out := make(section, 0, len(lines))
 	for i := 0; i < len(lines); i++ {
@@ -246,8 +246,8 @@ func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, 
 	}
 }
 
-// dereference returns the value of a reference in braces. It returns other text in braces, and a reference to an unknown
-// parameter if strict is false, unchanged.
+// dereference returns the value of a reference in braces. It returns other text in braces, and a reference to an
+// unknown parameter if strict is false, unchanged.
 func (r *parser) dereference(line int, ref string, params []Param, strict bool) (string, *Error) {
 	named := func(name string) int {
 		return slices.IndexFunc(params, func(p Param) bool { return p.Name == name })

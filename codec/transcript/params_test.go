@@ -33,7 +33,8 @@ func parseFor(t *testing.T, lines ...string) []*transcript.Script {
 	return scripts
 }
 
-// TestMeasure checks that the steps below each "measure" line belong to a sample of their own, also those of a repetition.
+// TestMeasure checks that the steps below each "measure" line belong to a sample of their own, also those of a
+// repetition.
 func TestMeasure(t *testing.T) {
 	steps := parseFor(t, "Producer -> Server: use a", "each i in 1..2:", "  measure put-first at 100:", "    Producer -> Server: use b",
 		"    Server -> Producer: USING b", "measure other at 007:", "  Producer -> Server: use c")[0].Steps

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMemoryLimit tests that a program is killed, and counts as crashed, when it or a child process needs more memory than
-// its limit, and that it can be started again.
+// TestMemoryLimit tests that a program is killed, and counts as crashed, when it or a child process needs more memory
+// than its limit, and that it can be started again.
 func TestMemoryLimit(t *testing.T) {
 	for name, args := range map[string][]string{
 		"the program":     helper("serve", "{addr}"),
@@ -34,8 +34,9 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
-// TestGrowingMemory tests that Died waits while the memory of a program grows, so that it returns the error of a program
-// that exceeds its limit a second after a request, and that it does not wait for a program whose memory does not grow.
+// TestGrowingMemory tests that Died waits while the memory of a program grows, so that it returns the error of a
+// program that exceeds its limit a second after a request, and that it does not wait for a program whose memory does
+// not grow.
 func TestGrowingMemory(t *testing.T) {
 	s := start(t, Command{Args: helper("serve", "{addr}"), Memory: 64 << 20})
 	say(t, s, "ping")

@@ -45,9 +45,9 @@ func (w *Watcher) AtSample(name string, size int) {
 	}
 }
 
-// check returns the first name whose samples cost too much at the largest size. It compares the cheapest of them with the
-// median at the smallest size, because other programs and a garbage collection can make samples more expensive, but not
-// cheaper.
+// check returns the first name whose samples cost too much at the largest size. It compares the cheapest of them with
+// the median at the smallest size, because other programs and a garbage collection can make samples more expensive,
+// but not cheaper.
 func (c *costs) check() (amiss string, err error) {
 	var checked []string
 	for _, s := range c.all {
