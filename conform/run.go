@@ -182,7 +182,9 @@ func (x *run) runAt(w *worker, i int) {
 		a = w.connectAgain(c)
 	}
 	if !a.ignored() {
-		x.answered.Store(true)
+		if a.Verdict != NotRun && a.Verdict != Skipped {
+			x.answered.Store(true)
+		}
 	} else if n := x.ignored.Add(1); n >= maxIgnored && x.barrier == nil && !x.answered.Load() {
 		a.Result = Result{Case: c, Verdict: Unreachable}
 		a.Note = fmt.Sprintf("%s: it accepts connections, but %d cases received nothing from it", w.server, n)
