@@ -29,7 +29,7 @@ type run struct {
 	answered atomic.Bool  // the target has sent something to a case
 	ignored  atomic.Int64 // number of cases to which the target has sent nothing
 
-	mute atomic.Pointer[string] // the reason why the run ended if the target sends nothing at all
+	noReply atomic.Pointer[string] // the reason why the run ended if the target sends nothing at all
 }
 
 // Run runs all cases of a suite and returns their results in the order of the suite. If done is not nil, Run calls it
@@ -123,7 +123,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	x.repeatLate(first)
 	x.runRefuted(first)
-	x.silenced()
+	x.endSilent()
 	if r.InferAfter > 0 {
 		x.same.explain(x.board.results)
 	}
@@ -188,7 +188,7 @@ func (x *run) runAt(w *worker, i int) {
 	} else if n := x.ignored.Add(1); n >= maxIgnored && x.barrier == nil && !x.answered.Load() {
 		a.Result = Result{Case: c, Verdict: Unreachable}
 		a.Note = fmt.Sprintf("%s: it accepts connections, but %d cases received nothing from it", w.server, n)
-		x.mute.Store(&a.Note)
+		x.noReply.Store(&a.Note)
 	}
 	if a.shared && a.Verdict != NotRun {
 		w.note(i, a.from)
@@ -321,10 +321,10 @@ func (a *attempt) ignored() bool {
 		!slices.ContainsFunc(p.Events, func(e play.Event) bool { return e.From == codec.Server && len(e.Frame.Raw) > 0 })
 }
 
-// silenced gives all cases that ran the verdict Unreachable if the run ended because the target sends nothing, and it
+// endSilent gives all cases that ran the verdict Unreachable if the run ended because the target sends nothing, and it
 // has sent nothing to the cases that were running then.
-func (x *run) silenced() {
-	note := x.mute.Load()
+func (x *run) endSilent() {
+	note := x.noReply.Load()
 	if note == nil || x.answered.Load() {
 		return
 	}

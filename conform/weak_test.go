@@ -107,9 +107,9 @@ func TestLateAnswer(t *testing.T) {
 			x.board.results[i].Verdict = v
 		}
 		note := "silent"
-		x.mute.Store(&note)
+		x.noReply.Store(&note)
 		x.answered.Store(answered)
-		x.silenced()
+		x.endSilent()
 		want := []Verdict{Unreachable, Skipped, NotRun}
 		if answered {
 			want[0] = Failed

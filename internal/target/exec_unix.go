@@ -50,7 +50,7 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 		err = c.ready(ctx, l)
 		if err == nil {
 			if l.memory != nil {
-				l.memory.wasCalm.Store(time.Now().UnixNano())
+				l.memory.steady.Store(time.Now().UnixNano())
 				l.memory.ready.Store(true)
 			}
 			return l, nil
@@ -214,7 +214,7 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 func (g *guard) watch(pid int, limit int64, exited <-chan struct{}) {
 	every := time.NewTicker(guardInterval)
 	defer every.Stop()
-	var last [calmTime / guardInterval]int64 // the last measurements, as a ring
+	var last [steadyTime / guardInterval]int64 // the last measurements, as a ring
 	for n := 0; ; n = (n + 1) % len(last) {
 		select {
 		case <-exited:
@@ -227,8 +227,8 @@ func (g *guard) watch(pid int, limit int64, exited <-chan struct{}) {
 				last[i] = size
 			}
 		}
-		if size <= last[n]+limit/calmShare {
-			g.wasCalm.Store(now)
+		if size <= last[n]+limit/steadyShare {
+			g.steady.Store(now)
 		}
 		last[n] = size
 		if size > limit {

@@ -136,15 +136,15 @@ const diedWait = 200 * time.Millisecond
 
 // guard watches the memory of a program. Times are Unix times in nanoseconds.
 type guard struct {
-	ready   atomic.Bool  // the program has accepted a connection, so that its memory need not grow any more
-	wasCalm atomic.Int64 // the last time at which the memory had grown little in calmTime
-	excess  atomic.Bool  // the program was killed, because it exceeded the limit
+	ready  atomic.Bool  // the program has accepted a connection, so that its memory need not grow any more
+	steady atomic.Int64 // the last time at which the memory had grown little in steadyTime
+	excess atomic.Bool  // the program was killed, because it exceeded the limit
 }
 
 const (
 	guardInterval = 50 * time.Millisecond // time between two measurements
-	calmTime      = time.Second
-	calmShare     = 64 // memory grows little if it grows by at most its limit divided by calmShare
+	steadyTime    = time.Second
+	steadyShare   = 64 // memory grows little if it grows by at most its limit divided by steadyShare
 )
 
 // Growing reports whether the memory of a program that has a memory limit grows fast. A program that goes on will be
@@ -155,7 +155,7 @@ func Growing(t Target) bool {
 		return false
 	}
 	g := s.life().memory
-	return g.ready.Load() && time.Since(time.Unix(0, g.wasCalm.Load())) > 4*guardInterval
+	return g.ready.Load() && time.Since(time.Unix(0, g.steady.Load())) > 4*guardInterval
 }
 
 // Alive returns nil if the target runs and accepts a connection, or an [*Error].
