@@ -153,6 +153,15 @@ func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 	return benchStatus(err, report)
 }
 
+// defaultWarmup returns the warm-up of a run without --warmup: a tenth of the duration, at most 1 s, and 0 if the run
+// measures all jobs or its rate changes.
+func defaultWarmup(cfg *loadgen.Config, sc loadgen.Scenario) time.Duration {
+	if cfg.Count > 0 || sc.Backlog || sc.Crash || !cfg.Rate.Constant() {
+		return 0
+	}
+	return min(time.Second, cmp.Or(cfg.Duration, loadgen.DefaultDuration)/10)
+}
+
 // scenarioNamed returns the scenario with this name. If there is none, it returns an empty scenario; loadgen.Run
 // reports the error.
 func scenarioNamed(sys *catalog.Entry, name string) loadgen.Scenario {
@@ -203,8 +212,8 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 			cfg.Duration = cfg.Rate.Length()
 		}
 	}
-	if sc := scenarioNamed(sys, cfg.Scenario); !cmd.Flags().Changed("warmup") && cfg.Count == 0 && !sc.Backlog && !sc.Crash && cfg.Rate.Constant() {
-		cfg.Warmup = min(time.Second, cmp.Or(cfg.Duration, loadgen.DefaultDuration)/10)
+	if !cmd.Flags().Changed("warmup") {
+		cfg.Warmup = defaultWarmup(&cfg, scenarioNamed(sys, cfg.Scenario))
 	}
 	if o.baseline != "" {
 		if o.tolerated, err = loadgen.ParseTolerance(o.tolerance); err != nil {
