@@ -1,18 +1,13 @@
 package conform
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"syscall"
 
 	"jobwire/codec"
-	"jobwire/codec/transcript"
-	"jobwire/play"
 )
 
 // CauseKind is the kind of a [Cause].
@@ -107,28 +102,6 @@ func countCases(cases, instances int) string {
 		s += fmt.Sprintf(", %d instances", instances)
 	}
 	return s
-}
-
-// symptom is a possible cause of a failed case. Cases with the same kind and key have the symptom in common.
-type symptom struct {
-	kind    CauseKind
-	key     string
-	text    string
-	rule    codec.RuleID
-	precise bool // cases that only test the same rule have other causes
-}
-
-// symptomKey identifies a symptom.
-type symptomKey struct {
-	kind CauseKind
-	key  string
-}
-
-func (s *symptom) id() symptomKey { return symptomKey{s.kind, s.key} }
-
-// one returns a single symptom.
-func one(kind CauseKind, key, text string) []symptom {
-	return []symptom{{kind: kind, key: key, text: text}}
 }
 
 // Causes groups the cases that did not pass by cause, worst cause first. A failed case may have several possible
@@ -328,7 +301,7 @@ func afterSent(of []*Result) string {
 	var names []string
 	for _, res := range of {
 		_, p := res.conversation()
-		name := lastSent(res.Case, p)
+		name := lastRequest(res.Case, p).String()
 		if number[name]++; name != "" && number[name] == 1 {
 			names = append(names, name)
 		}
@@ -391,271 +364,3 @@ func commonNeed(of []*Result) string {
 	}
 	return ""
 }
-
-// symptoms returns the possible causes of a result, or nil if the case passed, was skipped or did not run.
-func (r *Result) symptoms() []symptom {
-	switch {
-	case r.Crash != nil && (r.Verdict == Crashed || r.excusedCrash()):
-		key := r.Crash.key()
-		if key == "" { // cases about different rules probably reveal different faults
-			key = r.Crash.Exit + string(r.Rule())
-		}
-		return one(CauseCrash, key, r.Crash.title())
-	case r.Verdict == Crashed:
-		return one(CauseCrash, "", "the target crashed")
-	case r.Verdict == Hung:
-		text := "the target answers no request on a new connection"
-		if sent := lastSent(r.Case, r.Play); sent != "" {
-			text += " after " + sent
-		}
-		return one(CauseHang, text, text)
-	case r.lacking != nil:
-		return one(CauseMissing, r.lacking.Name, r.lacks)
-	case r.Verdict == Inconsistent:
-		return append(failureSymptoms(r.Case, r.Play), one(CauseInconsistent, "", r.Note)...)
-	case r.Verdict == Unexpected:
-		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
-	case r.Verdict == Inconclusive && r.setup != nil:
-		_, p := r.conversation()
-		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, p)...)
-	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
-		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
-	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
-		return one(CauseInconclusive, "slow", "the machine that runs jobwire was too slow for the time limits of the cases")
-	case r.Verdict == Inconclusive:
-		return one(CauseInconclusive, "", r.Note)
-	case r.Verdict == Failed:
-		all := failureSymptoms(r.Case, r.Play)
-		if len(all) > 0 && (all[0].kind == CauseDisconnect || all[0].kind == CauseInvalidMessage || all[0].precise) {
-			return all
-		}
-		return append(all, brokenRule(CauseRule, r.Case, r.Rule(), r.Note))
-	}
-	return nil
-}
-
-// conversation returns the run in which the case or its setup failed, and its transcript, or nil. If the target does
-// something wrong in the setup, that run shows why the case is inconclusive.
-func (r *Result) conversation() (*transcript.Script, *play.Result) {
-	if s := r.setup; s != nil && s.failed != nil && (r.Play == nil || r.Play.Failure == nil || len(s.breaks) > 0) {
-		return s.failed.script, s.failed.Result
-	}
-	return r.performed(), r.Play
-}
-
-// brokenRule returns the symptom for a broken rule.
-func brokenRule(kind CauseKind, c *Case, id codec.RuleID, note string) symptom {
-	level := ""
-	if rule := c.Script.Protocol.Rule(id); rule != nil {
-		level = fmt.Sprintf(" (%s)", rule.Level)
-	}
-	return symptom{kind: kind, key: string(id), text: fmt.Sprintf("rule %s%s: %s", id, level, note), rule: id}
-}
-
-// failureSymptoms returns the behavior of the target that made the case fail, if the failure shows it.
-func failureSymptoms(c *Case, p *play.Result) []symptom {
-	if p == nil || p.Failure == nil {
-		return nil
-	}
-	f := p.Failure
-	t, e := illegal(c, p)
-	sent, after := lastSent(c, p), ""
-	if sent != "" {
-		after = " after " + sent
-	}
-	accepted := accepts(c, f, t, e)
-	switch {
-	case accepted != nil && f.Event != nil && isAnswer(c.Script.Protocol, f.Event.Frame.Type):
-		return []symptom{*accepted}
-	case f.Rule() != "":
-		invalid := brokenRule(CauseInvalidMessage, c, f.Rule(), f.Text)
-		if accepted != nil { // the codec accepts no reply to what the target read in the message
-			return []symptom{*accepted, invalid}
-		}
-		return []symptom{invalid}
-	case f.Reason == play.Ended, f.Reason == play.CannotSend && (errors.Is(f.Err, syscall.ECONNRESET) || errors.Is(f.Err, syscall.EPIPE)):
-		return one(CauseDisconnect, sent, "the target closed the connection"+after)
-	case f.Reason == play.CannotSend && f.Waited > 0:
-		return one(CauseNoReply, "unread", "the target does not read what it is sent")
-	case f.Reason == play.TimedOut && f.Event == nil:
-		var all []symptom
-		if answers(lastType(p), f.Step) {
-			all = one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
-		}
-		text := fmt.Sprintf("expected %s, got nothing within %v", f.Wanted(), f.Waited)
-		all = append(all, one(CauseNoReply, unsent+f.Wanted(), text)...)
-		if accepted != nil { // the target may have read a command that waits
-			all = append(all, *accepted)
-		}
-		return all
-	case f.Diff != nil && f.Diff.Field == "arguments" && absent(f) != "":
-		name := messageName(&f.Event.Frame)
-		text := fmt.Sprintf("%s has no %s", name, absent(f))
-		return []symptom{{kind: CauseWrongReply, key: text, text: text + after, precise: true}}
-	case f.Diff != nil && f.Event.Frame.Type.Does != codec.Refuse: // refusals of two messages are two causes
-		name := messageName(&f.Event.Frame)
-		return one(CauseWrongReply, name+"."+f.Diff.Field, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
-	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil:
-		name := messageName(&f.Event.Frame)
-		return one(CauseWrongReply, name+after, fmt.Sprintf("unexpected %s%s: %s", name, after, f.Text))
-	}
-	return nil
-}
-
-// accepts returns the symptom that the target accepts the last message that was sent, although it breaks a rule, or
-// nil. t and e are what illegal returned. A refusal that answers only requests of type t shows that the target has
-// accepted the form of the message.
-func accepts(c *Case, f *play.Failure, t *codec.Type, e *codec.Error) *symptom {
-	if e == nil || f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse &&
-		(t == nil || c.Script.Protocol.IsGeneralError(f.Event.Frame.Type)) {
-		return nil
-	}
-	text := fmt.Sprintf("the target accepts a message that breaks it (%s): %s", e.Detail, f.Text)
-	s := brokenRule(CauseWrongReply, c, e.Rule, text)
-	if s.key, s.precise = "accepts "+s.key, true; e.Field == atEnd {
-		s.key += " " + atEnd
-	}
-	return &s
-}
-
-// absent returns the first value that a step expects of a list or of statistics and that the received message does not
-// contain, such as "current-jobs-ready" or "$tube", or "".
-func absent(f *play.Failure) string {
-	rest := func(a transcript.Arg) bool { return a.Kind == transcript.Rest }
-	for _, c := range f.Step.Choices {
-		if c.Verb != transcript.Send || c.Type != f.Event.Frame.Type || !slices.ContainsFunc(c.Args, rest) {
-			continue
-		}
-		for _, a := range c.Args {
-			switch a.Kind {
-			case transcript.Literal:
-				return string(a.Value)
-			case transcript.Name:
-				return "$" + a.Name
-			}
-		}
-	}
-	return ""
-}
-
-// isAnswer reports whether t is a reply to particular requests, unlike a general error.
-func isAnswer(p *codec.Protocol, t *codec.Type) bool {
-	answers := func(request *codec.Type) bool { return slices.Contains(request.Answers, t) }
-	return t != nil && slices.ContainsFunc(p.Types, answers)
-}
-
-// answers reports whether a step expects a reply to a message of type t.
-func answers(t *codec.Type, st *transcript.Step) bool {
-	return t != nil && slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
-		return c.Verb == transcript.Send && slices.Contains(t.Answers, c.Type)
-	})
-}
-
-// lastEvent returns the last message that a peer sent on the connection on which the case failed or, if there is none,
-// on another connection. It returns nil if no peer sent a message.
-func lastEvent(p *play.Result) *play.Event {
-	if p == nil {
-		return nil
-	}
-	var other *play.Event
-	for i := range slices.Backward(p.Events) {
-		ev := &p.Events[i]
-		switch {
-		case ev.From != codec.Peer || ev.Verb > transcript.Raw:
-		case p.Failure == nil || ev.Actor == p.Failure.Step.Peer:
-			return ev
-		case other == nil:
-			other = ev
-		}
-	}
-	return other
-}
-
-// illegal returns the type of the last message on the connection of the event that lastEvent returns, if a peer sent it
-// as raw bytes, and what is wrong with it, or nil. An incomplete message breaks the rule that the case tests.
-func illegal(c *Case, p *play.Result) (t *codec.Type, e *codec.Error) {
-	last := lastEvent(p)
-	if last == nil || last.Frame.Type != nil {
-		return nil, nil
-	}
-	var b []byte // since the last message that is not raw
-	for i := range p.Events {
-		ev := &p.Events[i]
-		switch {
-		case ev.Actor != last.Actor || ev.From != codec.Peer || ev.Verb > transcript.Raw:
-		case ev.Cut > 0:
-			return nil, nil
-		case ev.Frame.Type != nil:
-			b = nil
-		default:
-			b = append(b, ev.Frame.Raw...)
-		}
-	}
-	session := c.Script.Protocol.NewSession(codec.Options{})
-	for len(b) > 0 {
-		var f codec.Frame
-		n, err := session.Decode(codec.Peer, b, &f)
-		if t = f.Type; err == codec.ErrShort {
-			return t, &codec.Error{Rule: c.Rules[0], Detail: incomplete}
-		}
-		if e = nil; errors.As(err, &e) && len(bytes.TrimRight(b[min(e.Offset, n, len(b)):min(n, len(b))], "\r\n")) == 0 {
-			e = &codec.Error{Rule: e.Rule, Detail: e.Detail, Field: atEnd}
-		}
-		if n <= 0 || n > len(b) || e != nil && e.Fatal {
-			break
-		}
-		b = b[n:]
-	}
-	return t, e
-}
-
-// Parts of errors that illegal returns: the detail of an incomplete message, and the field of an error at the end of
-// a message, where something is missing.
-const (
-	incomplete = "it is incomplete"
-	atEnd      = "end"
-)
-
-// lastType returns the type of the message that lastEvent returns, or nil.
-func lastType(p *play.Result) *codec.Type {
-	if ev := lastEvent(p); ev != nil {
-		return ev.Frame.Type
-	}
-	return nil
-}
-
-// requested returns the type of the message that lastEvent returns, also if the peer sent it as raw bytes, or nil.
-func requested(c *Case, p *play.Result) *codec.Type {
-	t, _ := illegal(c, p)
-	return cmp.Or(lastType(p), t)
-}
-
-// lastSent returns the name of the message that lastEvent returns, or "". An illegal message is named by the rule
-// that it breaks.
-func lastSent(c *Case, p *play.Result) string {
-	ev := lastEvent(p)
-	switch _, e := illegal(c, p); {
-	case ev == nil:
-		return ""
-	case ev.Frame.Type != nil:
-		return messageName(&ev.Frame)
-	case e != nil && e.Detail != incomplete:
-		return "a message that breaks " + string(e.Rule)
-	}
-	return "raw bytes"
-}
-
-// messageName returns the name of the type of a message. For types with many commands, it appends the first word of the
-// first argument.
-func messageName(f *codec.Frame) string {
-	name := f.Type.Name
-	if (f.Type.Worded || f.Type.AnyCommand) && len(f.Arg(0)) > 0 {
-		if word, _, _ := strings.Cut(string(f.Arg(0)), " "); word != "" && len(word) <= maxWord {
-			name += " " + word
-		}
-	}
-	return name
-}
-
-// maxWord is the maximum length, in bytes, of a word that messageName appends.
-const maxWord = 40

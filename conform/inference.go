@@ -125,7 +125,7 @@ func (a *attempt) slowFailure() (s sameFailures) {
 	if len(all) == 0 {
 		return s
 	}
-	if t := lastType(a.Play); t != nil {
+	if t := lastRequest(a.Case, a.Play).legal(); t != nil {
 		s.sent = t.Name
 	}
 	s.text = all[0].text

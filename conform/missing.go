@@ -181,7 +181,7 @@ func (f *inference) explain(results []Result) {
 		wrong := r.Verdict == Failed || r.Verdict == Inconsistent || r.Verdict == Inconclusive && r.setup != nil
 		about := []*codec.Type{r.lacking}
 		if wrong && p != nil && p.Failure != nil && unanswered(p.Failure).text != "" {
-			about = append([]*codec.Type{requested(r.Case, p)}, withoutReply(script, p.Failure)...)
+			about = append([]*codec.Type{lastRequest(r.Case, p).kind}, withoutReply(script, p.Failure)...)
 		}
 		r.lacking = nil
 		for _, t := range about {

@@ -227,7 +227,7 @@ func (x *run) repeatLate(w *worker) {
 		}
 		failure := a.slowFailure()
 		same := fmt.Sprint(a.Case.Family, " ", failure.key)
-		if t := requested(a.Case, a.Play); t != nil && x.same.lacks(t) != "" {
+		if t := lastRequest(a.Case, a.Play).kind; t != nil && x.same.lacks(t) != "" {
 			same = t.Name
 		}
 		if confirmed < x.Parallel && !again[same] && x.ctx.Err() == nil && !x.overtime() {

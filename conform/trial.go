@@ -316,7 +316,7 @@ func (t *trial) decide() *attempt {
 // sentBack reports whether the last message of the case breaks a rule that the target breaks in a setup: the case
 // may have sent an illegal value that the target had sent.
 func (t *trial) sentBack() bool {
-	last := lastEvent(t.play)
+	last := lastRequest(t.c, t.play).event
 	if t.wrong == nil || last == nil {
 		return false
 	}
