@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -63,9 +64,9 @@ var helpers = map[string]func(args []string){
 		}
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	},
-	// orphan ADDR REPORT: a server that connects to REPORT while it runs.
+	// orphan ADDR REPORT: a server that connects to REPORT before it serves, and keeps the connection.
 	"orphan": func(args []string) {
-		go linger(args[1])
+		go io.Copy(io.Discard, connect(args[1]))
 		serve(args[:1])
 	},
 }
@@ -93,11 +94,15 @@ func serve(args []string) {
 // linger connects to addr and waits until it is killed. The listener at addr sees the end of the connection when the
 // process ends.
 func linger(addr string) {
+	io.Copy(io.Discard, connect(addr))
+}
+
+func connect(addr string) net.Conn {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
 		panic(err)
 	}
-	bufio.NewReader(c).ReadString('\n')
+	return c
 }
 
 func obey(c net.Conn) {
