@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -45,8 +46,11 @@ type benchResult struct {
 func benchJSON(t *testing.T, args ...string) benchResult {
 	t.Helper()
 	var out, stderr bytes.Buffer
-	if status := run(t.Context(), append([]string{"bench"}, append(args, "--format", "json")...), strings.NewReader(""), &out, &stderr); status != exitOK {
-		t.Fatalf("bench %v: status %d: %s", args, status, stderr.String())
+	args = slices.Concat([]string{"bench"}, args, []string{"--format", "json"})
+	status := run(t.Context(), args, strings.NewReader(""), &out, &stderr)
+	// On a busy machine the command reports that it was late, which makes the run invalid but not its counts.
+	if status != exitOK && status != exitInvalid {
+		t.Fatalf("%v: status %d: %s", args, status, stderr.String())
 	}
 	var r benchResult
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
