@@ -26,7 +26,7 @@ const nanoDigits = 9
 
 // PacketWriter writes packets as a pcapng file in little-endian byte order. The packets may have several link
 // types and resolutions of time; each combination is an interface of the file. It has its own code because
-// NgWriter of gopacket 1.1.19 writes no comments of packets, and only times in nanoseconds.
+// the NgWriter of gopacket writes only times in nanoseconds.
 type PacketWriter struct {
 	w     io.Writer
 	ifs   []written

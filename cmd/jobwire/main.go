@@ -63,8 +63,8 @@ func usage(err error) error {
 	return &exit{exitUsage, err}
 }
 
-// gcPercent is the GC percentage (GOGC) of all commands. Each collection scans 8 MB of tables of gopacket, so that with
-// the default of 100 collections take up to a fifth of the CPU time.
+// gcPercent is the GC percentage (GOGC) of all commands. They keep little memory, so that with the default of 100
+// collections take up to a fifth of the processor time of a self-test.
 const gcPercent = 400
 
 // softMemory is the soft memory limit in bytes of commands that keep little. Near it, the garbage collector runs more

@@ -78,7 +78,7 @@ type dependency struct {
 }
 
 var dependencies = []dependency{
-	{"github.com/google/gopacket", []string{"pcap"}, false},
+	{"github.com/gopacket/gopacket", []string{"pcap"}, false},
 	{"golang.org/x/crypto/x509roots/fallback", []string{"internal/dist"}, false}, // root certificates of the container image
 	{"golang.org/x/crypto", []string{"pcap/decrypt"}, false},                     // ChaCha20-Poly1305, and the format of handshakes
 	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false},              // compressed captures
@@ -238,10 +238,10 @@ func TestImportsAreRejected(t *testing.T) {
 		{"somewhere", "jobwire/codec", false, "no layer"},
 		{"codec/gearman/deeper", "jobwire/codec", false, "no layer"},
 
-		{"pcap", "github.com/google/gopacket/layers", false, ""},
-		{"play", "github.com/google/gopacket", false, "only pcap may import"},
-		{"play", "github.com/google/gopacket", true, "only pcap"},
-		{"pcap", "github.com/google/gopacketry", false, "no such dependency"},
+		{"pcap", "github.com/gopacket/gopacket/layers", false, ""},
+		{"play", "github.com/gopacket/gopacket", false, "only pcap may import"},
+		{"play", "github.com/gopacket/gopacket", true, "only pcap"},
+		{"pcap", "github.com/gopacket/gopacketry", false, "no such dependency"},
 		{"fuzz", "github.com/leanovate/gopter", false, ""},
 		{"codec/gearman", "github.com/leanovate/gopter/prop", true, ""},
 		{"codec/gearman", "github.com/leanovate/gopter/prop", false, "only fuzz and tests"},
