@@ -114,7 +114,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		return one(CauseDisconnect, sent, "the target closed the connection"+after)
 	case f.Reason == play.CannotSend && f.Waited > 0:
 		return one(CauseNoReply, "unread", "the target does not read what it is sent")
-	case f.Reason == play.TimedOut && f.Event == nil:
+	case unsentEvent(f):
 		var all []symptom
 		if answers(last.legal(), f.Step) {
 			all = one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
@@ -188,8 +188,8 @@ func answers(t *codec.Type, st *transcript.Step) bool {
 	})
 }
 
-// request is the last message that a peer sent on the connection on which a case failed or, if there is none, on another
-// connection.
+// request is the last message that a peer sent on the connection on which a case failed. It is the last message on any
+// connection if there is none, or if the target did not send a message that does not answer it.
 type request struct {
 	event *play.Event  // nil: no peer sent a message
 	kind  *codec.Type  // type, also of a message that was sent as raw bytes; nil if it is not known
@@ -206,11 +206,11 @@ func lastRequest(c *Case, p *play.Result) (r request) {
 		if ev.From != codec.Peer || ev.Verb > transcript.Raw {
 			continue
 		}
-		same := p.Failure == nil || ev.Actor == p.Failure.Step.Peer
-		if same || r.event == nil {
+		own := p.Failure == nil || ev.Actor == p.Failure.Step.Peer
+		if r.event == nil || own && !(unsentEvent(p.Failure) && ev.Frame.Type != nil && !answers(ev.Frame.Type, p.Failure.Step)) {
 			r.event = ev
 		}
-		if same {
+		if own {
 			break
 		}
 	}
@@ -218,6 +218,11 @@ func lastRequest(c *Case, p *play.Result) (r request) {
 		r.kind, r.fault = illegal(c, rawBytes(p, r.event.Actor))
 	}
 	return r
+}
+
+// unsentEvent reports whether the target did not send the message that a step expects.
+func unsentEvent(f *play.Failure) bool {
+	return f != nil && f.Reason == play.TimedOut && f.Event == nil
 }
 
 // legal returns the type of a request that was not sent as raw bytes, or nil.

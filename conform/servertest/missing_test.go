@@ -31,8 +31,9 @@ type missing struct {
 	protocol, typ, how string
 	failed             int // cases with the type in their own steps that failed
 	unfair             []string
-	inconclusive       int
+	notPerformed       int // inconclusive or inferred
 	passed             int
+	cause              string // text of the first cause; "" if no case failed
 	ran                bool
 }
 
@@ -73,7 +74,7 @@ func TestMissingMessages(t *testing.T) {
 				t.Run(e.Protocol.Name+"/"+how+"/"+typ.Name, func(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) { m.run(t, e, &part, typ) })
-					t.Logf("%d cases failed, %d are inconclusive, %d passed", m.failed, m.inconclusive, m.passed)
+					t.Logf("%d cases failed, %d were not performed, %d passed", m.failed, m.notPerformed, m.passed)
 					for _, id := range m.unfair {
 						t.Errorf("%s", id)
 					}
@@ -84,8 +85,27 @@ func TestMissingMessages(t *testing.T) {
 	t.Cleanup(func() { // after the subtests
 		if whole := !slices.ContainsFunc(all, func(m *missing) bool { return !m.ran }); whole {
 			checkPage(t, all)
+			checkCauses(t, all)
 		}
 	})
+}
+
+// checkCauses checks that the first cause names the missing message for 95 % of the servers. It may name only its effect
+// if the server ignores a message that has no reply.
+func checkCauses(t *testing.T, all []*missing) {
+	t.Helper()
+	failed := slices.DeleteFunc(slices.Clone(all), func(m *missing) bool { return m.cause == "" })
+	var others []string
+	for _, m := range failed {
+		if !strings.Contains(m.cause, m.typ) {
+			others = append(others, fmt.Sprintf("%s: the server %s %s: %s", m.protocol, m.how, m.typ, m.cause))
+		}
+	}
+	t.Logf("the first cause names the message for %d of %d servers", len(failed)-len(others), len(failed))
+	if 20*len(others) > len(failed) {
+		t.Errorf("the first cause does not name the message for %d of %d servers:\n%s",
+			len(others), len(failed), strings.Join(others, "\n"))
+	}
 }
 
 // run runs the suite against a reference server that lacks the message type.
@@ -100,12 +120,16 @@ func (m *missing) run(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ 
 			return faulty.Serve(ctx, ln, &inject.MutantSpec{Fault: action + " from-peer " + typ.Name})
 		})
 	}
-	r := &conform.Runner{Start: start, Strict: true, Segments: []play.Segmentation{play.Plain}}
+	r := &conform.Runner{Start: start, Strict: true, Segments: []play.Segmentation{play.Plain}, InferAfter: 3}
 	m.ran = true
-	for _, res := range runInBubble(t, r, suite) {
+	report := conform.Report{Protocol: e.Protocol, Results: runInBubble(t, r, suite)}
+	if causes := report.Causes(); len(causes) > 0 {
+		m.cause = causes[0].Text
+	}
+	for _, res := range report.Results {
 		switch {
-		case res.Verdict == conform.Inconclusive:
-			m.inconclusive++
+		case res.Verdict == conform.Inconclusive || res.Verdict == conform.Inferred:
+			m.notPerformed++
 		case !res.Verdict.FailsRun():
 			m.passed++
 		case names(res.Case, typ):
@@ -193,20 +217,21 @@ func checkPage(t *testing.T, all []*missing) {
 		"A server that does not implement one message type is still tested on everything else. The tables show what `jobwire conform` reports\n" +
 		"about reference servers that ignore all requests of one type, and about reference servers that close the connection when they receive\n" +
 		"such a request. The column failed has the number of cases that fail; each of these cases sends the request in its own steps. The\n" +
-		"column inconclusive has the number of cases that could not run, because only this request can bring the server to the state in which\n" +
-		"they begin. The column passed has the number of cases that pass. Of a case with parameters, only the first instance is counted.\n\n" +
+		"column not performed has the number of cases that need the reply to the request, after three such cases have failed, and of cases\n" +
+		"that need the request because nothing else can bring the server to the state in which they begin. The column passed has the number\n" +
+		"of cases that pass. Of a case with parameters, only the first instance is counted.\n\n" +
 		"`go test ./conform/servertest -run TestMissingMessages -args -write-docs` writes this page.\n")
 	protocol := ""
 	for _, m := range all {
 		if m.protocol != protocol {
 			protocol = m.protocol
-			fmt.Fprintf(&b, "\n## %s\n\n| request | the server | failed | inconclusive | passed |\n| --- | --- | --- | --- | --- |\n", protocol)
+			fmt.Fprintf(&b, "\n## %s\n\n| request | the server | failed | not performed | passed |\n| --- | --- | --- | --- | --- |\n", protocol)
 		}
 		how := "ignores it"
 		if m.how == "closes" {
 			how = "closes the connection"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d |\n", m.typ, how, m.failed+len(m.unfair), m.inconclusive, m.passed)
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d |\n", m.typ, how, m.failed+len(m.unfair), m.notPerformed, m.passed)
 	}
 	if *writeDocs {
 		if err := os.WriteFile(missingPage, []byte(b.String()), 0o666); err != nil {
