@@ -98,14 +98,15 @@ func (w *Watcher) After(again func() error) (amiss string, err error) {
 			w.rests("although all connections are closed")
 		case c.What == Memory && c.Limit == 0:
 			at, _ := Of(w.target)
-			n, repetitions, err := MemoryLeak(at.Resident, LeakRuns, rounds(w.target, LeakRuns, again))
+			round := rounds(w.target, again)
+			n, repetitions, err := MemoryLeak(at.Resident, LeakRuns, func() (Usage, error) { return round(LeakRuns) })
 			if w.note(err); n > 0 {
 				w.found("memory leak: the server uses %d KiB more after %d repetitions of the transcript, with all connections closed", n>>10, repetitions)
 			}
 		case c.What == Descriptors:
-			n, err := descriptorLeak(w.target, rounds(w.target, KeepRuns, again))
+			n, repetitions, err := descriptorLeak(w.target, rounds(w.target, again))
 			if w.note(err); n > 0 {
-				w.found("file descriptor leak: the server has %d more open file descriptors after %d repetitions of the transcript, with all connections closed", n, 2*KeepRuns)
+				w.found("file descriptor leak: the server has %d more open file descriptors after %d repetitions of the transcript, with all connections closed", n, repetitions)
 			}
 		}
 	}

@@ -86,9 +86,9 @@ const (
 
 // rounds returns a function that performs one round of repetitions and returns the usage of the server after all
 // connections are closed.
-func rounds(t target.Target, runs int, again func() error) func() (Usage, error) {
+func rounds(t target.Target, again func() error) func(runs int) (Usage, error) {
 	first, _ := AtRest(t, -1)
-	return func() (Usage, error) {
+	return func(runs int) (Usage, error) {
 		for range runs {
 			if err := again(); err != nil {
 				return Usage{}, err
@@ -102,40 +102,45 @@ func rounds(t target.Target, runs int, again func() error) func() (Usage, error)
 	}
 }
 
-// descriptorLeak returns how many descriptors two rounds have left open, or 0 if one of them left fewer than Keeps open.
-func descriptorLeak(t target.Target, round func() (Usage, error)) (int, error) {
+// descriptorLeak performs three rounds of repetitions, and returns how many descriptors they have left open. It returns 0
+// after a round that left a descriptor open in fewer than half of its repetitions. The first round is short, because
+// most servers leave none open.
+func descriptorLeak(t target.Target, round func(runs int) (Usage, error)) (n, repetitions int, err error) {
 	at, _ := AtRest(t, -1)
 	first := at.Descriptors
-	for range 2 {
+	for _, runs := range []int{KeepRuns / 3, KeepRuns, KeepRuns} {
 		before := at.Descriptors
-		var err error
-		if at, err = round(); err != nil || at.Descriptors-before < Keeps {
-			return 0, err
+		if at, err = round(runs); err != nil || at.Descriptors-before < runs/2 {
+			return 0, 0, err
 		}
+		repetitions += runs
 	}
-	return at.Descriptors - first, nil
+	return at.Descriptors - first, repetitions, nil
 }
+
+// warmUp is the number of rounds whose growth does not count.
+const warmUp = 2
 
 // MemoryLeak returns the growth of a leaking server in bytes and the number of repetitions in which
 // it grew, or 0 if the server does not leak. The server used resident bytes before; each call of
 // round performs runs repetitions.
 //
-// Two rounds warm the server up. Then the server must grow by LeakBytes in each round, for at least two rounds and until it
-// has grown by its initial size: the memory of a server with a garbage collector also grows until a collection.
+// The server must grow by LeakBytes in each round. Two rounds warm it up. Then it must grow for at least two rounds and
+// until it has grown by its initial size: the memory of a server with a garbage collector also grows until a collection.
 func MemoryLeak(resident int64, runs int, round func() (Usage, error)) (bytes int64, repetitions int, err error) {
 	most := min(resident, maxGrowth)
-	var at Usage
-	for range 2 {
-		if at, err = round(); err != nil {
-			return 0, 0, err
-		}
-	}
-	for first := at.Resident; bytes < most || repetitions < 2*runs; bytes = at.Resident - first {
+	at, first := Usage{Resident: resident}, resident
+	for n := 1; bytes < most || repetitions < 2*runs; n++ {
 		before := at.Resident
 		if at, err = round(); err != nil || at.Resident-before < LeakBytes {
 			return 0, 0, err
 		}
+		if n <= warmUp {
+			first = at.Resident
+			continue
+		}
 		repetitions += runs
+		bytes = at.Resident - first
 	}
 	return bytes, repetitions, nil
 }
