@@ -131,8 +131,9 @@ func (w *worker) runCase(c *Case) (a attempt) {
 		ways = []play.Segmentation{*c.Segments}
 	}
 	for i, how := range ways {
-		if c.Program != "" && how == play.Coalesced && i > 0 {
-			continue // the relay does not combine messages of the program or the server
+		if relayed := c.Program != "" && i > 0; how == play.Coalesced &&
+			(relayed || slices.Contains(ways[:i], play.Plain) && !play.Joins(a.script)) {
+			continue // the messages would be written as before: a relay does not combine those of the program or the server
 		}
 		var once attempt
 		for try := 0; ; try++ {

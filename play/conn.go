@@ -251,7 +251,7 @@ func (l *conn) sent(from codec.Side, b []byte) codec.Frame {
 // The kernel may deliver several writes together, so there are pauses after the first byte, in the middle and before the
 // last byte.
 const (
-	bytewiseHead  = 4 << 10
+	bytewiseHead  = 1 << 10
 	bytewiseTail  = 64
 	bytewisePause = 200 * time.Microsecond
 )

@@ -84,6 +84,22 @@ var segmentations = [...]string{Plain: "plain", Bytewise: "bytewise", Coalesced:
 
 func (s Segmentation) String() string { return segmentations[s] }
 
+// Joins reports whether clients or workers of a script send consecutive messages. If not, a run with the segmentation
+// Coalesced sends the same writes as one with Plain.
+func Joins(s *transcript.Script) bool {
+	for i := 1; i < len(s.Steps); i++ {
+		if peer := s.Steps[i].Peer; sends(&s.Steps[i-1], codec.Peer, peer) && sends(&s.Steps[i], codec.Peer, peer) {
+			return true
+		}
+	}
+	return false
+}
+
+// sends reports whether a side sends a message in a step, on the connection of the actor.
+func sends(st *transcript.Step, side codec.Side, a transcript.Actor) bool {
+	return st.From == side && st.Peer == a && st.Choices[0].Verb <= transcript.Raw
+}
+
 // SegmentationNamed returns the segmentation with the name. The error for an unknown name lists the known ones.
 func SegmentationNamed(name string) (Segmentation, error) {
 	i := slices.Index(segmentations[:], name)
@@ -388,7 +404,7 @@ func (p *performer) release(next *transcript.Step) *Failure {
 		if len(l.unsent) == 0 || l.closed {
 			continue
 		}
-		if next != nil && next.From == p.side && next.Peer == l.actor && next.Choices[0].Verb <= transcript.Raw {
+		if next != nil && sends(next, p.side, l.actor) {
 			continue
 		}
 		if err := l.flush(time.Now().Add(p.opts.Timeout)); err != nil {

@@ -70,7 +70,7 @@ func newConform() *cobra.Command {
 	o.addSelection(cmd)
 	o.addCases(cmd)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that the server may break without a failure; repeatable")
-	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name")
+	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name, with coalesced only if that differs from plain")
 	f.BoolVar(&o.all, "all", false, "run all instances of a case, also after three have "+
 		"failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
