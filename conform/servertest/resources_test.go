@@ -246,7 +246,8 @@ func TestResourceFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			suite = suite.First()
+			// The self-tests show that faulty servers fail the other cases.
+			suite = suite.First().Only(func(c *conform.Case) bool { return len(c.Watch) > 0 || c.Descriptors > 0 })
 			proved := map[string]bool{}
 			for _, f := range resourceFaults {
 				part := *suite
