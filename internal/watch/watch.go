@@ -125,14 +125,15 @@ const warmUp = 2
 // it grew, or 0 if the server does not leak. The server used resident bytes before; each call of
 // round performs runs repetitions.
 //
-// The server must grow by LeakBytes in each round. Two rounds warm it up. Then it must grow for at least two rounds and
-// until it has grown by its initial size: the memory of a server with a garbage collector also grows until a collection.
+// The server must grow by LeakBytes in each round after the first one, in which it may fill memory that it has reserved.
+// Two rounds warm it up. Then it must grow for at least two rounds and until it has grown by its initial size: the memory
+// of a server with a garbage collector also grows until a collection.
 func MemoryLeak(resident int64, runs int, round func() (Usage, error)) (bytes int64, repetitions int, err error) {
 	most := min(resident, maxGrowth)
 	at, first := Usage{Resident: resident}, resident
 	for n := 1; bytes < most || repetitions < 2*runs; n++ {
 		before := at.Resident
-		if at, err = round(); err != nil || at.Resident-before < LeakBytes {
+		if at, err = round(); err != nil || n > 1 && at.Resident-before < LeakBytes {
 			return 0, 0, err
 		}
 		if n <= warmUp {

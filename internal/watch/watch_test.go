@@ -14,6 +14,7 @@ func TestMemoryLeak(t *testing.T) {
 		{"leak", 30 * mib, func(n int64) int64 { return 30*mib + n*4*mib }, true},
 		{"large server that leaks", 4096 * mib, func(n int64) int64 { return 4096*mib + n*4*mib }, true},
 		{"small server that leaks", mib, func(n int64) int64 { return mib + n*LeakBytes }, true},
+		{"leak that first fills reserved memory", 30 * mib, func(n int64) int64 { return 30*mib + (n-1)*4*mib }, true},
 		{"growth below the limit", 30 * mib, func(n int64) int64 { return 30*mib + n*(LeakBytes-1) }, false},
 		{"warm-up only", 30 * mib, func(n int64) int64 { return 30*mib + min(n, 2)*40*mib }, false},
 		{"garbage until a collection", 75 * mib, func(n int64) int64 { return 75*mib + min(n, 7)*6*mib }, false},
