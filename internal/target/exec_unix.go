@@ -314,10 +314,16 @@ func (c *Command) notStarted(l *life, err error) error {
 	if !errors.As(err, &e) || !e.Died {
 		return err
 	}
-	if saysInUse(e.Output) || !isFree(l.addr) {
+	switch free := isFree(l.addr); {
+	case saysInUse(e.Output) || !free && e.Exit != "exit status 0":
 		return c.lostPort(e.Output)
+	case e.Exit != "exit status 0":
+		e.Reason = "could not start: the program exited"
+	default: // it may have become a daemon
+		if e.Reason = "could not start: the program must stay in the foreground, but it exited"; !free {
+			e.Err = fmt.Errorf("another process, which it may have started, listens at %s", l.addr)
+		}
 	}
-	e.Reason = "could not start: the program exited"
 	return e
 }
 

@@ -274,6 +274,13 @@ func TestFailureToStart(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("becomes a daemon", func(t *testing.T) {
+		_, err := Command{Args: []string{"sh", "-c", "exit 0", "{port}"}}.Start(t.Context())
+		const want = "could not start: the program must stay in the foreground, but it exited: exit status 0"
+		if !errors.Is(err, ErrDied) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("got %v, expected %q", err, want)
+		}
+	})
 	t.Run("never listens", func(t *testing.T) {
 		addr, born := reporter(t)
 		_, err := Command{Args: helper("mute", "{port}", addr), Ready: 300 * time.Millisecond}.Start(t.Context())
