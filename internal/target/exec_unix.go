@@ -50,7 +50,6 @@ func (c *Command) begin(ctx context.Context, last string) (*life, error) {
 		err = c.ready(ctx, l)
 		if err == nil {
 			if l.memory != nil {
-				l.memory.steady.Store(time.Now().UnixNano())
 				l.memory.ready.Store(true)
 			}
 			return l, nil
@@ -214,22 +213,20 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 func (g *guard) watch(pid int, limit int64, exited <-chan struct{}) {
 	every := time.NewTicker(guardInterval)
 	defer every.Stop()
-	var last [steadyTime / guardInterval]int64 // the last measurements, as a ring
+	var last [growthTime / guardInterval]int64 // the last measurements, as a ring
 	for n := 0; ; n = (n + 1) % len(last) {
 		select {
 		case <-exited:
 			return
 		case <-every.C:
 		}
-		now, size := time.Now().UnixNano(), resident(pid)
+		size := resident(pid)
 		if last[n] == 0 || !g.ready.Load() {
 			for i := range last {
 				last[i] = size
 			}
 		}
-		if size <= last[n]+limit/steadyShare {
-			g.steady.Store(now)
-		}
+		g.growing.Store(size > last[n]+limit/growthShare)
 		last[n] = size
 		if size > limit {
 			g.excess.Store(true)

@@ -134,28 +134,28 @@ func Died(t Target) error {
 // diedWait is the time within which Died observes the exit of a program.
 const diedWait = 200 * time.Millisecond
 
-// guard watches the memory of a program. Times are Unix times in nanoseconds.
+// guard watches the memory of a program.
 type guard struct {
-	ready  atomic.Bool  // the program has accepted a connection, so that its memory need not grow any more
-	steady atomic.Int64 // the last time at which the memory had grown little in steadyTime
-	excess atomic.Bool  // the program was killed, because it exceeded the limit
+	ready   atomic.Bool // the program has accepted a connection, so that its memory need not grow any more
+	growing atomic.Bool // the memory has grown fast in growthTime
+	excess  atomic.Bool // the program was killed, because it exceeded the limit
 }
 
 const (
 	guardInterval = 50 * time.Millisecond // time between two measurements
-	steadyTime    = time.Second
-	steadyShare   = 64 // memory grows little if it grows by at most its limit divided by steadyShare
+	growthTime    = 200 * time.Millisecond
+	growthShare   = 256 // memory grows fast if it grows by more than its limit divided by growthShare
 )
 
 // Growing reports whether the memory of a program that has a memory limit grows fast. A program that goes on will be
 // killed.
 func Growing(t Target) bool {
 	s, ok := t.(*supervised)
-	if !ok || s.life().memory == nil {
+	if !ok {
 		return false
 	}
 	g := s.life().memory
-	return g.ready.Load() && time.Since(time.Unix(0, g.steady.Load())) > 4*guardInterval
+	return g != nil && g.growing.Load()
 }
 
 // Alive returns nil if the target runs and accepts a connection, or an [*Error].
