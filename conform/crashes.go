@@ -1,25 +1,46 @@
 package conform
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"jobwire/internal/crash"
 	"jobwire/internal/target"
 )
 
-// maxElusive is the number of equal crashes that no case alone has caused again after which the case that noticed
-// such a crash runs again on the restarted server, and the others are not searched.
+// maxElusive is the number of equal crashes that no case alone has caused again after which no case is searched for
+// further ones.
 const maxElusive = 3
+
+// crashKind are the crashes of a run that are equal, or its hangs.
+type crashKind struct {
+	elusive atomic.Int64 // how often no case alone has caused such a crash again
+	causes  sync.Map     // the cases, without parameters, that have caused one again alone
+}
+
+// crashKind returns the kind of a crash, or that of hangs if end is nil.
+func (x *run) crashKind(end *Crash) *crashKind {
+	key := "hung"
+	if end != nil {
+		key = cmp.Or(end.key(), end.title())
+	}
+	kind, _ := x.crashes.LoadOrStore(key, new(crashKind))
+	return kind.(*crashKind)
+}
+
+// isElusive reports whether the cases that notice a crash run again on the restarted server, without a search for its cause.
+func (x *run) isElusive(end *Crash) bool { return x.crashKind(end).elusive.Load() >= maxElusive }
 
 // findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is the
 // case that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are
 // run again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the
 // last one first. The crash may be why one of them failed, so it gets the result of its second run. If none of them
 // is the cause, the report names the likeliest case, and says that it is not certain. It does so for maxElusive
-// equal crashes; the cases that notice further ones get the results of their second runs.
+// equal crashes. There is no search if the case crashes a new server, or another instance of it has caused such a crash.
 func (x *run) findCause(w *worker, index int, end *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {
@@ -27,32 +48,23 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 			suspects = append(suspects, c.index)
 		}
 	}
-	if index >= 0 {
-		suspects = slices.Insert(suspects, 0, index)
-	}
-	elusive := new(atomic.Int64)
-	if end != nil {
-		known, _ := x.elusive.LoadOrStore(end.title(), elusive)
-		elusive = known.(*atomic.Int64)
-	}
+	kind := x.crashKind(end)
 	w.restart()
-	if elusive.Load() >= maxElusive {
-		if index < 0 {
+	switch {
+	case index >= 0:
+		_, known := kind.causes.Load(x.suite.Cases[index].Family)
+		if x.attempts[index].alone || known && kind.elusive.Load() == 0 {
 			return
 		}
-		ended := []Verdict{Crashed, Hung, Unreachable, NotRun}
-		if again := w.runCase(x.suite.Cases[index]); !slices.Contains(ended, again.Verdict) {
-			w.note(index, again.from)
-			x.attempts[index] = again
-			return
-		}
-		w.restart()
-		suspects = suspects[:1]
+		suspects = slices.Insert(suspects, 0, index)
+	case kind.elusive.Load() >= maxElusive:
+		return
 	}
 	alone := &worker{Runner: new(x.Runner), ctx: x.ctx}
 	alone.NewServerPerCase, alone.checkTarget = true, true
+	interrupted := func() bool { return x.ctx.Err() != nil || x.overtime() }
 	for _, i := range suspects {
-		if x.ctx.Err() != nil {
+		if interrupted() {
 			break
 		}
 		again := alone.runCase(x.suite.Cases[i])
@@ -65,24 +77,25 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 			x.replace(i, index, again)
 		}
 		if cause {
+			x.crashKind(again.Crash).causes.Store(again.Case.Family, true)
 			return
 		}
 	}
-	if end == nil || len(suspects) == 0 || elusive.Load() >= maxElusive && x.ctx.Err() == nil {
+	if end == nil || len(suspects) == 0 || kind.elusive.Load() >= maxElusive && !interrupted() {
 		return
 	}
-	elusive.Add(1)
+	kind.elusive.Add(1)
 	i := suspects[0]
 	if k := slices.IndexFunc(suspects, func(i int) bool { return x.Profile.mayCrash(x.suite.Cases[i]) }); k >= 0 {
 		i = suspects[k]
 	}
 	a := x.attempts[i]
 	crash := *end
-	crash.elusive = x.ctx.Err() == nil
+	crash.elusive = !interrupted()
 	a.Verdict, a.Crash, a.late = Crashed, &crash, false
 	a.Note = "the target crashed during this case or shortly after it"
 	if !crash.elusive {
-		a.Note += "; this was not confirmed, because the run was interrupted: " + end.String()
+		a.Note += "; this was not confirmed, because the run ended: " + end.String()
 	} else {
 		a.Note += ", but the case does not make the target crash when it runs alone: " + end.String()
 	}

@@ -29,8 +29,12 @@ type sameFailures struct {
 	text    string
 	number  int
 	running int  // number of instances that run now
+	ends    bool // they crash the target or make it hang, so that the rest is inferred although other is true
 	other   bool // an instance has passed, or failed in another way
 }
+
+// may reports whether the other instances may be inferred.
+func (s *sameFailures) may() bool { return s.ends || !s.other }
 
 func newInference(s *Suite, after int) *inference {
 	f := &inference{
@@ -58,13 +62,13 @@ func (f *inference) next() (i int, why string) {
 	}
 	k := max(0, slices.IndexFunc(f.left, func(i int) bool {
 		one := f.cases[f.suite.Cases[i].Family]
-		return f.after == 0 || one.other || one.running+one.number < f.enough(one) || one.number >= f.enough(one)
+		return f.after == 0 || !one.may() || one.running+one.number < f.enough(one) || one.number >= f.enough(one)
 	}))
 	i = f.left[k]
 	f.left = slices.Delete(f.left, k, k+1)
 	c := f.suite.Cases[i]
 	one := f.cases[c.Family]
-	if f.after > 0 && len(c.Params) > 0 && !one.other && one.number >= f.enough(one) && sends(c.Script, one.sent) {
+	if f.after > 0 && len(c.Params) > 0 && one.may() && one.number >= f.enough(one) && sends(c.Script, one.sent) {
 		return i, fmt.Sprintf("%s of this case with the same message failed in the same way: %s", countInstances(one.number), one.text)
 	}
 	one.running++
@@ -100,7 +104,7 @@ func (f *inference) ended(a *attempt) {
 	case now.key == one.key:
 		one.number++
 	default:
-		one.key, one.sent, one.text, one.number = now.key, now.sent, now.text, 1
+		one.key, one.sent, one.text, one.ends, one.number = now.key, now.sent, now.text, now.ends, 1
 	}
 	if one.number == f.after || one.number == 1 && len(a.Case.Params) == 0 {
 		f.known[one.key]++
@@ -115,10 +119,11 @@ func countInstances(n int) string {
 }
 
 // slowFailure describes a failure at the end of a time limit, a crash or a hang. The key is "" if the case did not fail in
-// this way.
+// this way, or does not crash the target when it runs alone.
 func (a *attempt) slowFailure() (s sameFailures) {
 	waited := a.Play != nil && a.Play.Failure != nil && a.Play.Failure.Waited > 0
-	if a.Verdict != Crashed && a.Verdict != Hung && !(a.Verdict == Failed && waited) {
+	s.ends = a.Verdict == Hung || a.Verdict == Crashed && (a.Crash == nil || !a.Crash.elusive)
+	if !s.ends && !(a.Verdict == Failed && waited) {
 		return s
 	}
 	all := a.symptoms()

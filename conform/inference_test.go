@@ -36,6 +36,8 @@ func TestInference(t *testing.T) {
 		{"a reply to the first", Runner{Start: faulty(edit(`drop ECHO_REQ when data != "1"`)), InferAfter: 3}, map[Verdict]int{Passed: 1, Failed: 19}},
 		{"a wrong reply", Runner{Start: faulty(edit("alter ECHO_RES data=x")), InferAfter: 3}, map[Verdict]int{Failed: 20}},
 		{"crashes", Runner{Start: faulty(edit("crash ECHO_REQ")), InferAfter: 3}, map[Verdict]int{Crashed: 3, Inferred: 17}},
+		{"crashes after the first", Runner{Start: faulty(edit(`crash ECHO_REQ when data != "1" and len(data) < 3`)), InferAfter: 3},
+			map[Verdict]int{Passed: 1, Crashed: 3, Inferred: 16}},
 		{"a reply later", Runner{Start: later, InferAfter: 3, Parallel: 4}, map[Verdict]int{Passed: 20}},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -23,7 +23,7 @@ type run struct {
 	board    resultOrder
 	attempts []attempt
 	begun    time.Time
-	elusive  sync.Map     // *atomic.Int64: how often no case alone caused a crash again, by the title of the crash
+	crashes  sync.Map     // *crashKind, by what equal crashes have in common
 	ran      atomic.Bool  // at least one case has reached the target
 	halted   atomic.Bool  // a case has the verdict Unreachable, which ends the run
 	answered atomic.Bool  // the target has sent something to a case
@@ -74,7 +74,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		x.delay = measureSchedulingDelay()
 		defer x.delay.stop()
 	}
-	first := &worker{Runner: &x.Runner, ctx: ctx}
+	first := &worker{Runner: &x.Runner, ctx: ctx, elusive: x.isElusive}
 	defer first.stop()
 	shared := 0 // cases that use the server of a worker
 	for _, c := range s.Cases {
@@ -101,7 +101,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	for n := range workers {
 		w := first
 		if n > 0 {
-			w = &worker{Runner: &x.Runner, ctx: ctx}
+			w = &worker{Runner: &x.Runner, ctx: ctx, elusive: x.isElusive}
 		}
 		wg.Go(func() {
 			if n > 0 && n < shared {
@@ -253,14 +253,23 @@ func (x *run) repeatLate(w *worker) {
 // runRefuted runs the cases that were inferred to fail if an instance that failed has passed when it was repeated, or if
 // the target implements the message that seemed to be missing.
 func (x *run) runRefuted(w *worker) {
+	refuted := map[string]bool{} // cases, without parameters, of which an instance passed, and none crashed the target
+	for i := range x.board.results {
+		switch c := x.suite.Cases[i]; x.board.results[i].Verdict {
+		case Passed, NonStrict:
+			if _, known := refuted[c.Family]; !known {
+				refuted[c.Family] = true
+			}
+		case Crashed, Hung:
+			refuted[c.Family] = false
+		}
+	}
 	for i, c := range x.suite.Cases {
 		res := &x.board.results[i]
-		if x.ctx.Err() != nil || res.Verdict != Inferred || res.lacking != nil && x.same.lacks(res.lacking) != "" {
+		if res.Verdict != Inferred || x.ctx.Err() != nil || x.overtime() {
 			continue
 		}
-		if res.lacking != nil || slices.ContainsFunc(x.board.results, func(r Result) bool {
-			return r.Case != nil && r.Case.Family == c.Family && (r.Verdict == Passed || r.Verdict == NonStrict)
-		}) {
+		if res.lacking != nil && x.same.lacks(res.lacking) == "" || res.lacking == nil && refuted[c.Family] {
 			x.runAt(w, i)
 			x.board.end(i, x.conclude(x.attempts[i].Result))
 		}

@@ -17,6 +17,8 @@ type worker struct {
 	server target.Target
 	err    error    // the reason why the server could not be started
 	recent []recent // the cases that ran on the server last, oldest first
+
+	elusive func(*Crash) bool // reports whether a case runs again on a new server when it notices the crash; nil: none does
 }
 
 // recent is a case that ran on the server of a worker.
@@ -98,6 +100,7 @@ type attempt struct {
 	Result
 	shared bool // the case used the server of the worker
 	late   bool // time limits may have made the case fail: it missed one, the machine was slow, or the case took longer than slowCase
+	alone  bool // the case crashed a new server, on which no other case had run
 	from   time.Time
 }
 
@@ -138,6 +141,11 @@ func (w *worker) runCase(c *Case) (a attempt) {
 		var once attempt
 		for try := 0; ; try++ {
 			once = w.try(c, how)
+			if once.Verdict == Crashed && once.shared && w.elusive != nil && w.elusive(once.Crash) {
+				w.restart()
+				once = w.try(c, how)
+				once.alone = once.Verdict == Crashed
+			}
 			late := once.Verdict == Inconclusive && once.setup == nil
 			// Check once again: on a busy machine the preferred reply may have been late, or the processor slow.
 			unsure := try == 0 && (acceptedSilence(once) || once.Verdict == Failed && c.compares())
@@ -180,10 +188,13 @@ func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Durati
 
 // died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit of
 // a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. The server of a worker
-// that answers a new connection runs; if it crashes afterwards, findCause finds the case.
+// that has just sent another reply than expected, or answers a new connection, runs; if it crashes afterwards, findCause
+// finds the case.
 func (r *Runner) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
+	replied := f != nil && (f.Reason == play.Mismatched || f.Reason == play.Broken)
 	connected := f == nil || f.Reason != play.Unreachable
-	if shared && connected && !r.checkTarget && r.barrier != nil && !target.Growing(t) && r.answers(ctx, t, aliveTimeout) {
+	if shared && !r.checkTarget && !target.Growing(t) &&
+		(replied || connected && r.barrier != nil && r.answers(ctx, t, aliveTimeout)) {
 		return nil
 	}
 	return target.Died(t)
