@@ -226,7 +226,12 @@ func (g *guard) watch(pid int, limit int64, exited <-chan struct{}) {
 				last[i] = size
 			}
 		}
-		g.growing.Store(size > last[n]+limit/growthShare)
+		switch grown := size - last[n]; {
+		case grown > limit/growthShare:
+			g.growing.Store(true)
+		case grown <= limit/growthShare/8:
+			g.growing.Store(false)
+		}
 		last[n] = size
 		if size > limit {
 			g.excess.Store(true)

@@ -137,14 +137,14 @@ const diedWait = 200 * time.Millisecond
 // guard watches the memory of a program.
 type guard struct {
 	ready   atomic.Bool // the program has accepted a connection, so that its memory need not grow any more
-	growing atomic.Bool // the memory has grown fast in growthTime
+	growing atomic.Bool // the memory has grown fast in growthTime, and has not stopped growing since
 	excess  atomic.Bool // the program was killed, because it exceeded the limit
 }
 
 const (
 	guardInterval = 50 * time.Millisecond // time between two measurements
 	growthTime    = 200 * time.Millisecond
-	growthShare   = 256 // memory grows fast if it grows by more than its limit divided by growthShare
+	growthShare   = 256 // memory grows fast if it grows by more than its limit divided by growthShare, and stops at 1/8 of that
 )
 
 // Growing reports whether the memory of a program that has a memory limit grows fast. A program that goes on will be
