@@ -15,14 +15,13 @@ import (
 	"jobwire/play"
 )
 
-// identifyTimeout is the timeout of a reply to a barrier request while the protocol of a server is identified. A TLS
-// handshake has [play.DefaultTimeout]: without it, every case would fail on a slow server that uses TLS.
+// identifyTimeout is the timeout of a reply to a barrier request if none is given.
 const identifyTimeout = time.Second
 
 // CheckProtocol returns an error that matches [target.ErrUnreachable] if the target is a server of another protocol, or
 // uses TLS and is not connected to with TLS. It returns nil if the protocol of the target remains unknown.
 func CheckProtocol(ctx context.Context, p *codec.Protocol, t target.Target) error {
-	if _, other := identify(ctx, p, t); other != "" {
+	if _, _, other := identify(ctx, p, t, identifyTimeout); other != "" {
 		return &target.Error{Target: t.String(), Reason: fmt.Sprintf("cannot be used as a server of %s: %s", p.Title, other)}
 	}
 	return nil
@@ -30,14 +29,18 @@ func CheckProtocol(ctx context.Context, p *codec.Protocol, t target.Target) erro
 
 // identify sends the preferred barrier request of the protocol own. If the server does not reply to it as expected,
 // identify sends the other barrier requests of all protocols, each on a connection of its own. It returns the
-// transcript of the first one of the protocol own that the server answers. If the server answers one of another
-// protocol or a TLS handshake, other is a sentence about that.
-func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrier *transcript.Script, other string) {
-	dial := dialer(t, identifyTimeout)
+// transcript of the first one of the protocol own that the server answers, and the time until the reply. If the server
+// answers one of another protocol or a TLS handshake, other is a sentence about that. timeout limits each reply, but a
+// TLS handshake has [play.DefaultTimeout]: without it, every case would fail on a slow server that uses TLS.
+func identify(ctx context.Context, own *codec.Protocol, t target.Target, timeout time.Duration) (
+	barrier *transcript.Script, took time.Duration, other string,
+) {
+	dial := dialer(t, timeout)
 	type probe struct {
 		p        *codec.Protocol
 		script   *transcript.Script
 		answered bool
+		took     time.Duration
 	}
 	var probes []*probe
 	add := func(p *codec.Protocol) {
@@ -55,7 +58,9 @@ func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrie
 		var wait sync.WaitGroup
 		for _, one := range all {
 			wait.Go(func() {
-				one.answered = play.Peers(ctx, one.script, dial, probeOptions(identifyTimeout)).Failure == nil
+				began := time.Now()
+				one.answered = play.Peers(ctx, one.script, dial, probeOptions(timeout)).Failure == nil
+				one.took = time.Since(began)
 			})
 		}
 		wait.Wait()
@@ -65,22 +70,22 @@ func identify(ctx context.Context, own *codec.Protocol, t target.Target) (barrie
 	}
 	if i := slices.IndexFunc(probes, func(one *probe) bool { return one.answered }); i >= 0 {
 		if probes[i].p == own {
-			return probes[i].script, ""
+			return probes[i].script, probes[i].took, ""
 		}
-		return nil, "it answers as a server of " + probes[i].p.Title
+		return nil, 0, "it answers as a server of " + probes[i].p.Title
 	}
 	if !target.Dialer(t).Plain() {
-		return nil, ""
+		return nil, 0, ""
 	}
 	c, err := dial(ctx, transcript.Actor{})
 	if err != nil {
-		return nil, ""
+		return nil, 0, ""
 	}
 	defer c.Close()
 	if transport.UsesTLS(c, play.DefaultTimeout) {
-		return nil, "it uses TLS: add --tls"
+		return nil, 0, "it uses TLS: add --tls"
 	}
-	return nil, ""
+	return nil, 0, ""
 }
 
 // barrierScript returns the transcript of a barrier request and its reply.

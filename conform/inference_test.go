@@ -72,15 +72,16 @@ func TestKnownSilence(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		r := Runner{Start: faulty(edit("drop ECHO_REQ when data == \"x\"\ndrop OPTION_REQ")), Timeout: 4 * time.Second, InferAfter: 3}
+	const drop = "drop ECHO_REQ when data == \"x\"\ndrop OPTION_REQ"
+	test := func(t *testing.T, fault string, short time.Duration) {
+		r := Runner{Start: faulty(edit(fault)), Timeout: 4 * time.Second, InferAfter: 3}
 		results := r.Run(t.Context(), s, nil)
 		failed := 0
 		for _, res := range results {
 			if res.Case.Family == "gearman.other" {
 				continue // it passes, so that the server implements the message
 			}
-			want := shortTimeout
+			want := short
 			if failed++; failed <= provedSilence || res.Case.Family == "gearman.option" {
 				want = r.Timeout
 			}
@@ -88,7 +89,10 @@ func TestKnownSilence(t *testing.T) {
 				t.Errorf("%s: %s, after %v, expected failed after %v", res.Case.ID, res.Verdict, res.Play.Failure.Waited, want)
 			}
 		}
-	})
+	}
+	synctest.Test(t, func(t *testing.T) { test(t, drop, shortTimeout) })
+	// A target gets four times as long as it needs for its first reply.
+	synctest.Test(t, func(t *testing.T) { test(t, drop+"\ndelay ECHO_RES 300ms", 1200*time.Millisecond) })
 }
 
 // TestBudget tests that a run starts no case after its time budget, and that the first instance of each case runs before

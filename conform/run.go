@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	}
 	x.same = newInference(s, r.InferAfter)
 	if r.InferAfter > 0 {
-		x.silence = &silence{number: map[[2]*codec.Type]int{}}
+		x.silence = &silence{limit: shortTimeout, number: map[[2]*codec.Type]int{}}
 	}
 	if x.Parallel > 1 {
 		x.large = make(chan struct{}, 1)
@@ -286,7 +287,10 @@ func (x *run) otherProtocol(w *worker) string {
 	if err != nil {
 		return ""
 	}
-	script, other := identify(x.ctx, x.suite.Protocol, t)
+	script, took, other := identify(x.ctx, x.suite.Protocol, t, cmp.Or(x.Timeout, identifyTimeout))
+	if x.silence != nil {
+		x.silence.limit = max(x.silence.limit, 4*took)
+	}
 	if x.barrier = script; other == "" {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 // silence has the replies that a target does not send. When a reply has not come within the whole timeout several times,
 // other cases wait for the same reply for a shorter time. A nil silence has no replies.
 type silence struct {
+	limit  time.Duration // the time for which the target gets to send a reply that it has not sent before
 	mu     sync.Mutex
 	number map[[2]*codec.Type]int // number of failures, by the last message to the target, or nil for any, and the expected one
 }
@@ -20,7 +21,7 @@ type silence struct {
 const (
 	provedSilence = 3                      // failures after which a reply to the same message is waited for briefly
 	mutedType     = 6                      // failures after which the reply is waited for briefly, whatever it answers
-	shortTimeout  = 250 * time.Millisecond // the time for which a target gets to send a reply that it has not sent before
+	shortTimeout  = 250 * time.Millisecond // the limit of a target that replies in a quarter of that or faster
 )
 
 // add adds the failure of a conversation that missed a reply.
@@ -58,7 +59,7 @@ func (q *silence) shorten(script *transcript.Script) *transcript.Script {
 		if &short.Steps[0] == &script.Steps[0] {
 			short.Steps = slices.Clone(script.Steps)
 		}
-		short.Steps[i].Within = shortTimeout
+		short.Steps[i].Within = q.limit
 	}
 	return &short
 }
