@@ -116,7 +116,7 @@ func TestResultsAreReorderedForASlowWorker(t *testing.T) {
 					return nil
 				}
 				o := inMemory(e, "interleaved")
-				o.Partners = map[string]audit.Driver{"Worker": (&gearmanpeer.Driver{Program: slow}).Drive}
+				o.Partners = map[string]audit.Driver{"Worker": slow.Drive}
 				o.Drivers = map[string]audit.Driver{"Client": tt.client}
 				o.Limit = 10 * time.Second
 				out, err := audit.Stress(t.Context(), o)

@@ -35,11 +35,11 @@ var layers = []layer{
 	{"refserver/internal/*", []string{"codec"}},
 	{"refserver/*/mutants", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/{protocol}", "refserver/inject", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/internal/*", "internal/*"}},
-	{"refpeer/internal/line", []string{"codec", "codec/transcript", "internal/transport"}}, // parses task lines
-	{"refpeer/internal/drivetest", []string{"audit", "codec", "internal/target", "refserver"}},
-	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/line", "refserver/inject", "internal/mutant"}},
-	{"refpeer/*/mutants", []string{"codec", "codec/{protocol}", "refpeer/{protocol}", "refpeer/internal/*", "internal/mutant"}},
-	{"refpeer/*", []string{"codec", "codec/{protocol}", "codec/transcript", "refpeer/internal/*", "internal/transport"}},
+	{"refpeer/internal/peer", []string{"codec", "codec/transcript", "internal/transport"}}, // parses task lines
+	{"refpeer/internal/drivetest", []string{"audit", "codec", "internal/target", "refpeer/internal/peer", "refserver"}},
+	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/peer", "refserver/inject", "internal/mutant"}},
+	{"refpeer/*/mutants", []string{"refpeer/{protocol}", "refpeer/internal/*", "internal/mutant"}},
+	{"refpeer/*", []string{"codec", "codec/{protocol}", "refpeer/internal/*"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
 	{"conform/servertest", nil}, // tests only
 	{"conform/mutanttest", []string{"codec", "conform"}},

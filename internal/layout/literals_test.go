@@ -25,17 +25,17 @@ var mayNameTypes = []string{
 
 // notTypes are literals that are equal to the name of a message type but mean something else.
 var notTypes = map[string]string{
-	`audit/run.go: "error"`:                    "an answer of a driver",
-	`conform/program.go: "error"`:              "an answer of a driver",
-	`conform/suite.go: "watch"`:                "the key @watch of a case",
-	`play/checks.go: "watch"`:                  "the key @watch of a case",
-	`judge/gearmonkey.go: "OK"`:                "the value of an element",
-	`judge/gearmonkey.go: "SHA1"`:              "the label of a field",
-	`loadgen/adapter.go: "status"`:             "a scenario",
-	`fuzz/writer.go: "watch"`:                  "the key @watch of a case",
-	`pcap/json.go: "message"`:                  "a kind of JSON object",
-	`refpeer/internal/line/tasks.go: "error"`:  "an answer of a driver",
-	`refpeer/internal/line/tasks.go: "status"`: "an answer of a driver",
+	`audit/run.go: "error"`:                     "an answer of a driver",
+	`conform/program.go: "error"`:               "an answer of a driver",
+	`conform/suite.go: "watch"`:                 "the key @watch of a case",
+	`play/checks.go: "watch"`:                   "the key @watch of a case",
+	`judge/gearmonkey.go: "OK"`:                 "the value of an element",
+	`judge/gearmonkey.go: "SHA1"`:               "the label of a field",
+	`loadgen/adapter.go: "status"`:              "a scenario",
+	`fuzz/writer.go: "watch"`:                   "the key @watch of a case",
+	`pcap/json.go: "message"`:                   "a kind of JSON object",
+	`refpeer/internal/peer/driver.go: "error"`:  "an answer of a driver",
+	`refpeer/internal/peer/worker.go: "status"`: "an answer of a driver",
 }
 
 // aboutOneType are the literals in package judge in checks of rules about one message type.

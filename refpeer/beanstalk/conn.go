@@ -1,195 +1,262 @@
 package beanstalk
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"jobwire/codec"
 	protocol "jobwire/codec/beanstalk"
-	"jobwire/refpeer/internal/line"
+	"jobwire/refpeer/internal/peer"
 )
 
-// Refusal is a reply that does not report success. Its value is the first word of the reply.
-type Refusal string
-
-func (r Refusal) Error() string { return "the server replied " + string(r) }
-
-// Replies that tasks and waiting clients distinguish.
+// Types of replies that tasks and waiting clients distinguish.
 const (
-	notFound    = Refusal("NOT_FOUND")
-	timedOut    = Refusal("TIMED_OUT")
-	outOfMemory = Refusal("BURIED") // in response to release: the server has buried the job
+	notFound    = "NOT_FOUND"
+	timedOut    = "TIMED_OUT"
+	outOfMemory = "BURIED" // in response to release: the server has buried the job
 )
 
-// pollTime is the pause before a client that polls repeats its request; extraTime is added to the timeout of a task if the
-// client measures the timeout itself (Program.OwnLimit).
+// extraTime is added to the timeout of a task if the client measures the timeout itself (Options.OwnLimit). fetchTime
+// is how long a client that has connected again tries to reserve its jobs by their IDs.
 const (
-	pollTime  = 20 * time.Millisecond
 	extraTime = 500 * time.Millisecond
+	fetchTime = 2 * time.Second
 )
 
 // conn is one connection to a server.
 type conn struct {
-	*line.Conn
-	program *Program
-	tubes
-	jobs    map[string]bool // IDs of the jobs that this connection has reserved
-	waiting []*codec.Type   // requests that were sent and whose replies were not read
-	asked   bool            // the client has sent reserve
-	broken  bool            // the connection must not be used again
+	*peer.Conn
+	*tubes
+	*Options
+	program *peer.Program
 }
 
-// tubes are the tubes that a connection uses and watches.
+// tubes is what a client knows of a connection.
 type tubes struct {
 	used    string
 	watched []string
+	asked   bool // the client has sent reserve
 }
 
-func newTubes() tubes {
-	return tubes{protocol.Protocol.DefaultQueue, []string{protocol.Protocol.DefaultQueue}}
-}
+// action performs a task over a connection, and returns the words of the answer.
+type action = func(ctx context.Context, c *conn, t peer.Task) ([]string, error)
 
-func dial(ctx context.Context, addr string, p *Program) (*conn, error) {
-	c, err := line.Dial(ctx, addr, protocol.Protocol, &p.Quirks)
-	if err != nil {
-		return nil, err
-	}
-	return &conn{Conn: c, program: p, tubes: newTubes(), jobs: map[string]bool{}}, nil
-}
-
-// close sends quit and closes the connection. If the connection has failed, it does not send quit.
-func (c *conn) close() {
-	if !c.broken && c.send(c.program.Leave, &Task{}) == nil && c.Flush() == nil {
-		c.Close()
-	}
-	c.Abort()
-}
-
-// send appends the messages of a sequence to those that are sent next.
-func (c *conn) send(s Sequence, t *Task) error {
-	for _, st := range s {
-		if st.If != nil && !st.If(t) {
-			continue
+// task returns a kind of task. The answer contains the named values after the words of the action.
+func task(form string, do action, values ...string) peer.Verb {
+	perform := func(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) (answer []string, err error) {
+		if d.Own.(*Options).Reconnects {
+			if err := reconnect(ctx, d, t); err != nil {
+				return nil, err
+			}
 		}
-		st.If = nil
-		if err := line.Send(c.Conn, Sequence{st}, t, placeholders); err != nil {
+		err = d.With(ctx, t, func(c *peer.Conn) error {
+			answer, err = do(ctx, attach(d, c), t)
+			if d.Own.(*Options).EOFEndsTask && peer.IsDisconnect(err) {
+				c.Broken, err = true, nil
+			}
 			return err
+		})
+		for _, name := range values {
+			answer = append(answer, t[name])
 		}
-		name, _, _ := strings.Cut(st.Do, " ")
-		if msgType := protocol.Protocol.TypeNamed(name); len(msgType.Replies) > 0 {
-			c.waiting = append(c.waiting, msgType)
-		}
+		return answer, err
 	}
-	return nil
+	return peer.Verb{Form: form, Do: perform}
 }
 
-// request sends the messages of a sequence and reads the replies to all requests that were sent. The first reply of the
-// sequence that reports success sets the results of the task. If a reply is an error that any command may receive, or no
-// reply reports success, request returns the first reply that does not report success.
-func (c *conn) request(s Sequence, t *Task) error {
-	before := len(c.waiting)
-	if err := c.send(s, t); err != nil {
+// attach returns a connection of the driver.
+func attach(d *peer.Driver, c *peer.Conn) *conn {
+	own := d.Own.(*Options)
+	if c.Own == nil {
+		first := &tubes{protocol.Protocol.DefaultQueue, []string{protocol.Protocol.DefaultQueue}, false}
+		if last, again := d.Last.(*tubes); again && own.KeepsUsed {
+			first.used = last.used
+		}
+		if last, again := d.Last.(*tubes); again && own.KeepsWatched {
+			first.watched = last.watched
+		}
+		c.Own = first
+	}
+	return &conn{c, c.Own.(*tubes), own, d.Program}
+}
+
+// reconnect replaces the connection that has reserved the job of a task by a new one, which reserves the same jobs by
+// their IDs. It waits until the server has noticed the end of the connection.
+func reconnect(ctx context.Context, d *peer.Driver, t peer.Task) error {
+	var jobs map[string]bool
+	err := d.With(ctx, t, func(c *peer.Conn) error {
+		if c.Jobs[t["JOB_ID"]] {
+			jobs, c.Jobs = c.Jobs, nil
+			d.Leave(c)
+		}
+		return nil
+	})
+	if err != nil || jobs == nil {
 		return err
 	}
-	var refused error
-	done, failed := false, false
-	all := c.waiting
-	c.waiting = nil
-	for i, msgType := range all {
-		m, err := c.Next()
-		if err != nil {
-			return c.AfterEOF(err)
-		}
-		switch success := m.Type.Name == msgType.Replies[0]; {
-		case i < before && !success: // the connection may use or watch another tube than this client assumes
-			return fmt.Errorf("%w in response to %s", errors.Join(errPipelineRejected, Refusal(m.Type.Word)), msgType.Name)
-		case i < before:
-		case success:
-			if set := results[m.Type.Name]; set != nil && !done {
-				set(t, m.Args)
+	return d.With(ctx, peer.Task{}, func(c *peer.Conn) error {
+		ctx, cancel := context.WithTimeout(ctx, fetchTime)
+		defer cancel()
+		for id := range jobs {
+			for {
+				_, err := c.Request("Fetch", peer.Task{"JOB_ID": id})
+				if err == nil {
+					c.Jobs[id] = true
+					break
+				}
+				if !peer.FailedWith(err, notFound) {
+					return err
+				}
+				if c.Pause(peer.PollTime); ctx.Err() != nil {
+					return err
+				}
 			}
-			done = true
-		default:
-			if refused == nil {
-				refused = Refusal(m.Type.Word)
-			}
-			failed = failed || slices.Contains(anyRequest, m.Type)
 		}
-	}
-	if done && !failed {
 		return nil
-	}
-	return refused
+	})
 }
 
-// anyRequest contains the errors that may be the reply to any request. They are taken from the replies to use, which has no
-// other errors.
-var anyRequest = protocol.Protocol.TypeNamed("use").Answers
+// request returns the action that performs a sequence.
+func request(sequence string) action {
+	return func(_ context.Context, c *conn, t peer.Task) ([]string, error) {
+		_, err := c.Request(sequence, t)
+		return nil, err
+	}
+}
 
-// errPipelineRejected is returned if the server rejected a pipelined command on which a later command depends.
-var errPipelineRejected = errors.New("a pipelined request was rejected")
+func kick(_ context.Context, c *conn, t peer.Task) ([]string, error) {
+	return c.Ask("Kick", "KICKED", 0, t)
+}
 
-// results set the results of a task, by the type of the reply.
-var results = map[string]func(t *Task, args [][]byte){
-	"INSERTED": func(t *Task, args [][]byte) { t.ID = bytes.Clone(args[0]) },
-	"RESERVED": job,
-	"FOUND":    job,
-	"KICKED":   func(t *Task, args [][]byte) { t.Count = bytes.Clone(args[0]) },
-	"stats-reply": func(t *Task, args [][]byte) {
-		for i := 0; i+1 < len(args); i += 2 {
-			switch string(args[i]) {
-			case "state":
-				t.State = bytes.Clone(args[i+1])
-			case "tube":
-				t.Tube = bytes.Clone(args[i+1])
+// inTube returns an action that makes the connection use the tube of the task first.
+func inTube(do action) action {
+	return func(ctx context.Context, c *conn, t peer.Task) ([]string, error) {
+		if err := c.use(t); err != nil {
+			return nil, err
+		}
+		return do(ctx, c, t)
+	}
+}
+
+// owned returns an action about a job that the connection must have reserved.
+func owned(do action) action {
+	return func(ctx context.Context, c *conn, t peer.Task) ([]string, error) {
+		if !c.Jobs[t["JOB_ID"]] {
+			return nil, peer.Failure{Words: []string{"not-found", "the connection has not reserved the job"}}
+		}
+		return do(ctx, c, t)
+	}
+}
+
+// give returns the action that gives a reserved job back or deletes it.
+func give(sequence string) action {
+	return func(_ context.Context, c *conn, t peer.Task) ([]string, error) {
+		if c.Jobs[t["JOB_ID"]] {
+			t["RESERVED"] = "reserved"
+		}
+		_, err := c.Request(sequence, t)
+		if err == nil || peer.FailedWith(err, notFound, outOfMemory) {
+			delete(c.Jobs, t["JOB_ID"])
+		}
+		return nil, err
+	}
+}
+
+func stats(_ context.Context, c *conn, t peer.Task) ([]string, error) {
+	pairs, err := c.Ask("Stats", "stats-reply", 0, t)
+	values := peer.Task{}
+	for pair := range slices.Chunk(pairs, 2) {
+		values[pair[0]] = pair[len(pair)-1]
+	}
+	return []string{values["state"], values["tube"]}, err
+}
+
+// reserve reserves a job from the tubes of the task.
+func reserve(ctx context.Context, c *conn, t peer.Task) ([]string, error) {
+	if err := c.wait(ctx, t); err != nil {
+		return nil, err
+	}
+	c.Jobs[t["JOB_ID"]] = true
+	if _, err := c.Request("Reserved", t); err != nil && !peer.FailedWith(err) { // the job is reserved nevertheless
+		return nil, err
+	}
+	return nil, nil
+}
+
+// ways contains the actions of a worker on a job, by the word of the task.
+var ways = map[string][]action{
+	"delete":  {give("Delete")},
+	"release": {give("Release")},
+	"bury":    {give("Bury")},
+	"touch":   {request("Touch"), give("Delete")},
+}
+
+// work reserves jobs and does with each what the task says.
+func work(ctx context.Context, c *conn, t peer.Task) ([]string, error) {
+	jobs, done := t["JOBS"], 0
+	for ; jobs == "0" || strconv.Itoa(done) != jobs; done++ {
+		one := maps.Clone(t)
+		if jobs == "0" {
+			one["TIMEOUT"] = "0"
+		}
+		_, err := reserve(ctx, c, one)
+		if jobs == "0" && peer.FailedWith(err, timedOut) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, do := range ways[t["HOW"]] {
+			if _, err := do(ctx, c, one); err != nil {
+				return nil, err
 			}
 		}
-	},
+	}
+	return []string{strconv.Itoa(done)}, nil
 }
-
-func job(t *Task, args [][]byte) { t.ID, t.Body = bytes.Clone(args[0]), bytes.Clone(args[1]) }
 
 // prepare sends a request on which the next one depends. A pipelining client does not wait for the reply.
-func (c *conn) prepare(s Sequence, t *Task) error {
+func (c *conn) prepare(sequence string, t peer.Task) error {
 	if c.program.Pipelined {
-		return c.send(s, t)
+		return c.Send(sequence, &peer.Call{Task: t, Required: true})
 	}
-	return c.request(s, t)
+	_, err := c.Request(sequence, t)
+	return err
 }
 
 // use makes the connection use the tube of the task.
-func (c *conn) use(t *Task) error {
-	if c.used == string(t.Tube) {
+func (c *conn) use(t peer.Task) error {
+	if c.used == t["QUEUE"] {
 		return nil
 	}
-	err := c.prepare(c.program.Use, t)
+	err := c.prepare("Use", t)
 	if err == nil {
-		c.used = string(t.Tube)
+		c.used = t["QUEUE"]
 	}
 	return err
 }
 
 // watch makes the connection watch the tubes of the task and no others.
-func (c *conn) watch(t *Task) error {
-	for _, name := range t.Tubes {
+func (c *conn) watch(t peer.Task) error {
+	names := strings.Split(t["QUEUES"], ",")
+	for _, name := range names {
 		if slices.Contains(c.watched, name) {
 			continue
 		}
-		if err := c.prepare(c.program.Watch, &Task{Tube: []byte(name)}); err != nil {
+		if err := c.prepare("Watch", peer.Task{"QUEUE": name}); err != nil {
 			return err
 		}
 		c.watched = append(c.watched, name)
 	}
 	for _, name := range slices.Clone(c.watched) {
-		if slices.Contains(t.Tubes, name) || c.program.LateIgnore && !c.asked && name == protocol.Protocol.DefaultQueue {
+		if slices.Contains(names, name) || c.LateIgnore && !c.asked && name == protocol.Protocol.DefaultQueue {
 			continue
 		}
-		if err := c.prepare(c.program.Ignore, &Task{Tube: []byte(name)}); err != nil {
+		if err := c.prepare("Ignore", peer.Task{"QUEUE": name}); err != nil {
 			return err
 		}
 		c.watched = slices.DeleteFunc(c.watched, func(w string) bool { return w == name })
@@ -197,34 +264,23 @@ func (c *conn) watch(t *Task) error {
 	return nil
 }
 
-// reserve reserves a job from the tubes of the task.
-func (c *conn) reserve(ctx context.Context, t *Task) error {
-	if err := c.wait(ctx, t); err != nil {
-		return err
-	}
-	c.jobs[string(t.ID)] = true
-	err := c.request(c.program.Reserved, t)
-	var refused Refusal
-	if errors.As(err, &refused) { // the job is reserved nevertheless
-		return nil
-	}
-	return err
-}
-
 // wait waits for a job in the way that the program selects.
-func (c *conn) wait(ctx context.Context, t *Task) error {
-	p := c.program
-	deadline := time.Now().Add(time.Duration(t.Timeout) * time.Second)
-	expired := func() bool { return t.Limited && !time.Now().Before(deadline) }
-	if p.ByID {
+func (c *conn) wait(ctx context.Context, t peer.Task) error {
+	limited := t["TIMEOUT"] != ""
+	seconds, _ := strconv.ParseUint(t["TIMEOUT"], 10, 31)
+	deadline := time.Now().Add(time.Duration(seconds) * time.Second)
+	expired := func() bool { return limited && !time.Now().Before(deadline) }
+	noJob := peer.Failure{Code: timedOut, Words: []string{"timed-out", "no job was ready in time"}}
+	if c.ByID {
 		for {
-			if err := c.find(t); !errors.Is(err, notFound) {
+			err := c.find(t)
+			if !peer.FailedWith(err, notFound) {
 				return err
 			}
 			if expired() {
-				return timedOut
+				return noJob
 			}
-			if c.Pause(pollTime); ctx.Err() != nil {
+			if c.Pause(peer.PollTime); ctx.Err() != nil {
 				return ctx.Err()
 			}
 		}
@@ -233,77 +289,44 @@ func (c *conn) wait(ctx context.Context, t *Task) error {
 		return err
 	}
 	c.asked = true
+	one := maps.Clone(t)
 	switch {
-	case p.InPieces:
-		piece := &Task{Limited: true, Timeout: p.Piece}
-		for {
-			err := c.request(p.Reserve, piece)
-			if t.ID, t.Body = piece.ID, piece.Body; !errors.Is(err, timedOut) || expired() {
-				return err
-			}
-			if c.Pause(pollTime); ctx.Err() != nil {
-				return ctx.Err()
-			}
-		}
-	case p.OwnLimit && t.Limited:
+	case c.InPieces:
+		one["TIMEOUT"] = strconv.Itoa(c.Piece)
+	case c.OwnLimit && limited:
+		one["TIMEOUT"] = ""
 		c.SetLimit(time.Until(deadline) + extraTime)
 		defer c.SetLimit(0)
-		t.Limited = false
-		err := c.request(p.Reserve, t)
-		if errors.Is(err, line.ErrTimedOut) { // the server may still reserve a job for this connection
-			c.broken, err = !p.ReusesFailed, timedOut
-		}
-		return err
 	}
-	return c.request(p.Reserve, t)
+	for {
+		_, err := c.Request("Reserve", one)
+		t["JOB_ID"], t["PAYLOAD"] = one["JOB_ID"], one["PAYLOAD"]
+		switch {
+		case c.OwnLimit && errors.Is(err, peer.ErrTimedOut): // the server may still reserve a job for this connection
+			c.Broken = !c.program.ReusesFailed
+			return noJob
+		case !c.InPieces || !peer.FailedWith(err, timedOut) || expired():
+			return err
+		}
+		if c.Pause(peer.PollTime); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
 }
 
-// find reserves a job that is ready in one of the tubes of the task. It returns notFound if there is none.
-func (c *conn) find(t *Task) error {
-	for _, name := range t.Tubes {
-		t.Tube = []byte(name)
+// find reserves a job that is ready in one of the tubes of the task. It fails with notFound if there is none.
+func (c *conn) find(t peer.Task) (err error) {
+	for _, name := range strings.Split(t["QUEUES"], ",") {
+		t["QUEUE"] = name
 		if err := c.use(t); err != nil {
 			return err
 		}
-		err := c.request(c.program.PeekReady, t)
-		if err == nil {
-			err = c.request(c.program.Fetch, t)
+		if _, err = c.Request("PeekReady", t); err == nil {
+			_, err = c.Request("Fetch", t)
 		}
-		if !errors.Is(err, notFound) {
+		if !peer.FailedWith(err, notFound) {
 			return err
 		}
-	}
-	return notFound
-}
-
-// fetch reserves jobs by their IDs. It waits until the server has noticed the end of the connection that had reserved them,
-// at most until the context ends.
-func (c *conn) fetch(ctx context.Context, ids map[string]bool) error {
-	for id := range ids {
-		t := &Task{ID: []byte(id)}
-		for {
-			err := c.request(c.program.Fetch, t)
-			if err == nil {
-				c.jobs[id] = true
-				break
-			}
-			if !errors.Is(err, notFound) {
-				return err
-			}
-			if c.Pause(pollTime); ctx.Err() != nil {
-				return notFound
-			}
-		}
-	}
-	return nil
-}
-
-// give sends a command that gives a reserved job back or deletes it.
-func (c *conn) give(s Sequence, t *Task) error {
-	t.Reserved = c.jobs[string(t.ID)]
-	err := c.request(s, t)
-	if err == nil || errors.Is(err, notFound) || errors.Is(err, outOfMemory) {
-		delete(c.jobs, string(t.ID))
 	}
 	return err
 }

@@ -1,35 +1,23 @@
 package beanstalk_test
 
 import (
-	"context"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	client "github.com/beanstalkd/go-beanstalk"
 
-	protocol "jobwire/codec/beanstalk"
 	"jobwire/internal/transport"
 	"jobwire/refpeer/beanstalk"
 	"jobwire/refpeer/internal/drivetest"
+	"jobwire/refpeer/internal/peer"
 	"jobwire/refserver"
 	server "jobwire/refserver/beanstalk"
 )
 
 var bench = drivetest.Suite{
-	Drive:    beanstalk.Drive,
-	Protocol: protocol.Protocol,
+	Document: beanstalk.Document,
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
-}
-
-// edited returns a driver with an edited program.
-func edited(edit func(*beanstalk.Program)) drivetest.Driver {
-	return func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
-		p := beanstalk.Document()
-		edit(p)
-		return (&beanstalk.Driver{Program: p}).Drive(ctx, addr, tasks, answers)
-	}
 }
 
 // conversation performs tasks one after the other and compares the answers with the beginnings of the expected ones.
@@ -123,16 +111,20 @@ func TestConnections(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
-		edit  func(*beanstalk.Program)
+		edit  func(*peer.Program)
 		conns string
 	}{
-		{"one", func(*beanstalk.Program) {}, "2"},
-		{"one for each task", func(p *beanstalk.Program) { p.PerTask = true }, "5"},
+		{"one", func(*peer.Program) {}, "2"},
+		{"one for each task", func(p *peer.Program) { p.PerTask = true }, "5"},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
 			b := bench
-			b.Drive = edited(tt.edit)
+			b.Document = func() *peer.Program {
+				p := beanstalk.Document()
+				tt.edit(p)
+				return p
+			}
 			addr := b.Serve(t)
 			conversation(t, b, addr, "put t x", "ok 1", "put t y", "ok 2", "reserve t", "ok 1 x", "touch 1", "ok", "peek 2", "ok y")
 			nc, err := new(transport.Dialer).Dial(t.Context(), addr)

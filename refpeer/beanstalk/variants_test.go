@@ -8,37 +8,38 @@ import (
 	_ "jobwire/catalog" // registers the scenarios
 	"jobwire/refpeer/beanstalk"
 	"jobwire/refpeer/internal/drivetest"
+	"jobwire/refpeer/internal/peer"
 )
 
 // variants are correct clients. Each uses a freedom of the protocol that the reference client does not use.
-var variants = []drivetest.Variant[beanstalk.Program]{
-	{Name: "reference", Role: "Client", Edit: func(*beanstalk.Program) {}},
-	{Name: "one connection per task", Role: "Client", Edit: func(p *beanstalk.Program) { p.PerTask = true }},
-	{Name: "watches more tubes", Role: "Client", Edit: func(p *beanstalk.Program) {
-		p.Watch = beanstalk.Sequence{{Do: "watch spare.1"}, {Do: "watch {TUBE}"}, {Do: "watch spare.2"}, {Do: "watch {TUBE}"}}
+var variants = []drivetest.Variant{
+	{Name: "reference", Role: "Client", Edit: func(*peer.Program) {}},
+	{Name: "one connection per task", Role: "Client", Edit: func(p *peer.Program) { p.PerTask = true }},
+	{Name: "watches more tubes", Role: "Client", Edit: func(p *peer.Program) {
+		p.Steps["Watch"] = peer.Sequence{{Do: "watch spare.1"}, {Do: "watch {QUEUE}"}, {Do: "watch spare.2"}, {Do: "watch {QUEUE}"}}
 	}},
-	{Name: "polls with reserve-with-timeout 0", Role: "Client", Edit: func(p *beanstalk.Program) { p.InPieces = true }},
-	{Name: "waits for one second at a time", Role: "Client", Edit: func(p *beanstalk.Program) { p.InPieces, p.Piece = true, 1 }},
-	{Name: "measures timeouts itself", Role: "Client", Edit: func(p *beanstalk.Program) { p.OwnLimit = true }},
-	{Name: "reserves jobs by their IDs", Role: "Client", Edit: func(p *beanstalk.Program) { p.ByID = true }},
-	{Name: "pipelined", Role: "Client", Edit: func(p *beanstalk.Program) { p.Pipelined = true }},
-	{Name: "pipelined, on a connection per task, closed without quit", Role: "Client", Edit: func(p *beanstalk.Program) { p.Pipelined, p.PerTask, p.Leave = true, true, nil }},
-	{Name: "asks for tubes before it uses one", Role: "Client", Edit: func(p *beanstalk.Program) {
-		p.Use = beanstalk.Sequence{{Do: "list-tubes"}, {Do: "list-tube-used"}, {Do: "use {TUBE}"}, {Do: "list-tubes-watched"}, {Do: "stats-tube {TUBE}"}, {Do: "stats"}}
+	{Name: "polls with reserve-with-timeout 0", Role: "Client", Edit: func(p *peer.Program) { own(p).InPieces = true }},
+	{Name: "waits for one second at a time", Role: "Client", Edit: func(p *peer.Program) { own(p).InPieces, own(p).Piece = true, 1 }},
+	{Name: "measures timeouts itself", Role: "Client", Edit: func(p *peer.Program) { own(p).OwnLimit = true }},
+	{Name: "reserves jobs by their IDs", Role: "Client", Edit: func(p *peer.Program) { own(p).ByID = true }},
+	{Name: "pipelined", Role: "Client", Edit: func(p *peer.Program) { p.Pipelined = true }},
+	{Name: "pipelined, on a connection per task, closed without quit", Role: "Client", Edit: func(p *peer.Program) { p.Pipelined, p.PerTask, p.Steps["Quit"] = true, true, nil }},
+	{Name: "asks for tubes before it uses one", Role: "Client", Edit: func(p *peer.Program) {
+		p.Steps["Use"] = peer.Sequence{{Do: "list-tubes"}, {Do: "list-tube-used"}, {Do: "use {QUEUE}"}, {Do: "list-tubes-watched"}, {Do: "stats-tube {QUEUE}"}, {Do: "stats"}}
 	}},
-	{Name: "connects again with reserved jobs", Role: "Client", Edit: func(p *beanstalk.Program) { p.Reconnects = true }},
-	{Name: "touches often", Role: "Client", Edit: func(p *beanstalk.Program) {
-		reserved := func(t *beanstalk.Task) bool { return t.Reserved }
-		p.Reserved = beanstalk.Sequence{{Do: "touch {ID}"}, {Do: "touch {ID}"}}
-		p.Release = append(beanstalk.Sequence{{Do: "touch {ID}"}}, p.Release...)
-		p.Bury = append(beanstalk.Sequence{{Do: "touch {ID}"}}, p.Bury...)
-		p.Delete = append(beanstalk.Sequence{{Do: "touch {ID}", If: reserved}}, p.Delete...)
+	{Name: "connects again with reserved jobs", Role: "Client", Edit: func(p *peer.Program) { own(p).Reconnects = true }},
+	{Name: "touches often", Role: "Client", Edit: func(p *peer.Program) {
+		reserved := func(t peer.Task) bool { return t["RESERVED"] != "" }
+		p.Steps["Reserved"] = peer.Sequence{{Do: "touch {JOB_ID}"}, {Do: "touch {JOB_ID}"}}
+		p.Steps["Release"] = append(peer.Sequence{{Do: "touch {JOB_ID}"}}, p.Steps["Release"]...)
+		p.Steps["Bury"] = append(peer.Sequence{{Do: "touch {JOB_ID}"}}, p.Steps["Bury"]...)
+		p.Steps["Delete"] = append(peer.Sequence{{Do: "touch {JOB_ID}", If: reserved}}, p.Steps["Delete"]...)
 	}},
-	{Name: "kicks by ID", Role: "Client", Edit: func(p *beanstalk.Program) {
-		p.Bury = append(p.Bury, beanstalk.Step{Do: "kick-job {ID}"}, beanstalk.Step{Do: "reserve-job {ID}"}, p.Bury[0])
+	{Name: "kicks by ID", Role: "Client", Edit: func(p *peer.Program) {
+		p.Steps["Bury"] = append(p.Steps["Bury"], peer.Step{Do: "kick-job {JOB_ID}"}, peer.Step{Do: "reserve-job {JOB_ID}"}, p.Steps["Bury"][0])
 	}},
-	{Name: "numbers with leading zeros", Role: "Client", Edit: func(p *beanstalk.Program) {
-		zeros := func(_ *beanstalk.Task, b []byte) []byte {
+	{Name: "numbers with leading zeros", Role: "Client", Edit: func(p *peer.Program) {
+		zeros := func(_ peer.Task, b []byte) []byte {
 			line, rest, _ := bytes.Cut(b, []byte("\r\n"))
 			words := bytes.Fields(line)
 			for i, w := range words {
@@ -48,7 +49,7 @@ var variants = []drivetest.Variant[beanstalk.Program]{
 			}
 			return append(append(bytes.Join(words, []byte(" ")), "\r\n"...), rest...)
 		}
-		for _, s := range []beanstalk.Sequence{p.Put, p.Reserve, p.Delete, p.Release, p.Bury, p.Touch, p.Peek, p.Kick, p.Stats} {
+		for _, s := range []peer.Sequence{p.Steps["Put"], p.Steps["Reserve"], p.Steps["Delete"], p.Steps["Release"], p.Steps["Bury"], p.Steps["Touch"], p.Steps["Peek"], p.Steps["Kick"], p.Steps["Stats"]} {
 			for i := range s {
 				s[i].Raw = zeros
 			}
@@ -57,4 +58,6 @@ var variants = []drivetest.Variant[beanstalk.Program]{
 }
 
 // TestVariants: all correct clients pass under all fault profiles, and violate no rule.
-func TestVariants(t *testing.T) { drivetest.Variants(t, bench, 14, edited, variants) }
+func TestVariants(t *testing.T) { bench.Variants(t, 14, variants) }
+
+func own(p *peer.Program) *beanstalk.Options { return p.Own.(*beanstalk.Options) }

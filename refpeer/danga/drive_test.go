@@ -5,7 +5,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	protocol "jobwire/codec/danga"
 	"jobwire/refpeer/danga"
 	"jobwire/refpeer/internal/drivetest"
 	"jobwire/refserver"
@@ -13,8 +12,7 @@ import (
 )
 
 var bench = drivetest.Suite{
-	Drive:    danga.Drive,
-	Protocol: protocol.Protocol,
+	Document: danga.Document,
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
 }
 

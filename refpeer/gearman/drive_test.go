@@ -3,7 +3,6 @@ package gearman_test
 import (
 	"testing"
 
-	protocol "jobwire/codec/gearman"
 	"jobwire/refpeer/gearman"
 	"jobwire/refpeer/internal/drivetest"
 	"jobwire/refserver"
@@ -11,8 +10,7 @@ import (
 )
 
 var bench = drivetest.Suite{
-	Drive:    gearman.Drive,
-	Protocol: protocol.Protocol,
+	Document: gearman.Document,
 	Machine:  func() refserver.Machine { return server.New(server.Options{}) },
 }
 

@@ -1,128 +1,79 @@
 package gearman
 
 import (
-	"slices"
-	"strings"
-	"time"
+	"context"
+	"io"
 
-	"jobwire/refpeer/internal/line"
+	"jobwire/codec"
+	protocol "jobwire/codec/gearman"
+	"jobwire/refpeer/internal/peer"
 )
 
-// Step is one message of a sequence, and Sequence contains the messages that are sent in one write.
-type (
-	Step     = line.Step[Task]
-	Sequence = line.Sequence[Task]
-)
-
-// Program contains everything that clients and workers send, and how they handle what they receive.
-type Program struct {
-	Option  Sequence // before the first job of a client that requests exceptions
-	Submit  Sequence // to submit a job
-	Created Sequence // after the JOB_CREATED of a job that the client waits for; it is empty
-	Status  Sequence // to request the status of a job
-	Echo    Sequence
-
-	Start  Sequence // at the start of a worker, before Enter; it is empty
-	Enter  Sequence // to register each function of a worker
-	Ask    Sequence // to request a job
-	Sleep  Sequence // after NO_JOB
-	Report Sequence // the reports about a job before its end
-	End    Sequence // the end of a job
-
-	line.Quirks
-
-	// Options that the protocol leaves to clients.
-	PerTask bool // each task, and each job of a batch, has its own connection
-	Waits   bool // the client waits for JOB_CREATED before it submits the next job
-	Doubles bool // the client submits each job twice, over two connections
-	Drops   bool // the first connection is closed after JOB_CREATED (worker: after JOB_ASSIGN), and the task starts again
-
-	// Options that the protocol leaves to workers. Drops is one of them.
-	Polls       bool          // the worker does not sleep: it asks again after a pause
-	SleepLimit  time.Duration // a sleeping worker asks again after this time; 0: it waits for NOOP
-	PerJob      bool          // each job has its own connection
-	PerFunction bool          // each function has its own connection; the worker polls them in turn
-	Pipelined   bool          // the end of a job and the next request for a job are sent together
-	MaxJobs     int           // how many jobs the worker has at most at a time (0: one); it ends the last one first
-
-	// Faults.
-	IgnoresErrors bool // ERROR is ignored
-	ExtraSleeps   int  // how often a worker that has received NOOP sends PRE_SLEEP again before it asks for a job
-	MixesResults  bool // the client uses a result as the result of the first job that it waits for, whatever the handle is
-}
-
-// Task contains the values of a task and its results. Its values replace the placeholders of a sequence.
-type Task struct {
-	Function, Unique, Workload, Handle []byte
-	At, Limit, Name                    []byte // seconds since 1970; milliseconds; a worker's ID
-	Schedule                           []byte // minute, hour, day of month, month and day of week, with NULs between them
-	Result                             []byte // or the text of an exception
-	How                                string // what a worker does with a job
-	Priority                           string
-	Background, Exceptions             bool
-
-	events  []string // reports that a client has received
-	end     error
-	created bool // the server has replied to the submission
-	done    bool
-}
-
-var placeholders = map[string]func(*Task) []byte{
-	"FN":       func(t *Task) []byte { return t.Function },
-	"UNIQUE":   func(t *Task) []byte { return t.Unique },
-	"WORKLOAD": func(t *Task) []byte { return t.Workload },
-	"HANDLE":   func(t *Task) []byte { return t.Handle },
-	"AT":       func(t *Task) []byte { return t.At },
-	"SCHEDULE": func(t *Task) []byte { return t.Schedule },
-	"LIMIT":    func(t *Task) []byte { return t.Limit },
-	"NAME":     func(t *Task) []byte { return t.Name },
-	"RESULT":   func(t *Task) []byte { return t.Result },
+// Drive performs tasks with the program of [Document].
+func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+	return Document().Drive(ctx, addr, tasks, answers)
 }
 
 // Document returns a program that follows the specification, without options.
-func Document() *Program {
-	p := &Program{
-		Option: Sequence{{Do: "OPTION_REQ exceptions"}},
-		Status: Sequence{{Do: "GET_STATUS {HANDLE}"}},
-		Echo:   Sequence{{Do: "ECHO_REQ {WORKLOAD}"}},
-		Enter: Sequence{
-			{Do: "SET_CLIENT_ID {NAME}", If: func(t *Task) bool { return len(t.Name) > 0 }},
-			{Do: "CAN_DO {FN}", If: func(t *Task) bool { return len(t.Limit) == 0 }},
-			{Do: "CAN_DO_TIMEOUT {FN} {LIMIT}", If: func(t *Task) bool { return len(t.Limit) > 0 }},
-		},
-		Ask:   Sequence{{Do: "GRAB_JOB_UNIQ"}},
-		Sleep: Sequence{{Do: "PRE_SLEEP"}},
-		Report: Sequence{
-			{Do: "WORK_DATA {HANDLE} {WORKLOAD}", If: how("data")},
-			{Do: "WORK_WARNING {HANDLE} {WORKLOAD}", If: how("warning")},
-			{Do: "WORK_STATUS {HANDLE} 1 2", If: how("status")},
-		},
-		End: Sequence{
-			{Do: "WORK_FAIL {HANDLE}", If: how("fail")},
-			{Do: "WORK_EXCEPTION {HANDLE} {RESULT}", If: how("exception")},
-			{Do: "WORK_COMPLETE {HANDLE} {RESULT}", If: how("echo reverse empty data warning status")},
-		},
-	}
-	for _, s := range []struct {
-		priority, bg string
-		is           bool
-	}{{"normal", "", false}, {"normal", "_BG", true}, {"high", "", false}, {"high", "_BG", true}, {"low", "", false}, {"low", "_BG", true}} {
-		typ := "SUBMIT_JOB"
-		if s.priority != "normal" {
-			typ += "_" + strings.ToUpper(s.priority)
+func Document() *peer.Program {
+	submit := peer.Sequence{{Do: "OPTION_REQ exceptions", If: peer.Has("EXCEPTIONS")}}
+	for _, level := range [][2]string{{"normal", ""}, {"high", "_HIGH"}, {"low", "_LOW"}} {
+		for _, bg := range []string{"", "_BG"} {
+			step := peer.Step{Do: "SUBMIT_JOB" + level[1] + bg + " {QUEUE} {UNIQUE} {PAYLOAD}", If: func(t peer.Task) bool {
+				return t["AT"]+t["SCHEDULE"] == "" && t["PRIORITY"] == level[0] && (t["BACKGROUND"] != "") == (bg != "")
+			}}
+			submit = append(submit, step)
 		}
-		p.Submit = append(p.Submit, Step{Do: typ + s.bg + " {FN} {UNIQUE} {WORKLOAD}",
-			If: func(t *Task) bool {
-				return len(t.At) == 0 && len(t.Schedule) == 0 && t.Priority == s.priority && t.Background == s.is
-			}})
 	}
-	p.Submit = append(p.Submit,
-		Step{Do: "SUBMIT_JOB_EPOCH {FN} {UNIQUE} {AT} {WORKLOAD}", If: func(t *Task) bool { return len(t.At) > 0 }},
-		Step{Do: "SUBMIT_JOB_SCHED {FN} {UNIQUE} {SCHEDULE}... {WORKLOAD}", If: func(t *Task) bool { return len(t.Schedule) > 0 }})
-	return p
+	return &peer.Program{
+		Protocol: protocol.Protocol,
+		Steps: map[string]peer.Sequence{
+			"Submit": append(submit,
+				peer.Step{Do: "SUBMIT_JOB_EPOCH {QUEUE} {UNIQUE} {AT} {PAYLOAD}", If: peer.Has("AT")},
+				peer.Step{Do: "SUBMIT_JOB_SCHED {QUEUE} {UNIQUE} {SCHEDULE}... {PAYLOAD}", If: peer.Has("SCHEDULE")}),
+			"Status": {{Do: "GET_STATUS {JOB_ID}"}},
+			"Echo":   {{Do: "ECHO_REQ {PAYLOAD}"}},
+			"Enter": {
+				{Do: "SET_CLIENT_ID {ID}", If: peer.Has("ID")},
+				{Do: "CAN_DO {QUEUE}", If: peer.Not(peer.Has("LIMIT"))},
+				{Do: "CAN_DO_TIMEOUT {QUEUE} {LIMIT}", If: peer.Has("LIMIT")},
+			},
+			"Ask":   {{Do: "GRAB_JOB_UNIQ"}},
+			"Sleep": {{Do: "PRE_SLEEP"}},
+			"Report": {
+				{Do: "WORK_DATA {JOB_ID} {PAYLOAD}", If: peer.Is("HOW", "data")},
+				{Do: "WORK_WARNING {JOB_ID} {PAYLOAD}", If: peer.Is("HOW", "warning")},
+				{Do: "WORK_STATUS {JOB_ID} 1 2", If: peer.Is("HOW", "status")},
+			},
+			"End": {
+				{Do: "WORK_FAIL {JOB_ID}", If: peer.Is("HOW", "fail")},
+				{Do: "WORK_EXCEPTION {JOB_ID} {RESULT}", If: peer.Is("HOW", "exception")},
+				{Do: "WORK_COMPLETE {JOB_ID} {RESULT}", If: peer.Not(peer.Is("HOW", "fail exception"))},
+			},
+		},
+		Defaults: peer.Task{"PRIORITY": "normal"},
+		Tasks: map[string]peer.Verb{
+			"submit": {Form: "QUEUE PAYLOAD [unique=UNIQUE] [priority=PRIORITY:low|normal|high] [at=AT] [schedule=SCHEDULE] " +
+				"[background] [exceptions] [timeout=LIMIT:number]", Do: peer.Submit},
+			"batch":  {Form: "QUEUE ...", Do: batch},
+			"status": {Form: "JOB_ID", Do: peer.Ask("Status", "STATUS_RES", 1)},
+			"echo":   {Form: "PAYLOAD", Do: peer.Ask("Echo", "ECHO_RES", 0)},
+			"work": {Form: "QUEUES HOW:echo|reverse|empty|fail|exception|data|warning|status JOBS:number " +
+				"[timeout=LIMIT] [id=ID]", Do: peer.Work},
+		},
+		Refusal: func(m *codec.Message) peer.Failure {
+			return peer.Failure{Code: m.Type.Name, Words: append([]string{"server"}, peer.Texts(m)...)}
+		},
+	}
 }
 
-// how returns the condition that the task's word for what a worker does is one of ways.
-func how(ways string) func(*Task) bool {
-	return func(t *Task) bool { return slices.Contains(strings.Fields(ways), t.How) }
+func batch(ctx context.Context, d *peer.Driver, t peer.Task, payloads []string) (answer []string, err error) {
+	calls := peer.Calls(t, payloads)
+	if err := d.Submit(ctx, calls...); err != nil {
+		return nil, err
+	}
+	for _, job := range calls {
+		answer = append(answer, job.Task["RESULT"])
+	}
+	return answer, nil
 }

@@ -1,7 +1,6 @@
-// Package gearmonkey contains the reference client and the reference worker of GearMonkey. They send the commands that the
-// specification lists, in its order, as message types of codec/gearmonkey. What they send is data: a [Program] contains
-// sequences of commands, and can be edited. [Document] has no deliberate fault; refpeer/gearmonkey/mutants contains
-// programs with faults.
+// Package gearmonkey contains the reference client and the reference worker of GearMonkey. They send the commands that
+// the specification lists, in its order, as message types of codec/gearmonkey, with a program of package peer that can
+// be edited. [Document] has no deliberate fault; refpeer/gearmonkey/mutants contains programs with faults.
 //
 // # Interpretations
 //
@@ -19,12 +18,10 @@
 //   - The output of a failed job is the text of its error.
 //   - If the server does not know the script, the worker loads it again, once per EVALSHA.
 //   - A worker with several functions polls them in turn, each with the commands of the
-//     specification; see [Worker].
+//     specification, whether or not the previous round returned a job, so that a busy function
+//     does not delay the others. A round without a job takes a second, so a job may wait for as
+//     many seconds as there are functions.
 //   - Every INCR of a count that succeeded is followed by one DECR at a clean exit, also if
 //     an error ends the loop. A worker that loses its connection remains in the count,
 //     because it cannot send anything any more.
-//
-// # Driver
-//
-// [Drive] performs the tasks of docs/drivers.md, which a test suite writes to it.
 package gearmonkey

@@ -88,10 +88,9 @@ func TestDriveAgainstRedis(t *testing.T) {
 func TestDriveReportsRedisErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addr := serve(t)
-		c := connect(t, addr)
-		c.do("SET", "uid:f", "text")
-		c.do("SET", "queue:g:normal", "no list")
-		c.do("SET", "count:h", "no number")
+		redis(t, addr, "SET", "uid:f", "text")
+		redis(t, addr, "SET", "queue:g:normal", "no list")
+		redis(t, addr, "SET", "count:h", "no number")
 		for task, want := range map[string]string{
 			"run f x":       `error redis "ERR value is not an integer or out of range"`,
 			"run g x":       `error redis "WRONGTYPE Operation against a key holding the wrong kind of value"`,
@@ -102,7 +101,7 @@ func TestDriveReportsRedisErrors(t *testing.T) {
 				t.Errorf("%s: %s; want %s", task, got, want)
 			}
 		}
-		if n := c.do("GET", "count:g"); n != "0" {
+		if n := redis(t, addr, "GET", "count:g"); n != "0" {
 			t.Errorf("the count of g is %s", n)
 		}
 	})
@@ -130,7 +129,7 @@ func TestDriverReconnects(t *testing.T) {
 			ln.Close()
 		}()
 		got := drive(t, addr, "run f x", "run f x", "run f x", "run f x")
-		for i, want := range []string{"error connection ", "error connection ", "ok 1", "error no-id "} {
+		for i, want := range []string{"error connection ", "error protocol ", "ok 1", "error no-id "} {
 			if !strings.HasPrefix(got[i], want) {
 				t.Errorf("answer %d is %s, want %s", i, got[i], want)
 			}
@@ -178,7 +177,7 @@ func TestDriveEndsWithItsContext(t *testing.T) {
 			if tt.count == "" {
 				return
 			}
-			if n := connect(t, addr).do("GET", "count:f"); n != tt.count {
+			if n := redis(t, addr, "GET", "count:f"); n != tt.count {
 				t.Errorf("%s: the count is %s", tt.task, n)
 			}
 		})

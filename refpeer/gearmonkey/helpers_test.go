@@ -1,9 +1,11 @@
 package gearmonkey
 
 import (
-	"bytes"
-	"context"
+	"bufio"
+	"fmt"
+	"io"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -41,22 +43,21 @@ func serve(t testing.TB) string {
 	return s.Addr()
 }
 
-// against runs do with a connection to a server that performs a transcript, in a synctest bubble. The server expects
-// exactly the commands of the transcript and then the end of the connection.
-func against(t *testing.T, script string, do func(t *testing.T, conn *Conn)) {
+// against calls do with the address of a server that performs a transcript, in a synctest bubble. The server expects exactly
+// the commands of the transcript and then the end of the connection.
+func against(t *testing.T, script string, do func(t *testing.T, addr string)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		t.Helper()
-		if role, _, _ := strings.Cut(script, " "); !strings.HasSuffix(script, "closes\n") {
-			script += role + " -> Server: closes\n"
+		role, _, _ := strings.Cut(script, " ")
+		all, err := transcript.Parse(protocol.Protocol, "script", []byte(script+role+" -> Server: closes\n"))
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%d scripts, want one: %v", len(all), err)
 		}
-		s := parse(t, script)
 		l, addr := listen(t)
 		played := make(chan *play.Result, 1)
-		go func() { played <- play.Server(t.Context(), s, l, play.Options{Exact: true, Timeout: time.Hour}) }()
-		conn := connect(t, addr).Conn
-		do(t, conn)
-		conn.Abort() // the client will not send anything else
+		go func() { played <- play.Server(t.Context(), all[0], l, play.Options{Exact: true, Timeout: time.Hour}) }()
+		do(t, addr)
 		r := <-played
 		l.Close()
 		if r.Failure != nil {
@@ -65,77 +66,62 @@ func against(t *testing.T, script string, do func(t *testing.T, conn *Conn)) {
 	})
 }
 
-// asking calls [against] with a client.
-func asking(t *testing.T, script string, do func(t *testing.T, c *Client)) {
+// answering calls [against] with a driver that performs tasks, and compares the answers with the beginnings of the expected
+// ones. The arguments are pairs of a task and an answer.
+func answering(t *testing.T, script string, pairs ...string) {
 	t.Helper()
-	against(t, script, func(t *testing.T, conn *Conn) { do(t, NewClient(conn, nil)) })
-}
-
-// working calls [against] with a worker of the function reverse.
-func working(t *testing.T, script string, do func(t *testing.T, w *Worker)) {
-	t.Helper()
-	against(t, script, func(t *testing.T, conn *Conn) {
-		w := NewWorker(conn, nil)
-		w.Accept("reverse")
-		do(t, w)
+	against(t, script, func(t *testing.T, addr string) {
+		var tasks []string
+		for i := 0; i < len(pairs); i += 2 {
+			tasks = append(tasks, pairs[i])
+		}
+		for i, got := range drive(t, addr, tasks...) {
+			if !strings.HasPrefix(got, pairs[2*i+1]) {
+				t.Errorf("%s: expected the answer %q, got %q", tasks[i], pairs[2*i+1], got)
+			}
+		}
 	})
 }
 
-func parse(t *testing.T, src string) *transcript.Script {
+// redis sends a command over a separate connection to a server, and returns the words of its reply.
+func redis(t testing.TB, addr string, words ...string) string {
 	t.Helper()
-	all, err := transcript.Parse(protocol.Protocol, "script", []byte(src))
+	nc, err := new(transport.Dialer).Dial(t.Context(), addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 1 {
-		t.Fatalf("%d scripts, want one", len(all))
-	}
-	return all[0]
-}
-
-// client is a separate connection to a server, with which tests inspect and change its data.
-type client struct {
-	*Conn
-	t testing.TB
-}
-
-func connect(t testing.TB, addr string) client {
-	t.Helper()
-	c, err := Dial(t.Context(), addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Abort)
-	return client{c, t}
-}
-
-// do sends a command and returns the words of its reply. For a null reply it returns the name of the message type.
-func (c client) do(words ...string) string {
-	c.t.Helper()
-	var args [][]byte
+	defer nc.Close()
+	fmt.Fprintf(nc, "*%d\r\n", len(words))
 	for _, w := range words {
-		args = append(args, []byte(w))
+		fmt.Fprintf(nc, "$%d\r\n%s\r\n", len(w), w)
 	}
-	m, err := c.Do(context.Background(), reply("command"), args...)
-	if err != nil {
-		c.t.Fatalf("%v: %v", words, err)
+	in := bufio.NewReader(nc)
+	var reply func() string
+	reply = func() string {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			t.Fatalf("%v: %v", words, err)
+		}
+		text := strings.TrimSuffix(line[1:], "\r\n")
+		n, _ := strconv.Atoi(text)
+		switch {
+		case text == "-1":
+			return "nil"
+		case line[0] == '$':
+			b := make([]byte, n+2)
+			io.ReadFull(in, b)
+			return string(b[:n])
+		case line[0] == '*':
+			var all []string
+			for range n {
+				all = append(all, reply())
+			}
+			return strings.Join(all, " ")
+		}
+		return text
 	}
-	if m.Type == typeNil || m.Type == typeNilArray {
-		return m.Type.Name
-	}
-	return string(bytes.Join(m.Args, []byte(" ")))
-}
-
-// worker returns a worker with its own connection.
-func worker(t testing.TB, addr string, functions ...string) *Worker {
-	w := NewWorker(connect(t, addr).Conn, nil)
-	for _, fn := range functions {
-		w.Accept(fn)
-	}
-	return w
+	return reply()
 }
 
 // lines joins the lines of a transcript.
 func lines(s ...string) string { return strings.Join(s, "\n") + "\n" }
-
-func echo(_ context.Context, t *Task) ([]byte, error) { return t.Input, nil }

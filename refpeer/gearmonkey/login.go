@@ -12,9 +12,9 @@ const maxReply = 4 << 10
 // loginMissing begins the reply to a command of a connection that must log in first.
 const loginMissing = "-NOAUTH "
 
-// Login logs in with AUTH. Without a user name, Redis logs in its default user. The error is that of the server, which does not
-// contain the password, or that of the connection. Without a password Login sends PING instead, and returns an error only if
-// the server replies that it requires a login.
+// Login logs in with AUTH. Without a user name, Redis logs in its default user. The error is that of the server, which
+// does not contain the password, or that of the connection. Without a password Login sends PING instead, and returns an
+// error only if the server replies that it requires a login.
 func Login(nc net.Conn, user, password string) error {
 	if password == "" {
 		if reply, err := request(nc, "PING"); err == nil && strings.HasPrefix(reply, loginMissing) {

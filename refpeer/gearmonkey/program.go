@@ -3,145 +3,112 @@ package gearmonkey
 import (
 	"context"
 	"fmt"
-	"regexp"
+	"io"
+	"strconv"
 	"strings"
+	"time"
 
-	"jobwire/codec"
 	protocol "jobwire/codec/gearmonkey"
-	"jobwire/codec/transcript"
+	"jobwire/refpeer/internal/peer"
 )
 
-// Step is one command of a sequence with the check of its reply; or, if Local is set, a function that is called between
-// commands.
-type Step struct {
-	// Do is the name of the command's message type and its arguments. {PLACEHOLDERS} are those of the specification; they
-	// may be parts of a word, and words may be quoted. The first word is the name of the step, also if Local is set.
-	Do string
+// grace is how long a worker may take to exit cleanly after the context of Drive has ended.
+const grace = 3 * time.Second
 
-	If    func(*Task) bool                   // whether to perform the step; nil: always
-	Then  func(*Task, *codec.Message) error  // checks a reply that is not an error, and stores its values; nil accepts any
-	Local func(context.Context, *Task) error // called instead of sending a command
-
-	// Cure contains the steps to perform if the server replies with an error whose code is For. Then the
-	// command is sent once more.
-	For  string
-	Cure Sequence
-}
-
-// Sequence contains steps that are performed in order. It ends at the first step that fails.
-type Sequence []Step
-
-// Program contains the commands that clients and workers send to Redis, as one sequence for each of their operations.
-type Program struct {
-	Run Sequence // Client.run
-	Get Sequence // Client.get
-
-	Load   Sequence // at the start of a worker
-	Enter  Sequence // at the start of a worker, for each of its functions
-	Look   Sequence // in each round of a worker's loop, to get a job of one function
-	Work   Sequence // for each job
-	Update Sequence // Worker.update
-	Leave  Sequence // at the exit of a worker, for each registered function
-}
-
-// Task contains the values that replace the placeholders of a sequence.
-type Task struct {
-	Function, ID, Input, Output, Status []byte
-	Priority, Scheduled, Timeout        []byte // seconds
-	Dividend, Divisor                   []byte
-	Script, SHA1, Date                  []byte
-
-	RollCall, Blocking bool
-	Job                Job // the result of Client.get
-
-	lost   bool    // the job of a worker has no input
-	handle Handler // called by Work
-}
-
-// placeholders are the names of a task's values in steps. All but the last two are in the specification, which contains the
-// values of these two literally.
-var placeholders = map[string]func(*Task) []byte{
-	"FN":          func(t *Task) []byte { return t.Function },
-	"ID":          func(t *Task) []byte { return t.ID },
-	"PRIO":        func(t *Task) []byte { return t.Priority },
-	"INPUT":       func(t *Task) []byte { return t.Input },
-	"OUTPUT":      func(t *Task) []byte { return t.Output },
-	"STATUS":      func(t *Task) []byte { return t.Status },
-	"TIMEOUT":     func(t *Task) []byte { return t.Timeout },
-	"SCHEDULED":   func(t *Task) []byte { return t.Scheduled },
-	"SYSTEM_DATE": func(t *Task) []byte { return t.Date },
-	"DIVIDEND":    func(t *Task) []byte { return t.Dividend },
-	"DIVISOR":     func(t *Task) []byte { return t.Divisor },
-	"SCRIPT":      func(t *Task) []byte { return t.Script },
-	"SHA1":        func(t *Task) []byte { return t.SHA1 },
+// Drive performs tasks with the program of [Document].
+func Drive(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+	return Document().Drive(ctx, addr, tasks, answers)
 }
 
 // Document returns a program that follows the specification.
-func Document() *Program {
-	load := Sequence{
-		{Do: "SCRIPT_LOAD {SCRIPT}", Then: takeSHA1},
-	}
-	return &Program{
-		Run: Sequence{
-			{Do: "GET_COUNT {FN}", If: rollCall, Then: registered},
-			{Do: "INCR_UID {FN}", Then: takeNewID},
-			{Do: "HMSET_IDLE {FN} {ID} {INPUT}", Then: saysOK},
-			{Do: "PUBLISH_CREATE {FN} {ID}", Then: counts},
-			{Do: "ZADD_SCHEDULED {FN} {SCHEDULED} {ID}", If: scheduled, Then: counts},
-			{Do: "LPUSH_QUEUE {FN} {PRIO} {ID}", If: unscheduled, Then: counts},
-			{Do: "BRPOP_LOCK {FN} {ID} {TIMEOUT}", If: blocking, Then: unlocked},
+func Document() *peer.Program {
+	load := peer.Sequence{{Do: "SCRIPT_LOAD {SCRIPT}", Then: takeSHA1}}
+	return &peer.Program{
+		Protocol:   protocol.Protocol,
+		Sequential: true,
+		Grace:      grace,
+		Steps: map[string]peer.Sequence{
+			"Run": {
+				{Do: "GET_COUNT {QUEUE}", If: peer.Has("ROLLCALL"), Then: registered},
+				{Do: "INCR_UID {QUEUE}", Then: takeNewID},
+				{Do: "HMSET_IDLE {QUEUE} {JOB_ID} {PAYLOAD}", Then: saysOK},
+				{Do: "PUBLISH_CREATE {QUEUE} {JOB_ID}", Then: counts},
+				{Do: "ZADD_SCHEDULED {QUEUE} {SCHEDULED} {JOB_ID}", If: peer.Is("PRIO", protocol.Scheduled), Then: counts},
+				{Do: "LPUSH_QUEUE {QUEUE} {PRIO} {JOB_ID}", If: peer.Not(peer.Is("PRIO", protocol.Scheduled)), Then: counts},
+				{Do: "BRPOP_LOCK {QUEUE} {JOB_ID} {TIMEOUT}", If: peer.Has("TIMEOUT"), Then: unlocked},
+			},
+			"Get":   {{Do: "HGETALL_JOB {QUEUE} {JOB_ID}", Then: takeJob}},
+			"Start": load,
+			"Enter": {{Do: "INCR_COUNT {QUEUE}", Then: counts}},
+			"Ask": {
+				{Do: "begin", Local: begin},
+				{Do: "EVALSHA_SCHEDULED {SHA1} {QUEUE} {DATE}", Then: taken("DUE"), For: "NOSCRIPT", Cure: load},
+				{Do: "BRPOP_QUEUES {QUEUE} 1", If: peer.Not(peer.Has("JOB_ID")), Then: taken("POPPED")},
+			},
+			"End": {
+				{Do: "PUBLISH_START {QUEUE} {JOB_ID}", Then: counts},
+				{Do: "HMSET_BUSY {QUEUE} {JOB_ID}", Then: saysOK},
+				// The specification does not say how a worker reads the input.
+				{Do: "HGET_INPUT {QUEUE} {JOB_ID}", Then: takeInput},
+				{Do: "HMSET_PROGRESS {QUEUE} {JOB_ID} 1 2", If: reports, Then: updated},
+				{Do: "work", Local: work},
+				{Do: "HMSET_DONE {QUEUE} {JOB_ID} {STATUS} {RESULT}", Then: saysOK},
+				{Do: "EXPIRE_JOB {QUEUE} {JOB_ID} 90000", Then: counts},
+				{Do: "PUBLISH_FINISH {QUEUE} {JOB_ID}", Then: counts},
+				{Do: "LPUSH_LOCK {QUEUE} {JOB_ID} OK", Then: counts},
+				{Do: "EXPIRE_LOCK {QUEUE} {JOB_ID} 10", Then: counts},
+			},
+			"Exit": {{Do: "DECR_COUNT {QUEUE}", Then: counts}},
 		},
-		Get: Sequence{
-			{Do: "HGETALL_JOB {FN} {ID}", Then: takeJob},
+		Defaults: peer.Task{"PRIO": protocol.Normal, "SCHEDULED": "0", "SCRIPT": protocol.Script},
+		Tasks: map[string]peer.Verb{
+			"run": {Form: "QUEUE PAYLOAD [priority=PRIO:low|normal|high|scheduled] [at=SCHEDULED:number] " +
+				"[blocking=TIMEOUT:number] [rollcall]", Do: run},
+			"get":  {Form: "QUEUE JOB_ID:number", Do: get},
+			"work": {Form: "QUEUES HOW:echo|fail|progress|empty|reverse JOBS:number", Do: peer.Work},
 		},
-		Load: load,
-		Enter: Sequence{
-			{Do: "INCR_COUNT {FN}", Then: counts},
-		},
-		Look: Sequence{
-			{Do: "EVALSHA_SCHEDULED {SHA1} {FN} {SYSTEM_DATE}", Then: takeScheduled, For: "NOSCRIPT", Cure: load},
-			{Do: "BRPOP_QUEUES {FN} 1", If: without, Then: takePopped},
-		},
-		Work: Sequence{
-			{Do: "PUBLISH_START {FN} {ID}", Then: counts},
-			{Do: "HMSET_BUSY {FN} {ID}", Then: saysOK},
-			// The specification does not say how a worker reads the input.
-			{Do: "HGET_INPUT {FN} {ID}", Then: takeInput},
-			{Do: "work", Local: work},
-			{Do: "HMSET_DONE {FN} {ID} {STATUS} {OUTPUT}", Then: saysOK},
-			{Do: "EXPIRE_JOB {FN} {ID} 90000", Then: counts},
-			{Do: "PUBLISH_FINISH {FN} {ID}", Then: counts},
-			{Do: "LPUSH_LOCK {FN} {ID} OK", Then: counts},
-			{Do: "EXPIRE_LOCK {FN} {ID} 10", Then: counts},
-		},
-		Update: Sequence{
-			{Do: "HMSET_PROGRESS {FN} {ID} {DIVIDEND} {DIVISOR}", Then: saysOK},
-		},
-		Leave: Sequence{
-			{Do: "DECR_COUNT {FN}", Then: counts},
-		},
+		Refusal: refusal,
 	}
 }
 
-func (s *Step) name() string {
-	name, _, _ := strings.Cut(s.Do, " ")
-	return name
+func run(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) ([]string, error) {
+	if t["SCHEDULED"] != "0" && t["PRIO"] != protocol.Scheduled {
+		return nil, fmt.Errorf("%w: a time was given, but the priority is %s, not scheduled", peer.ErrUsage, t["PRIO"])
+	}
+	answer, err := peer.Ask("Run", "", 0)(ctx, d, t, nil)
+	return append(answer, t["JOB_ID"]), err
 }
 
-var placeholder = regexp.MustCompile(`\{\w+\}`)
+func get(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) ([]string, error) {
+	_, err := peer.Ask("Get", "", 0)(ctx, d, t, nil)
+	answer := []string{t["job.status"], t["job.output"]}
+	for _, name := range strings.Split(t["FIELDS"], "\x00") {
+		if value, has := t["job."+name]; has && name != "status" && name != "output" {
+			answer = append(answer, name, value)
+		}
+	}
+	return answer, err
+}
 
-// command returns the message type and the arguments of a step for a task.
-func (s *Step) command(t *Task) (*codec.Type, [][]byte, error) {
-	words, err := transcript.ParseWords(s.Do)
-	msgType := protocol.Protocol.TypeNamed(s.name())
-	if err != nil || msgType == nil {
-		return nil, nil, fmt.Errorf("%w: step %q does not name a message type (%v)", ErrUsage, s.Do, err)
+// begin prepares a task for the next job.
+func begin(_ *peer.Conn, t peer.Task) error {
+	t["PAYLOAD"], t["LOST"], t["FAILED"], t["DATE"] = "", "", "", strconv.FormatInt(time.Now().Unix(), 10)
+	return nil
+}
+
+// reports is the condition that the worker reports progress.
+func reports(t peer.Task) bool { return t["HOW"] == "progress" && t["LOST"] == "" }
+
+// work sets the status and the output of a job.
+func work(_ *peer.Conn, t peer.Task) error {
+	t["STATUS"], t["RESULT"] = protocol.StatusSuccess, peer.Results[t["HOW"]](t["PAYLOAD"])
+	switch {
+	case t["LOST"] != "":
+		t["STATUS"], t["RESULT"] = protocol.StatusError, "the job has no input"
+	case t["FAILED"] != "":
+		t["STATUS"], t["RESULT"] = protocol.StatusError, t["FAILED"]
+	case t["HOW"] == "fail":
+		t["STATUS"], t["RESULT"] = protocol.StatusError, t["PAYLOAD"]
 	}
-	var args [][]byte
-	for _, word := range words[1:] {
-		args = append(args, placeholder.ReplaceAllFunc([]byte(word), func(name []byte) []byte {
-			return placeholders[string(name[1:len(name)-1])](t)
-		}))
-	}
-	return msgType, args, nil
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,104 +14,87 @@ import (
 )
 
 // TestManyAtOnce runs waiting and other clients together with workers of one and of two functions. Every job must be
-// performed once and end as its input requires, no client may wait in vain, and all counts must be 0 at the end.
+// performed once, no client may wait in vain, and all counts must be 0 at the end.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addr := serve(t)
-		const clients, workers, each = 6, 4, 50
+		const clients, each = 6, 50
 		priorities := []string{"low", "normal", "high", "scheduled"}
 
 		ctx, stop := context.WithCancel(t.Context())
 		var working, creating sync.WaitGroup
-		var mu sync.Mutex
-		worked := map[string]int{}
-		for i := range workers {
-			w := worker(t, addr, [][]string{{"f"}, {"g"}, {"f", "g"}, {"g", "f"}}[i]...)
+		functions := []string{"f", "g", "f,g", "g,f"}
+		worked := make([]strings.Builder, len(functions))
+		for i, list := range functions {
 			working.Go(func() {
-				if err := w.Work(ctx, func(ctx context.Context, t *Task) ([]byte, error) {
-					mu.Lock()
-					worked[string(t.Function)+string(t.ID)]++
-					mu.Unlock()
-					n, err := strconv.ParseUint(string(t.Input), 10, 64)
-					switch {
-					case err != nil:
-						return nil, err
-					case n%5 == 0:
-						return nil, errors.New("odd")
-					case n%7 == 0:
-						panic("odd")
-					}
-					return t.Input, w.Update(ctx, n, 2*n)
-				}); err != nil {
+				if err := Drive(ctx, addr, strings.NewReader("work "+list+" echo 100000\n"), &worked[i]); !errors.Is(err, context.Canceled) {
 					t.Errorf("worker %d: %v", i, err)
 				}
 			})
 		}
-		ids := make([]map[string]int, clients) // per client: the input of each job
+		all := make([]map[string]int, clients) // per client: the input of each job
 		for i := range clients {
-			ids[i] = map[string]int{}
-			c := NewClient(connect(t, addr).Conn, nil)
+			all[i] = map[string]int{}
 			creating.Go(func() {
-				for n := i; n < each*clients; n += clients {
-					fn := []string{"f", "g"}[n/clients%2]
-					id, err := c.Run(ctx, fn, []byte(strconv.Itoa(n)), RunOptions{
-						Priority: priorities[n%len(priorities)], Blocking: n%10 == i, RollCall: n%10 == i})
-					if err == nil && n%10 == i {
-						var j Job
-						if j, err = c.Get(ctx, fn, id); err == nil && j.Status() != "success" && j.Status() != "error" {
-							err = fmt.Errorf("the job ended as %v", j)
+				tasks, in := io.Pipe()
+				answers := make([]string, each)
+				var out strings.Builder
+				go func() {
+					for k := range each {
+						task := fmt.Sprintf("run %s %d priority=%s", []string{"f", "g"}[k%2], i+k*clients, priorities[k%len(priorities)])
+						if k%10 == i {
+							task += " blocking=0 rollcall"
 						}
+						io.WriteString(in, task+"\n")
 					}
-					if errors.Is(err, ErrNothingRegistered) {
-						continue // the workers have not registered yet
+					in.Close()
+				}()
+				if err := Drive(ctx, addr, tasks, &out); err != nil {
+					t.Errorf("client %d: %v", i, err)
+				}
+				copy(answers, strings.Split(out.String(), "\n"))
+				for k, answer := range answers {
+					id, ok := strings.CutPrefix(answer, "ok ")
+					if !ok && !strings.HasPrefix(answer, "error nothing-registered") { // the workers may not have registered yet
+						t.Errorf("client %d, job %d: %s", i, k, answer)
 					}
-					if err != nil {
-						t.Errorf("client %d, job %d: %v", i, n, err)
-						return
+					if ok {
+						all[i][[]string{"f", "g"}[k%2]+id] = i + k*clients
 					}
-					ids[i][fn+strconv.FormatUint(id, 10)] = n
 				}
 			})
 		}
 		creating.Wait()
 		time.Sleep(time.Minute) // until the workers have performed all jobs
-		op := connect(t, addr)
-		all := map[string]int{}
-		for _, own := range ids {
+		seen := map[string]bool{}
+		for _, own := range all {
 			for job, n := range own {
-				if _, twice := all[job]; twice {
+				if seen[job] {
 					t.Errorf("%s was given to two clients", job)
 				}
-				all[job] = n
-			}
-		}
-		for job, n := range all {
-			key := "job:" + job[:1] + ":" + job[1:]
-			want := fmt.Sprint("success ", n)
-			switch {
-			case n%5 == 0:
-				want = "error odd"
-			case n%7 == 0:
-				want = "error panic: odd"
-			}
-			if got := op.do("HMGET", key, "status", "output"); got != want {
-				t.Errorf("%s: expected %s, got %s", job, want, got)
+				seen[job] = true
+				want := fmt.Sprint("success ", n)
+				if got := redis(t, addr, "HMGET", "job:"+job[:1]+":"+job[1:], "status", "output"); got != want {
+					t.Errorf("%s: expected %s, got %s", job, want, got)
+				}
 			}
 		}
 		stop()
 		working.Wait()
-		for job, n := range worked {
-			if _, ok := all[job]; n != 1 || !ok {
-				t.Errorf("%s was worked on %d times; created: %v", job, n, ok)
+		sum := 0
+		for i := range worked {
+			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(worked[i].String(), "ok "), "\n"))
+			if sum += n; err != nil {
+				t.Errorf("worker %d: %s", i, &worked[i])
 			}
 		}
-		if len(worked) != len(all) || len(all) < clients*each/2 {
-			t.Errorf("%d jobs were created, %d worked on", len(all), len(worked))
+		if sum != len(seen) || len(seen) < clients*each/2 {
+			t.Errorf("%d jobs were created, %d worked on", len(seen), sum)
 		}
-		if got := op.do("MGET", "count:f", "count:g"); got != "0 0" {
+		if got := redis(t, addr, "MGET", "count:f", "count:g"); got != "0 0" {
 			t.Errorf("the counts are %s", got)
 		}
-		if got := op.do("KEYS", "queue:*"); strings.TrimSpace(got) != "" {
+		if got := redis(t, addr, "KEYS", "queue:*"); strings.TrimSpace(got) != "" {
 			t.Errorf("queues are left: %s", got)
 		}
 	})

@@ -1,8 +1,8 @@
 // Package mutants contains Beanstalk clients with one deliberate fault each. They prove that jobwire audit finds faults
 // of clients: a fault that it does not find is a gap in it.
 //
-// A mutant is the reference client with an edited program. It is listed with the rule that it violates, or with the fault
-// profile under which it fails and the expected verdict.
+// A mutant is the reference client with an edited program. It is listed with the rule that it violates, or with the
+// fault profile under which it fails and the expected verdict.
 package mutants
 
 import (
@@ -10,7 +10,6 @@ import (
 	"math"
 	"strconv"
 
-	protocol "jobwire/codec/beanstalk"
 	"jobwire/internal/mutant"
 	"jobwire/refpeer/beanstalk"
 	"jobwire/refpeer/internal/faults"
@@ -19,11 +18,9 @@ import (
 //go:embed *.yaml
 var rows embed.FS
 
-var kit = faults.Line(faults.Kit[beanstalk.Program, beanstalk.Step, beanstalk.Task]{
-	Protocol: protocol.Protocol,
-	Rows:     rows,
+var kit = &faults.Kit{
 	Document: beanstalk.Document,
-	Drive:    func(p *beanstalk.Program) mutant.Program { return (&beanstalk.Driver{Program: p}).Drive },
+	Rows:     rows,
 	Functions: map[string]any{
 		"id_of_32_bits": changedID(func(id uint64) string { return strconv.FormatUint(uint64(uint32(id)), 10) }),
 		"signed_id":     changedID(func(id uint64) string { return strconv.FormatUint(min(id, math.MaxInt64), 10) }),
@@ -35,7 +32,7 @@ var kit = faults.Line(faults.Kit[beanstalk.Program, beanstalk.Step, beanstalk.Ta
 			return utf8
 		},
 	},
-}, 0, 0)
+}
 
 func changedID(change func(id uint64) string) func(string) string {
 	return func(s string) string {

@@ -1,15 +1,13 @@
-// Package mutants contains Gearman clients and workers with one deliberate fault each. They prove that jobwire audit finds
-// faults: a fault that it does not find is a gap in it.
+// Package mutants contains Gearman clients and workers with one deliberate fault each. They prove that jobwire audit
+// finds faults: a fault that it does not find is a gap in it.
 //
-// A mutant is the reference client or worker with an edited program. It is listed with the rule that it violates, or with
-// the fault profile under which it fails and the expected verdict.
+// A mutant is the reference client or worker with an edited program. It is listed with the rule that it violates, or
+// with the fault profile under which it fails and the expected verdict.
 package mutants
 
 import (
 	"embed"
-	"slices"
 
-	protocol "jobwire/codec/gearman"
 	"jobwire/internal/mutant"
 	"jobwire/refpeer/gearman"
 	"jobwire/refpeer/internal/faults"
@@ -18,12 +16,12 @@ import (
 //go:embed *.yaml
 var rows embed.FS
 
-var kit = faults.Line(faults.Kit[gearman.Program, gearman.Step, gearman.Task]{
-	Protocol: protocol.Protocol,
-	Rows:     rows,
+var kit = &faults.Kit{
 	Document: gearman.Document,
-	Drive:    func(p *gearman.Program) mutant.Program { return (&gearman.Driver{Program: p}).Drive },
-}, 12, 8)
+	Rows:     rows,
+	Header:   12,
+	LengthAt: 8,
+}
 
 // All returns the mutants.
-func All() []mutant.Mutant { return slices.Concat(kit.Mutants("Worker"), kit.Mutants("Client")) }
+func All() []mutant.Mutant { return kit.Mutants("Worker", "Client") }

@@ -4,33 +4,19 @@ package mutants
 
 import (
 	"embed"
-	"slices"
 
-	protocol "jobwire/codec/gearmonkey"
 	"jobwire/internal/mutant"
 	"jobwire/refpeer/gearmonkey"
 	"jobwire/refpeer/internal/faults"
 )
 
-type (
-	program = gearmonkey.Program
-	step    = gearmonkey.Step
-	task    = gearmonkey.Task
-)
-
 //go:embed *.yaml
 var rows embed.FS
 
-var kit = &faults.Kit[program, step, task]{
-	Protocol: protocol.Protocol,
-	Rows:     rows,
-	Document: gearmonkey.Document,
-	Drive:    func(p *program) mutant.Program { return (&gearmonkey.Driver{Program: p}).Drive },
-	Step:     func(s *step) (*string, *func(*task) bool) { return &s.Do, &s.If },
-	Actions: map[string]faults.Action[program, step, task]{
-		"ask": ask, "cure": cure, "first": first, "reply": reply, "swap": swap, "then": then,
-	},
-	Functions: map[string]any{"timed_out": gearmonkey.ErrTimedOut, "nothing_registered": gearmonkey.ErrNothingRegistered},
+var kit = &faults.Kit{
+	Document:  gearmonkey.Document,
+	Rows:      rows,
+	Functions: map[string]any{"timed_out": gearmonkey.TimedOut, "nothing_registered": gearmonkey.ErrNothingRegistered},
 	Sets: map[string]string{
 		"queues": queues, "creates": creates, "blocks": blocks, "checksWorkers": checksWorkers,
 		"ends": ends, "finishes": finishes, "runs": runs, "takes": takes,
@@ -38,7 +24,7 @@ var kit = &faults.Kit[program, step, task]{
 }
 
 // All returns the mutants.
-func All() []mutant.Mutant { return slices.Concat(kit.Mutants("Client"), kit.Mutants("Worker")) }
+func All() []mutant.Mutant { return kit.Mutants("Client", "Worker") }
 
 // Sets of cases. A fault that a step has with every job fails the cases of one of these sets.
 const (

@@ -10,22 +10,30 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"jobwire/codec"
+	"jobwire/refpeer/internal/peer"
 	"jobwire/refserver"
 )
 
 // Driver performs the tasks that it reads with the server at addr, and writes an answer to each.
-type Driver func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
+type Driver = func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error
 
-// Suite contains a driver and the reference server that it is tested with.
+// Suite contains a correct program and the reference server that it is tested with.
 type Suite struct {
-	Drive    Driver
-	Protocol *codec.Protocol
+	Document func() *peer.Program
 	Machine  func() refserver.Machine
 }
 
-// Exchange contains a task for a client and one for a worker, each with the beginning of its answer. An empty task is not
-// performed.
+// Edited returns a driver that performs tasks with an edited program.
+func (b Suite) Edited(edit func(*peer.Program)) Driver {
+	return func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+		p := b.Document()
+		edit(p)
+		return p.Drive(ctx, addr, tasks, answers)
+	}
+}
+
+// Exchange contains a task for a client and one for a worker, each with the beginning of its answer. An empty task is
+// not performed.
 type Exchange = struct{ Name, Client, Answer, Worker, Done string }
 
 // Serve starts a server in memory that ends with the test, and returns its address.
@@ -39,11 +47,11 @@ func (b Suite) Serve(t *testing.T) string {
 	return server.Addr()
 }
 
-// Answers returns the answers of the driver to tasks.
+// Answers returns the answers to tasks.
 func (b Suite) Answers(t *testing.T, addr string, tasks ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := b.Drive(t.Context(), addr, strings.NewReader(strings.Join(tasks, "\n")), &out); err != nil {
+	if err := b.Document().Drive(t.Context(), addr, strings.NewReader(strings.Join(tasks, "\n")), &out); err != nil {
 		t.Error(err)
 	}
 	return out.String()

@@ -10,24 +10,26 @@ import (
 	"jobwire/audit"
 	"jobwire/codec"
 	"jobwire/internal/target"
+	"jobwire/refpeer/internal/peer"
 	"jobwire/refserver"
 )
 
-// Variant is a correct client or worker: the reference program P with an edit, so that it uses a freedom of the
+// Variant is a correct client or worker: the reference program with an edit, so that it uses a freedom of the
 // protocol that the reference program does not use.
-type Variant[P any] struct {
+type Variant struct {
 	Name, Role string
-	Edit       func(*P)                // called once for each start of the driver
+	Edit       func(*peer.Program)     // called once for each start of the driver
 	Violates   map[codec.RuleID]string // rules of level SHOULD, MAY or INTERPRETATION that it knowingly violates, with the reasons
 }
 
 // Variants tests that all variants pass under all fault profiles and violate no rule except their own, in memory and
 // virtual time. profiles is the minimum number of fault profiles that must apply to the protocol. With -short, each
 // variant is tested under every second profile, and only the first variant of each role with large payloads.
-func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) Driver, variants []Variant[P]) {
+func (b Suite) Variants(t *testing.T, profiles int, variants []Variant) {
+	p := b.Document()
 	partners := map[string]audit.Driver{}
-	for _, role := range b.Protocol.Roles {
-		partners[role] = audit.Driver(b.Drive)
+	for _, role := range p.Protocol.Roles {
+		partners[role] = p.Drive
 	}
 	large := map[string]bool{} // roles of which a variant is tested with large payloads
 	for i := range variants {
@@ -35,16 +37,16 @@ func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) 
 		var all []*audit.Profile
 		least := profiles
 		for k := range audit.Profiles {
-			p := &audit.Profiles[k]
-			if testing.Short() && (p.Name == "large" && large[v.Role] || p.Name != "large" && k%2 != i%2) {
+			f := &audit.Profiles[k]
+			if testing.Short() && (f.Name == "large" && large[v.Role] || f.Name != "large" && k%2 != i%2) {
 				least--
 				continue
 			}
-			all = append(all, p)
+			all = append(all, f)
 		}
 		large[v.Role] = true
-		o := audit.StressOptions{Protocol: b.Protocol, Profiles: all, Partners: partners, Start: b.start,
-			Drivers: map[string]audit.Driver{v.Role: audit.Driver(edited(v.Edit))}, Limit: time.Minute, Runs: 1}
+		o := audit.StressOptions{Protocol: p.Protocol, Profiles: all, Partners: partners, Start: b.start,
+			Drivers: map[string]audit.Driver{v.Role: b.Edited(v.Edit)}, Limit: time.Minute, Runs: 1}
 		t.Run(v.Role+"/"+v.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { v.stress(t, o, least) })
@@ -54,13 +56,13 @@ func Variants[P any](t *testing.T, b Suite, profiles int, edited func(func(*P)) 
 
 // start starts the reference server in memory. Each restart begins with a new server.
 func (b Suite) start(ctx context.Context) (target.Target, error) {
-	return target.InMemory(ctx, b.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
-		return refserver.New(b.Machine(), refserver.Options{Protocol: b.Protocol}).Serve(ctx, ln)
+	return target.InMemory(ctx, "reference server", func(ctx context.Context, ln net.Listener) error {
+		return refserver.New(b.Machine(), refserver.Options{Protocol: b.Document().Protocol}).Serve(ctx, ln)
 	})
 }
 
 // stress runs a variant under fault profiles and checks the outcomes. least is the minimum number of outcomes.
-func (v *Variant[P]) stress(t *testing.T, o audit.StressOptions, least int) {
+func (v *Variant) stress(t *testing.T, o audit.StressOptions, least int) {
 	outcomes, err := audit.Stress(t.Context(), o)
 	if err != nil || len(outcomes) < least {
 		t.Errorf("%s, %s: expected at least %d fault profiles, got %d; %v", v.Role, v.Name, least, len(outcomes), err)
@@ -71,7 +73,7 @@ func (v *Variant[P]) stress(t *testing.T, o audit.StressOptions, least int) {
 }
 
 // check reports an outcome that is not the expected one, and violations of rules.
-func (v *Variant[P]) check(t *testing.T, o *audit.Outcome) {
+func (v *Variant) check(t *testing.T, o *audit.Outcome) {
 	if !o.Passed() || o.Verdict == audit.Unsupported {
 		t.Errorf("%s, %s: %s: %s: %s: %s", v.Role, v.Name, o.Profile.Name, o.Verdict, o.Task, o.Note)
 	}

@@ -1,4 +1,4 @@
-package line
+package peer
 
 import (
 	"context"
@@ -26,8 +26,9 @@ var (
 	ErrProtocol = errors.New("invalid message from the server")
 )
 
-// readSize is the minimum size of a read in bytes. maxIdle is the size of an empty buffer that is kept. leaveTime is how long Close waits until the server has read everything.
-// Quirks.Pieces applies to the first pieces writes of a Flush; pieceTime is the pause between them.
+// readSize is the minimum size of a read in bytes. maxIdle is the size of an empty buffer that is kept. leaveTime is
+// how long close waits until the server has read everything. Quirks.Pieces applies to the first pieces writes of a
+// flush; pieceTime is the pause between them.
 const (
 	readSize  = 4 << 10
 	maxIdle   = 64 << 10
@@ -36,13 +37,15 @@ const (
 	pieceTime = 500 * time.Microsecond
 )
 
-// Conn is one connection to a server. Flush and Next send the appended messages. It is not safe for concurrent use, except
-// for Abort.
+// Conn is one connection of a client or a worker. flush and next send the appended messages. It is not safe for
+// concurrent use, except for Abort.
 type Conn struct {
-	In []byte // received bytes that Take has not returned
+	In     []byte          // received bytes that Decode has not returned
+	Jobs   map[string]bool // IDs of the jobs whose later tasks need this connection
+	Broken bool            // the connection must not be used again
+	Own    any             // what the package of the protocol records
 
-	protocol  *codec.Protocol
-	quirks    *Quirks
+	program   *Program
 	nc        net.Conn
 	aborted   chan struct{}
 	once      sync.Once
@@ -52,18 +55,22 @@ type Conn struct {
 	out       []byte
 	message   codec.Message
 	frame     codec.Frame
+
+	waiting codec.Conversation[request] // requests of a client without a reply
+	open    []*Call                     // the jobs of a client that have not ended
+	round                               // of a worker
 }
 
-// Dial connects to the server at addr, which is host:port or unix:path.
-func Dial(ctx context.Context, addr string, p *codec.Protocol, h *Quirks) (*Conn, error) {
+// dial connects to the server at addr, which is host:port or unix:path.
+func dial(ctx context.Context, addr string, p *Program) (*Conn, error) {
 	var d transport.Dialer
 	nc, err := d.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	streams := codec.Streams(p.NewSession(codec.Options{MaxData: maxReply}))
-	return &Conn{protocol: p, quirks: h, nc: nc, aborted: make(chan struct{}), stream: streams[codec.Server], sent: streams[codec.Peer],
-		nonStrict: p.NewSession(codec.Options{WaiveAll: true})}, nil
+	streams := codec.Streams(p.Protocol.NewSession(codec.Options{MaxData: maxReply}))
+	return &Conn{Jobs: map[string]bool{}, program: p, nc: nc, aborted: make(chan struct{}), stream: streams[codec.Server],
+		sent: streams[codec.Peer], nonStrict: p.Protocol.NewSession(codec.Options{WaiveAll: true})}, nil
 }
 
 // Abort ends all waits and closes the socket.
@@ -72,8 +79,8 @@ func (c *Conn) Abort() {
 	c.nc.Close()
 }
 
-// Close closes the connection after the server has read the sent bytes.
-func (c *Conn) Close() {
+// close closes the connection after the server has read the sent bytes.
+func (c *Conn) close() {
 	// If a socket is closed that has unread bytes, the kernel discards sent bytes that the server has not read.
 	if transport.CloseWrite(c.nc) == nil {
 		c.nc.SetReadDeadline(time.Now().Add(leaveTime))
@@ -82,9 +89,9 @@ func (c *Conn) Close() {
 	c.nc.Close()
 }
 
-// Append encodes a message that Flush sends after the earlier ones.
-func (c *Conn) Append(msgType *codec.Type, args ...[]byte) error {
-	b, err := c.nonStrict.Append(c.out, codec.Peer, &codec.Message{Type: msgType, Args: args})
+// append encodes a message that flush sends after the earlier ones.
+func (c *Conn) append(m *codec.Message) error {
+	b, err := c.nonStrict.Append(c.out, codec.Peer, m)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUsage, err)
 	}
@@ -92,8 +99,8 @@ func (c *Conn) Append(msgType *codec.Type, args ...[]byte) error {
 	return nil
 }
 
-// Flush sends the appended messages.
-func (c *Conn) Flush() error {
+// flush sends the appended messages.
+func (c *Conn) flush() error {
 	if len(c.out) == 0 {
 		return nil
 	}
@@ -106,11 +113,11 @@ func (c *Conn) Flush() error {
 		}
 	}()
 	rest := c.out
-	for i := 0; i < pieces && c.quirks.Pieces > 0 && len(rest) > c.quirks.Pieces; i++ {
-		if _, err := c.nc.Write(rest[:c.quirks.Pieces]); err != nil {
+	for i := 0; i < pieces && c.program.Pieces > 0 && len(rest) > c.program.Pieces; i++ {
+		if _, err := c.nc.Write(rest[:c.program.Pieces]); err != nil {
 			return err
 		}
-		rest = rest[c.quirks.Pieces:]
+		rest = rest[c.program.Pieces:]
 		c.Pause(pieceTime)
 	}
 	_, err := c.nc.Write(rest)
@@ -137,8 +144,8 @@ func (c *Conn) Fill() error {
 	return err
 }
 
-// Decode removes the first message from In and returns it, or nil if In has no complete message. The message is valid until the
-// next Fill.
+// Decode removes the first message from In and returns it, or nil if In has no complete message. The message is valid
+// until the next Fill.
 func (c *Conn) Decode() (*codec.Message, error) {
 	c.stream.Resume() // In may have been replaced
 	n, found, err := c.stream.Read(c.In, &c.frame)
@@ -155,26 +162,26 @@ func (c *Conn) Decode() (*codec.Message, error) {
 	return &c.message, nil
 }
 
-// Idle drops the last message, which may be large.
-func (c *Conn) Idle() {
+// idle drops the last message, which may be large.
+func (c *Conn) idle() {
 	c.frame.Reset(codec.Server)
 	clear(c.message.Args)
 }
 
-// Next sends the appended messages and returns the next message of the server.
-func (c *Conn) Next() (*codec.Message, error) {
-	if err := c.Flush(); err != nil {
-		return nil, err
+// next sends the appended messages and returns the next message of the server.
+func (c *Conn) next() (*codec.Message, error) {
+	if err := c.flush(); err != nil {
+		return nil, c.afterEOF(err)
 	}
-	read := c.quirks.Read
+	read := c.program.Read
 	if read == nil {
 		read = Read
 	}
 	m, err := read(c)
-	if err == nil && c.quirks.Edit != nil {
-		err = c.quirks.Edit(m)
+	if err == nil && c.program.Edit != nil {
+		err = c.program.Edit(m)
 	}
-	return m, err
+	return m, c.afterEOF(err)
 }
 
 // Read reads a message, in any segmentation.
@@ -194,10 +201,9 @@ func IsDisconnect(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// AfterEOF returns an error. A stubborn program does not notice that the server has closed the connection, and waits until the
-// connection is aborted.
-func (c *Conn) AfterEOF(err error) error {
-	if c.quirks.IgnoresEOF && IsDisconnect(err) {
+// afterEOF returns an error, in a program that ignores the end of a connection only when the connection is aborted.
+func (c *Conn) afterEOF(err error) error {
+	if c.program.IgnoresEOF && IsDisconnect(err) {
 		<-c.aborted
 	}
 	return err
@@ -211,10 +217,11 @@ func (c *Conn) Pause(d time.Duration) {
 	}
 }
 
-// SetLimit limits the time in which the next messages must be received, from now on; 0: the limit of the program, if any.
+// SetLimit limits the time in which the next messages must be received, from now on; 0: the limit of the program, if
+// any.
 func (c *Conn) SetLimit(d time.Duration) {
 	if d == 0 {
-		d = c.quirks.Timeout
+		d = c.program.Timeout
 	}
 	if d == 0 {
 		c.nc.SetReadDeadline(time.Time{})
