@@ -107,54 +107,49 @@ type attempt struct {
 // runCase runs a case once in each way to divide messages into writes.
 func (w *worker) runCase(c *Case) (a attempt) {
 	from := time.Now()
-	defer func() {
-		a.Case, a.from, a.Took = c, from, time.Since(from)
-		if w.Command != "" {
-			a.Command = w.Command + " --run " + c.selector()
-		}
-		if w.OmitPlay {
-			a.Play, a.script = nil, nil
-		}
-		if a.Play != nil && w.kept != nil {
-			w.kept.Add(int64(a.Play.Cut(w.keep())))
-		}
-	}()
 	why := w.Profile.lacks(c)
 	if c.Program != "" && w.Programs[c.Program] == nil {
 		why = "the case needs a program with this role (--program): " + c.Program
 	}
 	if why != "" {
-		return attempt{Result: Result{Verdict: Skipped, Note: why}}
+		a.Verdict, a.Note = Skipped, why
+	} else {
+		a = w.runWays(c, w.segmentations(c))
 	}
-	ways := w.Segments
-	if len(ways) == 0 || c.observed() {
-		ways = []play.Segmentation{play.Plain}
+	a.Case, a.from, a.Took = c, from, time.Since(from)
+	if w.Command != "" {
+		a.Command = w.Command + " --run " + c.selector()
 	}
-	if c.Segments != nil {
-		ways = []play.Segmentation{*c.Segments}
+	if w.OmitPlay {
+		a.Play, a.script = nil, nil
 	}
+	if a.Play != nil && w.kept != nil {
+		w.kept.Add(int64(a.Play.Cut(w.keep())))
+	}
+	return a
+}
+
+// segmentations returns the ways to divide the messages of a case into writes. The case runs once in each way.
+func (w *worker) segmentations(c *Case) []play.Segmentation {
+	switch {
+	case c.Segments != nil:
+		return []play.Segmentation{*c.Segments}
+	case len(w.Segments) == 0 || c.observed():
+		return []play.Segmentation{play.Plain}
+	}
+	return w.Segments
+}
+
+// runWays runs a case in each of the ways, until it fails in one.
+func (w *worker) runWays(c *Case, ways []play.Segmentation) (a attempt) {
 	for i, how := range ways {
 		if relayed := c.Program != "" && i > 0; how == play.Coalesced &&
 			(relayed || slices.Contains(ways[:i], play.Plain) && !play.Joins(a.script)) {
 			continue // the messages would be written as before: a relay does not combine those of the program or the server
 		}
-		var once attempt
-		for try := 0; ; try++ {
-			once = w.try(c, how)
-			if once.Verdict == Crashed && once.shared && w.elusive != nil && w.elusive(once.Crash) {
-				w.restart()
-				once = w.try(c, how)
-				once.alone = once.Verdict == Crashed
-			}
-			late := once.Verdict == Inconclusive && once.setup == nil
-			// Check once again: on a busy machine the preferred reply may have been late, or the processor slow.
-			unsure := try == 0 && (acceptedSilence(once) || once.Verdict == Failed && c.compares())
-			if !late && !unsure || try == retries {
-				break
-			}
-		}
+		once := w.runWay(c, how)
 		passes := func(how play.Segmentation) bool { return w.try(c, how).Verdict == Passed }
-		switch { // if the server sent the preferred reply only with other writes, check the silence again, because the reply may have been late
+		switch { // if only other writes led to the preferred reply, check the silence again: the reply may have been late
 		case acceptedSilence(a) && once.Verdict == Passed && passes(a.Segments):
 			a = once
 		case a.Verdict == Passed && acceptedSilence(once) && passes(how):
@@ -166,15 +161,32 @@ func (w *worker) runCase(c *Case) (a attempt) {
 			continue // keep the non-strict result, because the reply may depend on time
 		case i > 0 && once.Verdict == Failed:
 			once.Verdict = Inconsistent
-			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: %s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
+			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: "+
+				"%s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
 		}
-		a = once
-		// Do not run a failed case in further ways.
-		if a.Verdict != Passed && a.Verdict != NonStrict {
+		if a = once; a.Verdict != Passed && a.Verdict != NonStrict {
 			break
 		}
 	}
 	return a
+}
+
+// runWay runs a case in one way. On a busy machine the result may say nothing, the preferred reply may be late, or the
+// processor slow: then the case runs again.
+func (w *worker) runWay(c *Case, how play.Segmentation) (a attempt) {
+	for try := 0; ; try++ {
+		a = w.try(c, how)
+		if a.Verdict == Crashed && a.shared && w.elusive != nil && w.elusive(a.Crash) {
+			w.restart()
+			a = w.try(c, how)
+			a.alone = a.Verdict == Crashed
+		}
+		late := a.Verdict == Inconclusive && a.setup == nil
+		unsure := try == 0 && (acceptedSilence(a) || a.Verdict == Failed && c.compares())
+		if !late && !unsure || try == retries {
+			return a
+		}
+	}
 }
 
 // acceptedSilence reports whether the case accepted that the server sent nothing, although the specification prefers a
