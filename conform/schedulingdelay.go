@@ -83,10 +83,11 @@ func (m *schedulingDelay) stop() {
 }
 
 // timed returns the duration on which a failure depends: the time limit that was exceeded or, if there is none, the
-// shortest silence or delay in the steps up to the failure. It returns 0 if there is none.
+// shortest silence or delay in the steps up to the failure. It returns 0 if there is none. An invalid message does not
+// depend on time.
 func timed(script *transcript.Script, f *play.Failure) time.Duration {
 	shortest := f.Waited
-	if shortest > 0 {
+	if shortest > 0 || f.Rule() != "" {
 		return shortest
 	}
 	note := func(d time.Duration) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
@@ -103,6 +104,10 @@ func TestTimedFailures(t *testing.T) {
 		}
 		if got := timed(script, &play.Failure{Index: failed, Waited: time.Second}); got != time.Second {
 			t.Errorf("%s\ndepends on %v after a limit of 1s was exceeded", src, got)
+		}
+		invalid := &play.Event{Err: &codec.Error{Rule: "gearman.handle.not-empty"}}
+		if got := timed(script, &play.Failure{Index: failed, Event: invalid}); got != 0 {
+			t.Errorf("step %d, an invalid message: %v, want 0", failed, got)
 		}
 	}
 }
