@@ -108,43 +108,56 @@ func (c Config) Complete() (Config, error) {
 	if c.Count == 0 && c.Duration == 0 {
 		c.Duration = DefaultDuration
 	}
+	return c, cmp.Or(c.checkValues(sc), c.checkRun(sc))
+}
+
+// checkValues returns an error if a value is outside its limits, or two settings exclude each other.
+func (c *Config) checkValues(sc *Scenario) error {
 	switch {
-	case c.Clients < 1 || c.Workers < 1 || c.Functions < 1 || c.Window < 1 || c.Batch < 1 || c.MaxFlight < 0 || c.Grabs < 0:
-		return c, errors.New("clients, workers, functions, window and batch must be at least 1, and grabs and the jobs in flight not negative")
+	case min(c.Clients, c.Workers, c.Functions, c.Window, c.Batch) < 1 || min(c.MaxFlight, c.Grabs) < 0:
+		return errors.New("clients, workers, functions, window and batch must be at least 1, and grabs and the jobs in flight not negative")
 	case c.Zipf != 0 && !(c.Zipf > 1 && c.Zipf <= 100):
-		return c, fmt.Errorf("exponent %v of a Zipf distribution: expected a number greater than 1 and at most 100", c.Zipf)
+		return fmt.Errorf("exponent %v of a Zipf distribution: expected a number greater than 1 and at most 100", c.Zipf)
 	case c.Zipf != 0 && c.Functions == 1:
-		return c, errors.New("a Zipf distribution over functions needs several functions (--functions)")
+		return errors.New("a Zipf distribution over functions needs several functions (--functions)")
 	case c.Batch > c.Window:
-		return c, fmt.Errorf("batch %d: expected at most the window, %d", c.Batch, c.Window)
+		return fmt.Errorf("batch %d: expected at most the window, %d", c.Batch, c.Window)
 	case c.Clients+c.Workers > maxConns:
-		return c, fmt.Errorf("%d clients and workers: expected at most %d connections", c.Clients+c.Workers, maxConns)
+		return fmt.Errorf("%d clients and workers: expected at most %d connections", c.Clients+c.Workers, maxConns)
 	case max(c.Window, c.MaxFlight) > maxWindow:
-		return c, fmt.Errorf("%d jobs in flight for each client: expected at most %d", max(c.Window, c.MaxFlight), maxWindow)
+		return fmt.Errorf("%d jobs in flight for each client: expected at most %d", max(c.Window, c.MaxFlight), maxWindow)
 	case c.Size.Lo < MinPayload:
-		return c, fmt.Errorf("payload of %d bytes: expected at least %d bytes, because the payload contains the number of the job and a checksum", c.Size.Lo, MinPayload)
+		return fmt.Errorf("payload of %d bytes: expected at least %d bytes, because the payload contains the number of the job and a checksum", c.Size.Lo, MinPayload)
 	case sc.Backlog && (c.Rate != nil || c.Duration > 0):
-		return c, fmt.Errorf("scenario %s cannot be used with --rate or --duration, because it ends with its last job; set the number of jobs (--count)", sc.Name)
+		return fmt.Errorf("scenario %s cannot be used with --rate or --duration, because it ends with its last job; set the number of jobs (--count)", sc.Name)
 	case c.Interval < minInterval:
-		return c, fmt.Errorf("interval %v: expected at least %v", c.Interval, minInterval)
-	case c.Count < 0 || c.Duration < 0 || c.Warmup < 0 || c.DrainTimeout < 0 || c.Think < 0 || c.Work < 0 || c.Ramp < 0 || c.Reconnect < 0:
-		return c, errors.New("counts and times must not be negative")
+		return fmt.Errorf("interval %v: expected at least %v", c.Interval, minInterval)
+	case min(c.Duration, c.Warmup, c.DrainTimeout, c.Think, c.Work, c.Ramp) < 0 || c.Count < 0 || c.Reconnect < 0:
+		return errors.New("counts and times must not be negative")
 	case (c.Rate != nil || sc.Backlog) && (c.Ramp > 0 || c.Reconnect > 0):
-		return c, errors.New("clients that begin one after the other or reconnect need a closed loop, and a scenario without a backlog")
-	case c.Check && (sc.Mixed || sc.Kills || sc.NoWorkers() || sc.PerUnique > 0 || c.Functions > 1):
-		return c, fmt.Errorf("--linear needs one queue whose jobs have one priority: it cannot be used with several functions, or with scenario priorities, coalesce, unique, chaos, echo or status")
-	case c.Check && (c.Count == 0 || c.Count > maxHistory):
-		return c, fmt.Errorf("--linear needs a number of jobs (--count), at most %d", maxHistory)
-	case c.Grabs > 1 && adapterOf(c.Protocol.Name).OneGrab:
-		return c, fmt.Errorf("grabs %d: expected 1, because a %s worker asks for one job at a time", c.Grabs, c.Protocol.Title)
-	case c.Duration/c.Interval > maxIntervals:
-		return c, fmt.Errorf("the duration %v has %d intervals of %v: expected at most %d; use longer intervals (--interval)", c.Duration, c.Duration/c.Interval, c.Interval, maxIntervals)
-	case (c.Rate == nil || c.MaxFlight > 0) && c.slots(sc) > maxInFlight:
-		return c, fmt.Errorf("the clients may have %d jobs in flight: expected at most %d", c.slots(sc), maxInFlight)
-	case sc.MaxWindow > 0 && c.Window > sc.MaxWindow:
-		return c, fmt.Errorf("window %d with scenario %s: expected at most %d (%s); use more clients", c.Window, sc.Name, sc.MaxWindow, sc.WindowWhy)
+		return errors.New("clients that begin one after the other or reconnect need a closed loop, and a scenario without a backlog")
 	}
-	return c, nil
+	return nil
+}
+
+// checkRun returns an error if the protocol or the scenario does not support the settings, or if the records of the run
+// would take too much memory.
+func (c *Config) checkRun(sc *Scenario) error {
+	switch {
+	case c.Check && (sc.Mixed || sc.Kills || sc.NoWorkers() || sc.PerUnique > 0 || c.Functions > 1):
+		return errors.New("--linear needs one queue whose jobs have one priority: it cannot be used with several functions, or with scenario priorities, coalesce, unique, chaos, echo or status")
+	case c.Check && (c.Count == 0 || c.Count > maxHistory):
+		return fmt.Errorf("--linear needs a number of jobs (--count), at most %d", maxHistory)
+	case c.Grabs > 1 && adapterOf(c.Protocol.Name).OneGrab:
+		return fmt.Errorf("grabs %d: expected 1, because a %s worker asks for one job at a time", c.Grabs, c.Protocol.Title)
+	case c.Duration/c.Interval > maxIntervals:
+		return fmt.Errorf("the duration %v has %d intervals of %v: expected at most %d; use longer intervals (--interval)", c.Duration, c.Duration/c.Interval, c.Interval, maxIntervals)
+	case (c.Rate == nil || c.MaxFlight > 0) && c.slots(sc) > maxInFlight:
+		return fmt.Errorf("the clients may have %d jobs in flight: expected at most %d", c.slots(sc), maxInFlight)
+	case sc.MaxWindow > 0 && c.Window > sc.MaxWindow:
+		return fmt.Errorf("window %d with scenario %s: expected at most %d (%s); use more clients", c.Window, sc.Name, sc.MaxWindow, sc.WindowWhy)
+	}
+	return nil
 }
 
 // openSlots is the maximum number of jobs in flight for each client in an open loop without Config.MaxFlight.
