@@ -43,79 +43,97 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 			return p.accept(c, got)
 		}
 		out := l.next(st.From)
-		if out.kind == waiting || out.kind == broken && p.rawMayFit(l, st) || out.kind == ended && l.mayReturn(st) {
+		if p.undecided(l, st, out.kind) {
 			if !p.wait(ctx, deadline) {
 				return p.deadlinePassed(ctx, l, st, index, past)
 			}
 			continue
 		}
-		ev := Event{Actor: st.Peer, From: st.From, Step: index, Err: out.err}
-		switch out.kind {
-		case ended:
-			ev.Verb = transcript.Closes
-		case reset:
-			ev.Verb = transcript.Resets
-		case broken:
-			ev.Verb, ev.Frame = transcript.Raw, l.frame
-			if ev.Frame.Raw == nil {
-				b, _ := l.peek()
-				ev.Frame.Raw = b[:min(out.size, out.err.Offset+maxRecorded)]
-			}
-		case message:
-			ev.Frame = l.frame // record copies it
-		}
+		ev := l.event(out)
+		ev.Actor, ev.From, ev.Step = st.Peer, st.From, index
 		if out.kind == message && p.ignores(st, &ev) {
 			l.consume(out.size)
 			if past++; past <= maxIgnored {
 				ev.Step = -1
 				p.record(&ev)
 			}
-			switch late := out.at.After(deadline); {
-			case late && p.mayBeSilent(st):
-				return p.deadlinePassed(ctx, l, st, index, past)
-			case late:
-				return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: p.timeoutText(st, past)}
-			}
-			continue
-		}
-		var diff *transcript.Mismatch
-		for i := range st.Choices {
-			c := &st.Choices[i]
-			d, ok := p.fits(c, &ev)
-			if !ok && out.kind == broken {
-				ok = p.fitsUnchecked(l, c, &ev)
-			}
-			if !ok {
-				if d != nil && (diff == nil || diff.Arg < 0 && d.Arg >= 0) {
-					diff = d // the difference from the first choice of this type is the most informative
-				}
+			if !out.at.After(deadline) {
 				continue
 			}
-			if took := out.at.Sub(since); st.After > 0 && took < st.After {
-				p.record(&ev)
-				return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("expected the message at least %v after %s, got it after %v", st.After, of, took.Round(time.Millisecond))}
+			if p.mayBeSilent(st) {
+				return p.deadlinePassed(ctx, l, st, index, past)
 			}
-			if out.kind == message || out.kind == broken {
+			return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: p.timeoutText(st, past)}
+		}
+		took := out.at.Sub(since)
+		c, diff := p.choose(l, st, &ev)
+		if c == nil {
+			p.record(&ev)
+			if out.size > 0 {
 				l.consume(out.size)
-			} else if c.Verb == transcript.Closes || c.Verb == transcript.Resets {
-				l.disconnected()
+				if p.opts.Accept != nil && p.opts.Accept(index, &ev) {
+					return nil
+				}
 			}
-			return p.accept(c, ev)
+			f := p.differs(st, &ev, diff)
+			if st.Until > 0 && took > st.Until && f.Reason == Mismatched {
+				f.Reason = TooLate
+				f.Text = fmt.Sprintf("the message arrived %v after %s, but a wrong message proves a fault only within %v: %s", took.Round(time.Millisecond), of, st.Until, f.Text)
+			}
+			return f
 		}
-		p.record(&ev)
-		if out.size > 0 {
+		if st.After > 0 && took < st.After {
+			p.record(&ev)
+			return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("expected the message at least %v after %s, got it after %v", st.After, of, took.Round(time.Millisecond))}
+		}
+		if out.kind == message || out.kind == broken {
 			l.consume(out.size)
-			if p.opts.Accept != nil && p.opts.Accept(index, &ev) {
-				return nil
-			}
+		} else if c.Verb == transcript.Closes || c.Verb == transcript.Resets {
+			l.disconnected()
 		}
-		f := p.differs(st, &ev, diff)
-		if took := out.at.Sub(since); st.Until > 0 && took > st.Until && f.Reason == Mismatched {
-			f.Reason = TooLate
-			f.Text = fmt.Sprintf("the message arrived %v after %s, but a wrong message proves a fault only within %v: %s", took.Round(time.Millisecond), of, st.Until, f.Text)
-		}
-		return f
+		return p.accept(c, ev)
 	}
+}
+
+// undecided reports whether more must arrive before an outcome can be compared with a step.
+func (p *performer) undecided(l *conn, st *transcript.Step, kind outcomeKind) bool {
+	return kind == waiting || kind == broken && p.rawMayFit(l, st) || kind == ended && l.mayReturn(st)
+}
+
+// event returns the event of an outcome. Its frame shares the memory of l.frame.
+func (l *conn) event(out outcome) Event {
+	ev := Event{Err: out.err}
+	switch out.kind {
+	case ended:
+		ev.Verb = transcript.Closes
+	case reset:
+		ev.Verb = transcript.Resets
+	case broken:
+		ev.Verb, ev.Frame = transcript.Raw, l.frame
+		if ev.Frame.Raw == nil {
+			b, _ := l.peek()
+			ev.Frame.Raw = b[:min(out.size, out.err.Offset+maxRecorded)]
+		}
+	case message:
+		ev.Frame = l.frame // record copies it
+	}
+	return ev
+}
+
+// choose returns the first choice that an event matches, or what differs from the choice of its type.
+func (p *performer) choose(l *conn, st *transcript.Step, ev *Event) (*transcript.Choice, *transcript.Mismatch) {
+	var diff *transcript.Mismatch
+	for i := range st.Choices {
+		c := &st.Choices[i]
+		d, ok := p.fits(l, c, ev)
+		if ok {
+			return c, nil
+		}
+		if d != nil && (diff == nil || diff.Arg < 0 && d.Arg >= 0) {
+			diff = d // the difference from the first choice of this type is the most informative
+		}
+	}
+	return nil, diff
 }
 
 // expect makes the session decode the replies that a step expects to a message of no known type. Otherwise such a
@@ -135,9 +153,12 @@ func (l *conn) expect(st *transcript.Step) {
 }
 
 // fits reports whether an event matches a choice. If not, and both are messages, it returns what differs.
-func (p *performer) fits(c *transcript.Choice, ev *Event) (*transcript.Mismatch, bool) {
+func (p *performer) fits(l *conn, c *transcript.Choice, ev *Event) (*transcript.Mismatch, bool) {
 	switch c.Verb {
 	case transcript.Send:
+		if ev.Verb == transcript.Raw {
+			return nil, c.Unchecked && p.fitsUnchecked(l, c, ev)
+		}
 		if ev.Verb != transcript.Send {
 			return nil, false
 		}
@@ -156,9 +177,6 @@ func (p *performer) fits(c *transcript.Choice, ev *Event) (*transcript.Mismatch,
 // fitsUnchecked reports whether a message that violates rules matches a choice that does not check rules.
 func (p *performer) fitsUnchecked(l *conn, c *transcript.Choice, ev *Event) bool {
 	var f codec.Frame
-	if c.Verb != transcript.Send || !c.Unchecked {
-		return false
-	}
 	n, err := l.nonStrict.Decode(ev.From, ev.Frame.Raw, &f)
 	return err == nil && n == len(ev.Frame.Raw) && p.bind.Match(c, &f, time.Now(), p.opts.Exact) == nil
 }
