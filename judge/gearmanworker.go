@@ -195,32 +195,32 @@ func (c *gearmanConn) mayDo(function string, a *ability, seq int) bool {
 	return true
 }
 
-func (c *gearmanConn) assigned(f *codec.Frame) {
+// checkUnassigned checks that a job that the server assigns is neither assigned to a worker nor finished.
+func (c *gearmanConn) checkUnassigned(job *gearmanJob) {
 	const field = "Job handle"
-	g := c.g
-	got, ok := c.answers(f)
-	name := f.Get(codec.Queue)
-	function, workload := g.function(name), g.Hash(f.Get(codec.Payload))
-	wrong := ok && !c.mayDo(function, c.functions[g.Hash(name)], got.seq) // the function may be what is wrong
-	job := g.job(f.Get(codec.JobID))
-	handle, old := job.id, job.holder
-	own := c.assignments[handle]
+	old := job.holder
+	certain := !c.PeerClosed() && !c.g.timed // the server did not assign the job before, or take it away from its worker
 	switch {
 	case job.canceled:
-	case old == c && own.firm:
+	case old == c && c.assignments[job.id].firm:
 		c.Check("gearman.grab.once", false, field, "the server assigned a job to this worker that is already assigned to it")
-	case old != nil && !c.PeerClosed() && !g.timed:
-		c.Defer("gearman.grab.once", field, certainlyAssigned(handle), []*Conn{old.Conn, c.Conn}, "the server assigned a job to this worker that is assigned to the worker on connection %d", old.ID)
-	case job.results == 1 && !c.PeerClosed() && !g.timed:
-		c.Defer("gearman.work.final", field, certainlyAssigned(handle), []*Conn{c.Conn}, "the server assigned a job for which a worker has already sent a result, %s", job.result.Name)
+	case old != nil && certain:
+		c.Defer("gearman.grab.once", field, certainlyAssigned(job.id), []*Conn{old.Conn, c.Conn}, "the server assigned a job to this worker that is assigned to the worker on connection %d", old.ID)
+	case job.results == 1 && certain:
+		c.Defer("gearman.work.final", field, certainlyAssigned(job.id), []*Conn{c.Conn}, "the server assigned a job for which a worker has already sent a result, %s", job.result.Name)
 	case old == nil && job.results == 0:
 		c.Pass("gearman.grab.once")
 		c.Pass("gearman.work.final")
 	}
+}
+
+// checkSubmitted checks that the function and the workload of an assignment are those of the submission, or the function
+// that of an earlier assignment if the submission is not known.
+func (c *gearmanConn) checkSubmitted(job *gearmanJob, function string, workload uint64) {
 	switch as := &job.as; {
-	case job.canceled, wrong:
+	case job.canceled:
 	case job.known && !job.joined && as.unique == "" && as.among:
-		c.Check("gearman.submit.order", as.function == function && as.workload == workload, field, "the server replied to another SUBMIT_JOB* request with the handle of this job")
+		c.Check("gearman.submit.order", as.function == function && as.workload == workload, "Job handle", "the server replied to another SUBMIT_JOB* request with the handle of this job")
 	case job.known && !job.joined && as.unique == "":
 		if as.function != function {
 			c.Check("gearman.grab.assign", false, "Function",
@@ -234,6 +234,20 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	case job.assigned:
 		c.Check("gearman.grab.assign", false, "Function",
 			"expected the function %q, because the server assigned the job with this function before", job.function)
+	}
+}
+
+func (c *gearmanConn) assigned(f *codec.Frame) {
+	g := c.g
+	got, ok := c.answers(f)
+	name := f.Get(codec.Queue)
+	function, workload := g.function(name), g.Hash(f.Get(codec.Payload))
+	able := !ok || c.mayDo(function, c.functions[g.Hash(name)], got.seq)
+	job := g.job(f.Get(codec.JobID))
+	handle, old := job.id, job.holder
+	c.checkUnassigned(job)
+	if able { // otherwise the function may be what is wrong
+		c.checkSubmitted(job, function, workload)
 	}
 	if f.Type.Has(codec.UniqueID) && job.known && !job.canceled && job.as.unique != "-" && !job.as.among {
 		if job.as.id == g.Hash(f.Get(codec.UniqueID)) {
@@ -249,6 +263,7 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	}
 	job.assigns++
 	job.holder, job.since = c, g.at
+	own := c.assignments[handle]
 	own.firm, own.times = own.times == 0, own.times+1
 	c.assignments[handle] = own
 	if ok && got.seq < max(c.reset, c.removed) { // the server may have sent the assignment before it received CANT_DO or RESET_ABILITIES
