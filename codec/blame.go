@@ -1,6 +1,9 @@
 package codec
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // Blame decides which violations on a connection prove a fault of their sender. After an illegal request it is unknown
 // how many replies the server sends, and after some illegal replies how many it has sent. Later replies may then belong
@@ -31,13 +34,13 @@ func (b *Blame) Proved(p *Protocol, f *Frame, e *Error) bool {
 	}
 	if l := p.Framing.Lines; l != nil {
 		asked = e.Rule == l.Asked
-		end := e.Rule == l.Inside || e.Rule == l.Length
-		line = asked || end || e.Rule == l.Reply || e.Rule == l.Command
+		line = slices.Contains([]RuleID{l.Asked, l.Inside, l.Length, l.Reply, l.Command}, e.Rule)
 		text = line || f.Type != nil && f.Type.Ordered
 		packet := !text || p.Framing.Header != nil && bytes.IndexByte(f.Raw, 0) >= 0
 		b.continued[from] = packet || line && continued || l.Body[from].Max > 0
 		open := f.Type != nil && f.Type.Stop != "" && !bytes.Contains(f.Raw, []byte("\n"+f.Type.Stop)) // the list may go on
-		lost = lost || end || open || line && continued || e.Rule == l.Body[from].End
+		ends := slices.Contains([]RuleID{l.Inside, l.Length, l.Body[from].End}, e.Rule)                // about where the message ends
+		lost = lost || ends || open || line && continued
 	}
 	b.unpaired = unpaired || asked || lost
 	if illegal && e.Fatal || continued && line {
