@@ -110,9 +110,9 @@ type gSubmit struct {
 	background, reduce, epoch, sched bool
 }
 
-func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
-	fn := m.function(f.Arg(0))
-	j := &gJob{fn: fn, unique: f.Arg(1), workload: f.Arg(f.Type.NumArgs() - 1), priority: s.priority, background: s.background, reduce: s.reduce}
+// job returns the job that a submission describes.
+func (s gSubmit) job(m *gearman, f *codec.Frame) *gJob {
+	j := &gJob{fn: m.function(f.Arg(0)), unique: f.Arg(1), workload: f.Arg(f.Type.NumArgs() - 1), priority: s.priority, background: s.background, reduce: s.reduce}
 	if s.reduce {
 		j.reducer = f.Arg(2)
 	}
@@ -133,6 +133,33 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	if s.sched {
 		j.vague, j.state = true, gLater
 	}
+	return j
+}
+
+// full reports whether the limit of the function for the priority may exclude another job, and whether it must. From the
+// first job in an unknown state on, the number of jobs is unknown.
+func (fn *gFunction) full(priority int) (may, must bool) {
+	// The limit counts queued jobs. The specification does not say whether it also counts running jobs.
+	waiting, total := 0, 0
+	for _, o := range fn.jobs {
+		if o.uncertain() {
+			fn.vague = true
+		}
+		if total++; o.state != gRunning {
+			waiting++
+		}
+	}
+	limit := 0
+	if fn.limits != nil {
+		limit = fn.limits[priority]
+	}
+	may = limit > 0 && (total >= limit || fn.vague)
+	return may, may && waiting >= limit && !fn.vague
+}
+
+func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
+	j := s.job(m, &f)
+	fn := j.fn
 	var old, doubtful *gJob
 	for _, o := range fn.jobs {
 		if j.key == "" || o.key != j.key {
@@ -150,22 +177,8 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}
 	m.count++
 	j.order = m.count
-	// The limit counts queued jobs. The specification does not say whether it also counts running jobs.
-	waiting, total := 0, 0
-	for _, o := range fn.jobs {
-		if o.uncertain() {
-			fn.vague = true
-		}
-		if total++; o.state != gRunning {
-			waiting++
-		}
-	}
-	limit := 0
-	if fn.limits != nil {
-		limit = fn.limits[s.priority]
-	}
-	full := limit > 0 && (total >= limit || fn.vague)
-	sure := full && waiting >= limit && !fn.vague && doubtful == nil
+	full, sure := fn.full(s.priority)
+	sure = sure && doubtful == nil
 	if full && m.quirks[FullDrops] {
 		m.taint() // it is unknown which job the server drops
 		m.dropReplies(p.conn)
