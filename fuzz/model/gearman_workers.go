@@ -121,19 +121,14 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 		}
 		d := m.expect(p.conn, "gearman.grab.assign", "a job", typed("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(r *codec.Frame) error {
 			j := m.jobs[string(r.Arg(0))]
-			want := plain
-			switch {
-			case j == nil && m.tainted:
+			if j == nil && m.tainted {
 				return nil
-			case j == nil || j.state == gEnded:
-				return wrong("expected a queued job, got one that does not exist or has ended")
-			case j.state == gRunning && !j.uncertain():
-				return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
-			case j.state == gLater && !j.uncertain():
-				return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
-			case j.reduce && len(j.reducer) == 0 && r.Type.Name == reduce: // a server may treat an empty reducer as no reducer
-				want = reduce
-			case j.reduce && len(j.reducer) > 0:
+			}
+			if err := j.checkQueued(); err != nil {
+				return err
+			}
+			want := plain
+			if j.reduce && (len(j.reducer) > 0 || r.Type.Name == reduce) { // a server may treat an empty reducer as no reducer
 				want = reduce
 			}
 			if r.Type.Name != want {
@@ -148,28 +143,44 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 			}
 			if !slices.Contains(sure, j) && !slices.Contains(vague, j) {
 				rule := codec.RuleID("gearman.queue.fifo")
-				for _, o := range j.fn.jobs {
-					if o.state == gQueued && o.priority < j.priority {
-						rule = "gearman.queue.high-first"
-					}
+				if slices.ContainsFunc(j.fn.jobs, func(o *gJob) bool { return o.state == gQueued && o.priority < j.priority }) {
+					rule = "gearman.queue.high-first"
 				}
 				return &Complaint{Rule: rule, Text: "expected another job of the function, because that job has a higher priority or was queued earlier"}
 			}
-			j.state, j.holder, j.timer = gRunning, p.conn, 0
-			if j.uncertain() && j.background {
-				j.vague = false // the server has just assigned the job, so it exists
-			}
-			j.soon = false
-			switch {
-			case timeout == zeroLimit:
-				j.timer, j.latest = max(m.now, 1), math.MaxInt64-Slack
-			case timeout > 0:
-				// The specification does not state the unit of the time limit.
-				j.timer, j.latest = m.now+timeout, m.now+timeout*time.Duration(time.Second/time.Millisecond)
-			}
+			m.assign(j, p.conn, timeout)
 			return nil
 		}))
 		d.choice = reply
+	}
+}
+
+// checkQueued returns a *Complaint if the job, which may be nil, is certainly not in a queue.
+func (j *gJob) checkQueued() error {
+	switch {
+	case j == nil || j.state == gEnded:
+		return wrong("expected a queued job, got one that does not exist or has ended")
+	case j.state == gRunning && !j.uncertain():
+		return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
+	case j.state == gLater && !j.uncertain():
+		return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
+	}
+	return nil
+}
+
+// assign gives a job to the worker on a connection. timeout is the time limit of the worker for the function.
+func (m *gearman) assign(j *gJob, conn int, timeout time.Duration) {
+	j.state, j.holder, j.timer = gRunning, conn, 0
+	if j.uncertain() && j.background {
+		j.vague = false // the server has just assigned the job, so it exists
+	}
+	j.soon = false
+	switch {
+	case timeout == zeroLimit:
+		j.timer, j.latest = max(m.now, 1), math.MaxInt64-Slack
+	case timeout > 0:
+		// The specification does not state the unit of the time limit.
+		j.timer, j.latest = m.now+timeout, m.now+timeout*time.Duration(time.Second/time.Millisecond)
 	}
 }
 
