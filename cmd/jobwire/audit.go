@@ -167,20 +167,28 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	switch {
 	case err != nil:
+		return err
 	case ended != nil:
-		err = &exit{exitFailed, fmt.Errorf("--program: the command failed: %w", ended)}
-	case words != nil && r.Connections == 0 && cmd.Context().Err() != nil:
-		err = &exit{exitFailed, errors.New("--program: interrupted before the command connected to the proxy")}
-	case words != nil && r.Connections == 0:
-		err = &exit{exitFailed, errors.New("--program: the command ended without connecting to the proxy")}
-	case r.Failed():
-		err = &exit{exitFailed, nil}
-	case r.Untested() != "" && cmd.Context().Err() != nil:
-		err = &exit{exitInvalid, errors.New("interrupted: " + r.Untested())}
-	case r.Untested() != "":
-		err = &exit{exitInvalid, errors.New(r.Untested())}
+		return &exit{exitFailed, fmt.Errorf("--program: the command failed: %w", ended)}
 	}
-	return err
+	return o.outcome(r, cmd.Context().Err() != nil)
+}
+
+// outcome returns the error with the exit status for a report: a violation, or why nothing was checked.
+func (o *auditOptions) outcome(r *audit.Report, interrupted bool) error {
+	switch {
+	case o.program != "" && r.Connections == 0 && interrupted:
+		return &exit{exitFailed, errors.New("--program: interrupted before the command connected to the proxy")}
+	case o.program != "" && r.Connections == 0:
+		return &exit{exitFailed, errors.New("--program: the command ended without connecting to the proxy")}
+	case r.Failed():
+		return &exit{exitFailed, nil}
+	case r.Untested() != "" && interrupted:
+		return &exit{exitInvalid, errors.New("interrupted: " + r.Untested())}
+	case r.Untested() != "":
+		return &exit{exitInvalid, errors.New(r.Untested())}
+	}
+	return nil
 }
 
 // address returns the address on which the proxy listens without --listen.
