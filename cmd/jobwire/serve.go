@@ -92,8 +92,8 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		out = newOutput(o.to.w) // if standard output is not read, the spool may still write to it after this command has ended
 	}
 	color := o.color.on(out)
-	what := "trace: %s messages"
-	if !o.trace && !o.bytes && !o.hex {
+	what, tracing := "trace: %s messages", o.trace || o.bytes || o.hex
+	if !tracing {
 		what = "audit: %s violations"
 	}
 	w := &watcher{trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
@@ -126,7 +126,7 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if drains {
 		defer onDrainSignal(drainer.Drain)()
 	}
-	watching := o.trace || o.bytes || o.hex || o.audit
+	watching := tracing || o.audit
 	if watching {
 		w.out = newSpool(out, what)
 		opts.Trace = w.message
