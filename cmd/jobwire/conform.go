@@ -216,6 +216,14 @@ func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 			return err
 		}
 	}
+	if status := conformStatus(cmd.ErrOrStderr(), reports); status != exitOK {
+		return &exit{status, nil}
+	}
+	return nil
+}
+
+// conformStatus returns the exit status for the reports, and prints why a target was not tested.
+func conformStatus(w io.Writer, reports []*conform.Report) int {
 	status := exitOK
 	for _, r := range reports {
 		if r.Interrupted {
@@ -223,22 +231,19 @@ func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		switch {
 		case r.Unreachable() != "":
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s\n", r.Unreachable())
+			fmt.Fprintf(w, "jobwire: %s\n", r.Unreachable())
 			status = exitUnreachable
 		case r.Lost():
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s crashed, and no case passed\n", r.Target)
+			fmt.Fprintf(w, "jobwire: %s crashed, and no case passed\n", r.Target)
 			status = exitUnreachable
 		case r.Failed() || r.Count(conform.NotRun) > 0:
 			status = max(status, exitFailed)
 		case r.Untested() != "" && !r.Interrupted:
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", r.Target, r.Untested())
+			fmt.Fprintf(w, "jobwire: %s: %s\n", r.Target, r.Untested())
 			status = max(status, exitFailed)
 		}
 	}
-	if status != exitOK {
-		return &exit{status, nil}
-	}
-	return nil
+	return status
 }
 
 // keepReport makes the program end at the third interrupt rather than at the second one, so that the report is not lost
