@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
@@ -153,33 +152,6 @@ func TestProxyForwardsResets(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
-}
-
-// TestProxyDrains: Drain returns shortly after the last connection has ended, or when its time limit has passed.
-func TestProxyDrains(t *testing.T) {
-	for open, want := range map[time.Duration]time.Duration{0: acceptTime, time.Second: time.Second + acceptTime, time.Hour: time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			p := &Proxy{Auditor: New(Options{Protocol: gearman.Protocol}), Dial: func(context.Context) (net.Conn, error) {
-				c, _ := net.Pipe()
-				return c, nil
-			}}
-			front, err := target.InMemory(t.Context(), "proxy", p.Serve)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c, err := target.Dial(t.Context(), front)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer front.Stop()
-			began := time.Now()
-			time.AfterFunc(open, func() { transport.Reset(c) })
-			p.Drain(time.Minute)
-			if took := time.Since(began); took != want {
-				t.Errorf("a connection ends after %v: expected %v, got %v", open, want, took)
-			}
-		})
-	}
 }
 
 // TestSegmentation: the findings do not depend on the segmentation.

@@ -22,12 +22,8 @@ type Proxy struct {
 	// its direction (b is nil). Calls are in the order of the events, one at a time.
 	Tap func(conn int, from codec.Side, b []byte, what EventKind)
 
-	mu      sync.Mutex
-	conns   map[net.Conn]bool
-	open    int           // number of accepted connections that have not ended
-	changed chan struct{} // closed when open changes; nil if Drain does not wait
-	over    bool
-	tapMu   sync.Mutex
+	relay transport.Relay
+	tapMu sync.Mutex
 }
 
 // EventKind is the kind of an event on a connection.
@@ -46,103 +42,19 @@ const readSize = 32 << 10
 
 // Serve forwards the connections to ln until ctx ends. It closes ln, and returns when all connections have ended.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
-	var pumps sync.WaitGroup
-	stop := context.AfterFunc(ctx, func() {
-		ln.Close()
-		p.closeAll()
+	return p.relay.Serve(ctx, ln, p.Dial, func(near, far net.Conn) {
+		c := p.Auditor.open()
+		p.tap(c, codec.Peer, nil, Opens)
+		var back sync.WaitGroup
+		back.Go(func() { p.pump(c, codec.Server, far, near) })
+		p.pump(c, codec.Peer, near, far)
+		back.Wait()
 	})
-	defer func() {
-		stop()
-		ln.Close()
-		p.closeAll()
-		pumps.Wait()
-	}()
-	for {
-		near, err := ln.Accept()
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			var t interface{ Temporary() bool }
-			if errors.As(err, &t) && t.Temporary() {
-				select {
-				case <-time.After(20 * time.Millisecond):
-					continue
-				case <-ctx.Done():
-					return nil
-				}
-			}
-			return err
-		}
-		p.count(1)
-		pumps.Go(func() {
-			defer p.count(-1)
-			p.serve(ctx, near)
-		})
-	}
 }
-
-func (p *Proxy) serve(ctx context.Context, near net.Conn) {
-	far, err := p.Dial(ctx)
-	if err != nil || !p.admit(near, far) {
-		transport.Reset(near)
-		if far != nil {
-			far.Close()
-		}
-		return
-	}
-	c := p.Auditor.open()
-	p.tap(c, codec.Peer, nil, Opens)
-	var back sync.WaitGroup
-	back.Go(func() { p.pump(c, codec.Server, far, near) })
-	p.pump(c, codec.Peer, near, far)
-	back.Wait()
-	near.Close()
-	far.Close()
-	p.mu.Lock()
-	delete(p.conns, near)
-	delete(p.conns, far)
-	p.mu.Unlock()
-}
-
-// count adds n to the number of connections.
-func (p *Proxy) count(n int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.open += n
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
-	}
-}
-
-// acceptTime is how long a connection that a program has opened may take until it is accepted.
-const acceptTime = 15 * time.Millisecond
 
 // Drain waits until no connection is open, at most for limit: when a program has exited, its last messages may still
 // be in transit.
-func (p *Proxy) Drain(limit time.Duration) {
-	late := time.After(limit)
-	for {
-		p.mu.Lock()
-		if p.changed == nil {
-			p.changed = make(chan struct{})
-		}
-		open, changed := p.open, p.changed
-		p.mu.Unlock()
-		var idle <-chan time.Time
-		if open == 0 {
-			idle = time.After(acceptTime)
-		}
-		select {
-		case <-changed:
-		case <-idle:
-			return
-		case <-late:
-			return
-		}
-	}
-}
+func (p *Proxy) Drain(limit time.Duration) { p.relay.Drain(limit) }
 
 // pump forwards the bytes of one side until this side ends its direction.
 func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
@@ -188,27 +100,4 @@ func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what EventKind) {
 	p.tapMu.Lock()
 	defer p.tapMu.Unlock()
 	p.Tap(c.id, from, b, what)
-}
-
-func (p *Proxy) admit(near, far net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over {
-		return false
-	}
-	if p.conns == nil {
-		p.conns = map[net.Conn]bool{}
-	}
-	p.conns[near], p.conns[far] = true, true
-	return true
-}
-
-// closeAll closes all connections and rejects new ones.
-func (p *Proxy) closeAll() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.over = true
-	for c := range p.conns {
-		c.Close()
-	}
 }

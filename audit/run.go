@@ -152,9 +152,8 @@ func (r *run) perform(ctx context.Context) {
 		return
 	}
 	var conns sync.WaitGroup
-	conns.Go(func() { relay(ctx, ln, r.dial, r.serve) })
+	conns.Go(func() { new(transport.Relay).Serve(ctx, ln, r.dial, r.serve) })
 	defer conns.Wait()
-	defer ln.Close()
 	defer cancel()
 
 	d := r.drive(ctx, r.opts.Drivers[r.role], transport.Name(ln))
@@ -406,12 +405,10 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	}
 	var conns sync.WaitGroup
 	defer conns.Wait()
-	defer ln.Close()
-	defer context.AfterFunc(ctx, func() { ln.Close() })()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	dial := func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, r.server) }
-	conns.Go(func() { relay(ctx, ln, dial, join) })
+	conns.Go(func() { new(transport.Relay).Serve(ctx, ln, dial, join) })
 	for ctx.Err() == nil {
 		d := r.drive(ctx, r.opts.Partners[a.Partner], transport.Name(ln))
 		wrong := ""

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -65,43 +64,14 @@ const maxWaiting = 1 << 20
 // errClosed is returned if the profile has closed the connection.
 var errClosed = errors.New("closed by the fault profile")
 
-// relay connects the clients of ln to the server that dial connects to, until ctx ends. serve forwards what they send.
-func relay(ctx context.Context, ln net.Listener, dial func(context.Context) (net.Conn, error),
-	serve func(near, far net.Conn)) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer context.AfterFunc(ctx, func() { ln.Close() })()
-	for {
-		near, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		all.Go(func() {
-			defer near.Close()
-			defer context.AfterFunc(ctx, func() { near.Close() })()
-			far, err := dial(ctx)
-			if err != nil {
-				return
-			}
-			defer far.Close()
-			defer context.AfterFunc(ctx, func() { far.Close() })()
-			serve(near, far)
-		})
-	}
-}
-
-// join forwards the bytes of both ends until one of them ends the connection.
+// join forwards the bytes of both ends until both have ended the connection.
 func join(near, far net.Conn) {
+	forward := func(dst, src net.Conn) {
+		transport.Forward(dst, src, func(b []byte) error { _, err := dst.Write(b); return err })
+	}
 	var back sync.WaitGroup
-	back.Go(func() {
-		_, err := io.Copy(near, far)
-		transport.CloseWrite(near)
-		if err != nil {
-			far.Close()
-		}
-	})
-	io.Copy(far, near)
-	transport.CloseWrite(far)
+	back.Go(func() { forward(near, far) })
+	forward(far, near)
 	back.Wait()
 }
 

@@ -21,34 +21,26 @@ func Proxy(ctx context.Context, s *transcript.Script, dial Dialer, program strin
 	p := newPerformer(s, codec.Peer, o)
 	p.connect = p.dialer(dial)
 	actor := transcript.Actor{Name: program, Role: s.Protocol.RoleNamed(program)}
-	ctx, cancel := context.WithCancel(ctx)
-	r := &relay{
-		actor:    actor,
-		protocol: s.Protocol,
-		opts:     o,
-		dial:     func() (net.Conn, error) { return dial(ctx, actor) },
-		conns:    map[net.Conn]bool{},
-		first:    make(chan struct{}),
-		wake:     p.wake,
-	}
+	open, cancel := context.WithCancel(ctx)
+	r := &relay{protocol: s.Protocol, opts: o, cancel: cancel, first: make(chan struct{}), wake: p.wake}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		r.accept(ln)
+		connect := func(ctx context.Context) (net.Conn, error) { return dial(ctx, actor) }
+		new(transport.Relay).Serve(open, staysOpen{ln}, connect, r.serve)
 	}()
 	p.conns = append(p.conns, &conn{actor: actor, relay: r, done: gone, nonStrict: p.script.Protocol.NewSession(nonStrict(o.Codec))})
 	r.stop = func() {
 		cancel()
 		interrupt(ln, gone)
-		r.closeAll()
 	}
-	result := p.run(ctx)
-	r.pumps.Wait()
-	return result
+	return p.run(ctx)
 }
 
-// drainTimeout is how long a relay may take, after the run, to forward the bytes that it has received.
-const drainTimeout = time.Second
+// staysOpen is a listener that a relay does not close.
+type staysOpen struct{ net.Listener }
+
+func (staysOpen) Close() error { return nil }
 
 // interrupt makes Accept of a listener return, and waits until gone is closed.
 func interrupt(ln net.Listener, gone <-chan struct{}) {
@@ -64,65 +56,25 @@ const maxCaptured = 128 << 20
 
 // relay forwards the bytes between a program and the server, and keeps the messages for the performer.
 type relay struct {
-	actor    transcript.Actor
 	protocol *codec.Protocol
 	opts     Options
-	dial     func() (net.Conn, error)
-	stop     func()
+	cancel   func() // ends all connections
+	stop     func() // ends all connections, and waits for that
 	wake     chan<- struct{}
-	pumps    sync.WaitGroup
 	first    chan struct{} // closed after the first connection of the program
-	awaited  bool          // boot was called
+	awaited  bool          // awaitProgram was called
 
 	mu        sync.Mutex
 	captured  [2][]captured // messages by sender, in the order of arrival
 	unread    int           // bytes of the messages in captured
-	conns     map[net.Conn]bool
-	open      int  // connections of the program
-	connected bool // the program has connected since the last end of its connections that a step has accepted
-	over      bool // closeAll was called, or a side sent too much
+	open      int           // connections of the program
+	connected bool          // the program has connected since the last end of its connections that a step has accepted
 }
 
 // captured is a captured message, or captured bytes that are not a message.
 type captured struct {
 	outcome
 	frame codec.Frame
-}
-
-// accept relays connections until ln is interrupted.
-func (r *relay) accept(ln net.Listener) {
-	for {
-		near, err := ln.Accept()
-		if err != nil {
-			return
-		}
-		far, err := r.dial()
-		if err != nil || !r.admit(near, far) {
-			near.Close()
-			if far != nil {
-				far.Close()
-			}
-			continue
-		}
-		r.pumps.Go(func() { r.serve(near, far) })
-	}
-}
-
-func (r *relay) admit(near, far net.Conn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.over {
-		return false
-	}
-	r.conns[near], r.conns[far] = true, true
-	r.open++
-	r.connected = true
-	select {
-	case <-r.first:
-	default:
-		close(r.first)
-	}
-	return true
 }
 
 // awaitProgram waits for the first connection of the program, so that its startup time does not count for the step. It waits only
@@ -145,16 +97,21 @@ func (r *relay) awaitProgram(ctx context.Context) bool {
 
 // serve relays one connection until both directions have ended.
 func (r *relay) serve(near, far net.Conn) {
+	r.mu.Lock()
+	r.open++
+	r.connected = true
+	select {
+	case <-r.first:
+	default:
+		close(r.first)
+	}
+	r.mu.Unlock()
 	e := &tap{relay: r, streams: codec.Streams(r.protocol.NewSession(r.opts.Codec))}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.pump(e, codec.Peer, near, far) })
 	wg.Go(func() { r.pump(e, codec.Server, far, near) })
 	wg.Wait()
-	near.Close()
-	far.Close()
 	r.mu.Lock()
-	delete(r.conns, near)
-	delete(r.conns, far)
 	r.open--
 	r.mu.Unlock()
 	r.notify()
@@ -163,29 +120,15 @@ func (r *relay) serve(near, far net.Conn) {
 // pump forwards the bytes of one side until this side ends its direction.
 func (r *relay) pump(e *tap, from codec.Side, src, dst net.Conn) {
 	write := func(b []byte) error { _, err := dst.Write(b); return err }
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
-			if e.add(from, buf[:n]) {
-				r.notify()
-			}
-			failed := error(nil)
-			if r.opts.Segments == Bytewise {
-				failed = bytewise(buf[:n], write)
-			} else {
-				failed = write(buf[:n])
-			}
-			if failed != nil {
-				src.Close()
-				return
-			}
+	transport.Forward(dst, src, func(b []byte) error {
+		if e.add(from, b) {
+			r.notify()
 		}
-		if err != nil {
-			transport.CloseWrite(dst)
-			return
+		if r.opts.Segments == Bytewise {
+			return bytewise(b, write)
 		}
-	}
+		return write(b)
+	})
 }
 
 func (r *relay) notify() {
@@ -225,18 +168,6 @@ func (r *relay) disconnected() {
 	r.connected = r.open > 0
 }
 
-// closeAll ends all connections. First it forwards the bytes that were received: the program may not have got the last bytes
-// of a message that the performer has already seen.
-func (r *relay) closeAll() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.over = true
-	for c := range r.conns {
-		c.SetReadDeadline(time.Unix(1, 0))
-		c.SetWriteDeadline(time.Now().Add(drainTimeout))
-	}
-}
-
 // tap decodes the messages on one connection.
 type tap struct {
 	*relay
@@ -268,10 +199,7 @@ func (e *tap) store(from codec.Side, o captured) {
 	o.frame.From = from
 	e.captured[from] = append(e.captured[from], o)
 	if e.unread += len(o.frame.Raw); e.unread > maxCaptured {
-		e.over = true
-		for c := range e.conns {
-			c.Close()
-		}
+		e.cancel()
 	}
 }
 
