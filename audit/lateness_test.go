@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec/beanstalk"
+	"jobwire/internal/lateness"
 	"jobwire/internal/target"
 	peer "jobwire/refpeer/beanstalk"
 	"jobwire/refserver"
@@ -22,14 +23,14 @@ import (
 func TestLateMachine(t *testing.T) {
 	for lost, want := range map[time.Duration]Verdict{0: Failed, time.Second: Completed} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &lateness{}
+			l := new(lateness.Meter)
 			var starts atomic.Int64
 			client := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 				if starts.Add(1) > 1 {
 					return peer.Drive(ctx, addr, tasks, answers)
 				}
 				for lines := bufio.NewScanner(tasks); lines.Scan(); {
-					l.lost.Add(int64(lost))
+					l.Note(time.Now(), lost)
 					fmt.Fprintln(answers, "error timed-out")
 				}
 				return nil

@@ -175,10 +175,10 @@ func (r *run) perform(ctx context.Context) {
 		r.censusMu.Lock()
 		r.more = a.Extra
 		r.censusMu.Unlock()
-		before := r.opts.lateness.total()
+		before := r.opts.lateness.Lost()
 		r.setPayloads(r.names, a.Task, a.Answer, a.Again)
 		v, note := r.step(ctx, d, a)
-		if lost := r.opts.lateness.total() - before; lost > maxLateness && (v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
+		if lost := r.opts.lateness.Lost() - before; lost > maxLateness && (v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
 			r.late = true
 			note += fmt.Sprintf("; this machine was busy: it lost %v during the task", lost.Round(time.Millisecond))
 		}
@@ -290,6 +290,10 @@ func (r *run) fails(v Verdict, task, note string) {
 		r.verdict = v
 	}
 }
+
+// A client that measures a timeout itself reports a time-out if the machine is so busy that a reply reaches it too late. Such a
+// failure is not the client's. maxLateness is the time that may be lost during a task whose failure counts.
+const maxLateness = 100 * time.Millisecond
 
 // lastResult is how long the result of a worker may take to reach the partner after the worker has disconnected.
 const lastResult = 2 * time.Second

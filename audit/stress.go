@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/lateness"
 	"jobwire/internal/target"
 )
 
@@ -51,7 +52,7 @@ type StressOptions struct {
 	// not given to the driver. Omit is called for each such task.
 	Omit func(role string, f *Failure)
 
-	lateness *lateness // of this machine, while the runs take place
+	lateness *lateness.Meter // of this machine, while the runs take place
 	omitted  map[*Step]bool
 }
 
@@ -152,7 +153,7 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	if o.lateness == nil {
 		measured, stop := context.WithCancel(ctx)
 		defer stop()
-		o.lateness = measureLateness(measured)
+		o.lateness = lateness.Measure(measured)
 	}
 	if err := o.calibrate(ctx, d); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/lateness"
 	"jobwire/internal/target"
 	"jobwire/play"
 )
@@ -70,10 +71,11 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	switch {
 	case x.delay != nil:
 	case r.Virtual:
-		x.delay = new(schedulingDelay)
+		x.delay = new(lateness.Meter)
 	default:
-		x.delay = measureSchedulingDelay()
-		defer x.delay.stop()
+		measured, stop := context.WithCancel(ctx)
+		defer stop()
+		x.delay = lateness.Measure(measured)
 	}
 	first := &worker{Runner: &x.Runner, ctx: ctx, elusive: x.isElusive}
 	defer first.stop()

@@ -10,6 +10,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/lateness"
 	"jobwire/internal/target"
 	"jobwire/play"
 )
@@ -118,7 +119,7 @@ type Runner struct {
 	ways        *setupWays         // ways to setups that work on the target; nil: not tested yet
 	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
 	checkTarget bool               // check the target after each run of a case, even if the case passed
-	delay       *schedulingDelay   // scheduling delay of this machine; nil: Run measures it
+	delay       *lateness.Meter    // scheduling delay of this machine; nil: Run measures it
 	large       chan struct{}      // for play.Options.Large
 	kept        *atomic.Int64      // bytes of messages in the results
 	silence     *silence           // replies that the target does not send

@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/lateness"
 	"jobwire/internal/target"
 	"jobwire/internal/virtualtime"
 	"jobwire/internal/watch"
@@ -74,7 +75,7 @@ func (t *trial) verdict(v Verdict, note string) *attempt {
 		from = t.begun
 	}
 	late := p != nil && (v == Failed || v == Inconclusive) &&
-		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.since(from) > maxLag || time.Since(from) > slowCase)
+		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.Since(from) > lateness.Acceptable || time.Since(from) > slowCase)
 	return &attempt{Result: Result{Verdict: v, Note: note, Play: p, script: t.script}, shared: !t.own, late: late}
 }
 
@@ -194,7 +195,7 @@ func (t *trial) probe(script *transcript.Script, known breaks) (error, bool) {
 	}
 	t.silence.add(script, f)
 	reached := t.ctx.Err() == nil && f.Reason != play.Unreachable && t.died(t.ctx, server, !t.own, f) == nil
-	inTime := f.Waited == 0 || t.delay.since(probed) <= max(maxLag, f.Waited/maxDelayShare)
+	inTime := f.Waited == 0 || t.delay.Since(probed) <= max(lateness.Acceptable, f.Waited/maxDelayShare)
 	return &probeFailure{Result: p, script: script}, reached && inTime
 }
 
@@ -251,7 +252,7 @@ func (t *trial) alive() *attempt {
 		return nil
 	}
 	// A late machine may also be the reason for a missing reply, so use a longer timeout then.
-	if t.delay.since(t.from) > 0 && t.answers(t.ctx, t.target, repeatFactor*limit) {
+	if t.delay.Since(t.from) > 0 && t.answers(t.ctx, t.target, repeatFactor*limit) {
 		return nil
 	}
 	// A process that prints a stack trace ends shortly after its connections are closed.
@@ -264,8 +265,10 @@ func (t *trial) alive() *attempt {
 
 // decide returns the verdict on a target that runs.
 func (t *trial) decide() *attempt {
-	f, p, lag := t.play.Failure, t.play, t.delay.since(t.from)
-	late := func(limit time.Duration) bool { return limit > 0 && lag > max(maxLag, limit/maxDelayShare) }
+	f, p, lag := t.play.Failure, t.play, t.delay.Since(t.from)
+	late := func(limit time.Duration) bool {
+		return limit > 0 && lag > max(lateness.Acceptable, limit/maxDelayShare)
+	}
 	delayed := fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check ", lag.Round(time.Millisecond))
 	switch {
 	case f == nil && t.note != "":

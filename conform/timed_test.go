@@ -14,6 +14,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
+	"jobwire/internal/lateness"
 	"jobwire/internal/target"
 	"jobwire/play"
 	"jobwire/refserver/inject"
@@ -66,8 +67,10 @@ func TestSlowMachine(t *testing.T) {
 			defer cancel()
 			var requests atomic.Int32
 			start := ignoring(1000, &requests)
+			delay := new(lateness.Meter)
+			delay.Note(time.Now().Add(time.Hour), tt.by)
 			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain},
-				ways: newSetupWays(nil), delay: &schedulingDelay{seen: []lateness{{time.Now().Add(time.Hour), tt.by}}}}
+				ways: newSetupWays(nil), delay: delay}
 			w := &worker{Runner: r, ctx: ctx}
 			defer w.stop()
 			a := w.runCase(tt.suite.Cases[0])
@@ -108,46 +111,6 @@ func TestTimedFailures(t *testing.T) {
 		invalid := &play.Event{Err: &codec.Error{Rule: "gearman.handle.not-empty"}}
 		if got := timed(script, &play.Failure{Index: failed, Event: invalid}); got != 0 {
 			t.Errorf("step %d, an invalid message: %v, want 0", failed, got)
-		}
-	}
-}
-
-func TestLongestDelayIsRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := measureSchedulingDelay()
-		time.Sleep(time.Second)
-		before := time.Now()
-		if lag := m.since(before.Add(-time.Hour)); lag != 0 {
-			t.Errorf("a machine that is never late is %v late", lag)
-		}
-		m.note(before.Add(time.Second), maxLag)
-		m.note(before.Add(2*time.Second), maxLag+1)
-		if lag := m.since(before); lag != maxLag+1 {
-			t.Errorf("%v late, want %v", lag, maxLag+1)
-		}
-		if lag := m.since(before.Add(3 * time.Second)); lag != 0 {
-			t.Errorf("%v late since then, want 0", lag)
-		}
-		m.stop()
-	})
-}
-
-// If the machine is late for hours, schedulingDelay must use little memory and still return the longest delay since any
-// time.
-func TestDelayHistoryIsBounded(t *testing.T) {
-	m := &schedulingDelay{}
-	start := time.Now()
-	at := func(i int) time.Time { return start.Add(time.Duration(i) * time.Second) }
-	for i := range 100_000 {
-		m.note(at(i), maxLag+time.Duration(1+i%10)*time.Millisecond)
-	}
-	m.note(at(100_000), maxLag+time.Millisecond)
-	if n := len(m.seen); n > 10 {
-		t.Errorf("%d entries are kept, expected at most 10", n)
-	}
-	for from, want := range map[int]time.Duration{0: 10, 99_999: 10, 100_000: 1} {
-		if lag := m.since(at(from)); lag != maxLag+want*time.Millisecond {
-			t.Errorf("since %d: %v late, expected %v more than %v", from, lag, want*time.Millisecond, maxLag)
 		}
 	}
 }
