@@ -17,6 +17,7 @@ import (
 	"jobwire/codec"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
+	"jobwire/play"
 )
 
 // run is one run of a driver under a profile.
@@ -156,7 +157,7 @@ func (r *run) perform(ctx context.Context) {
 	defer conns.Wait()
 	defer cancel()
 
-	d := r.drive(ctx, r.opts.Drivers[r.role], transport.Name(ln))
+	d := &driving{Driver: play.Drive(ctx, r.opts.Drivers[r.role], transport.Name(ln)), run: r}
 	r.names = names{"{}": ""}
 	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text
@@ -414,7 +415,7 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	dial := func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, r.server) }
 	conns.Go(func() { new(transport.Relay).Serve(ctx, ln, dial, join) })
 	for ctx.Err() == nil {
-		d := r.drive(ctx, r.opts.Partners[a.Partner], transport.Name(ln))
+		d := &driving{Driver: play.Drive(ctx, r.opts.Partners[a.Partner], transport.Name(ln)), run: r}
 		wrong := ""
 		if a.Serves != "" {
 			r.setPayloads(own, a.Serves)

@@ -110,37 +110,27 @@ func (n names) fits(expected, line string) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(strings.Split(expected, " | "), func(want string) bool { return n.equal(strings.Fields(want), got) })
+	return slices.ContainsFunc(strings.Split(expected, " | "), func(words string) bool {
+		var want []transcript.Arg
+		for w := range strings.FieldsSeq(words) {
+			want = append(want, n.arg(w))
+		}
+		return transcript.MatchWords(want, got, n, sameShare)
+	})
 }
 
-// equal reports whether the words of an answer are the expected ones.
-func (n names) equal(want, got []string) bool {
-	for i, w := range want {
-		if rest := want[i+1:]; w == "..." {
-			return len(rest) == 0 || slices.ContainsFunc(suffixes(got[min(i, len(got)):]), func(words []string) bool { return n.equal(rest, words) })
-		}
-		if i >= len(got) {
-			return false
-		}
-		known, ok := n[w]
-		switch {
-		case w == "*":
-		case strings.HasPrefix(w, "$") && !ok:
-			n[w] = got[i]
-		case ok && known != got[i], !ok && w != got[i] && !sameShare(w, got[i]):
-			return false
-		}
+// arg returns what a word of an expected answer stands for.
+func (n names) arg(w string) transcript.Arg {
+	_, known := n[w]
+	switch {
+	case w == "*":
+		return transcript.Arg{Kind: transcript.Any}
+	case w == "...":
+		return transcript.Arg{Kind: transcript.Rest}
+	case known || strings.HasPrefix(w, "$"):
+		return transcript.Arg{Kind: transcript.Name, Name: w}
 	}
-	return len(got) == len(want)
-}
-
-// suffixes returns the words without the first 0, 1, 2, ... words.
-func suffixes(words []string) [][]string {
-	var all [][]string
-	for i := range words {
-		all = append(all, words[i:])
-	}
-	return append(all, nil)
+	return transcript.Arg{Value: []byte(w)}
 }
 
 // sameShare reports whether two words are progress reports of the same fraction, such as 1/2 and 50/100.

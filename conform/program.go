@@ -1,16 +1,13 @@
 package conform
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"jobwire/codec"
@@ -28,9 +25,6 @@ type driverScript struct {
 	tasks   [][]transcript.Arg
 	answers [][]transcript.Arg // by index of the task; a task without an entry accepts any answer
 }
-
-// maxAnswer is the maximum length of an answer, in bytes.
-const maxAnswer = 64 << 20
 
 // startupTimeout is how long a program may take to start and connect. Some programs need a virtual machine that starts
 // slowly, and several programs start at the same time.
@@ -84,30 +78,26 @@ func (e *driverScript) uniqueNames() map[string]string {
 
 // run sends the tasks to a program and compares the answers with the expected ones. known contains the values of names.
 // run adds the values that answers give to names.
-func (e *driverScript) run(known map[string]string, tasks io.WriteCloser, answers io.Reader) error {
-	defer tasks.Close()
-	lines := bufio.NewScanner(answers)
-	lines.Buffer(nil, maxAnswer)
+func (e *driverScript) run(known map[string]string, d *play.Driver) error {
+	defer d.Tasks.Close()
 	for i, task := range e.tasks {
 		line, err := taskText(task, known)
 		if err != nil {
 			return err
 		}
-		if _, err := io.WriteString(tasks, line+"\n"); err != nil {
+		if d.Send(line) != nil {
 			return fmt.Errorf("the program under test exited before it read the task %q", line)
 		}
-		if !lines.Scan() {
+		answer, ok := <-d.Answers
+		if !ok {
 			return fmt.Errorf("the program under test exited before it answered the task %q", line)
 		}
-		words, err := transcript.ParseWords(lines.Text())
+		words, err := transcript.ParseWords(answer)
 		if len(words) >= 2 && words[0] == "error" && words[1] == "unsupported" {
 			return fmt.Errorf("%w %q", errUnsupported, line)
 		}
-		if i >= len(e.answers) {
-			continue
-		}
-		if err != nil || !answered(e.answers[i], words, known) {
-			return fmt.Errorf("task %q: expected the answer %q, got %q", line, written(e.answers[i]), shortened(lines.Text()))
+		if i < len(e.answers) && (err != nil || !transcript.MatchWords(e.answers[i], words, known, nil)) {
+			return fmt.Errorf("task %q: expected the answer %q, got %q", line, transcript.FormatArgs(e.answers[i]), shortened(answer))
 		}
 	}
 	return nil
@@ -129,47 +119,6 @@ func taskText(task []transcript.Arg, known map[string]string) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-// answered reports whether an answer is as expected. For each $name in want, it stores the value in the answer in the
-// map known.
-func answered(want []transcript.Arg, words []string, known map[string]string) bool {
-	for i, a := range want {
-		if a.Kind == transcript.Rest {
-			return true
-		}
-		if i >= len(words) {
-			return false
-		}
-		switch v, ok := known[a.Name]; {
-		case a.Kind == transcript.Any:
-		case a.Kind == transcript.Name && !ok:
-			known[a.Name] = words[i]
-		case a.Kind == transcript.Name && v != words[i], a.Kind == transcript.Literal && string(a.Value) != words[i]:
-			return false
-		}
-	}
-	return len(words) == len(want)
-}
-
-// written returns an expected answer in the notation of cases.
-func written(answer []transcript.Arg) string {
-	var words []string
-	for _, a := range answer {
-		switch a.Kind {
-		case transcript.Any:
-			words = append(words, "*")
-		case transcript.Version:
-			words = append(words, "*version")
-		case transcript.Rest:
-			words = append(words, "...")
-		case transcript.Name:
-			words = append(words, "$"+a.Name)
-		default:
-			words = append(words, transcript.Quote(string(a.Value)))
-		}
-	}
-	return strings.Join(words, " ")
-}
-
 func shortened(s string) string {
 	if len(s) > 200 {
 		return s[:200] + "..."
@@ -188,26 +137,19 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	ctx, cancel := context.WithCancel(ctx)
 	o.Names = c.driver.uniqueNames()
 	known := maps.Clone(o.Names)
-	taskR, taskW := io.Pipe()
-	answerR, answerW := io.Pipe()
-	var wg sync.WaitGroup
+	d := play.Drive(ctx, r.Programs[c.Program], transport.Name(ln))
 	var failed, unmet, unable error
-	ended, left := make(chan struct{}), make(chan struct{})
-	o.StartupTimeout, o.Exited = startupTimeout, left
-	wg.Go(func() {
-		defer close(left)
-		failed = r.Programs[c.Program](ctx, transport.Name(ln), taskR, answerW)
-		taskR.Close()
-		answerW.Close()
-	})
-	wg.Go(func() {
+	ended := make(chan struct{})
+	o.StartupTimeout, o.Exited = startupTimeout, d.Exited
+	go func() {
 		defer close(ended)
-		if unmet = c.driver.run(known, taskW, answerR); errors.Is(unmet, errUnsupported) {
+		if unmet = c.driver.run(known, d); errors.Is(unmet, errUnsupported) {
 			unable = unmet
 			cancel()
 		}
-		io.Copy(io.Discard, answerR)
-	})
+		for range d.Answers { // until the program exits
+		}
+	}()
 	p = play.Proxy(ctx, script, dial, c.Program, ln, o)
 	if p.Failure == nil {
 		t := time.NewTimer(cmp.Or(o.Timeout, play.DefaultTimeout) + endTime)
@@ -220,14 +162,13 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	}
 	select {
 	case <-ended:
+		failed = d.Err
 	default:
 		cancel()
-		taskW.Close()
-		answerR.Close()
-		wg.Wait()
-		failed, unmet = nil, nil // errors of stopping the program, not of the case
+		d.Tasks.Close()
+		<-ended
+		unmet = nil // an error of stopping the program, not of the case
 	}
-	wg.Wait()
 	cancel()
 	switch {
 	case unable != nil:

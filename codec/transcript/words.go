@@ -29,6 +29,15 @@ func ParseArgs(file string, line, col int, s string) ([]Arg, error) {
 	return args, nil
 }
 
+// FormatArgs returns arguments as a line that ParseArgs parses to the same arguments.
+func FormatArgs(args []Arg) string {
+	var line []byte
+	for i := range args {
+		line = append(appendArg(line, nil, &args[i], 0), ' ')
+	}
+	return string(bytes.TrimSuffix(line, []byte(" ")))
+}
+
 // ParseWords parses a line of words and quoted texts. Words with a special meaning among arguments, such as
 // $name, are ordinary words here; only "#" begins a comment.
 func ParseWords(s string) ([]string, error) {
@@ -42,6 +51,34 @@ func ParseWords(s string) ([]string, error) {
 		words = append(words, tok.text)
 	}
 	return words, nil
+}
+
+// MatchWords reports whether words match arguments, of which "..." matches any number of words. known contains the values of
+// names; MatchWords adds the names that are not in it. A literal also matches the words that are equivalent to it, unless
+// equivalent is nil.
+func MatchWords(want []Arg, words []string, known map[string]string, equivalent func(literal, word string) bool) bool {
+	for i, a := range want {
+		if a.Kind == Rest {
+			for k := i; k <= len(words); k++ {
+				if MatchWords(want[i+1:], words[k:], known, equivalent) {
+					return true
+				}
+			}
+			return false
+		}
+		if i >= len(words) {
+			return false
+		}
+		switch v, ok := known[a.Name]; {
+		case a.Kind == Name && !ok:
+			known[a.Name] = words[i]
+		case a.Kind == Name && v != words[i]:
+			return false
+		case a.Kind == Literal && string(a.Value) != words[i] && (equivalent == nil || !equivalent(string(a.Value), words[i])):
+			return false
+		}
+	}
+	return len(words) == len(want)
 }
 
 // Quote returns a value as a word, or in quotes if necessary, so that both ParseArgs and ParseWords parse it
