@@ -26,7 +26,7 @@ func (w *transcriptWriter) replies(i int) {
 	var lastOn *Event
 	for k := range r.Events {
 		e := &r.Events[k]
-		if e.Step != i || e.From != codec.Server || e.Barrier || e.Verb != transcript.Send || e.Conn >= len(w.roles) {
+		if e.Step != i || e.From != codec.Server || e.Barrier || e.Verb != transcript.Send || e.Conn >= len(w.actors) {
 			continue
 		}
 		binds := w.names[id] != "" && !w.bound[id] && w.chose(id) == e
@@ -34,7 +34,7 @@ func (w *transcriptWriter) replies(i int) {
 			lastOn = e
 		}
 		// A message that the role never receives cannot be skipped.
-		if stray := before && e.Type.Res&w.roles[e.Conn] == 0; binds || at || stray || w.full {
+		if stray := before && e.Type.Res&w.actors[e.Conn].Role == 0; binds || at || stray || w.full {
 			w.expect(e, id, (before || w.past || w.omitBarrier) && !w.full, at && w.exact)
 			w.shown = w.shown || at && e.Conn == v.Conn
 			lastOn = nil
@@ -45,7 +45,7 @@ func (w *transcriptWriter) replies(i int) {
 	case lastOn != nil:
 		w.expect(lastOn, 0, true, false)
 	case w.thorough && w.barrierAnswered(r, i, s.Conn):
-		w.ask(w.actor(s.Conn), true)
+		w.ask(w.actors[s.Conn], true)
 	}
 }
 
@@ -67,7 +67,7 @@ func (w *transcriptWriter) barrierAnswered(r *Record, i, conn int) bool {
 // expect writes an expected message of the server. Unless exact is set, the transcript accepts any value for arguments
 // that no peer has sent. past lets the transcript ignore other messages before this one.
 func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
-	a := w.actor(e.Conn)
+	a := w.actors[e.Conn]
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
 	if len(e.Type.Repeat) > 0 && !exact {
 		c.Args = []transcript.Arg{{Kind: transcript.Rest}}

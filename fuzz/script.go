@@ -139,22 +139,21 @@ func text(s *transcript.Script) []byte {
 // the last message up to the step of the fault, on the connection of the fault if it is known. If there is no such
 // message, the index is that of the last message.
 func (fd *Finding) Events(p *codec.Protocol) (all []play.Event, at int) {
-	w := transcriptWriter{p: p, d: traitsOf(p), fd: fd}
-	w.assignRoles()
 	if fd.Record == nil {
 		return nil, -1
 	}
+	actors := actorsOf(p, fd.Input)
 	at = -1
 	events := fd.Record.asSent()
 	for i := range events {
 		e := &events[i]
-		if e.Conn >= len(w.roles) || e.Verb == transcript.Nothing {
+		if e.Conn >= len(actors) || e.Verb == transcript.Nothing {
 			continue
 		}
 		if v := fd.Fault; v != nil && (v.Conn < 0 || v.Conn == e.Conn) && (v.Step < 0 || e.Step >= 0 && e.Step <= v.Step) {
 			at = len(all)
 		}
-		all = append(all, play.Event{At: e.At, Actor: w.actor(e.Conn), From: e.From, Verb: e.Verb, Err: e.Err, Step: e.Step,
+		all = append(all, play.Event{At: e.At, Actor: actors[e.Conn], From: e.From, Verb: e.Verb, Err: e.Err, Step: e.Step,
 			Frame: codec.Frame{Type: e.Type, From: e.From, Raw: e.Raw}})
 	}
 	if at < 0 {

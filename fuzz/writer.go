@@ -27,8 +27,8 @@ type transcriptWriter struct {
 	allDisconnect bool    // all peers disconnect before the last barrier
 	met           bool    // another client uses the server before the first step
 	script        *transcript.Script
-	roles         []codec.Role
-	names         map[int]string // the name of the value that the server chose, by the ID of the step
+	actors        []transcript.Actor // by connection
+	names         map[int]string     // the name of the value that the server chose, by the ID of the step
 	bound         map[int]bool
 	valueNames    map[string]string // names of values, by field and value
 	deferred      []transcript.Step // expected replies to messages that are sent together
@@ -40,7 +40,7 @@ func (w *transcriptWriter) write() *transcript.Script {
 	fd := w.fd
 	w.script = &transcript.Script{Protocol: w.p, File: fd.Name + ".wire"}
 	w.names, w.bound, w.valueNames = map[int]string{}, map[int]bool{}, map[string]string{}
-	w.assignRoles()
+	w.actors = actorsOf(w.p, fd.Input)
 	for i := range fd.Input.Steps {
 		for _, a := range fd.Input.Steps[i].Args {
 			if a.Of > 0 && w.chose(a.Of) != nil {
@@ -59,17 +59,17 @@ func (w *transcriptWriter) write() *transcript.Script {
 	switch v.Oracle {
 	case HangConn, Framing, Disclosure, Law:
 		switch {
-		case v.Conn < 0 || v.Conn >= len(w.roles) || w.inputCloses(v.Conn):
+		case v.Conn < 0 || v.Conn >= len(w.actors) || w.inputCloses(v.Conn):
 		case w.omitBarrier && w.shown:
 		case w.waits(v):
-			w.add(w.actor(v.Conn), codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond}, false)
+			w.add(w.actors[v.Conn], codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond}, false)
 		default:
-			w.ask(w.actor(v.Conn), v.Oracle == HangConn || v.Oracle == Framing || w.past)
+			w.ask(w.actors[v.Conn], v.Oracle == HangConn || v.Oracle == Framing || w.past)
 		}
 	default:
-		for conn := range w.roles {
+		for conn := range w.actors {
 			if w.allDisconnect && !w.inputCloses(conn) {
-				w.add(w.actor(conn), codec.Peer, transcript.Choice{Verb: transcript.Resets}, false)
+				w.add(w.actors[conn], codec.Peer, transcript.Choice{Verb: transcript.Resets}, false)
 			}
 		}
 		if watched[v.Oracle] == "" {
@@ -132,38 +132,20 @@ func (w *transcriptWriter) segments() string {
 	return ""
 }
 
-// assignRoles assigns to each connection the role that may send most of its messages.
-func (w *transcriptWriter) assignRoles() {
-	w.roles = make([]codec.Role, w.fd.Input.conns())
-	for conn := range w.roles {
-		best := -1
-		for i := range w.p.Roles {
-			n := 0
-			for k := range w.fd.Input.Steps {
-				if s := &w.fd.Input.Steps[k]; s.Conn == conn && s.Type != nil && s.Type.Req&(1<<i) != 0 {
-					n++
-				}
-			}
-			if n > best {
-				best = n
-				w.roles[conn] = 1 << i
+// actorsOf returns an actor for each connection of an input. It has the role that may send most of the messages.
+func actorsOf(p *codec.Protocol, c *Input) []transcript.Actor {
+	counts := make([][]int, c.conns())
+	for conn := range counts {
+		counts[conn] = make([]int, len(p.Roles))
+	}
+	for i := range c.Steps {
+		for role := range p.Roles {
+			if s := &c.Steps[i]; s.Type != nil && s.Type.Req&(1<<role) != 0 {
+				counts[s.Conn][role]++
 			}
 		}
 	}
-}
-
-func (w *transcriptWriter) actor(conn int) transcript.Actor {
-	name := w.p.RoleNames(w.roles[conn])
-	n := 1
-	for k := range conn {
-		if w.roles[k] == w.roles[conn] {
-			n++
-		}
-	}
-	if n > 1 {
-		name += fmt.Sprintf(" %d", n)
-	}
-	return transcript.Actor{Name: name, Role: w.roles[conn]}
+	return transcript.Actors(p, counts)
 }
 
 // inputCloses reports whether the input ends a connection, so that no barrier can follow on it.
@@ -262,7 +244,7 @@ func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
 	}
 	var raw []byte
 	for i := range w.right.Events {
-		if e := &w.right.Events[i]; e.Barrier && e.From == codec.Server && e.Conn < len(w.roles) && w.actor(e.Conn) == a {
+		if e := &w.right.Events[i]; e.Barrier && e.From == codec.Server && e.Conn < len(w.actors) && w.actors[e.Conn] == a {
 			raw = e.Raw
 		}
 	}
@@ -287,7 +269,7 @@ func (w *transcriptWriter) step(i int) {
 		w.after += s.For
 		return
 	}
-	a := w.actor(s.Conn)
+	a := w.actors[s.Conn]
 	c := transcript.Choice{Verb: s.Verb, Bytes: s.Bytes}
 	if s.Verb == transcript.Send {
 		c = w.message(s)
@@ -345,6 +327,6 @@ func (w *transcriptWriter) message(s *Step) transcript.Choice {
 		c.Args = append(c.Args, transcript.Arg{Value: arg.Value})
 	}
 	_, err := w.p.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
-	c.Unchecked = err != nil || s.Type.Req&w.roles[s.Conn] == 0
+	c.Unchecked = err != nil || s.Type.Req&w.actors[s.Conn].Role == 0
 	return c
 }

@@ -53,6 +53,20 @@ type Actor struct {
 	Role codec.Role // one bit
 }
 
+// Actors returns an actor for each connection. Its role is the one with most messages in counts, which has the number of
+// messages for each connection and role. Later actors of a role have numbers from 2.
+func Actors(p *codec.Protocol, counts [][]int) []Actor {
+	actors, number := make([]Actor, len(counts)), map[int]int{}
+	for i, n := range counts {
+		role := slices.Index(n, slices.Max(n))
+		actors[i] = Actor{Name: p.Roles[role], Role: 1 << role}
+		if number[role]++; number[role] > 1 {
+			actors[i].Name += fmt.Sprintf(" %d", number[role])
+		}
+	}
+	return actors
+}
+
 // Step is one action of one end of a connection.
 type Step struct {
 	Line   int        // of its first line

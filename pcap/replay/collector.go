@@ -268,24 +268,16 @@ func (t *Collector) sets() [][]step {
 
 // assignRoles names the connections of a transcript by the role of most of their messages.
 func assignRoles(steps []step) {
-	count := map[int]int{}
-	done := map[*session]bool{}
+	met := map[*session]bool{}
+	var sessions []*session
+	var counts [][]int
 	for i := range steps {
-		s := steps[i].session
-		if done[s] {
-			continue
+		if s := steps[i].session; !met[s] {
+			met[s] = true
+			sessions, counts = append(sessions, s), append(counts, s.roles[:len(s.proto.Roles)])
 		}
-		done[s] = true
-		best := 0
-		for r := range s.proto.Roles {
-			if s.roles[r] > s.roles[best] {
-				best = r
-			}
-		}
-		name := s.proto.Roles[best]
-		if count[best]++; count[best] > 1 {
-			name = transcriptName(name, count[best])
-		}
-		s.peer = transcript.Actor{Name: name, Role: 1 << best}
+	}
+	for i, a := range transcript.Actors(steps[0].session.proto, counts) {
+		sessions[i].peer = a
 	}
 }

@@ -83,8 +83,6 @@ type scriptWriter struct {
 	unconfirmed map[*session]*step // the last message of each peer that the server is not known to have received
 }
 
-func transcriptName(role string, n int) string { return role + " " + strconv.Itoa(n) }
-
 func (w *scriptWriter) script(steps []step) ([]byte, error) {
 	steps = ending(steps)
 	steps = arrange(steps)
