@@ -338,10 +338,7 @@ func plainBytes(p *codec.Protocol, s *Step) []byte {
 	if s.Type == nil {
 		return s.Bytes
 	}
-	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
-	for _, a := range s.Args {
-		m.Args = append(m.Args, a.Value)
-	}
+	m := s.message()
 	b, _ := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, codec.Peer, &m)
 	return b
 }

@@ -65,6 +65,15 @@ type Arg struct {
 	Now   bool   `json:"now,omitempty"` // Value is the number of seconds from the time at which the step is executed
 }
 
+// message returns the message of a step. A value that the server chooses is the one that is used if it chooses none.
+func (s *Step) message() codec.Message {
+	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
+	for _, a := range s.Args {
+		m.Args = append(m.Args, a.Value)
+	}
+	return m
+}
+
 // maxConns is the maximum number of connections of an input.
 const maxConns = 6
 

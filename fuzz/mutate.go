@@ -160,10 +160,7 @@ func (b *generator) encode(s *Step) []byte {
 	if s.Verb != transcript.Send {
 		return s.Bytes
 	}
-	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
-	for _, a := range s.Args {
-		m.Args = append(m.Args, a.Value)
-	}
+	m := s.message()
 	raw, err := b.sess.Append(nil, codec.Peer, &m)
 	if err != nil {
 		return nil

@@ -78,10 +78,7 @@ func class(p *codec.Protocol, s *Step) string {
 		}
 	case s.Type != nil:
 		name = s.Type.Name
-		m := codec.Message{Type: s.Type, CRLF: s.CRLF}
-		for _, a := range s.Args {
-			m.Args = append(m.Args, a.Value)
-		}
+		m := s.message()
 		_, err = sess.Append(nil, codec.Peer, &m)
 	}
 	if e, ok := err.(*codec.Error); ok {
