@@ -14,38 +14,32 @@ import (
 // Lines writes a script in line form. [Parse] returns the same script for the output, except for source
 // positions and for the bytes of messages that were recorded in byte form.
 func Lines(w io.Writer, s *Script) error {
-	out, err := appendMeta(nil, s)
-	if err != nil {
-		return err
-	}
-	for i := range s.Steps {
-		out = s.appendTests(out, i)
-		if out, err = AppendStep(out, s.Protocol, &s.Steps[i]); err != nil {
-			return stepError(s, i, err)
-		}
-	}
-	_, err = w.Write(out)
-	return err
+	return s.write(w, func(dst []byte, st *Step) ([]byte, error) { return AppendStep(dst, s.Protocol, st) })
 }
 
 // Bytes writes a script in byte form. Steps that send no bytes are written in line form. Bytes returns an
 // error that names the step if the byte form cannot express it: names, wildcards, deadlines, unchecked
 // messages, and bytes that would be read back as something else.
 func Bytes(w io.Writer, s *Script) error {
-	out, err := appendMeta(nil, s)
-	if err != nil {
-		return err
-	}
 	ends := map[string]*endpoints{}
-	for i := range s.Steps {
-		st := &s.Steps[i]
+	return s.write(w, func(dst []byte, st *Step) ([]byte, error) {
 		e := ends[st.Peer.Name]
 		if e == nil {
 			e = &endpoints{writer: newWire(s.Protocol), reader: newWire(s.Protocol)}
 			ends[st.Peer.Name] = e
 		}
-		out = s.appendTests(out, i)
-		if out, err = e.appendStep(out, s.Protocol, st); err != nil {
+		return e.appendStep(dst, s.Protocol, st)
+	})
+}
+
+// write writes a script. appendStep appends a step to the output.
+func (s *Script) write(w io.Writer, appendStep func([]byte, *Step) ([]byte, error)) error {
+	out, err := appendMeta(nil, s)
+	if err != nil {
+		return err
+	}
+	for i := range s.Steps {
+		if out, err = appendStep(s.appendTests(out, i), &s.Steps[i]); err != nil {
 			return stepError(s, i, err)
 		}
 	}
