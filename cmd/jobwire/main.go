@@ -420,7 +420,7 @@ func suggestFlag(cmd *cobra.Command, err error) error {
 func suggestion(typed string, names []string) string {
 	best, least := "", max(2, len(typed)/3)+1
 	for _, name := range names {
-		if d := editDistance(typed, name); d < least {
+		if d := prose.Distance(typed, name); d < least {
 			best, least = name, d
 		} else if best == "" && len(typed) > 2 && strings.HasPrefix(name, typed) {
 			best = name
@@ -430,27 +430,6 @@ func suggestion(typed string, names []string) string {
 		return ""
 	}
 	return fmt.Sprintf("; did you mean %q?", best)
-}
-
-// editDistance returns the number of bytes to insert, delete or replace to change a
-// into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1) // distances of a[:i] from each prefix of b
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost = 1 + min(diagonal, row[j], row[j+1])
-			}
-			diagonal, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }
 
 // helpTemplate prints the examples first, since most readers look for them.

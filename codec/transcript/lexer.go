@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"jobwire/codec"
+	"jobwire/internal/prose"
 )
 
 // maxText limits the total length of the quoted texts of one source, so that a repetition cannot exhaust the
@@ -298,7 +299,7 @@ const hexDigits = "0123456789abcdef"
 func nearest(word string, candidates []string) string {
 	best, dist := "", max(2, len(word)/3)+1
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < dist {
+		if d := prose.Distance(strings.ToLower(word), strings.ToLower(c)); d < dist {
 			best, dist = c, d
 		}
 	}
@@ -306,28 +307,4 @@ func nearest(word string, candidates []string) string {
 		return ""
 	}
 	return fmt.Sprintf(": did you mean %s?", best)
-}
-
-// distance returns the edit distance of two words: the number of insertions, deletions and replacements.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diag
-			if a[i] != b[j] {
-				cost++
-			}
-			diag = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
