@@ -360,7 +360,7 @@ func (w *faultyConn) rejectRequest(f *codec.Frame) bool {
 
 // record records the fault of the run.
 func (w *faultyConn) record(format string, args ...any) {
-	at := time.Since(w.run.auditor.begun).Seconds()
+	at := time.Since(w.run.proxy.Auditor.begun).Seconds()
 	text := fmt.Sprintf("%.3f s: %s %d: ", at, w.run.role, w.conn.id) + fmt.Sprintf(format, args...)
 	w.run.fault.Store(&text)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/transcript"
 	"jobwire/internal/transport"
 )
 
@@ -18,24 +19,14 @@ type Proxy struct {
 	Auditor *Auditor
 	Dial    func(context.Context) (net.Conn, error) // connects to the server
 
-	// Tap, if it is not nil, is called for all forwarded bytes, when a connection opens (b is empty), and when a side ends
-	// its direction (b is nil). Calls are in the order of the events, one at a time.
-	Tap func(conn int, from codec.Side, b []byte, what EventKind)
+	// Tap, if it is not nil, is called for all forwarded bytes (Raw), when a connection opens (Opens), and when a side ends
+	// its direction (HalfCloses, or Resets). Calls are in the order of the events, one at a time.
+	Tap func(conn int, from codec.Side, b []byte, what transcript.Verb)
 
-	relay transport.Relay
-	tapMu sync.Mutex
+	forward func(c *conn, near, far net.Conn) // forwards what both ends send; nil: unchanged
+	relay   transport.Relay
+	tapMu   sync.Mutex
 }
-
-// EventKind is the kind of an event on a connection.
-type EventKind uint8
-
-// The kinds of events.
-const (
-	Opens EventKind = iota
-	Bytes
-	Closes // a side ends its direction
-	Resets
-)
 
 // readSize is the maximum number of bytes per read.
 const readSize = 32 << 10
@@ -44,7 +35,11 @@ const readSize = 32 << 10
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	return p.relay.Serve(ctx, ln, p.Dial, func(near, far net.Conn) {
 		c := p.Auditor.open()
-		p.tap(c, codec.Peer, nil, Opens)
+		p.tap(c, codec.Peer, nil, transcript.Opens)
+		if p.forward != nil {
+			p.forward(c, near, far)
+			return
+		}
 		var back sync.WaitGroup
 		back.Go(func() { p.pump(c, codec.Server, far, near) })
 		p.pump(c, codec.Peer, near, far)
@@ -63,8 +58,7 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 		n, err := src.Read(buf)
 		var failed error
 		if n > 0 {
-			p.Auditor.observe(c, from, buf[:n])
-			p.tap(c, from, buf[:n], Bytes)
+			p.observe(c, from, buf[:n])
 			if _, failed = dst.Write(buf[:n]); failed != nil && !errors.Is(failed, syscall.ECONNRESET) {
 				// The other side has closed the connection, and its last messages may still be in transit.
 				io.Copy(io.Discard, src)
@@ -78,12 +72,10 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 		case err == nil:
 			continue
 		case errors.Is(err, io.EOF):
-			p.Auditor.ends(c, from, false, true)
-			p.tap(c, from, nil, Closes)
+			p.ends(c, from, transcript.HalfCloses, true)
 			transport.CloseWrite(dst)
 		case errors.Is(err, syscall.ECONNRESET):
-			p.Auditor.ends(c, from, true, failed == nil)
-			p.tap(c, from, nil, Resets)
+			p.ends(c, from, transcript.Resets, failed == nil)
 			transport.Reset(dst)
 			transport.Reset(src)
 		default: // the proxy ended the connection
@@ -93,7 +85,19 @@ func (p *Proxy) pump(c *conn, from codec.Side, src, dst net.Conn) {
 	}
 }
 
-func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what EventKind) {
+// observe checks bytes of one side before they are forwarded.
+func (p *Proxy) observe(c *conn, from codec.Side, b []byte) {
+	p.Auditor.observe(c, from, b)
+	p.tap(c, from, b, transcript.Raw)
+}
+
+// ends checks the end of one direction. itself is true if the side ended the connection, and false if the proxy did.
+func (p *Proxy) ends(c *conn, from codec.Side, how transcript.Verb, itself bool) {
+	p.Auditor.ends(c, from, how == transcript.Resets, itself)
+	p.tap(c, from, nil, how)
+}
+
+func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what transcript.Verb) {
 	if p.Tap == nil {
 		return
 	}

@@ -29,7 +29,7 @@ type run struct {
 	profile     *Profile
 	point       point // where the profile takes effect
 
-	auditor       *Auditor
+	proxy         *Proxy
 	server        target.Target
 	opportunities atomic.Int64           // messages at which the profile might have taken effect
 	effects       atomic.Int64           // messages that the profile has changed
@@ -40,7 +40,6 @@ type run struct {
 	connected     chan struct{}
 	restarting    lock      // locked while the server restarts
 	recording     Recording // nil if the run is not recorded
-	tapMu         sync.Mutex
 
 	counts   bool    // the run is for its census
 	plain    *census // messages of a run without faults; nil if there was no such run
@@ -125,16 +124,6 @@ func (r *run) record(ctx context.Context) {
 	r.perform(ctx)
 }
 
-// tap records bytes between the driver and the profile, or the beginning or end of a connection.
-func (r *run) tap(c *conn, from codec.Side, b []byte, what EventKind) {
-	if r.recording == nil {
-		return
-	}
-	r.tapMu.Lock()
-	defer r.tapMu.Unlock()
-	r.recording.Add(c.id, from, b, what)
-}
-
 // perform performs the run.
 func (r *run) perform(ctx context.Context) {
 	begun := time.Now()
@@ -145,15 +134,18 @@ func (r *run) perform(ctx context.Context) {
 	}
 	defer r.server.Stop()
 	defer r.restarting.wait()
-	r.auditor = New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec})
-	r.auditor.keep = true
+	r.proxy = &Proxy{Auditor: New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec}), Dial: r.dial, forward: r.forward}
+	r.proxy.Auditor.keep = true
+	if r.recording != nil {
+		r.proxy.Tap = r.recording.Add
+	}
 	ln, err := transport.Listen(transport.Local(r.server.Addr()), nil)
 	if err != nil {
 		r.err = err
 		return
 	}
 	var conns sync.WaitGroup
-	conns.Go(func() { new(transport.Relay).Serve(ctx, ln, r.dial, r.serve) })
+	conns.Go(func() { r.proxy.Serve(ctx, ln) })
 	defer conns.Wait()
 	defer cancel()
 
@@ -214,7 +206,7 @@ func (r *run) perform(ctx context.Context) {
 	}
 	cancel()
 	conns.Wait()
-	r.report = r.auditor.Report()
+	r.report = r.proxy.Auditor.Report()
 	if r.verdict == Completed && r.report.Messages[codec.Peer] == 0 {
 		r.fails(Wrong, "", "the driver reported success, but sent no message")
 	}
@@ -281,7 +273,7 @@ func (r *run) omits(a *Step) bool {
 // fails records the verdict on a task.
 func (r *run) fails(v Verdict, task, note string) {
 	if v.severity() > Completed.severity() {
-		f := Failure{Verdict: v, Task: task, Note: note, Recent: r.auditor.recent()}
+		f := Failure{Verdict: v, Task: task, Note: note, Recent: r.proxy.Auditor.recent()}
 		if fault := r.fault.Load(); fault != nil {
 			f.Fault = *fault
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/transcript"
 	"jobwire/internal/lateness"
 	"jobwire/internal/target"
 )
@@ -58,7 +59,7 @@ type StressOptions struct {
 
 // Recording stores the messages between a driver and the server. Add is called like [Proxy.Tap].
 type Recording interface {
-	Add(conn int, from codec.Side, b []byte, what EventKind)
+	Add(conn int, from codec.Side, b []byte, what transcript.Verb)
 	Discard()
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/transcript"
 	"jobwire/internal/transport"
 )
 
@@ -75,28 +76,25 @@ func join(near, far net.Conn) {
 	back.Wait()
 }
 
-// serve forwards the messages of both ends, under the profile of the run, until one of them ends the connection.
-func (r *run) serve(near, far net.Conn) {
+// forward forwards the messages of both ends, under the profile of the run, until one of them ends the connection.
+func (r *run) forward(c *conn, near, far net.Conn) {
 	r.connectedOnce.Do(func() { close(r.connected) })
 	w := &faultyConn{
-		run: r, conn: r.auditor.open(), near: near, far: far,
+		run: r, conn: c, near: near, far: far,
 		answers: r.protoFaults.nonStrictSession(), mu: newLock(),
 	}
-	r.tap(w.conn, codec.Peer, nil, Opens)
 	var back sync.WaitGroup
 	back.Go(func() {
 		ended := w.pump(far, codec.Stream{Session: w.answers, From: codec.Server}, w.answer)
 		w.flush()
-		r.auditor.ends(w.conn, codec.Server, false, false)
-		r.tap(w.conn, codec.Server, nil, Closes)
+		r.proxy.ends(c, codec.Server, transcript.HalfCloses, false)
 		transport.CloseWrite(near) // the driver can still read what was sent before
 		if ended != nil {
 			far.Close()
 		}
 	})
 	broken := w.pump(near, codec.Stream{Session: r.protoFaults.nonStrictSession(), From: codec.Peer}, w.forwardRequest)
-	r.auditor.ends(w.conn, codec.Peer, false, broken == nil && !r.hung.Load())
-	r.tap(w.conn, codec.Peer, nil, Closes)
+	r.proxy.ends(c, codec.Peer, transcript.HalfCloses, broken == nil && !r.hung.Load())
 	transport.CloseWrite(far)
 	back.Wait()
 	if w.timer != nil {
@@ -112,8 +110,7 @@ func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fram
 	for {
 		n, err := src.Read(in)
 		if s.From == codec.Peer && n > 0 {
-			w.run.auditor.observe(w.conn, s.From, in[:n])
-			w.run.tap(w.conn, s.From, in[:n], Bytes)
+			w.run.proxy.observe(w.conn, s.From, in[:n])
 		}
 		if inPieces && n > 0 {
 			if err := forward(nil, in[:n]); err != nil {
@@ -140,7 +137,7 @@ func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fram
 			buf = buf[n:]
 		}
 		if s.From == codec.Peer && n > 0 {
-			w.run.auditor.forwarded(w.conn, s.From)
+			w.run.proxy.Auditor.forwarded(w.conn, s.From)
 		}
 		if len(buf) == 0 {
 			buf = nil
@@ -302,10 +299,9 @@ func (w *faultyConn) sendAll(messages [][]byte) error {
 
 // send writes bytes to the driver.
 func (w *faultyConn) send(b []byte) error {
-	w.run.auditor.observe(w.conn, codec.Server, b)
-	w.run.tap(w.conn, codec.Server, b, Bytes)
+	w.run.proxy.observe(w.conn, codec.Server, b)
 	_, err := w.near.Write(b)
-	w.run.auditor.forwarded(w.conn, codec.Server)
+	w.run.proxy.Auditor.forwarded(w.conn, codec.Server)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"jobwire/audit"
 	"jobwire/codec"
+	"jobwire/codec/transcript"
 	"jobwire/pcap"
 )
 
@@ -63,14 +64,14 @@ func (r *recording) Note(f *audit.Finding) {
 }
 
 // comments removes and returns the comments for an event of a connection.
-func (r *recording) comments(conn int, from codec.Side, what audit.EventKind) (texts []string) {
+func (r *recording) comments(conn int, from codec.Side, what transcript.Verb) (texts []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.notes[conn]) == 0 || what == audit.Opens {
+	if len(r.notes[conn]) == 0 || what == transcript.Opens {
 		return nil
 	}
 	r.notes[conn] = slices.DeleteFunc(r.notes[conn], func(n note) bool {
-		now := n.by == from || what != audit.Bytes
+		now := n.by == from || what != transcript.Raw
 		if now {
 			texts = append(texts, n.text)
 		}
@@ -79,19 +80,16 @@ func (r *recording) comments(conn int, from codec.Side, what audit.EventKind) (t
 	return texts
 }
 
-// passings maps the events of a proxy to those of a capture.
-var passings = map[audit.EventKind]pcap.Kind{audit.Opens: pcap.Opens, audit.Bytes: pcap.Data, audit.Closes: pcap.HalfCloses, audit.Resets: pcap.Resets}
-
 // Add records an event of a connection. It is the Tap of a proxy.
-func (r *recording) Add(conn int, from codec.Side, b []byte, what audit.EventKind) {
+func (r *recording) Add(conn int, from codec.Side, b []byte, what transcript.Verb) {
 	if r.err != nil || r.over[conn] {
 		return
 	}
-	if what == audit.Resets {
+	if what == transcript.Resets {
 		r.over[conn] = true
 	}
 	r.bytes += len(b)
-	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: passings[what], Data: b, At: time.Now(), Comments: r.comments(conn, from, what)})
+	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: kinds[what], Data: b, At: time.Now(), Comments: r.comments(conn, from, what)})
 }
 
 // Discard closes the file, and removes it if it is temporary.
