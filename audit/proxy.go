@@ -19,8 +19,8 @@ type Proxy struct {
 	Auditor *Auditor
 	Dial    func(context.Context) (net.Conn, error) // connects to the server
 
-	// Tap, if it is not nil, is called for all forwarded bytes (Raw), when a connection opens (Opens), and when a side ends
-	// its direction (HalfCloses, or Resets). Calls are in the order of the events, one at a time.
+	// Tap, if it is not nil, is called for all forwarded bytes (Raw), when a connection opens (Opens), and when a side
+	// ends its direction (HalfCloses, or Resets). Calls are in the order of the events, one at a time.
 	Tap func(conn int, from codec.Side, b []byte, what transcript.Verb)
 
 	forward func(c *conn, near, far net.Conn) // forwards what both ends send; nil: unchanged

@@ -53,9 +53,9 @@ func ParseWords(s string) ([]string, error) {
 	return words, nil
 }
 
-// MatchWords reports whether words match arguments, of which "..." matches any number of words. known contains the values of
-// names; MatchWords adds the names that are not in it. A literal also matches the words that are equivalent to it, unless
-// equivalent is nil.
+// MatchWords reports whether words match arguments, of which "..." matches any number of words. known contains the
+// values of names; MatchWords adds the names that are not in it. A literal also matches the words that are equivalent to
+// it, unless equivalent is nil.
 func MatchWords(want []Arg, words []string, known map[string]string, equivalent func(literal, word string) bool) bool {
 	for i, a := range want {
 		if a.Kind == Rest {
@@ -69,12 +69,13 @@ func MatchWords(want []Arg, words []string, known map[string]string, equivalent 
 		if i >= len(words) {
 			return false
 		}
+		literal, word := string(a.Value), words[i]
 		switch v, ok := known[a.Name]; {
 		case a.Kind == Name && !ok:
-			known[a.Name] = words[i]
-		case a.Kind == Name && v != words[i]:
+			known[a.Name] = word
+		case a.Kind == Name && v != word:
 			return false
-		case a.Kind == Literal && string(a.Value) != words[i] && (equivalent == nil || !equivalent(string(a.Value), words[i])):
+		case a.Kind == Literal && literal != word && (equivalent == nil || !equivalent(literal, word)):
 			return false
 		}
 	}

@@ -18,10 +18,11 @@ type Relay struct {
 // drainTimeout is how long a relay may take, after its end, to forward the bytes that it has received.
 const drainTimeout = time.Second
 
-// Serve relays the connections to ln until ctx ends. forward forwards the bytes of both ends until both have ended. dial
-// connects to the server; if it fails, Serve resets the connection. After ctx has ended, reads fail, but the bytes that were
-// received can still be forwarded. Serve closes ln, and returns when all connections have ended.
-func (r *Relay) Serve(ctx context.Context, ln net.Listener, dial func(context.Context) (net.Conn, error), forward func(near, far net.Conn)) error {
+// Serve relays the connections to ln until ctx ends. forward forwards the bytes of both ends until both have ended.
+// dial connects to the server; if it fails, Serve resets the connection. After ctx has ended, reads fail, but the bytes
+// that were received can still be forwarded. Serve closes ln, and returns when all connections have ended.
+func (r *Relay) Serve(ctx context.Context, ln net.Listener, dial func(context.Context) (net.Conn, error),
+	forward func(near, far net.Conn)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var conns sync.WaitGroup
 	defer conns.Wait()
@@ -51,7 +52,8 @@ func (r *Relay) Serve(ctx context.Context, ln net.Listener, dial func(context.Co
 	}
 }
 
-func connect(ctx context.Context, near net.Conn, dial func(context.Context) (net.Conn, error), forward func(near, far net.Conn)) {
+func connect(ctx context.Context, near net.Conn, dial func(context.Context) (net.Conn, error),
+	forward func(near, far net.Conn)) {
 	defer near.Close()
 	far, err := dial(ctx)
 	if err != nil {
@@ -68,8 +70,8 @@ func connect(ctx context.Context, near net.Conn, dial func(context.Context) (net
 	forward(near, far)
 }
 
-// Forward passes the bytes that src sends to write, until src ends its direction, and then ends this direction of dst. If
-// write fails, Forward closes src.
+// Forward passes the bytes that src sends to write, until src ends its direction, and then ends this direction of dst.
+// If write fails, Forward closes src.
 func Forward(dst, src net.Conn, write func([]byte) error) {
 	buf := make([]byte, 32<<10)
 	for {
