@@ -127,6 +127,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 	f.Raw, f.Head = b[:n:n], len(header)
 	if cap(f.Spans) >= len(header) && f.Spans[:1][0].Field == &magicField {
 		f.Spans = f.Spans[:len(header)] // these spans were set for the previous packet
+		f.Spans[len(header)-1].Next = headerSize
 	} else {
 		f.Spans = append(f.Spans, header[:]...)
 	}
@@ -147,6 +148,7 @@ func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, 
 		if size > 0 && !s.opts.Waived(RuleArgsExtra) {
 			return n, &codec.Error{Rule: RuleArgsExtra, Offset: headerSize, Field: t.Name, Detail: fmt.Sprintf("expected no data for a type without arguments, got %d bytes", size)}
 		}
+		f.Spans[len(header)-1].Next = n
 		return n, nil
 	}
 	if err := s.packet.Split(f, t.Fields, "\x00", headerSize, n, true); err != nil {
@@ -528,7 +530,11 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	start, t := len(dst), m.Type
 	if !t.Sends(from) {
-		if err := s.misdirected(t, from, 0); err != nil {
+		at := 0
+		if t.Code != 0 {
+			at = 4
+		}
+		if err := s.misdirected(t, from, at); err != nil {
 			return dst, err
 		}
 	}

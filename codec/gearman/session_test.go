@@ -195,6 +195,7 @@ func TestWaivers(t *testing.T) {
 		{RuleArgsTrailing, req(15, "H:lap:1\x00"), []string{"H:lap:1"}},
 		{RuleArgsMissing, req(7, "reverse\x00u"), []string{"reverse", "u"}},
 		{RuleArgsExtra, req(1, "a\x00b"), []string{"a\x00b"}},
+		{RuleArgsExtra, req(9, "x"), nil},
 		{RuleHandleEmpty, req(15, ""), []string{""}},
 		{RuleHandleLength, req(15, strings.Repeat("h", 80)), []string{strings.Repeat("h", 80)}},
 		{RuleDecimal, req(12, "h\x00\x00x"), []string{"h", "", "x"}},
@@ -220,6 +221,14 @@ func TestWaivers(t *testing.T) {
 			f.Message(&m)
 			if want := message("NOOP", tt.args...).Args; !slices.EqualFunc(m.Args, want, bytes.Equal) {
 				t.Errorf("arguments %q, want %q", m.Args, want)
+			}
+			if last := f.Spans[len(f.Spans)-1]; last.Next != n {
+				t.Errorf("the spans end at %d of %d", last.Next, n)
+			}
+			if raw := req(9, ""); tt.waive == RuleArgsExtra { // the frame is used again
+				if _, err := s.Decode(codec.Peer, []byte(raw), &f); err != nil || f.Spans[2].Next != len(raw) {
+					t.Errorf("the next packet: spans %v, %v", f.Spans, err)
+				}
 			}
 		})
 	}
