@@ -1,8 +1,8 @@
 package codec
 
-// Framing declares as data where the messages of a protocol end and how their types are recognized. It is for decoders
-// that cannot use a [Session], such as those that package export generates. A message is binary if it begins like the
-// header; otherwise it is a line or a value.
+// Framing declares as data where the messages of a protocol end and how their types are recognized. [Packets] and the
+// decoders that package export generates read it. A message is binary if it begins like the header; otherwise it is a
+// line or a value.
 type Framing struct {
 	Header *Header // header of binary messages; nil: there are no binary messages
 	Lines  *Lines  // text messages; nil: there are none
@@ -11,8 +11,12 @@ type Framing struct {
 
 // Header is the header of binary messages.
 type Header struct {
-	Fields []*Field  // in order: the magic (Literal), the type (Code), and the number of bytes that follow (Length)
+	Fields [3]*Field // the magic (Literal, 4 bytes), the type (Code, at most 4 bytes), and the number of bytes that follow (Length, 4 bytes)
 	Magic  [2]string // magic by sender; "": any value, which then is the same in the whole connection
+	First  string    // if Magic is any value, the one in the first message that a session encodes
+
+	Form       *Form  // form rules of the types
+	Unassigned uint32 // numbers less than this may be those of unknown types of other versions of the protocol; 0: none
 
 	Other     RuleID // the magic is none of Magic; or any value is allowed, but it is not that of the first message on the connection
 	Reversed  RuleID // the magic of the other direction
@@ -20,8 +24,19 @@ type Header struct {
 	Direction RuleID // the side does not send the type
 	Size      RuleID // more bytes than DefaultMaxData
 
-	MaxRepeat  int    // most repetitions; 0: no limit
+	MaxRepeat  int    // most elements of a list
 	RepeatRule RuleID // violated by more
+
+	// Parts of the details of errors.
+	KnownDetail string // an unknown type: a format with its number
+	ExtraDetail string // bytes after the last argument: a format with their number
+	Element     string // an element of a list
+
+	// Set by Link:
+	size  int     // bytes
+	shift int     // bits after the number of a type in 4 bytes
+	spans [3]Span // of Fields
+	types []*Type // by number; nil where there is none
 }
 
 // Lines declares text messages: lines that begin with the word of their type, and the bodies that some announce.

@@ -103,10 +103,9 @@ func (l *Layout) extra(fd *Field, k, end, width int) (stop int, err *Error) {
 // adds the framing fields. Join returns an error for values that contain the type's separators, unless the
 // rule is waived.
 func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
-	t := m.Type
-	args := m.Args
-	if t.plain && len(args) == len(t.Fields) {
-		if out, ok := joinPlain(dst, t, args); ok {
+	t, args := m.Type, m.Args
+	if t.plain {
+		if out, ok := joinPlain(dst, m); ok {
 			return out, nil
 		}
 	}
@@ -159,9 +158,13 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	return dst, nil
 }
 
-// joinPlain appends the fields of a type whose fields are all plain. If one of the values may be illegal, it
-// appends nothing and returns false.
-func joinPlain(dst []byte, t *Type, args [][]byte) (out []byte, ok bool) {
+// joinPlain appends the fields of a message whose fields are all plain. If the message has other fields, or if one of
+// the values may be illegal, it appends nothing and returns false.
+func joinPlain(dst []byte, m *Message) (out []byte, ok bool) {
+	t, args := m.Type, m.Args
+	if !t.plain || len(args) != len(t.Fields) {
+		return dst, false
+	}
 	sep, last := t.Sep[0], len(args)-1
 	out = dst
 	for i, a := range args {

@@ -23,8 +23,7 @@ type Recognition struct {
 	// bytes before or at that index. If Next is nil, [NextLine] is used.
 	Next func(from Side, b, first []byte) int
 
-	Magic    bool // binary messages begin with a magic that can be searched for
-	AnyMagic bool // the magic is any value that the peers of a connection have agreed on
+	AnyMagic bool // the magic of binary messages is any value that the peers of a connection have agreed on
 
 	Pairing   []RuleID // rules that a request and a reply violate if they do not correspond
 	Dependent []RuleID // rules about the content of a reply that depend on its request

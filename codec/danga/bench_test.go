@@ -19,7 +19,7 @@ var benchMessages = []struct {
 
 // BenchmarkSession decodes and appends the benchMessages in one session.
 func BenchmarkSession(b *testing.B) {
-	s := newSession(codec.Options{})
+	s := Protocol.NewSession(codec.Options{})
 	for _, bm := range benchMessages {
 		m := message(bm.name, bm.args...)
 		raw, err := s.Append(nil, bm.from, m)

@@ -32,6 +32,11 @@ var Protocol = &codec.Protocol{
 	Barriers: []codec.Barrier{{Request: []string{"job_status_req", "none:" + codec.Nonce},
 		Reply: []string{"job_status_res", "\x00\x00\x00\x00", "\x00\x00\x00\x00", "\xff\xff\xff\xff"}}},
 	Binary:      func([]byte) bool { return true },
-	Recognition: recognition,
+	Recognition: codec.Recognition{Begins: framing.Header.Begins, Next: framing.Header.Next, AnyMagic: true},
 	Framing:     framing,
+}
+
+func newSession(o codec.Options) codec.Session {
+	o = o.WithDefaults()
+	return framing.Header.Session(&o, nil)
 }

@@ -18,6 +18,10 @@ const (
 	MaxNames = 1024 // job names in one worker_connect
 )
 
+// DefaultMagic is the magic that a session writes until the first packet of the connection fixes another one. The draft
+// does not define the four bytes.
+const DefaultMagic = "GEAR"
+
 // Job types ("Packet: job_create_req").
 const (
 	SyncWait   = 0 // the application waits; status and result are sent to it
@@ -101,13 +105,13 @@ var (
 var form = codec.Form{Any: []codec.RuleID{RuleMagic, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
 	Missing: RuleArgsMissing, Extra: RuleArgsExtra, Trailing: RuleArgsTrailing}
 
-var framing = codec.Framing{Header: &codec.Header{Fields: []*codec.Field{&magicField, &codeField, &lengthField},
-	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: MaxNames, RepeatRule: RuleNamesCap}}
+var framing = codec.Framing{Header: &codec.Header{Fields: [3]*codec.Field{&magicField, &codeField, &lengthField}, First: DefaultMagic, Form: &form,
+	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: MaxNames, RepeatRule: RuleNamesCap,
+	KnownDetail: "expected a packet type from 0x00 to 0x0d, got %#02x", ExtraDetail: "expected the end of the packet after the last argument, got %d more bytes",
+	Element: "name"}}
 
 // types are the message types. The index of a type is its number.
 var types = func() []*codec.Type {
-	for i := range packets {
-		packets[i].Sep, packets[i].Form = "\x00", [2]*codec.Form{&form, &form}
-	}
+	framing.Header.Link(packets)
 	return codec.JoinTypes(packets)
 }()

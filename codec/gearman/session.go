@@ -2,7 +2,6 @@ package gearman
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,26 +10,9 @@ import (
 	"jobwire/codec"
 )
 
-// Packet header, section "Binary Packet".
-const (
-	headerSize = 12
-	magicREQ   = 0x00524551 // "\0REQ"
-	magicRES   = 0x00524553 // "\0RES"
-)
-
-var header = [3]codec.Span{
-	{Field: &magicField, Off: 0, End: 4, Next: 4},
-	{Field: &codeField, Off: 4, End: 8, Next: 8},
-	{Field: &lengthField, Off: 8, End: headerSize, Next: headerSize},
-}
-
-var magicOf = [2]uint32{codec.Peer: magicREQ, codec.Server: magicRES}
-
-// session decodes and encodes the messages of one connection: binary packets and text lines, which differ in
-// the first byte of each message ("Administrative Protocol").
+// session decodes and encodes the text lines of one connection ("Administrative Protocol").
 type session struct {
 	opts    codec.Options
-	packet  codec.Layout
 	line    codec.Layout
 	list    codec.Layout
 	form    codec.Layout        // like list, but with no rule waived, to distinguish the forms of replies
@@ -77,8 +59,12 @@ func (s *session) short(b []byte, t *codec.Type, line, rows int) (int, error) {
 }
 
 func newSession(o codec.Options) codec.Session {
+	s := newLines(o)
+	return framing.Header.Session(&s.opts, s)
+}
+
+func newLines(o codec.Options) *session {
 	s := &session{opts: o.WithDefaults()}
-	s.packet = codec.Layout{Form: &packetForm, Options: &s.opts}
 	s.line = codec.Layout{Form: &commandForm, Options: &s.opts}
 	s.list = codec.Layout{Form: &replyForm, Options: &s.opts}
 	s.form = s.list
@@ -91,103 +77,10 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 	switch {
 	case len(b) == 0:
 		return 1, codec.ErrShort
-	case b[0] == 0:
-		return s.decodePacket(from, b, f)
 	case from == codec.Peer:
 		return s.decodeCommand(b, f)
 	}
 	return s.decodeReply(b, f)
-}
-
-func (s *session) decodePacket(from codec.Side, b []byte, f *codec.Frame) (int, error) {
-	if len(b) < 4 || binary.BigEndian.Uint32(b) != magicOf[from] {
-		if err := checkMagic(b); err != nil {
-			return 0, err
-		}
-	}
-	if len(b) < 4 {
-		return len(b) + 1, codec.ErrShort // the next byte may already be illegal
-	}
-	if len(b) < headerSize {
-		return headerSize, codec.ErrShort
-	}
-	size := binary.BigEndian.Uint32(b[8:])
-	if uint64(size) > uint64(s.opts.MaxData) {
-		return 0, &codec.Error{Rule: RuleSizeCap, Offset: 8, Field: lengthField.Name, Fatal: true,
-			Detail: fmt.Sprintf("expected a packet length of at most %[2]d bytes, got %[1]d", size, s.opts.MaxData)}
-	}
-	n := headerSize + int(size)
-	if len(b) < n {
-		return n, codec.ErrShort
-	}
-	code := binary.BigEndian.Uint32(b[4:])
-	if code <= maxCode {
-		f.Type = byCode[code]
-	}
-	f.Raw, f.Head = b[:n:n], len(header)
-	if cap(f.Spans) >= len(header) && f.Spans[:1][0].Field == &magicField {
-		f.Spans = f.Spans[:len(header)] // these spans were set for the previous packet
-		f.Spans[len(header)-1].Next = headerSize
-	} else {
-		f.Spans = append(f.Spans, header[:]...)
-	}
-	if binary.BigEndian.Uint32(b) != magicOf[from] && !s.opts.Waived(RuleMagicDirection) {
-		return n, &codec.Error{Rule: RuleMagicDirection, Offset: 3, Field: magicField.Name,
-			Detail: fmt.Sprintf("expected the magic of a packet that the %[2]s sends, got \\0%[1]s", b[1:4], from)}
-	}
-	t := f.Type
-	if t == nil {
-		return n, &codec.Error{Rule: RuleTypeKnown, Offset: 4, Field: codeField.Name, Detail: fmt.Sprintf("expected a known packet type, got %d", code)}
-	}
-	if !t.Sends(from) {
-		if err := s.misdirected(t, from, 4); err != nil {
-			return n, err
-		}
-	}
-	if len(t.Fields) == 0 {
-		if size > 0 && !s.opts.Waived(RuleArgsExtra) {
-			return n, &codec.Error{Rule: RuleArgsExtra, Offset: headerSize, Field: t.Name, Detail: fmt.Sprintf("expected no data for a type without arguments, got %d bytes", size)}
-		}
-		f.Spans[len(header)-1].Next = n
-		return n, nil
-	}
-	if err := s.packet.Split(f, t.Fields, "\x00", headerSize, n, true); err != nil {
-		return n, err
-	}
-	return n, nil
-}
-
-// Forward appends a packet with the magic of the other direction. All other bytes are the same in both
-// directions ("Binary Packet").
-func (s *session) Forward(dst []byte, from codec.Side, f *codec.Frame) ([]byte, bool) {
-	if f.Type.Code == 0 || !f.Type.Sends(from) {
-		return dst, false
-	}
-	dst = append(dst, f.Raw...)
-	binary.BigEndian.PutUint32(dst[len(dst)-len(f.Raw):], magicOf[from])
-	return dst, true
-}
-
-// checkMagic returns an error if b cannot begin with the magic of a packet. It checks the bytes that have
-// arrived.
-func checkMagic(b []byte) error {
-	for i := 1; i < min(len(b), 4); i++ {
-		if b[i] == "\x00REQ"[i] || b[i] == "\x00RES"[i] {
-			continue
-		}
-		return &codec.Error{Rule: RuleMagic, Offset: i, Field: magicField.Name, Fatal: true,
-			Detail: fmt.Sprintf("expected %[2]s in the magic, got %#02[1]x", b[i], [4]string{1: "'R'", 2: "'E'", 3: "'Q' or 'S'"}[i])}
-	}
-	return nil
-}
-
-// misdirected returns the error for a message type that the side never sends according to the specification,
-// unless the rule is waived.
-func (s *session) misdirected(t *codec.Type, from codec.Side, at int) error {
-	if s.opts.Waived(RuleTypeDirection) {
-		return nil
-	}
-	return &codec.Error{Rule: RuleTypeDirection, Offset: at, Field: codeField.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 }
 
 // lineLimit returns the maximum length of a line. A server's reply may list many functions of a worker, so it
@@ -528,34 +421,6 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 }
 
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
-	start, t := len(dst), m.Type
-	if !t.Sends(from) {
-		at := 0
-		if t.Code != 0 {
-			at = 4
-		}
-		if err := s.misdirected(t, from, at); err != nil {
-			return dst, err
-		}
-	}
-	if t.Code == 0 {
-		return s.appendLine(dst, from, m)
-	}
-	out := binary.BigEndian.AppendUint64(dst, uint64(magicOf[from])<<32|uint64(t.Code))
-	out = append(out, 0, 0, 0, 0) // placeholder for the size
-	out, err := s.packet.Join(out, start, m)
-	if err != nil {
-		return dst, err
-	}
-	size := len(out) - start - headerSize
-	if size > s.opts.MaxData {
-		return dst, &codec.Error{Rule: RuleSizeCap, Offset: 8, Field: lengthField.Name, Detail: fmt.Sprintf("expected at most %[2]d bytes of data, got %[1]d", size, s.opts.MaxData)}
-	}
-	binary.BigEndian.PutUint32(out[start+8:], uint32(size))
-	return out, nil
-}
-
-func (s *session) appendLine(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	start, t := len(dst), m.Type
 	if from == codec.Server && !s.awaits(t) && !s.opts.Waived(RuleAdminAsked) {
 		return dst, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("expected a text command that waits for the reply %s, got none", t.Name)}

@@ -115,9 +115,6 @@ var packets = []codec.Type{
 	{Code: 42, Name: "STATUS_RES_UNIQUE", Res: Client, Section: secBeyond, Does: codec.Answer, Fields: []codec.Field{unique, known, running, numer, denom, clients}},
 }
 
-// maxCode is the highest packet type.
-const maxCode = 42
-
 // lines are the administrative commands and their replies. The command determines which replies are possible;
 // a reply has the first type in the command's Replies whose form matches.
 var lines = []codec.Type{
@@ -175,10 +172,7 @@ var (
 	stopField   = codec.Field{Name: "End of list", Kind: codec.Literal}
 )
 
-var (
-	byCode [maxCode + 1]*codec.Type // packets by their number; nil where there is none
-	types  = table()
-)
+var types = table()
 
 // unknownCommand represents a text command without a message type.
 var unknownCommand = &codec.Type{Answers: []*codec.Type{codec.Named(types, "ERR"), errorLine}}
@@ -199,8 +193,10 @@ var (
 )
 
 var framing = codec.Framing{
-	Header: &codec.Header{Fields: []*codec.Field{&magicField, &codeField, &lengthField}, Magic: magics,
-		Other: RuleMagic, Reversed: RuleMagicDirection, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap},
+	Header: &codec.Header{Fields: [3]*codec.Field{&magicField, &codeField, &lengthField}, Magic: [2]string{codec.Peer: "\x00REQ", codec.Server: "\x00RES"},
+		Form: &packetForm, Unassigned: 1001,
+		Other: RuleMagic, Reversed: RuleMagicDirection, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap,
+		KnownDetail: "expected a known packet type, got %d", ExtraDetail: "expected no data for a type without arguments, got %d bytes"},
 	Lines: &codec.Lines{Word: [2]*codec.Field{&wordField, &replyField}, Stop: &stopField, End: "\n",
 		Scan: [2]int{codec.Peer: codec.DefaultMaxLine, codec.Server: codec.DefaultMaxData}, Unknown: []string{"ERR", "error-line"},
 		Length: RuleAdminLine, Command: RuleAdminCommand, Asked: RuleAdminAsked, Reply: RuleAdminReply, Mixed: RuleAdminReply},
@@ -208,11 +204,7 @@ var framing = codec.Framing{
 
 // table joins packets and lines and sets the fields that all packets, or all lines, have in common.
 func table() []*codec.Type {
-	for i := range packets {
-		t := &packets[i]
-		t.Sep, t.Form = "\x00", [2]*codec.Form{&packetForm, &packetForm}
-		byCode[t.Code] = t
-	}
+	framing.Header.Link(packets)
 	for i := range lines {
 		t := &lines[i]
 		if t.Sep == "" {
