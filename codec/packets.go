@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -265,10 +266,10 @@ func (p *Packets) Forward(dst []byte, from Side, f *Frame) ([]byte, bool) {
 	return dst, true
 }
 
-// Expect implements [Expecter] for text messages.
+// Expect implements [Expecter]. A packet does not answer a text message.
 func (p *Packets) Expect(replies ...*Type) {
 	if s, ok := p.text.(Expecter); ok {
-		s.Expect(replies...)
+		s.Expect(slices.DeleteFunc(slices.Clone(replies), func(t *Type) bool { return t.End == "" })...)
 	}
 }
 

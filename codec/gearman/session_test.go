@@ -265,6 +265,20 @@ func TestTextAndPacketsShareAConnection(t *testing.T) {
 	}
 }
 
+// TestPacketsDoNotAnswerText expects packets after a command of unknown type, as a transcript may.
+func TestPacketsDoNotAnswerText(t *testing.T) {
+	for _, name := range []string{"NOOP", "JOB_CREATED"} {
+		var f codec.Frame
+		s := Protocol.NewSession(codec.Options{})
+		s.Decode(codec.Peer, []byte("no such command\n"), &f)
+		s.(codec.Expecter).Expect(message(name).Type)
+		var e *codec.Error
+		if _, err := s.Decode(codec.Server, []byte("4711\n"), &f); !errors.As(err, &e) || e.Rule != RuleAdminReply {
+			t.Errorf("%s expected, a line received: type %v, error %v", name, f.Type, err)
+		}
+	}
+}
+
 func TestRepliesOfRealServers(t *testing.T) {
 	tests := []struct{ command, reply, want string }{
 		{"version", "OK 1.1.20+ds\n", "version-reply [OK 1.1.20+ds]"},
