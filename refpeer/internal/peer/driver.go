@@ -133,7 +133,9 @@ func (t Task) parse(form string, words []string) (others []string, ok bool) {
 			key, field, _ := strings.Cut(option, "=")
 			options[key] = field
 			name, _, _ := strings.Cut(cmp.Or(field, strings.ToUpper(key)), ":")
-			t[name] = t[name]
+			if _, ok := t[name]; !ok {
+				t[name] = ""
+			}
 		case len(words) == 0:
 			return nil, false
 		case f == "...":
