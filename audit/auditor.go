@@ -24,8 +24,8 @@ type Options struct {
 	Found func(*Finding)
 
 	// Message, if it is not nil, is called for each message of both sides, before it is forwarded. actor is the client or
-	// worker of the connection, such as "Worker 2", as far as its messages show the role. If bad is not nil, the message is
-	// illegal, and f has the fields that could be decoded. Message must not keep f, and must return quickly.
+	// worker of the connection, such as "Worker 2", as far as its messages show the role. If bad is not nil, the message
+	// is illegal, and f has the fields that could be decoded. Message must not keep f, and must return quickly.
 	Message func(actor string, f *codec.Frame, bad *codec.Error)
 }
 
@@ -171,8 +171,8 @@ func (a *Auditor) open() *conn {
 	return c
 }
 
-// observe checks bytes of one side. It must be called before they are forwarded, so that the auditor has seen everything
-// that the receiver may know.
+// observe checks bytes of one side. It must be called before they are forwarded, so that the auditor has seen
+// everything that the receiver may know.
 func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -339,8 +339,8 @@ func (a *Auditor) report(f Finding, e *codec.Error) {
 	}
 }
 
-// longPause is how long a side may pause in the middle of a message. After a longer pause, the message counts as incomplete
-// when the connection ends, whichever side ends it.
+// longPause is how long a side may pause in the middle of a message. After a longer pause, the message counts as
+// incomplete when the connection ends, whichever side ends it.
 const longPause = time.Second
 
 // slowReply is how long the server may take for a reply. After a longer time, the request counts as unanswered when the
@@ -386,7 +386,8 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 func (a *Auditor) Report() *Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := &Report{Protocol: a.opts.Protocol, Server: a.opts.Server, Took: time.Since(a.begun), Connections: a.conns, Messages: a.messages, Rules: a.checks.Rules(), roles: a.roles}
+	r := &Report{Protocol: a.opts.Protocol, Server: a.opts.Server, Took: time.Since(a.begun), Connections: a.conns,
+		Messages: a.messages, Rules: a.checks.Rules(), roles: a.roles}
 	for _, b := range a.breaches {
 		c := *b
 		r.BrokenRules = append(r.BrokenRules, c)

@@ -9,7 +9,8 @@ import (
 var Beanstalk = Scenario{
 	"Client": {
 		// The job in the tube default is the most urgent one, so that a client that watches this tube by mistake receives it.
-		// The time to run of jobs that stay reserved is longer than any test: a server may reply DEADLINE_SOON before its end.
+		// The time to run of jobs that stay reserved is longer than any test: a server may reply DEADLINE_SOON before its
+		// end.
 		{Task: "put default {C} pri=0 ttr=6000", Answer: "ok *"},
 		{Task: "put t1 {A} pri=1 ttr=6000", Answer: "ok *"},
 		{Task: "reserve t1 timeout=1", Answer: "ok * {A}", Needs: 2},
@@ -55,13 +56,15 @@ var Beanstalk = Scenario{
 		{Task: "work t8 delete 1", Answer: "ok 1", Extra: true, Needs: 34},
 		{Task: "delete $SOON", Answer: "ok", Extra: true, Needs: 32},
 
-		// Jobs whose time to run expires while the driver has reserved them: another client receives them. A client may reserve the
-		// jobs again by their IDs, so that it can touch and release them.
+		// Jobs whose time to run expires while the driver has reserved them: another client receives them. A client may
+		// reserve the jobs again by their IDs, so that it can touch and release them.
 		{Task: "put u1 {A} ttr=1", Answer: "ok $TOUCHED", Extra: true},
 		{Task: "put u9 {D} ttr=1", Answer: "ok $RELEASED", Extra: true, Needs: 37},
 		{Task: "reserve u1 timeout=1", Answer: "ok $TOUCHED {A}", Extra: true, Needs: 38},
 		{Task: "reserve u9 timeout=1", Answer: "ok $RELEASED {D}", Extra: true, Needs: 39},
-		{Task: "put u2 {B}", Answer: "ok *", Partner: "Client", Others: []Exchange{{"reserve u9 timeout=4", "ok * {D}"}, {"reserve u1 timeout=4", "ok * {A}"}}, Waits: time.Second, Extra: true, Needs: 40},
+		{Task: "put u2 {B}", Answer: "ok *", Partner: "Client",
+			Others: []Exchange{{"reserve u9 timeout=4", "ok * {D}"}, {"reserve u1 timeout=4", "ok * {A}"}}, Waits: time.Second,
+			Extra: true, Needs: 40},
 		{Task: "touch $TOUCHED", Answer: "error not-found ... | ok", Extra: true, Needs: 41},
 		{Task: "release $RELEASED", Answer: "error not-found ... | ok", Extra: true, Needs: 41},
 		{Task: "reserve u1 timeout=3", Answer: "ok $TOUCHED {A} | error deadline-soon ...", Extra: true, Needs: 41},
@@ -120,4 +123,5 @@ var Beanstalk = Scenario{
 var tooBig = strings.Repeat("x", 1<<16)
 
 // longest is the name of a tube that has 200 bytes after names.distinguish has added "-" and six letters.
-var longest = "v1-+/;.$_()" + strings.Repeat("x", 120) + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "abcdefghijklmnopqrstuvwxyz" + "0123456789"
+var longest = "v1-+/;.$_()" + strings.Repeat("x", 120) + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "abcdefghijklmnopqrstuvwxyz" +
+	"0123456789"

@@ -23,18 +23,22 @@ type Profile struct {
 	// not a failure.
 	Reported bool
 
-	payload func(d *protocolFaults, i int) string // returns the payload of the i-th job; nil: every payload is a short text
-	points  func(*census) []point                 // where it takes effect, one run each; nil: everywhere, in one run
+	// returns the payload of the i-th job; nil: every payload is a short text
+	payload func(d *protocolFaults, i int) string
+	points  func(*census) []point // where it takes effect, one run each; nil: everywhere, in one run
 	reply   func(w *faultyConn, f *codec.Frame) [][]byte
 	request func(w *faultyConn, f *codec.Frame) (pass bool)
 	write   func(w *faultyConn, messages [][]byte) error
-	needs   func(d *protocolFaults) bool             // whether the protocol has what the profile needs; nil: any protocol has
-	delay   time.Duration                            // how long messages of the server are delayed to wait for more messages
-	delays  func(w *faultyConn, f *codec.Frame) bool // whether a message is delayed, so that others overtake it; nil: all are
-	ready   func(w *faultyConn) bool                 // whether delayed messages can be sent; nil: after the delay
-	ids     uint64                                   // if not 0, job IDs are changed for the peer, to at most this number
-	batch   bool                                     // only steps with several concurrent jobs
-	text    bool                                     // payloads are text, which drivers may have to decode
+	// whether the protocol has what the profile needs; nil: any protocol has
+	needs func(d *protocolFaults) bool
+	// how long messages of the server are delayed to wait for more messages
+	delay time.Duration
+	// whether a message is delayed, so that others overtake it; nil: all are
+	delays func(w *faultyConn, f *codec.Frame) bool
+	ready  func(w *faultyConn) bool // whether delayed messages can be sent; nil: after the delay
+	ids    uint64                   // if not 0, job IDs are changed for the peer, to at most this number
+	batch  bool                     // only steps with several concurrent jobs
+	text   bool                     // payloads are text, which drivers may have to decode
 
 	Restarts bool // the server restarts and forgets its jobs
 
@@ -46,46 +50,69 @@ type Profile struct {
 // Profiles contains all fault profiles.
 var Profiles = []Profile{
 	{Name: "plain", About: "no fault"},
-	{Name: "bytewise", About: "messages of the server arrive one byte at a time", write: pieces(func(_ *faultyConn, m []byte) int { return 1 }, 100*time.Microsecond)},
+	{Name: "bytewise", About: "messages of the server arrive one byte at a time",
+		write: pieces(func(_ *faultyConn, m []byte) int { return 1 }, 100*time.Microsecond)},
 	{Name: "header-apart", About: "the header (or first line) of each server message arrives 20 ms before the rest of the message", write: pieces((*faultyConn).head, 20*time.Millisecond)},
-	{Name: "halves", About: "every server message arrives in two halves, 10 ms apart", write: pieces(func(_ *faultyConn, m []byte) int { return (len(m) + 1) / 2 }, 10*time.Millisecond)},
+	{Name: "halves", About: "every server message arrives in two halves, 10 ms apart",
+		write: pieces(func(_ *faultyConn, m []byte) int { return (len(m) + 1) / 2 }, 10*time.Millisecond)},
 	{Name: "together", About: "several server messages arrive together, in one write", delay: 30 * time.Millisecond},
-	{Name: "straddling", About: "writes end in the middle of server messages", delay: 20 * time.Millisecond, write: splitAcross},
-	{Name: "pieces", About: "server messages arrive in pieces of 2 bytes; in further repetitions of 3, 4, ... 25 bytes", points: repetitions(24), write: pieces(func(w *faultyConn, m []byte) int { return w.run.point.message + 2 }, time.Millisecond)},
-	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later", write: delayed(150 * time.Millisecond)},
+	{Name: "straddling", About: "writes end in the middle of server messages", delay: 20 * time.Millisecond,
+		write: splitAcross},
+	{Name: "pieces", About: "server messages arrive in pieces of 2 bytes; in further repetitions of 3, 4, ... 25 bytes",
+		points: repetitions(24), write: pieces(func(w *faultyConn, m []byte) int { return w.run.point.message + 2 },
+			time.Millisecond)},
+	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later",
+		write: delayed(150 * time.Millisecond)},
 	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*faultyConn).addNoops, needs: func(d *protocolFaults) bool { return d.wake != nil }},
-	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond, delays: (*faultyConn).endsJob, ready: (*faultyConn).allEnded, write: reversed, batch: true, needs: func(d *protocolFaults) bool { return d.ends != nil }},
-	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 16 digits", ids: 1<<53 - 1, needs: func(d *protocolFaults) bool { return d.renames }},
-	{Name: "huge-ids", About: "job IDs have 20 digits", Reported: true, ids: math.MaxUint64, needs: func(d *protocolFaults) bool { return d.numbers }},
-	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends", payload: func(_ *protocolFaults, i int) string {
-		b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
-		for c := range 256 {
-			b = append(b, byte(c))
-		}
-		return string(b)
-	}},
-	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes", payload: func(_ *protocolFaults, i int) string {
-		return "caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i))
-	}},
+	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond,
+		delays: (*faultyConn).endsJob, ready: (*faultyConn).allEnded, write: reversed, batch: true,
+		needs: func(d *protocolFaults) bool { return d.ends != nil }},
+	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 16 digits", ids: 1<<53 - 1,
+		needs: func(d *protocolFaults) bool { return d.renames }},
+	{Name: "huge-ids", About: "job IDs have 20 digits", Reported: true, ids: math.MaxUint64,
+		needs: func(d *protocolFaults) bool { return d.numbers }},
+	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends",
+		payload: func(_ *protocolFaults, i int) string {
+			b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
+			for c := range 256 {
+				b = append(b, byte(c))
+			}
+			return string(b)
+		}},
+	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes",
+		payload: func(_ *protocolFaults, i int) string {
+			return "caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i))
+		}},
 	{Name: "empty", About: "payloads are empty", payload: func(*protocolFaults, int) string { return "" }},
-	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept", payload: func(d *protocolFaults, i int) string {
-		size := cmp.Or(d.protocol.MaxData, largePayload)
-		var b strings.Builder
-		b.Grow(size)
-		for piece := strings.Repeat(string('a'+rune(i)), readSize); b.Len() < size-1; {
-			b.WriteString(piece[:min(len(piece), size-1-b.Len())])
-		}
-		b.WriteByte('z')
-		return b.String()
-	}},
-	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job", Reported: true, reply: (*faultyConn).lateProgress, needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
+	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept",
+		payload: func(d *protocolFaults, i int) string {
+			size := cmp.Or(d.protocol.MaxData, largePayload)
+			var b strings.Builder
+			b.Grow(size)
+			for piece := strings.Repeat(string('a'+rune(i)), readSize); b.Len() < size-1; {
+				b.WriteString(piece[:min(len(piece), size-1-b.Len())])
+			}
+			b.WriteByte('z')
+			return b.String()
+		}},
+	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job",
+		Reported: true, reply: (*faultyConn).lateProgress,
+		needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
 	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*faultyConn).unknownProgress, needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
-	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true, request: (*faultyConn).requestTwice, reply: (*faultyConn).withoutSecondRefusal, needs: func(d *protocolFaults) bool { return d.wake != nil && !d.wakeMeansNoJob }},
-	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true, points: eachAndTypes(codec.Peer, 1), request: (*faultyConn).rejectRequest, needs: func(d *protocolFaults) bool { return d.refusal != nil }},
-	{Name: "closed-after", slower: 4, About: "the server closes the connection after a message", Fails: true, points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
-	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
-	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func([]byte) int { return 0 })},
-	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true, points: each(codec.Server, 3), write: restart, Restarts: true},
+	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true,
+		request: (*faultyConn).requestTwice, reply: (*faultyConn).withoutSecondRefusal,
+		needs: func(d *protocolFaults) bool { return d.wake != nil && !d.wakeMeansNoJob }},
+	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true,
+		points: eachAndTypes(codec.Peer, 1), request: (*faultyConn).rejectRequest,
+		needs: func(d *protocolFaults) bool { return d.refusal != nil }},
+	{Name: "closed-after", slower: 4, About: "the server closes the connection after a message", Fails: true,
+		points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
+	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true,
+		points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
+	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true,
+		points: eachAndTypes(codec.Server, 2), write: cut(func([]byte) int { return 0 })},
+	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true,
+		points: each(codec.Server, 3), write: restart, Restarts: true},
 }
 
 // changesMessages reports whether the profile changes only some messages, possibly none that a driver receives.
@@ -191,8 +218,8 @@ func ProfileNamed(name string) *Profile {
 	return &Profiles[k]
 }
 
-// The beginning of a server message is written in at most piecesHead small pieces, and the last piecesTail bytes also in
-// small pieces. The rest is written in one piece, so that the duration does not depend on the length.
+// The beginning of a server message is written in at most piecesHead small pieces, and the last piecesTail bytes also
+// in small pieces. The rest is written in one piece, so that the duration does not depend on the length.
 const (
 	piecesHead = 64
 	piecesTail = 16

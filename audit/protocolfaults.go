@@ -11,15 +11,18 @@ import (
 
 // protocolFaults contains what the fault profiles need to know of a protocol.
 type protocolFaults struct {
-	protocol       *codec.Protocol
-	wake           *codec.Type          // a message that a worker may receive at any time; nil if there is none
-	wakeMeansNoJob bool                 // wake is also the reply "no job". If it is added to such a reply, the worker asks for a job again and again
+	protocol *codec.Protocol
+	wake     *codec.Type // a message that a worker may receive at any time; nil if there is none
+	// wake is also the reply "no job". If it is added to such a reply, the worker asks for a job again and again
+	wakeMeansNoJob bool
 	refusal        *codec.Message       // an error that may be a reply; nil if there is none
 	replies        map[*codec.Type]bool // types of replies to requests
-	ends           *codec.Type          // a message that ends a job, and may arrive in any order of jobs; nil if there is none
-	progress       *codec.Type          // a report of progress that may arrive at any time before the end of a job; nil if there is none
-	renames        bool                 // the server chooses the IDs of jobs
-	numbers        bool                 // job IDs are numbers
+	// a message that ends a job, and may arrive in any order of jobs; nil if there is none
+	ends *codec.Type
+	// a report of progress that may arrive at any time before the end of a job; nil if there is none
+	progress *codec.Type
+	renames  bool // the server chooses the IDs of jobs
+	numbers  bool // job IDs are numbers
 }
 
 func newProtocolFaults(p *codec.Protocol) *protocolFaults {
@@ -75,7 +78,8 @@ func (d *protocolFaults) nonStrictSession() codec.Session {
 // encode encodes a message for the connection of another message, or returns nil.
 func (d *protocolFaults) encode(from codec.Side, m *codec.Message, other *codec.Frame) []byte {
 	s := d.nonStrictSession()
-	s.Decode(other.From, other.Raw, &codec.Frame{}) // the first message may determine a property of all messages of a connection, so the session must see it
+	// the first message may determine a property of all messages of a connection, so the session must see it
+	s.Decode(other.From, other.Raw, &codec.Frame{})
 	b, err := s.Append(nil, from, m)
 	if err != nil {
 		return nil
@@ -99,8 +103,8 @@ func (d *protocolFaults) report(id []byte, other *codec.Frame) []byte {
 // chosen reports whether a field is a job ID that the server chooses.
 func chosen(fd *codec.Field) bool { return fd.Means == codec.JobID && fd.Assigned }
 
-// renamed returns a message with the job name replaced by a longer one, or by the original one again. It returns nil if the
-// message does not name a job.
+// renamed returns a message with the job name replaced by a longer one, or by the original one again. It returns nil if
+// the message does not name a job.
 func (d *protocolFaults) renamed(f *codec.Frame, long bool, largest uint64) []byte {
 	var m codec.Message
 	f.Message(&m)

@@ -44,8 +44,8 @@ func (r *Report) Failed() bool {
 	return slices.ContainsFunc(r.BrokenRules, func(b BrokenRule) bool { return b.Rule.Level != codec.Interpretation })
 }
 
-// Untested returns why the audit has examined nothing, or "" if a message of an audited side was checked or a violation was
-// found. An audit that has examined nothing has not passed.
+// Untested returns why the audit has examined nothing, or "" if a message of an audited side was checked or a violation
+// was found. An audit that has examined nothing has not passed.
 func (r *Report) Untested() string {
 	switch {
 	case r.Messages[codec.Peer] > 0 || r.Server && r.Messages[codec.Server] > 0 || len(r.BrokenRules) > 0:
@@ -62,8 +62,8 @@ type Part struct {
 	Exercised, Missing []codec.RuleID // rules that were checked with at least one message, and the others
 }
 
-// Parts groups the rules by the roles that they bind. A rule that binds several roles is in all their parts, and a message
-// that several roles may send counts for all of them.
+// Parts groups the rules by the roles that they bind. A rule that binds several roles is in all their parts, and a
+// message that several roles may send counts for all of them.
 func (r *Report) Parts() []Part {
 	var parts []Part
 	add := func(role string, applied func(*judge.Coverage) (times int, bound bool)) {
@@ -203,7 +203,8 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
 		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), verdict, version.Number)
 	for _, p := range r.Parts() {
-		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised), len(p.Exercised)+len(p.Missing), p.Percent())
+		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised),
+			len(p.Exercised)+len(p.Missing), p.Percent())
 		out = appendRules(out, "  exercised:", r.Protocol, p.Exercised)
 		out = appendRules(out, "  not exercised (no message could have violated these rules):", r.Protocol, p.Missing)
 	}
@@ -269,7 +270,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Violations  int        `json:"violations"`
 		Breaches    []breach   `json:"violated_rules"`
 		Parts       []jsonPart `json:"rule_coverage"`
-	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Untested(), r.Violations(), []breach{}, jsonParts(r.Parts())}
+	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer],
+		r.Messages[codec.Server], r.Untested(), r.Violations(), []breach{}, jsonParts(r.Parts())}
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
 		row := breach{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}
@@ -292,14 +294,16 @@ type jsonPart struct {
 func jsonParts(parts []Part) []jsonPart {
 	all := []jsonPart{}
 	for _, p := range parts {
-		all = append(all, jsonPart{p.Role, p.Percent(), append([]codec.RuleID{}, p.Exercised...), append([]codec.RuleID{}, p.Missing...)})
+		all = append(all, jsonPart{p.Role, p.Percent(), append([]codec.RuleID{}, p.Exercised...),
+			append([]codec.RuleID{}, p.Missing...)})
 	}
 	return all
 }
 
 func (f *Finding) json(p *codec.Protocol) jsonFinding {
-	j := jsonFinding{Connection: f.Conn, Role: f.Role, Seconds: f.At.Seconds(), Offset: f.Err.Offset, Field: f.Err.Field, Detail: f.Err.Detail,
-		Bytes: slices.Clone(f.Frame.Raw[:min(len(f.Frame.Raw), maxJSON)]), Size: len(f.Frame.Raw), Before: []string{}}
+	j := jsonFinding{Connection: f.Conn, Role: f.Role, Seconds: f.At.Seconds(), Offset: f.Err.Offset, Field: f.Err.Field,
+		Detail: f.Err.Detail,
+		Bytes:  slices.Clone(f.Frame.Raw[:min(len(f.Frame.Raw), maxJSON)]), Size: len(f.Frame.Raw), Before: []string{}}
 	if f.Frame.Type != nil {
 		j.Type = f.Frame.Type.Name
 	}

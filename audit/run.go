@@ -134,7 +134,8 @@ func (r *run) perform(ctx context.Context) {
 	}
 	defer r.server.Stop()
 	defer r.restarting.wait()
-	r.proxy = &Proxy{Auditor: New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec}), Dial: r.dial, forward: r.forward}
+	r.proxy = &Proxy{Auditor: New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec}), Dial: r.dial,
+		forward: r.forward}
 	r.proxy.Auditor.keep = true
 	if r.recording != nil {
 		r.proxy.Tap = r.recording.Add
@@ -171,7 +172,8 @@ func (r *run) perform(ctx context.Context) {
 		before := r.opts.lateness.Lost()
 		r.setPayloads(r.names, a.Task, a.Answer, a.Again)
 		v, note := r.step(ctx, d, a)
-		if lost := r.opts.lateness.Lost() - before; lost > maxLateness && (v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
+		if lost := r.opts.lateness.Lost() - before; lost > maxLateness &&
+			(v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
 			r.late = true
 			note += fmt.Sprintf("; this machine was busy: it lost %v during the task", lost.Round(time.Millisecond))
 		}
@@ -256,8 +258,8 @@ func backward(v string) string {
 	return out.String()
 }
 
-// omits reports whether a step is omitted under the profile. A profile with several runs omits Extra steps, except in runs
-// for a message type that occurs only in these steps.
+// omits reports whether a step is omitted under the profile. A profile with several runs omits Extra steps, except in
+// runs for a message type that occurs only in these steps.
 func (r *run) omits(a *Step) bool {
 	switch {
 	case r.opts.omitted[a], r.profile.Restarts && a.Lasting:
@@ -284,8 +286,9 @@ func (r *run) fails(v Verdict, task, note string) {
 	}
 }
 
-// A client that measures a timeout itself reports a time-out if the machine is so busy that a reply reaches it too late. Such a
-// failure is not the client's. maxLateness is the time that may be lost during a task whose failure counts.
+// A client that measures a timeout itself reports a time-out if the machine is so busy that a reply reaches it too
+// late. Such a failure is not the client's. maxLateness is the time that may be lost during a task whose failure
+// counts.
 const maxLateness = 100 * time.Millisecond
 
 // lastResult is how long the result of a worker may take to reach the partner after the worker has disconnected.
@@ -327,7 +330,8 @@ func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note st
 		return Failed, "the driver answered " + shortened(answer)
 	}
 	right := r.names.fits(a.Answer, answer)
-	alone := a.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned // there is no partner whose result could be compared
+	// there is no partner whose result could be compared
+	alone := a.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned
 	if right && (alone || a.Serves != "") {
 		return Completed, ""
 	}
@@ -429,7 +433,8 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 			case r.ended.Load() && strings.HasPrefix(answer, "error connection"): // caused by a restart
 				broken = true
 			case wrong == "": // the remaining tasks are still performed, because the worker waits for their jobs
-				wrong = fmt.Sprintf("the task of the reference client was %s: expected the answer %s, got %s", own.task(x.Task), shortened(own.task(x.Answer)), shortened(answer))
+				wrong = fmt.Sprintf("the task of the reference client was %s: expected the answer %s, got %s", own.task(x.Task),
+					shortened(own.task(x.Answer)), shortened(answer))
 			}
 		}
 		d.finish()

@@ -14,9 +14,9 @@ import (
 // Scenario contains the steps for the drivers of a protocol under each fault profile, by role.
 type Scenario map[string][]Step
 
-// Step is a task of a driver, with the tasks of a partner at the same time. In tasks and answers, {A} to {D} are payloads,
-// {A'} is the payload reversed, {A+A} is the payload twice, and {} is an empty payload. $NAME gets its value from the
-// answer in which it first occurs; * is any word, ... is any number of words, and | separates alternatives.
+// Step is a task of a driver, with the tasks of a partner at the same time. In tasks and answers, {A} to {D} are
+// payloads, {A'} is the payload reversed, {A+A} is the payload twice, and {} is an empty payload. $NAME gets its value
+// from the answer in which it first occurs; * is any word, ... is any number of words, and | separates alternatives.
 type Step struct {
 	Task, Answer string
 	Waits        time.Duration // how long the server makes a correct driver wait, in addition to the time limit

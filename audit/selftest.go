@@ -131,7 +131,8 @@ func (r *SelfTestReport) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "%s%s: %s\n         %s: %s %s%s\n",
 			mark, t.Mutant.Name, t.Mutant.About, t.Outcome.Profile.Name, t.Outcome.Verdict, strings.Join(rules, " "), missed)
 	}
-	fmt.Fprintf(&b, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n", detected, len(r.Mutants), failed, len(r.Faultless))
+	fmt.Fprintf(&b, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n",
+		detected, len(r.Mutants), failed, len(r.Faultless))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -5,8 +5,8 @@ import "time"
 // tick is the unit of a stallTimer.
 const tick = 10 * time.Millisecond
 
-// stallTimer is a time limit that counts ticks. Ticks that are delayed because the machine is busy count only once, so that
-// a program is not reported as hanging while it hardly runs.
+// stallTimer is a time limit that counts ticks. Ticks that are delayed because the machine is busy count only once, so
+// that a program is not reported as hanging while it hardly runs.
 type stallTimer struct {
 	*time.Ticker
 	left int

@@ -91,9 +91,9 @@ type Failure struct {
 	Recent  []Recent // the last messages before it failed
 }
 
-// Passed reports whether the driver performed its tasks and violated no mandatory rule. Violations of SHOULD and MAY rules
-// do not count: for example, a library may have many reasons to connect again in the middle of its work. Neither do
-// violations of interpretations, or failures under a profile that the protocol does not require a library to handle.
+// Passed reports whether the driver performed its tasks and violated no mandatory rule. Violations of SHOULD and MAY
+// rules do not count: for example, a library may have many reasons to connect again in the middle of its work. Neither
+// do violations of interpretations, or failures under a profile that the protocol does not require a library to handle.
 func (o *Outcome) Passed() bool {
 	binding := func(b BrokenRule) bool {
 		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
@@ -127,8 +127,8 @@ func (o *Outcome) completed() bool {
 	return o.Verdict == Failed && o.Profile.Fails
 }
 
-// maxTries limits how often a run takes place whose driver fails a task while the machine is late. The last run counts. More
-// repetitions would make a busy machine busier.
+// maxTries limits how often a run takes place whose driver fails a task while the machine is late. The last run counts.
+// More repetitions would make a busy machine busier.
 const maxTries = 2
 
 // Stress makes each driver perform its scenario under each profile. If ctx ends, it returns the outcomes that are
@@ -138,7 +138,8 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)
 	}
 	d := newProtocolFaults(o.Protocol)
-	o.Limit, o.StartupTimeout, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.StartupTimeout, 10*time.Second), cmp.Or(o.Runs, 4)
+	o.Limit, o.StartupTimeout, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.StartupTimeout, 10*time.Second),
+		cmp.Or(o.Runs, 4)
 	var all []Outcome
 	for _, role := range Roles(o.Protocol) {
 		if o.Drivers[role] == nil {
@@ -300,8 +301,9 @@ func (o *StressOptions) failures(ctx context.Context, d *protocolFaults, role st
 		case ended && n < maxHangs-1:
 			continue
 		case completed == 0 && len(all) > 0:
-			return nil, &target.Error{Target: r.server.String(), Reason: fmt.Sprintf("cannot be used as a server of %s: the reference %s fails every task, such as %s: %s",
-				o.Protocol.Title, role, all[0].Task, all[0].Note)}
+			return nil, &target.Error{Target: r.server.String(),
+				Reason: fmt.Sprintf("cannot be used as a server of %s: the reference %s fails every task, such as %s: %s",
+					o.Protocol.Title, role, all[0].Task, all[0].Note)}
 		case ended:
 			all = append(all, Failure{Task: "all others", Note: fmt.Sprintf("it has hung or crashed %d times", maxHangs)})
 			steps := scenarios[o.Protocol][role]
@@ -380,8 +382,8 @@ type hangs struct {
 	n  int
 }
 
-// maxHangs is the number of repetitions that may hang. After that no more are started, because each takes the whole time
-// limit.
+// maxHangs is the number of repetitions that may hang. After that no more are started, because each takes the whole
+// time limit.
 const maxHangs = 5
 
 // note records that the driver hung.

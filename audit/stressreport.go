@@ -34,7 +34,8 @@ func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o TextOptions) []byt
 	if x.Omitted > 0 {
 		runs += fmt.Sprintf(", tasks left out: %d", x.Omitted)
 	}
-	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(), runs)
+	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(),
+		runs)
 	if mark != "  " {
 		dst = fmt.Appendf(dst, "    Fault profile: %s%s\n", x.Profile.About, x.Profile.Note())
 		if x.Task != "" {
@@ -109,7 +110,8 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 			without++
 		}
 	}
-	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(all), len(all)-failed-without-untested, failed)
+	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(all),
+		len(all)-failed-without-untested, failed)
 	if without > 0 {
 		out = fmt.Appendf(out, ", %d not applicable", without)
 	}
@@ -118,7 +120,8 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	}
 	out = fmt.Appendf(out, "; jobwire %s\n", version.Number)
 	for _, part := range StressCoverage(p, all) {
-		out = fmt.Appendf(out, "%s: %d of %d rules exercised (%d%%)\n", part.Role, len(part.Exercised), len(part.Exercised)+len(part.Missing), part.Percent())
+		out = fmt.Appendf(out, "%s: %d of %d rules exercised (%d%%)\n", part.Role, len(part.Exercised),
+			len(part.Exercised)+len(part.Missing), part.Percent())
 		out = appendRules(out, "  not exercised:", p, part.Missing)
 	}
 	_, err := w.Write(out)
@@ -163,7 +166,8 @@ func (f *Failure) json(p *codec.Protocol) jsonFailure {
 	pr := (&TextOptions{}).printer(p)
 	for i := range f.Recent {
 		m := &f.Recent[i]
-		j.Recent = append(j.Recent, fmt.Sprintf("%.3f %s", m.At.Seconds(), bytes.TrimSuffix(pr.AppendLine(nil, m.Actor, &m.Frame), []byte("\n"))))
+		j.Recent = append(j.Recent, fmt.Sprintf("%.3f %s", m.At.Seconds(),
+			bytes.TrimSuffix(pr.AppendLine(nil, m.Actor, &m.Frame), []byte("\n"))))
 	}
 	return j
 }
@@ -173,7 +177,8 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung, x.Tasks, x.Unsupported,
+		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung,
+			x.Tasks, x.Unsupported,
 			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
 		for k := range x.Others {
 			row.Others = append(row.Others, x.Others[k].json(p))

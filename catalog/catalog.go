@@ -42,11 +42,12 @@ type Entry struct {
 	Checker func(*judge.Monitor) judge.Checker // checks the rules about several messages
 	Stress  audit.Scenario                     // what clients and workers do under fault profiles
 
-	Programs    map[string]mutant.Program // the reference client and worker, by role
-	Inject      *inject.Protocol          // fault injection for the reference server; nil: faults have no information about jobs
-	Mutants     func() []mutant.Mutant    // faulty servers and programs, which must fail test cases
-	Observe     mutant.Observe            // observes the faults of Mutants; may be nil
-	PeerMutants func() []mutant.Mutant    // faulty clients and workers, which must fail in a stress test
+	Programs map[string]mutant.Program // the reference client and worker, by role
+	// fault injection for the reference server; nil: faults have no information about jobs
+	Inject      *inject.Protocol
+	Mutants     func() []mutant.Mutant // faulty servers and programs, which must fail test cases
+	Observe     mutant.Observe         // observes the faults of Mutants; may be nil
+	PeerMutants func() []mutant.Mutant // faulty clients and workers, which must fail in a stress test
 
 	Model *model.Adapter   // a model of the queue, to check replies; nil: the fuzzer checks only the format of messages
 	Load  *loadgen.Adapter // the load for this protocol; nil: the load is derived from the message types

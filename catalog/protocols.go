@@ -89,7 +89,8 @@ func init() {
 		Model:    model.Danga,
 		Load:     loadgen.Danga,
 		Server: func(f Flags) func() refserver.Machine {
-			keep := f.Duration("keep-results", dangaserver.DefaultKeepTime, "`DURATION` for which the server keeps the result of a job that has a handle")
+			keep := f.Duration("keep-results", dangaserver.DefaultKeepTime,
+				"`DURATION` for which the server keeps the result of a job that has a handle")
 			return func() refserver.Machine { return dangaserver.New(dangaserver.Options{KeepTime: *keep}) }
 		},
 		Programs:    map[string]mutant.Program{"Application": dangapeer.Drive, "Worker": dangapeer.Drive},

@@ -110,10 +110,13 @@ const (
 type Blocking uint8
 
 const (
-	Never      Blocking = iota
-	Always              // the reply may wait for other peers, for as long as the timeout says; without a limit if that is 0 or there is none
-	UnlessZero          // the reply may wait for other peers, for as long as the timeout says; not at all if that is 0
-	Attached            // if the client waits for the result of its job, the server handles further requests of the connection only after the end of the job
+	Never Blocking = iota
+	// the reply may wait for other peers, for as long as the timeout says; without a limit if that is 0 or there is none
+	Always
+	UnlessZero // the reply may wait for other peers, for as long as the timeout says; not at all if that is 0
+	// if the client waits for the result of its job, the server handles further requests of the connection only after the
+	// end of the job
+	Attached
 )
 
 // At returns the argument index of the first field with the meaning, or -1.

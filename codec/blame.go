@@ -39,7 +39,8 @@ func (b *Blame) Proved(p *Protocol, f *Frame, e *Error) bool {
 		packet := !text || p.Framing.Header != nil && bytes.IndexByte(f.Raw, 0) >= 0
 		b.continued[from] = packet || line && continued || l.Body[from].Max > 0
 		open := f.Type != nil && f.Type.Stop != "" && !bytes.Contains(f.Raw, []byte("\n"+f.Type.Stop)) // the list may go on
-		ends := slices.Contains([]RuleID{l.Inside, l.Length, l.Body[from].End}, e.Rule)                // about where the message ends
+		// about where the message ends
+		ends := slices.Contains([]RuleID{l.Inside, l.Length, l.Body[from].End}, e.Rule)
 		lost = lost || ends || open || line && continued
 	}
 	b.unpaired = unpaired || asked || lost

@@ -23,7 +23,8 @@ func (e *Event) Set(m Meaning, v []byte) {
 
 // Event returns the effect of a message. Its values alias the frame.
 func (p *Protocol) Event(f *Frame) Event {
-	return Event{Does: p.Behavior(f), Side: f.From, Job: f.Get(JobID), Queue: f.Get(Queue), Unique: f.Get(UniqueID), Payload: f.Get(Payload)}
+	return Event{Does: p.Behavior(f), Side: f.From, Job: f.Get(JobID), Queue: f.Get(Queue), Unique: f.Get(UniqueID),
+		Payload: f.Get(Payload)}
 }
 
 // Conversation matches the requests of one connection with their replies. The user can store a value with

@@ -53,7 +53,8 @@ type Field struct {
 func (f *Field) Derived() bool { return f.Kind >= Literal }
 
 func (f *Field) prepare(sep string) {
-	f.plain = len(sep) == 1 && f.Kind <= Text && f.Chars == "" && f.Values == nil && f.Prefix == "" && f.Term == "" && f.Width == 0
+	f.plain = len(sep) == 1 && f.Kind <= Text && f.Chars == "" && f.Values == nil && f.Prefix == "" && f.Term == "" &&
+		f.Width == 0
 	if f.lengths = 0; f.Kind <= Text && f.Width == 0 && f.Chars == "" && f.Values == nil {
 		if f.lengths = math.MaxInt; f.Max > 0 {
 			f.lengths = uint(f.Max) + 1

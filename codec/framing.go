@@ -11,14 +11,17 @@ type Framing struct {
 
 // Header is the header of binary messages.
 type Header struct {
-	Fields [3]*Field // the magic (Literal, 4 bytes), the type (Code, at most 4 bytes), and the number of bytes that follow (Length, 4 bytes)
+	// the magic (Literal, 4 bytes), the type (Code, at most 4 bytes), and the number of bytes that follow (Length, 4
+	// bytes)
+	Fields [3]*Field
 	Magic  [2]string // magic by sender; "": any value, which then is the same in the whole connection
 	First  string    // if Magic is any value, the one in the first message that a session encodes
 
 	Form       *Form  // form rules of the types
 	Unassigned uint32 // numbers less than this may be those of unknown types of other versions of the protocol; 0: none
 
-	Other     RuleID // the magic is none of Magic; or any value is allowed, but it is not that of the first message on the connection
+	// the magic is none of Magic; or any value is allowed, but it is not that of the first message on the connection
+	Other     RuleID
 	Reversed  RuleID // the magic of the other direction
 	Known     RuleID // the type is unknown
 	Direction RuleID // the side does not send the type
@@ -45,8 +48,9 @@ type Lines struct {
 	Stop *Field    // the line that ends a list; nil: there are no lists
 	End  string    // line end; before "\n", "\r" is optional
 	Max  [2]int    // by sender: longest line in bytes, including its end; 0: Scan
-	Scan [2]int    // by sender: number of bytes without a line end after which decoding fails, because the end of the message is unknown
-	Body [2]Body   // by sender
+	// by sender: number of bytes without a line end after which decoding fails, because the end of the message is unknown
+	Scan [2]int
+	Body [2]Body // by sender
 
 	Unknown []string // names of the types that may answer a command of unknown type
 
@@ -69,8 +73,8 @@ type Body struct {
 // be any line, it must also match Like. Both are regular expressions.
 type FreeText struct{ Unlike, Like string }
 
-// Values declares messages in the format of Redis: a message is a value, which begins with a byte that says what follows.
-// A request is an array of bulk strings, or a line. Package resp describes the rules.
+// Values declares messages in the format of Redis: a message is a value, which begins with a byte that says what
+// follows. A request is an array of bulk strings, or a line. Package resp describes the rules.
 type Values struct {
 	Kinds   map[byte]ValueKind
 	Effects map[string]ReplyEffect // effects by command or by first word of a push, in small letters
@@ -97,11 +101,13 @@ type ValueKind struct {
 
 // ReplyEffect is how a command changes the replies that the server sends, apart from the one reply to it.
 type ReplyEffect struct {
-	Counts string // what the command subscribes to: "channels", "patterns" or "shards"; the server confirms each subscription with a push
-	Ends   bool   // the command ends subscriptions; without arguments, it ends all of them
-	Mode   bool   // the second and third word of the command may turn replies off
-	NoEnd  bool   // the reply to the command has no end
-	Resets bool   // the command restores the initial state of the connection
+	// what the command subscribes to: "channels", "patterns" or "shards"; the server confirms each subscription with a
+	// push
+	Counts string
+	Ends   bool // the command ends subscriptions; without arguments, it ends all of them
+	Mode   bool // the second and third word of the command may turn replies off
+	NoEnd  bool // the reply to the command has no end
+	Resets bool // the command restores the initial state of the connection
 }
 
 // Word is an element of an array, or the value of a message that is one value.

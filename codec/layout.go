@@ -22,11 +22,13 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 			if fd.Optional || l.Options.Waived(l.Missing) {
 				return nil
 			}
-			return &Error{Rule: l.Missing, Offset: at, Field: fd.Name, Detail: "expected a value for this argument, got the end of the message"}
+			return &Error{Rule: l.Missing, Offset: at, Field: fd.Name,
+				Detail: "expected a value for this argument, got the end of the message"}
 		}
 		for l.Spacing != "" && bytes.HasPrefix(f.Raw[at:end], []byte(sep)) {
 			if !l.Options.Waived(l.Spacing) {
-				return &Error{Rule: l.Spacing, Offset: at, Field: fd.Name, Detail: "expected one separator before the argument, got several"}
+				return &Error{Rule: l.Spacing, Offset: at, Field: fd.Name,
+					Detail: "expected one separator before the argument, got several"}
 			}
 			at += len(sep)
 		}
@@ -44,7 +46,8 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 		}
 		if fd.Prefix != "" {
 			if !bytes.HasPrefix(f.Raw[at:end], []byte(fd.Prefix)) {
-				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: fmt.Sprintf("expected %q before the value, got something else", fd.Prefix)}
+				return &Error{Rule: fd.Rule, Offset: at, Field: fd.Name,
+					Detail: fmt.Sprintf("expected %q before the value, got something else", fd.Prefix)}
 			}
 			at += len(fd.Prefix)
 		}
@@ -52,7 +55,8 @@ func (l *Layout) Split(f *Frame, fields []Field, sep string, at, end int, more b
 		more = false
 		if fd.Width > 0 {
 			if stop = at + fd.Width; stop > end {
-				return &Error{Rule: l.Missing, Offset: end, Field: fd.Name, Detail: fmt.Sprintf("expected %[2]d bytes, got %[1]d", end-at, fd.Width)}
+				return &Error{Rule: l.Missing, Offset: end, Field: fd.Name,
+					Detail: fmt.Sprintf("expected %[2]d bytes, got %[1]d", end-at, fd.Width)}
 			}
 			next, more = stop, true
 		} else if !last || fd.Kind != Opaque || fd.Term != "" {
@@ -91,12 +95,14 @@ func (l *Layout) extra(fd *Field, k, end, width int) (stop int, err *Error) {
 		if l.Options.Waived(l.Trailing) {
 			return k, nil
 		}
-		return 0, &Error{Rule: l.Trailing, Offset: k, Field: fd.Name, Detail: "expected the end of the message after the last argument, got a separator"}
+		return 0, &Error{Rule: l.Trailing, Offset: k, Field: fd.Name,
+			Detail: "expected the end of the message after the last argument, got a separator"}
 	}
 	if l.Options.Waived(l.Extra) {
 		return end, nil
 	}
-	return 0, &Error{Rule: l.Extra, Offset: k + width, Field: fd.Name, Detail: "expected no more arguments, got another one"}
+	return 0, &Error{Rule: l.Extra, Offset: k + width, Field: fd.Name,
+		Detail: "expected no more arguments, got another one"}
 }
 
 // Join appends the fields of m to dst. The first start bytes of dst are not part of the message. The caller
@@ -113,7 +119,8 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	if t.End != "" && !l.Options.Waived(l.Extra) {
 		for i, a := range args {
 			if bytes.IndexByte(a, '\n') >= 0 {
-				return nil, &Error{Rule: l.Extra, Offset: len(dst) - start, Field: t.FieldAt(i).label(), Detail: "expected a value without a line feed, got a value that contains one"}
+				return nil, &Error{Rule: l.Extra, Offset: len(dst) - start, Field: t.FieldAt(i).label(),
+					Detail: "expected a value without a line feed, got a value that contains one"}
 			}
 		}
 	}
@@ -136,7 +143,8 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 				err = l.checkEnd(dst, start, m)
 			}
 			if err == nil && string(dst[line:]) == t.Stop && !l.Options.Waived(l.Extra) {
-				err = &Error{Rule: l.Extra, Offset: line - start, Field: t.Repeat[0].Name, Detail: "expected a value other than the line that ends the list, got this line"}
+				err = &Error{Rule: l.Extra, Offset: line - start, Field: t.Repeat[0].Name,
+					Detail: "expected a value other than the line that ends the list, got this line"}
 			}
 			if err != nil {
 				return nil, err
@@ -146,7 +154,8 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	}
 	if len(args) > 0 {
 		if !l.Options.Waived(l.Extra) {
-			return nil, &Error{Rule: l.Extra, Offset: len(dst) - start, Field: t.Name, Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
+			return nil, &Error{Rule: l.Extra, Offset: len(dst) - start, Field: t.Name,
+				Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
 		}
 		for i, a := range args {
 			if i > 0 || len(t.Fields) > 0 {
@@ -190,7 +199,8 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 			if fd.Optional || l.Options.Waived(l.Missing) {
 				break
 			}
-			return nil, &Error{Rule: l.Missing, Offset: len(dst) - start, Field: fd.Name, Detail: "expected a value for this argument, got none"}
+			return nil, &Error{Rule: l.Missing, Offset: len(dst) - start, Field: fd.Name,
+				Detail: "expected a value for this argument, got none"}
 		}
 		v := args[i]
 		if between {
@@ -212,7 +222,8 @@ func (l *Layout) JoinFields(dst []byte, start int, fields []Field, sep string, a
 			}
 			k := index(v, term)
 			if k >= 0 && !l.Options.Waived(l.Extra) {
-				return nil, &Error{Rule: l.Extra, Offset: len(dst) - start + k, Field: fd.Name, Detail: fmt.Sprintf("expected a value without the separator %q, got a value that contains it", term)}
+				return nil, &Error{Rule: l.Extra, Offset: len(dst) - start + k, Field: fd.Name,
+					Detail: fmt.Sprintf("expected a value without the separator %q, got a value that contains it", term)}
 			}
 		}
 		if !decimal && !fd.legalLength(len(v)) {
@@ -233,7 +244,8 @@ func (l *Layout) checkEnd(dst []byte, start int, m *Message) *Error {
 	if m.Type.End != "\n" || m.CRLF || len(dst) == start || dst[len(dst)-1] != '\r' || l.Options.Waived(l.Extra) {
 		return nil
 	}
-	return &Error{Rule: l.Extra, Offset: len(dst) - start - 1, Field: m.Type.Name, Detail: "expected a value that does not end with CR, got a value that ends with CR"}
+	return &Error{Rule: l.Extra, Offset: len(dst) - start - 1, Field: m.Type.Name,
+		Detail: "expected a value that does not end with CR, got a value that ends with CR"}
 }
 
 // AppendEnd appends the line end of the message's type; m.CRLF selects CR LF where the type also allows LF.

@@ -42,8 +42,9 @@ func (h *Header) typeOf(code uint32) *Type {
 	return nil
 }
 
-// Packets is the session of a protocol with binary messages. It passes other messages on to a session for text messages.
-// Its only state is the magic, if the header does not declare it. The first message then fixes it for both directions.
+// Packets is the session of a protocol with binary messages. It passes other messages on to a session for text
+// messages. Its only state is the magic, if the header does not declare it. The first message then fixes it for both
+// directions.
 type Packets struct {
 	Layout
 	header *Header
@@ -151,7 +152,8 @@ func (p *Packets) decodeOther(from Side, b []byte, f *Frame) (int, error) {
 	if fixed && f.Raw != nil && h.Reversed != "" && !p.Options.Waived(h.Reversed) {
 		f.Spans = append(f.Spans[:0], h.spans[:]...)
 		err = &Error{Rule: h.Reversed, Offset: magicSize - 1, Field: h.Fields[0].Name,
-			Detail: fmt.Sprintf("expected the magic of a packet that the %s sends, got %s", from, strings.ReplaceAll(string(b[:magicSize]), "\x00", `\0`))}
+			Detail: fmt.Sprintf("expected the magic of a packet that the %s sends, got %s", from,
+				strings.ReplaceAll(string(b[:magicSize]), "\x00", `\0`))}
 	}
 	return n, err
 }
@@ -172,7 +174,8 @@ func (h *Header) otherDetail(one, two, c byte) string {
 // tooLong returns the error for a message with n bytes after its header.
 func (p *Packets) tooLong(n uint64, expected string, fatal bool) error {
 	h := p.header
-	return &Error{Rule: h.Size, Offset: h.size - 4, Field: h.Fields[2].Name, Detail: fmt.Sprintf("expected "+expected+", got %d", p.Options.MaxData, n), Fatal: fatal}
+	return &Error{Rule: h.Size, Offset: h.size - 4, Field: h.Fields[2].Name,
+		Detail: fmt.Sprintf("expected "+expected+", got %d", p.Options.MaxData, n), Fatal: fatal}
 }
 
 // checkType returns an error if the type with the number code is unknown, or if the side does not send it.
@@ -186,7 +189,8 @@ func (p *Packets) checkType(t *Type, code uint32, from Side) error {
 	case t.End != "":
 		at = 0
 	}
-	return &Error{Rule: h.Direction, Offset: at, Field: h.Fields[1].Name, Detail: fmt.Sprintf("expected a message that the %s sends, got %s", from, t.Name)}
+	return &Error{Rule: h.Direction, Offset: at, Field: h.Fields[1].Name,
+		Detail: fmt.Sprintf("expected a message that the %s sends, got %s", from, t.Name)}
 }
 
 // repetitions decodes a list. Each element has a span of its own, which includes the separator before the element. An
@@ -207,7 +211,8 @@ func (p *Packets) repetitions(f *Frame) *Error {
 		}
 		if end == n-1 {
 			if !p.Options.Waived(p.Trailing) {
-				return &Error{Rule: p.Trailing, Offset: end, Field: fields[0].Name, Detail: "expected the end of the packet after the last " + h.Element + ", got a NUL byte"}
+				return &Error{Rule: p.Trailing, Offset: end, Field: fields[0].Name,
+					Detail: "expected the end of the packet after the last " + h.Element + ", got a NUL byte"}
 			}
 			f.Spans[len(f.Spans)-1].Next, end = n, n
 		}
@@ -218,7 +223,8 @@ func (p *Packets) repetitions(f *Frame) *Error {
 
 // tooMany returns the error for a list with too many elements.
 func (h *Header) tooMany(t *Type, at int, got string) *Error {
-	return &Error{Rule: h.RepeatRule, Offset: at, Field: t.Repeat[0].Name, Detail: fmt.Sprintf("expected at most %d %ss, got %s", h.MaxRepeat, h.Element, got)}
+	return &Error{Rule: h.RepeatRule, Offset: at, Field: t.Repeat[0].Name,
+		Detail: fmt.Sprintf("expected at most %d %ss, got %s", h.MaxRepeat, h.Element, got)}
 }
 
 // Append implements [Session].

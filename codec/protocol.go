@@ -49,10 +49,11 @@ type Protocol struct {
 	Commands     map[string]*Type // what commands without a message type of their own do, by the command word in capitals
 
 	// Information for a program that sends arbitrary messages, such as a fuzzer.
-	Barriers []Barrier               // the preferred one first; a server need not implement each
-	Unsafe   []string                // lower-case words of commands without a message type that affect all peers of the server
-	Caps     []RuleID                // rules about limits of this codec, which a server need not enforce
-	Binary   func(begin []byte) bool // whether a message's end is known even after illegal data; nil: never
+	Barriers []Barrier // the preferred one first; a server need not implement each
+	// lower-case words of commands without a message type that affect all peers of the server
+	Unsafe []string
+	Caps   []RuleID                // rules about limits of this codec, which a server need not enforce
+	Binary func(begin []byte) bool // whether a message's end is known even after illegal data; nil: never
 
 	// Limits of the protocol, used where Options has a zero; 0: the default of this package.
 	MaxData, MaxLine int
@@ -205,8 +206,9 @@ type Type struct {
 	Varies     bool     // the content of the message may differ between correct servers
 	Races      bool     // the reply to the message depends on the progress of other peers
 	AnyCommand bool     // the type represents any command; the first word of the first argument names the command
-	Worded     bool     // the first word of the first argument, such as a state or an error code, distinguishes kinds of this message
-	Push       bool     // sent by the server in addition to replies
+	// the first word of the first argument, such as a state or an error code, distinguishes kinds of this message
+	Worded bool
+	Push   bool // sent by the server in addition to replies
 
 	// Examples returns the arguments of a legal message, for types whose arguments depend on each other. choose(n)
 	// returns a number from 0 to n-1. Examples is nil for other types.
@@ -214,7 +216,8 @@ type Type struct {
 
 	Replies []string // names of the types that may answer it
 	Answers []*Type  // the types named in Replies; set by Link
-	Ordered bool     // a request whose reply comes in the order of such requests and is decoded with its request; or such a reply
+	// a request whose reply comes in the order of such requests and is decoded with its request; or such a reply
+	Ordered bool
 	Index   int      // position in Protocol.Types
 	Form    [2]*Form // the form rules, by the side that sends the message
 

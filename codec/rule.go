@@ -15,13 +15,14 @@ type RuleID string
 type Level string
 
 const (
-	Must           Level = "MUST"           // the words of the specification require it
-	Should         Level = "SHOULD"         // the words of the specification recommend it
-	May            Level = "MAY"            // the words of the specification permit it
-	DeFacto        Level = "DE-FACTO"       // the specification does not state it, but all known servers agree on it
-	Extension      Level = "EXTENSION"      // not in the specification, implemented by some servers
-	Resource       Level = "RESOURCE"       // not in the specification: the resources of its machine that a server may use
-	Interpretation Level = "INTERPRETATION" // what jobwire assumes where the specification is silent and servers may differ
+	Must      Level = "MUST"      // the words of the specification require it
+	Should    Level = "SHOULD"    // the words of the specification recommend it
+	May       Level = "MAY"       // the words of the specification permit it
+	DeFacto   Level = "DE-FACTO"  // the specification does not state it, but all known servers agree on it
+	Extension Level = "EXTENSION" // not in the specification, implemented by some servers
+	Resource  Level = "RESOURCE"  // not in the specification: the resources of its machine that a server may use
+	// what jobwire assumes where the specification is silent and servers may differ
+	Interpretation Level = "INTERPRETATION"
 )
 
 // Levels are all levels, the most binding first.

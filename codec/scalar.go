@@ -8,7 +8,8 @@ import (
 
 // escapes maps the escape characters of YAML without digits to their values (YAML 1.2.2, "5.7. Escaped
 // Characters").
-var escapes = map[byte]string{'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t", 'n': "\n", 'v': "\v", 'f': "\f", 'r': "\r", 'e': "\x1b",
+var escapes = map[byte]string{'0': "\x00", 'a': "\a", 'b': "\b", 't': "\t", '\t': "\t", 'n': "\n", 'v': "\v", 'f': "\f",
+	'r': "\r", 'e': "\x1b",
 	' ': " ", '"': `"`, '/': "/", '\\': `\`, 'N': "\u0085", '_': "\u00a0", 'L': "\u2028", 'P': "\u2029"}
 
 // scalar returns the value of a YAML scalar. It decodes the escapes if the scalar is quoted.

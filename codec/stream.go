@@ -132,9 +132,10 @@ const (
 	bufferSlack   = 64 << 10
 )
 
-// Extend appends b to a buffer. The space of the buffer doubles until it is long, so that a large message that arrives in
-// pieces is copied about once, or until it is enough for the first message, which has at least size bytes, and for a few
-// more, because short values may follow a long one. (The space of large slices that append makes grows by a quarter.)
+// Extend appends b to a buffer. The space of the buffer doubles until it is long, so that a large message that arrives
+// in pieces is copied about once, or until it is enough for the first message, which has at least size bytes, and for a
+// few more, because short values may follow a long one. (The space of large slices that append makes grows by a
+// quarter.)
 func Extend(buffer, b []byte, size int) []byte {
 	if need := len(buffer) + len(b); need > cap(buffer) {
 		more := max(len(b), len(buffer))

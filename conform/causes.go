@@ -25,7 +25,8 @@ const (
 	CauseRule           CauseKind = "rule"            // cases that test the same rule failed in different ways
 	CauseUnexpectedPass CauseKind = "unexpected pass" // the profile lists cases that passed
 	CauseSetup          CauseKind = "setup"           // a setup does not work on the target
-	CauseInconclusive   CauseKind = "inconclusive"    // the result says nothing about the target, for example because the machine was too slow
+	// the result says nothing about the target, for example because the machine was too slow
+	CauseInconclusive CauseKind = "inconclusive"
 )
 
 // CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then missing messages, then,

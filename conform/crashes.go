@@ -32,7 +32,8 @@ func (x *run) crashKind(end *Crash) *crashKind {
 	return kind.(*crashKind)
 }
 
-// isElusive reports whether the cases that notice a crash run again on the restarted server, without a search for its cause.
+// isElusive reports whether the cases that notice a crash run again on the restarted server, without a search for its
+// cause.
 func (x *run) isElusive(end *Crash) bool { return x.crashKind(end).elusive.Load() >= maxElusive }
 
 // findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is the
@@ -40,7 +41,8 @@ func (x *run) isElusive(end *Crash) bool { return x.crashKind(end).elusive.Load(
 // run again, each alone on a new server: first the one that noticed it, then those that ended shortly before, the
 // last one first. The crash may be why one of them failed, so it gets the result of its second run. If none of them
 // is the cause, the report names the likeliest case, and says that it is not certain. It does so for maxElusive
-// equal crashes. There is no search if the case crashes a new server, or another instance of it has caused such a crash.
+// equal crashes. There is no search if the case crashes a new server, or another instance of it has caused such a
+// crash.
 func (x *run) findCause(w *worker, index int, end *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {

@@ -1,5 +1,5 @@
-// Package conform tests servers. A suite is a set of cases. Each case is a transcript with expectations and the rules that
-// it tests. A [Runner] runs the cases against a target and gives each case a [Verdict].
+// Package conform tests servers. A suite is a set of cases. Each case is a transcript with expectations and the rules
+// that it tests. A [Runner] runs the cases against a target and gives each case a [Verdict].
 //
 // Cases are the .wire files below cases/: a folder for each protocol, and a file for each section of its specification.
 // These keys describe a case:
@@ -21,7 +21,7 @@
 //	@task WORD...     a task for the program; tasks are done in this order
 //	@answer WORD...   the expected answer to the task with the same number; $name, * and ... are allowed, as in a step
 //
-// Any number of cases may run at once on one server, so a case uses $name for its functions and unique IDs. If a case sends
-// a name before it receives it, the name is replaced with a unique word. A case may run several times. Names in tasks are
-// replaced with unique words before the case starts, unless an earlier answer contains them.
+// Any number of cases may run at once on one server, so a case uses $name for its functions and unique IDs. If a case
+// sends a name before it receives it, the name is replaced with a unique word. A case may run several times. Names in
+// tasks are replaced with unique words before the case starts, unless an earlier answer contains them.
 package conform

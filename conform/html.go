@@ -362,7 +362,8 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
-			if res.Verdict == NonStrict && res.performed() == script && res.Play != nil && res.Play.Accepted != nil && res.Play.Accepted.Step == step {
+			if res.Verdict == NonStrict && res.performed() == script && res.Play != nil && res.Play.Accepted != nil &&
+				res.Play.Accepted.Step == step {
 				k := slices.IndexFunc(step.Choices, func(c transcript.Choice) bool { return c.Line == res.Play.Accepted.Choice.Line })
 				view.Source[first+k].Accepted = append(view.Source[first+k].Accepted, res.Target)
 			}

@@ -10,15 +10,16 @@ import (
 )
 
 // inference decides which case runs next, and which cases need not run. An instance that fails because the target sends
-// nothing, hangs or crashes takes long, and a server that ignores a message fails all instances with this message in the
-// same way. A server that does not implement a message fails all cases about it.
+// nothing, hangs or crashes takes long, and a server that ignores a message fails all instances with this message in
+// the same way. A server that does not implement a message fails all cases about it.
 type inference struct {
-	after    int // number of instances that must fail in the same way; 0: nothing is inferred
-	mu       sync.Mutex
-	left     []int // indices of the cases that were not started, the most informative ones first
-	suite    *Suite
-	cases    map[string]*sameFailures   // by family
-	known    map[string]int             // number of cases, without parameters, of which enough instances have failed, by key
+	after int // number of instances that must fail in the same way; 0: nothing is inferred
+	mu    sync.Mutex
+	left  []int // indices of the cases that were not started, the most informative ones first
+	suite *Suite
+	cases map[string]*sameFailures // by family
+	// number of cases, without parameters, of which enough instances have failed, by key
+	known    map[string]int
 	messages map[*codec.Type]*reactions // what the target does when it receives a message
 }
 
@@ -69,14 +70,15 @@ func (f *inference) next() (i int, why string) {
 	c := f.suite.Cases[i]
 	one := f.cases[c.Family]
 	if f.after > 0 && len(c.Params) > 0 && one.may() && one.number >= f.enough(one) && sends(c.Script, one.sent) {
-		return i, fmt.Sprintf("%s of this case with the same message failed in the same way: %s", countInstances(one.number), one.text)
+		return i, fmt.Sprintf("%s of this case with the same message failed in the same way: %s", countInstances(one.number),
+			one.text)
 	}
 	one.running++
 	return i, ""
 }
 
-// enough returns the number of instances after which the others are inferred. One is sufficient if three other cases have
-// failed in the same way.
+// enough returns the number of instances after which the others are inferred. One is sufficient if three other cases
+// have failed in the same way.
 func (f *inference) enough(one *sameFailures) int {
 	if f.known[one.key] >= 3 {
 		return 1
@@ -118,8 +120,8 @@ func countInstances(n int) string {
 	return fmt.Sprintf("%d instances", n)
 }
 
-// slowFailure describes a failure at the end of a time limit, a crash or a hang. The key is "" if the case did not fail in
-// this way, or does not crash the target when it runs alone.
+// slowFailure describes a failure at the end of a time limit, a crash or a hang. The key is "" if the case did not fail
+// in this way, or does not crash the target when it runs alone.
 func (a *attempt) slowFailure() (s sameFailures) {
 	waited := a.Play != nil && a.Play.Failure != nil && a.Play.Failure.Waited > 0
 	s.ends = a.Verdict == Hung || a.Verdict == Crashed && (a.Crash == nil || !a.Crash.elusive)

@@ -10,8 +10,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// instanceLabel returns the part of the ID of an instance that follows the name of the case, such as "[n=64,body=nul]", or
-// "".
+// instanceLabel returns the part of the ID of an instance that follows the name of the case, such as "[n=64,body=nul]",
+// or "".
 func instanceLabel(params []transcript.Param) string {
 	if len(params) == 0 {
 		return ""

@@ -69,15 +69,17 @@ type caseJSON struct {
 	Duration float64        `json:"duration_seconds"`
 	Note     string         `json:"note,omitempty"`
 	Assumes  string         `json:"interpretation,omitempty"` // assumption of the case where the specification is silent
-	Segments string         `json:"segments,omitempty"`       // how messages were divided into writes when the case did not pass
-	Broken   codec.RuleID   `json:"broken,omitempty"`         // rule of the message format that a reply broke
-	Quote    string         `json:"quote,omitempty"`          // words of the specification that the target does not follow
-	Finding  string         `json:"finding,omitempty"`        // finding that explains the failure, from the profile
-	Accepted *acceptedJSON  `json:"accepted,omitempty"`       // only for a non-strict pass
-	Crash    *crashJSON     `json:"crash,omitempty"`
-	File     string         `json:"file"`
-	Line     int            `json:"line"`              // line of the step that failed, or of the case
-	Command  string         `json:"command,omitempty"` // command line that runs only this case; only if the case did not pass
+	// how messages were divided into writes when the case did not pass
+	Segments string        `json:"segments,omitempty"`
+	Broken   codec.RuleID  `json:"broken,omitempty"`   // rule of the message format that a reply broke
+	Quote    string        `json:"quote,omitempty"`    // words of the specification that the target does not follow
+	Finding  string        `json:"finding,omitempty"`  // finding that explains the failure, from the profile
+	Accepted *acceptedJSON `json:"accepted,omitempty"` // only for a non-strict pass
+	Crash    *crashJSON    `json:"crash,omitempty"`
+	File     string        `json:"file"`
+	Line     int           `json:"line"` // line of the step that failed, or of the case
+	// command line that runs only this case; only if the case did not pass
+	Command string `json:"command,omitempty"`
 }
 
 // acceptedJSON describes a non-strict reply that a case accepted, and the reply that the specification prefers.

@@ -12,9 +12,9 @@ import (
 )
 
 // WriteJUnit writes the reports as JUnit XML, one test suite each. A target that crashed or could not be reached is an
-// error; any other unexpected verdict is a failure. Cases that were skipped, did not run, are inconclusive, or failed as
-// the profile expects are skipped. A run that was interrupted, or whose cases are mostly inconclusive, has one more case,
-// which is an error.
+// error; any other unexpected verdict is a failure. Cases that were skipped, did not run, are inconclusive, or failed
+// as the profile expects are skipped. A run that was interrupted, or whose cases are mostly inconclusive, has one more
+// case, which is an error.
 func WriteJUnit(w io.Writer, reports []*Report) error {
 	out := junit.Suites{Name: "jobwire conform"}
 	for _, r := range reports {

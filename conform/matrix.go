@@ -27,7 +27,8 @@ var matrixTemplate = template.Must(page.New(nil).Parse(matrixSource))
 
 // Matrix is a page about several servers and protocols: which server meets which requirement.
 type Matrix struct {
-	FindingsURL string // address of the page with the findings that profiles name, which has an anchor for each; "": no links
+	// address of the page with the findings that profiles name, which has an anchor for each; "": no links
+	FindingsURL string
 
 	protocols []*matrixProtocol
 	began     time.Time // of the first run
@@ -49,13 +50,16 @@ var outcomes = []*outcome{
 var (
 	notTested     = &outcome{"not tested", "·", "none", "The run has no result for the requirement."}
 	notApplicable = &outcome{"not applicable", "–", "none", "The server does not have a feature that the cases need."}
-	undecided     = &outcome{"undecided", "?", "none", "The cases came to no result, or failed because of another requirement."}
-	met           = &outcome{"passed", "✓", "good", "The server meets the requirement in all cases."}
-	tolerated     = &outcome{"non-strict", "≈", "fair", "The server sent a reply that jobwire accepts, but the specification asks for another reply."}
-	differs       = &outcome{"different", "△", "fair", "The server does something else where the specification is silent. The case tests jobwire's interpretation."}
-	unreliable    = &outcome{"flaky", "~", "bad", "The server fails a case in some runs."}
-	unmet         = &outcome{"failed", "✗", "bad", "The server does not meet the requirement in at least one case."}
-	crashes       = &outcome{"crashed", "†", "bad", "The process of the server ended or answered no more requests."}
+	undecided     = &outcome{"undecided", "?", "none",
+		"The cases came to no result, or failed because of another requirement."}
+	met       = &outcome{"passed", "✓", "good", "The server meets the requirement in all cases."}
+	tolerated = &outcome{"non-strict", "≈", "fair",
+		"The server sent a reply that jobwire accepts, but the specification asks for another reply."}
+	differs = &outcome{"different", "△", "fair",
+		"The server does something else where the specification is silent. The case tests jobwire's interpretation."}
+	unreliable = &outcome{"flaky", "~", "bad", "The server fails a case in some runs."}
+	unmet      = &outcome{"failed", "✗", "bad", "The server does not meet the requirement in at least one case."}
+	crashes    = &outcome{"crashed", "†", "bad", "The process of the server ended or answered no more requests."}
 )
 
 // outcomeOf returns what a case with this verdict shows.
@@ -168,7 +172,8 @@ func (m *Matrix) Add(r io.Reader, name string) error {
 		return fmt.Errorf("expected a result of 'jobwire conform --format json': %w", err)
 	}
 	if file.SchemaVersion != version.Schema {
-		return fmt.Errorf("expected a result of 'jobwire conform --format json' with schema version %d, got version %d", version.Schema, file.SchemaVersion)
+		return fmt.Errorf("expected a result of 'jobwire conform --format json' with schema version %d, got version %d",
+			version.Schema, file.SchemaVersion)
 	}
 	all := file.Reports
 	if all == nil {
@@ -208,7 +213,8 @@ func (m *Matrix) add(r *reportJSON, name string) error {
 	for _, c := range r.Cases {
 		for _, id := range c.Rules {
 			if p.Rule(id) == nil {
-				return fmt.Errorf("unknown rule %s: jobwire %s wrote the file, and this is jobwire %s", id, r.ToolVersion, version.Number)
+				return fmt.Errorf("unknown rule %s: jobwire %s wrote the file, and this is jobwire %s", id, r.ToolVersion,
+					version.Number)
 			}
 		}
 		if len(c.Rules) == 0 || rank(c.Verdict) < 0 {
@@ -232,8 +238,8 @@ func (m *Matrix) add(r *reportJSON, name string) error {
 	return nil
 }
 
-// matrixCases joins the instances of each case. In a result of a server, it leaves out the cases that test a client or a
-// worker.
+// matrixCases joins the instances of each case. In a result of a server, it leaves out the cases that test a client or
+// a worker.
 func matrixCases(p *codec.Protocol, results []caseJSON) []matrixCase {
 	ofServer := slices.ContainsFunc(results, func(c caseJSON) bool { return c.Program == "" })
 	var all []matrixCase

@@ -166,7 +166,8 @@ func unanswered(f *play.Failure) (what reaction) {
 		what = reaction{verb: transcript.Closes, text: "closed the connection"}
 	case unsentEvent(f):
 		what = reaction{verb: transcript.Nothing, text: "sent no reply"}
-	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil && f.Event.Frame.Type.Does == codec.Refuse:
+	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil &&
+		f.Event.Frame.Type.Does == codec.Refuse:
 		what = reaction{transcript.Send, f.Event.Frame.Type, "replied " + messageName(&f.Event.Frame)}
 	}
 	return what

@@ -147,7 +147,8 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	}
 	for i, c := range p.Lacks {
 		if !slices.Contains(s.Capabilities(), c) && s.Protocol.TypeNamed(c) == nil {
-			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected a message type%s", file, line("$.lacks[%d]", i), c, orList(s.Capabilities()))
+			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected a message type%s", file, line("$.lacks[%d]", i), c,
+				orList(s.Capabilities()))
 		}
 	}
 	for _, list := range []struct {
@@ -321,7 +322,8 @@ func (p *Profile) unexpected(results []Result, changed func(i int)) {
 			if k < 0 || slices.ContainsFunc(p.Flaky, func(e Exception) bool { return e.matches(c) }) {
 				continue
 			}
-			results[n].Verdict, results[n].Note = Unexpected, "the case passed, but the profile lists it as failing: "+p.Known[k].Why
+			results[n].Verdict, results[n].Note = Unexpected,
+				"the case passed, but the profile lists it as failing: "+p.Known[k].Why
 			changed(n)
 		}
 	}

@@ -58,7 +58,8 @@ func (e *driverScript) check(p *codec.Protocol, role string) error {
 	return nil
 }
 
-// uniqueNames returns unique values for the names in the tasks, except for names to which an earlier answer gives a value.
+// uniqueNames returns unique values for the names in the tasks, except for names to which an earlier answer gives a
+// value.
 func (e *driverScript) uniqueNames() map[string]string {
 	names, inAnswers := map[string]string{}, map[string]bool{}
 	for i, task := range e.tasks {
@@ -97,7 +98,8 @@ func (e *driverScript) run(known map[string]string, d *play.Driver) error {
 			return fmt.Errorf("%w %q", errUnsupported, line)
 		}
 		if i < len(e.answers) && (err != nil || !transcript.MatchWords(e.answers[i], words, known, nil)) {
-			return fmt.Errorf("task %q: expected the answer %q, got %q", line, transcript.FormatArgs(e.answers[i]), shortened(answer))
+			return fmt.Errorf("task %q: expected the answer %q, got %q", line, transcript.FormatArgs(e.answers[i]),
+				shortened(answer))
 		}
 	}
 	return nil
@@ -126,9 +128,10 @@ func shortened(s string) string {
 	return s
 }
 
-// performProgram runs a case that tests a program, with a relay between the program and the server at addr. note is the reason
-// for a failure, or "". able is false if the program does not support a task; the result is then meaningless.
-func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript.Script, addr string, dial play.Dialer, o play.Options) (p *play.Result, note string, able bool) {
+// performProgram runs a case that tests a program, with a relay between the program and the server at addr. note is the
+// reason for a failure, or "". able is false if the program does not support a task; the result is then meaningless.
+func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript.Script, addr string, dial play.Dialer,
+	o play.Options) (p *play.Result, note string, able bool) {
 	ln, err := transport.Listen(transport.Local(addr), nil)
 	if err != nil {
 		return &play.Result{}, err.Error(), true
@@ -183,7 +186,8 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	default:
 		for _, name := range slices.Sorted(maps.Keys(known)) {
 			if v, ok := p.Names[name]; ok && v != known[name] {
-				note = fmt.Sprintf("the program under test answered %[2]s for $%[1]s, but the value on the connection was %[3]s", name, transcript.Quote(known[name]), transcript.Quote(v))
+				note = fmt.Sprintf("the program under test answered %[2]s for $%[1]s, but the value on the connection was %[3]s",
+					name, transcript.Quote(known[name]), transcript.Quote(v))
 			}
 		}
 		return p, note, true

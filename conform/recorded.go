@@ -9,8 +9,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// CaseText returns a recorded transcript as a test case of the rules. There must be at least one rule. The case uses the
-// functions and unique IDs of the recording, so @alone gives it a server of its own.
+// CaseText returns a recorded transcript as a test case of the rules. There must be at least one rule. The case uses
+// the functions and unique IDs of the recording, so @alone gives it a server of its own.
 func CaseText(s *transcript.Script, name, about string, rules []*codec.Rule) ([]byte, error) {
 	ids := make([]string, len(rules))
 	for i, r := range rules {

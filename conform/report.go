@@ -137,14 +137,16 @@ func (r *Report) Unreachable() string {
 func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:
-		return fmt.Sprintf("the run was interrupted after %d of %d cases: %d did not run", r.Ran(), len(r.Results), r.Count(NotRun))
+		return fmt.Sprintf("the run was interrupted after %d of %d cases: %d did not run", r.Ran(), len(r.Results),
+			r.Count(NotRun))
 	case r.firstFailure:
 		return fmt.Sprintf("%v: %d of %d cases did not run", ErrFirstFailure, r.Count(NotRun), len(r.Results))
 	case r.Unreachable() != "":
 		return r.Unreachable()
 	case r.Count(NotRun) > 0:
 		i := slices.IndexFunc(r.Results, func(c Result) bool { return c.Verdict == NotRun })
-		return fmt.Sprintf("%s after %d of %d cases: %d did not run", r.Results[i].Note, r.Ran(), len(r.Results), r.Count(NotRun))
+		return fmt.Sprintf("%s after %d of %d cases: %d did not run", r.Results[i].Note, r.Ran(), len(r.Results),
+			r.Count(NotRun))
 	}
 	return r.Untested()
 }
@@ -163,7 +165,8 @@ type Text struct {
 // maxLines is the maximum number of lines of a report, unless it is verbose.
 const maxLines = 60
 
-var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33", Inconclusive: "33", Skipped: "90", NotRun: "90", Inferred: "90"}
+var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33",
+	Inconclusive: "33", Skipped: "90", NotRun: "90", Inferred: "90"}
 
 func (t *Text) paint(v Verdict, s string) string {
 	if !t.Color {
@@ -272,7 +275,8 @@ func writeExplanation(w io.Writer, r Result, o play.ReportOptions) {
 			continue
 		}
 		rule := c.Script.Protocol.Rule(id)
-		writeWrapped(w, fmt.Sprintf("Rule %s (%s, specification section %q): %s", id, rule.Level, rule.Section, rule.Text), o.Indent)
+		writeWrapped(w, fmt.Sprintf("Rule %s (%s, specification section %q): %s", id, rule.Level, rule.Section, rule.Text),
+			o.Indent)
 	}
 	fmt.Fprintln(w)
 	writeWrapped(w, fmt.Sprintf("Result: %s", r.Note), o.Indent)

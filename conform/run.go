@@ -41,9 +41,9 @@ type run struct {
 // calls done again if such a case had passed before.
 //
 // If a case misses a time limit while others run, Run repeats the case alone, after all others, and uses the second
-// result, because a server may reply too late on a busy machine. Run does not repeat a case if another one has failed twice
-// in the same way, an instance of the same case or one with a message that the target does not implement. It stops
-// repeating cases after Parallel repeated cases in a row have failed.
+// result, because a server may reply too late on a busy machine. Run does not repeat a case if another one has failed
+// twice in the same way, an instance of the same case or one with a message that the target does not implement. It
+// stops repeating cases after Parallel repeated cases in a row have failed.
 //
 // If ctx is done, the time budget is used up or the target cannot be reached, Run stops. In the last case, one case
 // gets the verdict Unreachable. All cases without a result get the verdict NotRun.
@@ -253,8 +253,8 @@ func (x *run) repeatLate(w *worker) {
 	}
 }
 
-// runRefuted runs the cases that were inferred to fail if an instance that failed has passed when it was repeated, or if
-// the target implements the message that seemed to be missing.
+// runRefuted runs the cases that were inferred to fail if an instance that failed has passed when it was repeated, or
+// if the target implements the message that seemed to be missing.
 func (x *run) runRefuted(w *worker) {
 	refuted := map[string]bool{} // cases, without parameters, of which an instance passed, and none crashed the target
 	for i := range x.board.results {
@@ -282,7 +282,8 @@ func (x *run) runRefuted(w *worker) {
 // otherProtocol records whether the worker's server replies to a barrier request. If the target is a server of another
 // protocol, or expects TLS, otherProtocol returns a sentence about that, and otherwise "".
 func (x *run) otherProtocol(w *worker) string {
-	if x.NewServerPerCase || !slices.ContainsFunc(x.suite.Cases, func(c *Case) bool { return !c.OwnServer && c.Program == "" }) {
+	if x.NewServerPerCase || !slices.ContainsFunc(x.suite.Cases,
+		func(c *Case) bool { return !c.OwnServer && c.Program == "" }) {
 		return ""
 	}
 	t, err := w.start()
@@ -322,8 +323,8 @@ func (b *resultOrder) end(i int, r Result) {
 	}
 }
 
-// maxIgnored is the number of cases that a target must ignore to end the run, if it has also ignored the barrier requests
-// and sent nothing at all.
+// maxIgnored is the number of cases that a target must ignore to end the run, if it has also ignored the barrier
+// requests and sent nothing at all.
 const maxIgnored = 8
 
 // ignored reports whether the case waited for the server of a worker and received nothing.

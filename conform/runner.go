@@ -19,25 +19,31 @@ import (
 type Verdict string
 
 const (
-	Passed       Verdict = "passed"
-	NonStrict    Verdict = "non-strict"       // the target's reply is accepted, although the specification prefers another reply
-	Different    Verdict = "different"        // the target did not do what the case expects, but the specification is silent about it
-	Failed       Verdict = "failed"           // the target did not do what the case expects
-	Inconsistent Verdict = "inconsistent"     // the result depends on how messages are divided into writes
-	Crashed      Verdict = "crashed"          // the process of the target ended during the case
-	Hung         Verdict = "hung"             // after the case, the target did not reply on a new connection
-	Unreachable  Verdict = "unreachable"      // the target did not start, or did not accept a connection
-	Inconclusive Verdict = "inconclusive"     // a setup does not work on the target, or the target or this machine was too slow for the time limits
-	Skipped      Verdict = "skipped"          // the case does not apply to the target
-	NotRun       Verdict = "not run"          // the run ended before the case
-	Inferred     Verdict = "inferred"         // not run, or not to its end, because other instances of the case, or other cases with the same message, failed in the same way
-	Known        Verdict = "expected failure" // the case failed, and the profile lists it as failing
-	Flaky        Verdict = "flaky"            // the case failed, and the profile lists it as flaky
-	Unexpected   Verdict = "unexpected pass"  // the case passed, and the profile lists it as failing
+	Passed Verdict = "passed"
+	// the target's reply is accepted, although the specification prefers another reply
+	NonStrict Verdict = "non-strict"
+	// the target did not do what the case expects, but the specification is silent about it
+	Different    Verdict = "different"
+	Failed       Verdict = "failed"       // the target did not do what the case expects
+	Inconsistent Verdict = "inconsistent" // the result depends on how messages are divided into writes
+	Crashed      Verdict = "crashed"      // the process of the target ended during the case
+	Hung         Verdict = "hung"         // after the case, the target did not reply on a new connection
+	Unreachable  Verdict = "unreachable"  // the target did not start, or did not accept a connection
+	// a setup does not work on the target, or the target or this machine was too slow for the time limits
+	Inconclusive Verdict = "inconclusive"
+	Skipped      Verdict = "skipped" // the case does not apply to the target
+	NotRun       Verdict = "not run" // the run ended before the case
+	// not run, or not to its end, because other instances of the case, or other cases with the same message, failed in the
+	// same way
+	Inferred   Verdict = "inferred"
+	Known      Verdict = "expected failure" // the case failed, and the profile lists it as failing
+	Flaky      Verdict = "flaky"            // the case failed, and the profile lists it as flaky
+	Unexpected Verdict = "unexpected pass"  // the case passed, and the profile lists it as failing
 )
 
 // Verdicts contains all verdicts, in the order of summaries.
-var Verdicts = []Verdict{Passed, NonStrict, Different, Known, Flaky, Failed, Inconsistent, Crashed, Hung, Unexpected, Unreachable, Inconclusive, Inferred, Skipped, NotRun}
+var Verdicts = []Verdict{Passed, NonStrict, Different, Known, Flaky, Failed, Inconsistent, Crashed, Hung, Unexpected,
+	Unreachable, Inconclusive, Inferred, Skipped, NotRun}
 
 // FailsRun reports whether the verdict makes a run fail.
 func (v Verdict) FailsRun() bool {
@@ -91,11 +97,12 @@ type Runner struct {
 	// Programs are the clients and workers under test, by role.
 	Programs map[string]Program
 
-	Parallel         int                 // number of cases that run at the same time; 0: 1
-	Timeout          time.Duration       // timeout of an expectation; 0: play.DefaultTimeout
-	Segments         []play.Segmentation // ways to divide messages into writes; each case runs once in each way; nil: only plain
-	NewServerPerCase bool                // every case gets a server of its own
-	Strict           bool                // a failure where the specification is silent is Failed instead of Different
+	Parallel int           // number of cases that run at the same time; 0: 1
+	Timeout  time.Duration // timeout of an expectation; 0: play.DefaultTimeout
+	// ways to divide messages into writes; each case runs once in each way; nil: only plain
+	Segments         []play.Segmentation
+	NewServerPerCase bool // every case gets a server of its own
+	Strict           bool // a failure where the specification is silent is Failed instead of Different
 	Waive            []codec.RuleID
 	Profile          *Profile // profile of the target; may be nil
 	Command          string   // a command line for [Result.Command], without the selection of cases; may be ""
@@ -116,14 +123,15 @@ type Runner struct {
 	// Budget is the time after which Run starts no further case. 0: no limit.
 	Budget time.Duration
 
-	ways        *setupWays         // ways to setups that work on the target; nil: not tested yet
-	barrier     *transcript.Script // barrier request to which the target replied before the first case; nil if it did not reply
-	checkTarget bool               // check the target after each run of a case, even if the case passed
-	delay       *lateness.Meter    // scheduling delay of this machine; nil: Run measures it
-	large       chan struct{}      // for play.Options.Large
-	kept        *atomic.Int64      // bytes of messages in the results
-	silence     *silence           // replies that the target does not send
-	same        *inference         // what the cases so far have shown; nil: the case runs whole
+	ways *setupWays // ways to setups that work on the target; nil: not tested yet
+	// barrier request to which the target replied before the first case; nil if it did not reply
+	barrier     *transcript.Script
+	checkTarget bool            // check the target after each run of a case, even if the case passed
+	delay       *lateness.Meter // scheduling delay of this machine; nil: Run measures it
+	large       chan struct{}   // for play.Options.Large
+	kept        *atomic.Int64   // bytes of messages in the results
+	silence     *silence        // replies that the target does not send
+	same        *inference      // what the cases so far have shown; nil: the case runs whole
 }
 
 // maxKept is the number of bytes up to which the results of a run keep messages whole.

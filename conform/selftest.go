@@ -56,8 +56,9 @@ func (r *MutantResult) Exact() bool {
 
 // SelfTestReport is the result of a self-test of a suite.
 type SelfTestReport struct {
-	Suite   *Suite
-	Failed  []Result       // results of the cases that the faultless programs did not pass; if there are any, no mutant is tested
+	Suite *Suite
+	// results of the cases that the faultless programs did not pass; if there are any, no mutant is tested
+	Failed  []Result
 	Mutants []MutantResult // in the order of the argument
 	Runs    RunCounts
 	Began   time.Time
@@ -122,7 +123,8 @@ func (r *SelfTestReport) Passed() bool {
 // mutant is true. A mutant runs against these cases, the cases that it should fail, and one in a hundred of the
 // others, which must pass. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
 // calls it for each mutant after testing the mutant.
-func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions, done func(*MutantResult)) *SelfTestReport {
+func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions,
+	done func(*MutantResult)) *SelfTestReport {
 	began := time.Now()
 	if o.Bubble == nil {
 		o.Bubble = virtualtime.Run

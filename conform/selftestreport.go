@@ -22,13 +22,16 @@ func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 		}
 		fmt.Fprintf(w, "%-7s %s: %s\n         failed cases:%s\n", mark, m.Mutant.Name, m.Mutant.About, short(m.Failed))
 		if len(m.Survivors) > 0 {
-			fmt.Fprintf(w, "         cases that passed, although the injected fault should make them fail:%s\n", short(m.Survivors))
+			fmt.Fprintf(w, "         cases that passed, although the injected fault should make them fail:%s\n",
+				short(m.Survivors))
 		}
 		for _, res := range m.Unexpected {
-			fmt.Fprintf(w, "         case that failed, although the injected fault should not affect it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
+			fmt.Fprintf(w, "         case that failed, although the injected fault should not affect it: %s: %s\n",
+				strings.TrimPrefix(res.Case.ID, prefix), res.Note)
 		}
 		for _, res := range m.Hidden {
-			fmt.Fprintf(w, "         case that failed, although the condition of the fault was never true in it: %s: %s\n", strings.TrimPrefix(res.Case.ID, prefix), res.Note)
+			fmt.Fprintf(w, "         case that failed, although the condition of the fault was never true in it: %s: %s\n",
+				strings.TrimPrefix(res.Case.ID, prefix), res.Note)
 		}
 		if !m.Effective {
 			fmt.Fprintf(w, "         the condition of the fault is true in no case\n")
@@ -46,7 +49,8 @@ func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 	}
 	unproved := r.WithoutMutant()
 	if len(unproved) > 0 && len(r.Failed) == 0 {
-		fmt.Fprintf(w, "\ncases that passed with every injected fault, so that nothing shows that they can fail:%s\n", short(unproved))
+		fmt.Fprintf(w, "\ncases that passed with every injected fault, so that nothing shows that they can fail:%s\n",
+			short(unproved))
 	}
 	if n := r.Runs; n.Done < n.Possible {
 		fmt.Fprintf(w, "\n%d of %d possible runs of a case against a faulty program took place; in the others, the condition of the fault is never true. A sample of %d of these took place too.\n", n.Done, n.Possible, n.Sampled)
@@ -79,7 +83,8 @@ func (r *SelfTestReport) WriteJSON(w io.Writer) error {
 		Runs      RunCounts      `json:"runs"`
 		Cases     []proof        `json:"cases"`
 		Summary   map[string]int `json:"summary"`
-	}{HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed), Mutants: []mutant{}, Runs: r.Runs, Cases: []proof{}}
+	}{HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed),
+		Mutants: []mutant{}, Runs: r.Runs, Cases: []proof{}}
 	for _, m := range r.Mutants {
 		out.Mutants = append(out.Mutants, mutant{m.Mutant.Name, m.Mutant.About,
 			append([]string{}, m.Failed...), append([]string{}, m.Survivors...), ids(m.Unexpected), ids(m.Hidden), m.Effective})

@@ -15,12 +15,13 @@ import (
 
 // setupWays determines, once for each target, which way to each setup works on the target.
 type setupWays struct {
-	setups  *transcript.Setups
-	lock    chan struct{}                 // full while ways are being tested; protects the fields below
-	chosen  transcript.Ways               // index of the way that works or is being tested, by setup
-	found   map[string]bool               // setups for which a working way is known
-	failed  map[string]error              // reason why no way works, by setup
-	pending map[string]int                // setups whose ways are being tested, with the number of others that were being tested before
+	setups *transcript.Setups
+	lock   chan struct{}    // full while ways are being tested; protects the fields below
+	chosen transcript.Ways  // index of the way that works or is being tested, by setup
+	found  map[string]bool  // setups for which a working way is known
+	failed map[string]error // reason why no way works, by setup
+	// setups whose ways are being tested, with the number of others that were being tested before
+	pending map[string]int
 	probed  map[string]probeResult        // certain results of probes, by setup and the ways that the probe uses
 	breaks  map[string]breaks             // what the target does wrong in a setup that works nevertheless, by setup
 	shown   map[breakKey]*Case            // the case that fails because of a break, also when it is repeated
@@ -155,7 +156,8 @@ type brokenSetup struct {
 // script ends before the first step that uses it, and script returns a description of that setup, too. If a setup
 // works although the target does something wrong in it, wrong describes it, and this does not count for the case.
 // One case for each break, and every case about the rule, fails because of it: wrong.wrong is set.
-func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *transcript.Script, wrong, broken *brokenSetup, err error) {
+func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *transcript.Script, wrong,
+	broken *brokenSetup, err error) {
 	if len(c.Script.Setups)+len(c.Script.Checks) == 0 {
 		return c.Script, nil, nil, nil
 	}
@@ -282,7 +284,8 @@ func (w *setupWays) probeScript(name string) (*transcript.Script, error) {
 
 // probe runs the probe of a setup with the chosen way and returns the reason for its failure, or nil, and what this
 // depends on. If allow is set, the target may do something wrong if the setup works nevertheless.
-func (w *setupWays) probe(ctx context.Context, name string, allow bool, try probeFunc) (why error, depends int, err error) {
+func (w *setupWays) probe(ctx context.Context, name string, allow bool, try probeFunc) (why error, depends int,
+	err error) {
 	probe, err := w.probeScript(name)
 	if err != nil {
 		return nil, unsure, err

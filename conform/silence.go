@@ -10,12 +10,13 @@ import (
 	"jobwire/play"
 )
 
-// silence has the replies that a target does not send. When a reply has not come within the whole timeout several times,
-// other cases wait for the same reply for a shorter time. A nil silence has no replies.
+// silence has the replies that a target does not send. When a reply has not come within the whole timeout several
+// times, other cases wait for the same reply for a shorter time. A nil silence has no replies.
 type silence struct {
-	limit  time.Duration // the time for which the target gets to send a reply that it has not sent before
-	mu     sync.Mutex
-	number map[[2]*codec.Type]int // number of failures, by the last message to the target, or nil for any, and the expected one
+	limit time.Duration // the time for which the target gets to send a reply that it has not sent before
+	mu    sync.Mutex
+	// number of failures, by the last message to the target, or nil for any, and the expected one
+	number map[[2]*codec.Type]int
 }
 
 const (
@@ -67,15 +68,16 @@ func (q *silence) shorten(script *transcript.Script) *transcript.Script {
 // waitsLong reports whether a step expects a message, or a message or the end of the connection, with no time limit
 // of its own.
 func waitsLong(st *transcript.Step) bool {
-	if st.From != codec.Server || st.Within != 0 || st.After != 0 || st.Until != 0 || st.Choices[0].Verb != transcript.Send {
+	if st.From != codec.Server || st.Within != 0 || st.After != 0 || st.Until != 0 ||
+		st.Choices[0].Verb != transcript.Send {
 		return false
 	}
 	other := func(c transcript.Choice) bool { return c.Verb != transcript.Send && c.Verb != transcript.Closes }
 	return !slices.ContainsFunc(st.Choices, other)
 }
 
-// awaited returns the type of the last message to the target, on the same connection, before the i-th step of a script, and
-// the type that the step expects first.
+// awaited returns the type of the last message to the target, on the same connection, before the i-th step of a script,
+// and the type that the step expects first.
 func awaited(script *transcript.Script, i int) [2]*codec.Type {
 	st := &script.Steps[i]
 	var last *codec.Type

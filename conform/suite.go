@@ -35,8 +35,9 @@ type Case struct {
 	Rules     []codec.RuleID
 	OwnServer bool     // the case needs a server of its own
 	Needs     []string // capabilities that a server may lack
-	Program   string   // role of the program under test, which connects to the server through a relay; "" if the case tests the server
-	Script    *transcript.Script
+	// role of the program under test, which connects to the server through a relay; "" if the case tests the server
+	Program string
+	Script  *transcript.Script
 
 	Segments *play.Segmentation // the only way to divide messages into writes; nil: all ways of the run
 
@@ -167,7 +168,9 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 				return nil, err
 			}
 			if twin := seen[c.ID]; twin != nil {
-				return nil, &transcript.Error{File: name, Line: sc.Line, Col: 1, Msg: fmt.Sprintf("duplicate case name %s: %s:%d has a case of this name", c.ID, twin.Script.File, twin.Script.Line)}
+				return nil, &transcript.Error{File: name, Line: sc.Line, Col: 1,
+					Msg: fmt.Sprintf("duplicate case name %s: %s:%d has a case of this name", c.ID, twin.Script.File,
+						twin.Script.Line)}
 			}
 			seen[c.ID] = c
 			s.Cases = append(s.Cases, c)
@@ -274,7 +277,8 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	for _, m := range sc.Meta {
 		set := keys[m.Key]
 		if set == nil {
-			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col, Msg: fmt.Sprintf("unknown key @%s: expected %s", m.Key, strings.Join(Keys(), ", "))}
+			return nil, &transcript.Error{File: sc.File, Line: m.Line, Col: m.Col,
+				Msg: fmt.Sprintf("unknown key @%s: expected %s", m.Key, strings.Join(Keys(), ", "))}
 		}
 		var located *transcript.Error
 		switch err := set(c, p, m); {

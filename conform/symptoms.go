@@ -110,7 +110,8 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 			return []symptom{*accepted, invalid}
 		}
 		return []symptom{invalid}
-	case f.Reason == play.Ended, f.Reason == play.CannotSend && (errors.Is(f.Err, syscall.ECONNRESET) || errors.Is(f.Err, syscall.EPIPE)):
+	case f.Reason == play.Ended, f.Reason == play.CannotSend &&
+		(errors.Is(f.Err, syscall.ECONNRESET) || errors.Is(f.Err, syscall.EPIPE)):
 		return one(CauseDisconnect, sent, "the target closed the connection"+after)
 	case f.Reason == play.CannotSend && f.Waited > 0:
 		return one(CauseNoReply, "unread", "the target does not read what it is sent")
@@ -207,7 +208,8 @@ func lastRequest(c *Case, p *play.Result) (r request) {
 			continue
 		}
 		own := p.Failure == nil || ev.Actor == p.Failure.Step.Peer
-		if r.event == nil || own && !(unsentEvent(p.Failure) && ev.Frame.Type != nil && !answers(ev.Frame.Type, p.Failure.Step)) {
+		if r.event == nil || own && !(unsentEvent(p.Failure) && ev.Frame.Type != nil &&
+			!answers(ev.Frame.Type, p.Failure.Step)) {
 			r.event = ev
 		}
 		if own {
@@ -255,8 +257,8 @@ func (r request) after() string {
 	return " after " + r.String()
 }
 
-// rawBytes returns what an actor sent since its last message that was not sent as raw bytes. It returns nil if a part of
-// it is not known.
+// rawBytes returns what an actor sent since its last message that was not sent as raw bytes. It returns nil if a part
+// of it is not known.
 func rawBytes(p *play.Result, actor transcript.Actor) (b []byte) {
 	for i := range p.Events {
 		ev := &p.Events[i]
@@ -273,8 +275,8 @@ func rawBytes(p *play.Result, actor transcript.Actor) (b []byte) {
 	return b
 }
 
-// illegal returns the type of the last message in b, and what is wrong with it, or nil. An incomplete message breaks the
-// rule that the case tests.
+// illegal returns the type of the last message in b, and what is wrong with it, or nil. An incomplete message breaks
+// the rule that the case tests.
 func illegal(c *Case, b []byte) (t *codec.Type, e *codec.Error) {
 	session := c.Script.Protocol.NewSession(codec.Options{})
 	for len(b) > 0 {

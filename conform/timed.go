@@ -7,8 +7,8 @@ import (
 	"jobwire/play"
 )
 
-// maxDelayShare limits the scheduling delay of this machine relative to the time for which an expectation waits: if the delay
-// is longer than that time divided by maxDelayShare, the wait proves nothing.
+// maxDelayShare limits the scheduling delay of this machine relative to the time for which an expectation waits: if the
+// delay is longer than that time divided by maxDelayShare, the wait proves nothing.
 const maxDelayShare = 4
 
 // timed returns the duration on which a failure depends: the time limit that was exceeded or, if there is none, the

@@ -75,7 +75,8 @@ func (t *trial) verdict(v Verdict, note string) *attempt {
 		from = t.begun
 	}
 	late := p != nil && (v == Failed || v == Inconclusive) &&
-		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.Since(from) > lateness.Acceptable || time.Since(from) > slowCase)
+		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.Since(from) > lateness.Acceptable ||
+			time.Since(from) > slowCase)
 	return &attempt{Result: Result{Verdict: v, Note: note, Play: p, script: t.script}, shared: !t.own, late: late}
 }
 
@@ -160,8 +161,8 @@ func asserts(st transcript.Step) bool {
 	return st.Setup == "" && (st.From == codec.Server || st.Choices[0].Verb == transcript.Nothing)
 }
 
-// unfinished returns the attempt of a case that cannot run to its end, because a setup does not work or the target does not
-// implement a message, or nil.
+// unfinished returns the attempt of a case that cannot run to its end, because a setup does not work or the target does
+// not implement a message, or nil.
 func (t *trial) unfinished() *attempt {
 	if t.lacking != nil {
 		a := t.verdict(Inferred, t.missing)
@@ -269,7 +270,8 @@ func (t *trial) decide() *attempt {
 	late := func(limit time.Duration) bool {
 		return limit > 0 && lag > max(lateness.Acceptable, limit/maxDelayShare)
 	}
-	delayed := fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check ", lag.Round(time.Millisecond))
+	delayed := fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check ",
+		lag.Round(time.Millisecond))
 	switch {
 	case f == nil && t.note != "":
 		return t.verdict(Failed, t.note)

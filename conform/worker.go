@@ -18,7 +18,8 @@ type worker struct {
 	err    error    // the reason why the server could not be started
 	recent []recent // the cases that ran on the server last, oldest first
 
-	elusive func(*Crash) bool // reports whether a case runs again on a new server when it notices the crash; nil: none does
+	// reports whether a case runs again on a new server when it notices the crash; nil: none does
+	elusive func(*Crash) bool
 }
 
 // recent is a case that ran on the server of a worker.
@@ -99,9 +100,10 @@ const retries = 2
 type attempt struct {
 	Result
 	shared bool // the case used the server of the worker
-	late   bool // time limits may have made the case fail: it missed one, the machine was slow, or the case took longer than slowCase
-	alone  bool // the case crashed a new server, on which no other case had run
-	from   time.Time
+	// time limits may have made the case fail: it missed one, the machine was slow, or the case took longer than slowCase
+	late  bool
+	alone bool // the case crashed a new server, on which no other case had run
+	from  time.Time
 }
 
 // runCase runs a case once in each way to divide messages into writes.
@@ -198,10 +200,10 @@ func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Durati
 	return play.Peers(ctx, r.barrier, dialer(t, limit), probeOptions(limit)).Failure == nil
 }
 
-// died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit of
-// a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. The server of a worker
-// that has just sent another reply than expected, or answers a new connection, runs; if it crashes afterwards, findCause
-// finds the case.
+// died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit
+// of a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. The server
+// of a worker that has just sent another reply than expected, or answers a new connection, runs; if it crashes
+// afterwards, findCause finds the case.
 func (r *Runner) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
 	replied := f != nil && (f.Reason == play.Mismatched || f.Reason == play.Broken)
 	connected := f == nil || f.Reason != play.Unreachable

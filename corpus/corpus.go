@@ -1,7 +1,7 @@
 // Package corpus contains example messages and recorded conversations as transcripts, in one folder per protocol.
 // accept.wire has messages of each type that a decoder must accept, reject.wire has messages that it must reject, with
-// the rule and the position of the error, and the other files are whole conversations. Decoders and reference servers are
-// tested with them, and the fuzzer starts from them.
+// the rule and the position of the error, and the other files are whole conversations. Decoders and reference servers
+// are tested with them, and the fuzzer starts from them.
 package corpus
 
 import (

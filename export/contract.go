@@ -70,16 +70,19 @@ type part struct {
 	Same  int // from 1
 }
 
-var kinds = [...]string{codec.Opaque: "opaque", codec.Text: "text", codec.Number: "number", codec.Signed: "signed", codec.Uint: "uint",
+var kinds = [...]string{codec.Opaque: "opaque", codec.Text: "text", codec.Number: "number", codec.Signed: "signed",
+	codec.Uint:    "uint",
 	codec.Literal: "literal", codec.Code: "code", codec.Length: "length"}
 
-// MaxData is the number of bytes in one message's data, or in the body of a Beanstalk job, that the dissector accepts. It is the
-// limit of "jobwire decode", because a server may be configured with a higher limit than the default of the specification.
+// MaxData is the number of bytes in one message's data, or in the body of a Beanstalk job, that the dissector accepts.
+// It is the limit of "jobwire decode", because a server may be configured with a higher limit than the default of the
+// specification.
 const MaxData = 17 << 20
 
 func describe(p *codec.Protocol, name string) *contract {
 	c := &contract{Name: name, Title: p.Title, Server: p.ServerName, Port: p.DefaultPort, Rules: map[string]string{},
-		Header: p.Framing.Header, Lines: p.Framing.Lines, Values: p.Framing.Values, MaxData: MaxData, Pairing: p.Pairing, Dependent: p.Dependent}
+		Header: p.Framing.Header, Lines: p.Framing.Lines, Values: p.Framing.Values, MaxData: MaxData, Pairing: p.Pairing,
+		Dependent: p.Dependent}
 	for _, r := range p.Rules {
 		c.Rules[string(r.ID)] = r.Text
 	}
@@ -130,12 +133,15 @@ func free(f *codec.FreeText) *codec.FreeText {
 
 // effect names those effects that decide which request a reply answers.
 func effect(e codec.Effect) string {
-	return map[codec.Effect]string{codec.Refuse: "refuse", codec.Assign: "assign", codec.Ask: "ask", codec.Sleep: "sleep", codec.Wake: "wake"}[e]
+	return map[codec.Effect]string{codec.Refuse: "refuse", codec.Assign: "assign", codec.Ask: "ask", codec.Sleep: "sleep",
+		codec.Wake: "wake"}[e]
 }
 
 func describeField(f *codec.Field, keys map[codec.Kind]map[string]string) field {
-	d := field{Name: f.Name, Kind: kinds[f.Kind], Width: f.Width, Max: f.Max, Lead: f.Prefix, Term: f.Term, NotFirst: f.NotFirst, Values: f.Values,
-		Canonical: f.Canonical, Optional: f.Optional, Scalar: f.Scalar, Unique: f.Unique, Rule: f.Rule, MaxRule: f.MaxRule, NonEmpty: f.NonEmpty}
+	d := field{Name: f.Name, Kind: kinds[f.Kind], Width: f.Width, Max: f.Max, Lead: f.Prefix, Term: f.Term,
+		NotFirst: f.NotFirst, Values: f.Values,
+		Canonical: f.Canonical, Optional: f.Optional, Scalar: f.Scalar, Unique: f.Unique, Rule: f.Rule, MaxRule: f.MaxRule,
+		NonEmpty: f.NonEmpty}
 	if !f.Derived() {
 		d.Key = keys[f.Kind][f.Name]
 	}
@@ -220,8 +226,9 @@ func (c *contract) show(p *codec.Protocol) map[codec.Kind]map[string]string {
 }
 
 // reserved are the names of the fields that every message has; see dissector.lua.
-var reserved = map[string]bool{"type": true, "type_number": true, "to": true, "rule": true, "response_to": true, "response_in": true,
-	"time": true, "violation": true}
+var reserved = map[string]bool{"type": true, "type_number": true, "to": true, "rule": true, "response_to": true,
+	"response_in": true,
+	"time":        true, "violation": true}
 
 // normalize returns a name in small letters, with an underscore for all other characters.
 func normalize(name string) string {

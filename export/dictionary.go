@@ -19,9 +19,10 @@ import (
 // maxToken is the length of the longest token in bytes. AFL++ ignores longer tokens.
 const maxToken = 128
 
-// Dictionary writes a dictionary for AFL++ and libFuzzer: what clients and workers send, according to the contract. A token
-// is the beginning of a message up to its type, a magic, a separator, a fixed word, an allowed value or an example of a
-// field, or a number at a limit. Tokens are at most 128 bytes long and differ from each other. Lines are sorted by name.
+// Dictionary writes a dictionary for AFL++ and libFuzzer: what clients and workers send, according to the contract. A
+// token is the beginning of a message up to its type, a magic, a separator, a fixed word, an allowed value or an
+// example of a field, or a number at a limit. Tokens are at most 128 bytes long and differ from each other. Lines are
+// sorted by name.
 func Dictionary(w io.Writer, p *codec.Protocol) error {
 	d := dictionary{known: map[string]bool{"": true}, lines: map[string]string{}}
 	size := d.framing(&p.Framing)
@@ -48,7 +49,8 @@ type dictionary struct {
 	lines map[string]string // escaped tokens by name
 }
 
-// add adds a token whose name consists of its kind and its text, or its bytes in hexadecimal if it has no letters or digits.
+// add adds a token whose name consists of its kind and its text, or its bytes in hexadecimal if it has no letters or
+// digits.
 func (d *dictionary) add(kind, token string) {
 	text := strings.Trim(normalize(token), "_")
 	if text == "" {
@@ -85,8 +87,8 @@ func escapeToken(token string) string {
 	return b.String()
 }
 
-// framing adds the tokens that do not belong to one message type. It returns the field for the size of a binary message, or
-// nil if there are no binary messages.
+// framing adds the tokens that do not belong to one message type. It returns the field for the size of a binary
+// message, or nil if there are no binary messages.
 func (d *dictionary) framing(f *codec.Framing) (size *codec.Field) {
 	if h := f.Header; h != nil {
 		d.add("magic", h.Magic[codec.Peer])
@@ -132,8 +134,8 @@ func (d *dictionary) message(p *codec.Protocol, t *codec.Type, size *codec.Field
 	}
 }
 
-// beginning returns the bytes of a message up to its type, with the separator after it, and whether the type is a binary
-// number. Both are zero if the message has no type on the wire.
+// beginning returns the bytes of a message up to its type, with the separator after it, and whether the type is a
+// binary number. Both are zero if the message has no type on the wire.
 func beginning(p *codec.Protocol, t *codec.Type) (head string, binary bool) {
 	raw, err := p.NewSession(codec.Options{}).Append(nil, codec.Peer, t.Sample())
 	if err != nil {
@@ -167,8 +169,8 @@ func (d *dictionary) limits(f *codec.Field) {
 	}
 }
 
-// around adds limits of sizes, and the numbers next to them, in the form of the field, or in decimal if the field is nil.
-// A limit of 0 means that there is none.
+// around adds limits of sizes, and the numbers next to them, in the form of the field, or in decimal if the field is
+// nil. A limit of 0 means that there is none.
 func (d *dictionary) around(f *codec.Field, limits ...int) {
 	for _, limit := range limits {
 		for n := limit - 1; limit > 0 && limit < math.MaxInt && n <= limit+1; n++ {

@@ -17,8 +17,8 @@ type Conversation struct {
 // Raw returns the bytes of all messages: an input for fuzzers whose harness reads a connection from a file.
 func (c *Conversation) Raw() []byte { return slices.Concat(c.Messages...) }
 
-// AFLNet returns the messages in the format of aflnet-replay: before each message, its length as 4 bytes in little-endian
-// order.
+// AFLNet returns the messages in the format of aflnet-replay: before each message, its length as 4 bytes in
+// little-endian order.
 func (c *Conversation) AFLNet() []byte {
 	var b []byte
 	for _, m := range c.Messages {

@@ -1,6 +1,6 @@
-// Package export writes what jobwire knows of a protocol in the formats of other programs. [Wireshark] writes a dissector
-// for Wireshark and tshark, and [Dictionary] writes a dictionary for AFL++ and libFuzzer. A [Conversation] is an input for
-// these fuzzers or for AFLNet. All of them are derived from the message types of the protocol.
+// Package export writes what jobwire knows of a protocol in the formats of other programs. [Wireshark] writes a
+// dissector for Wireshark and tshark, and [Dictionary] writes a dictionary for AFL++ and libFuzzer. A [Conversation] is
+// an input for these fuzzers or for AFLNet. All of them are derived from the message types of the protocol.
 package export
 
 import (

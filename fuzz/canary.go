@@ -78,7 +78,8 @@ func (x *executor) checkServer() {
 	ok, instead := x.pinged()
 	if ok {
 		if had {
-			x.fault(Fault{Oracle: Disturbed, Law: "other connection disturbed", Text: "the server closed the idle connection of another client, or did not reply on it", Conn: canaryID})
+			x.fault(Fault{Oracle: Disturbed, Law: "other connection disturbed",
+				Text: "the server closed the idle connection of another client, or did not reply on it", Conn: canaryID})
 		}
 		return
 	}

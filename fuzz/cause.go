@@ -27,7 +27,8 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 	case f.Oracle == HangConn || f.Oracle == HangAll:
 		// The key contains only the first message without a reply, even if that message is illegal.
 		if last {
-			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]), slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
+			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]),
+				slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
 		}
 	}
 	acts := behavior(p, c)
@@ -221,7 +222,8 @@ type cause struct {
 
 // ordinary contains the effects that messages have in most conversations about jobs. These effects do not identify a
 // cause.
-var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wait, codec.Query, codec.Delete, codec.Store, codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail,
+var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wait, codec.Query, codec.Delete,
+	codec.Store, codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail,
 	codec.Register, codec.Use, codec.Echo}
 
 // causeOf returns the cause of the failure of a minimized input. The kind of the result is "" if the cause is unknown,
@@ -275,7 +277,8 @@ func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
 		k.acts = []string{"large time"}
 	case f.Oracle == Framing && slices.Contains(k.rules, f.Rule):
 		k.acts, k.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
-	case f.Law == wrongContent && len(k.rules)+len(k.acts) == 0 && f.Step >= 0 && f.Step < len(acts) && isQuery(&acts[f.Step]):
+	case f.Law == wrongContent && len(k.rules)+len(k.acts) == 0 && f.Step >= 0 && f.Step < len(acts) &&
+		isQuery(&acts[f.Step]):
 		for i := range acts { // different queries can reveal the same wrong state; the other messages cause that state
 			if !isQuery(&acts[i]) && acts[i].does != "" {
 				k.acts = append(k.acts, acts[i].does)
@@ -294,7 +297,8 @@ func limitPassed(acts []stepAction) string {
 	for i := range acts {
 		a := &acts[i]
 		switch {
-		case a.typ != nil && a.typ.Has(codec.TimeLimit) && slices.Contains(a.unusual, a.typ.FieldAt(a.typ.At(codec.TimeLimit)).Name):
+		case a.typ != nil && a.typ.Has(codec.TimeLimit) &&
+			slices.Contains(a.unusual, a.typ.FieldAt(a.typ.At(codec.TimeLimit)).Name):
 			limited = true
 		case a.typ != nil && (a.typ.Does == codec.Complete || a.typ.Does == codec.Fail || a.typ.Does == codec.Exception):
 			passed = "a time limit passes after the end of a job"

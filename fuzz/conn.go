@@ -10,20 +10,21 @@ import (
 
 // conn is a connection of the executor to the server, with the state that the executor keeps for it.
 type conn struct {
-	id              int
-	s               link
-	open            bool
-	streams         [2]codec.Stream // decoders of both directions, by sender; strict
-	partial         []byte          // bytes that were sent and are not a complete message yet
-	sentAll         []byte          // all bytes that were sent, to find the source of received values
-	recorded        int             // number of bytes of partial that the record already contains
-	pending         []byte          // bytes to send
-	early           []byte          // bytes that pipeline has sent before the executor executes their steps
-	earlyIndex      int             // index of the first event of early
-	bare            int             // number of messages in early that no barrier follows
-	replies         []*codec.Type   // expected types of the reply to a message without a barrier; only used if replies have no order
-	in              []byte          // received bytes that are not decoded
-	waiting         int             // barriers without a reply
+	id         int
+	s          link
+	open       bool
+	streams    [2]codec.Stream // decoders of both directions, by sender; strict
+	partial    []byte          // bytes that were sent and are not a complete message yet
+	sentAll    []byte          // all bytes that were sent, to find the source of received values
+	recorded   int             // number of bytes of partial that the record already contains
+	pending    []byte          // bytes to send
+	early      []byte          // bytes that pipeline has sent before the executor executes their steps
+	earlyIndex int             // index of the first event of early
+	bare       int             // number of messages in early that no barrier follows
+	// expected types of the reply to a message without a barrier; only used if replies have no order
+	replies         []*codec.Type
+	in              []byte // received bytes that are not decoded
+	waiting         int    // barriers without a reply
 	nonces          [][]byte
 	tainted         bool   // illegal bytes were sent
 	effectUnknown   bool   // illegal bytes were sent whose effect is unknown
@@ -74,13 +75,16 @@ func (x *executor) connect(k *conn, id int) bool {
 	s, err := x.to.dial(x.timeout)
 	if err != nil {
 		x.lost = true
-		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("cannot connect to the server: %v", err), Conn: id})
+		x.fault(Fault{Oracle: HangAll, Law: "no connection", Text: fmt.Sprintf("cannot connect to the server: %v", err),
+			Conn: id})
 		return false
 	}
 	if cap(k.in) > maxIdle {
 		k.in = nil
 	}
-	*k = conn{id: id, s: s, open: true, within: x.pingDelay(), in: k.in[:0], pending: k.pending[:0], partial: k.partial[:0], nonces: k.nonces[:0], early: k.early[:0], sentAll: append(k.sentAll, 0xff), queue: k.queue[:0], streams: x.streams()}
+	*k = conn{id: id, s: s, open: true, within: x.pingDelay(), in: k.in[:0], pending: k.pending[:0],
+		partial: k.partial[:0], nonces: k.nonces[:0], early: k.early[:0], sentAll: append(k.sentAll, 0xff),
+		queue: k.queue[:0], streams: x.streams()}
 	x.record.add(Event{Conn: id, Verb: transcript.Opens, Step: x.step})
 	if x.model != nil {
 		x.model.Opened(id)

@@ -48,7 +48,8 @@ type corpusEntry struct {
 }
 
 func newCorpus(seeds []*Input) *corpus {
-	p := &corpus{seeds: len(seeds), seedsLeft: map[bool][]*Input{}, clean: map[string]*Input{}, leakTested: map[string]bool{}, repeated: map[string]bool{}}
+	p := &corpus{seeds: len(seeds), seedsLeft: map[bool][]*Input{}, clean: map[string]*Input{},
+		leakTested: map[string]bool{}, repeated: map[string]bool{}}
 	for _, c := range seeds {
 		pauses := c.waits() > 0
 		p.seedsLeft[pauses] = append(p.seedsLeft[pauses], c)

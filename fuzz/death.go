@@ -29,7 +29,8 @@ func verdict(t target.Target, f *Fault) *Fault {
 // reported returns the fault of a server whose output contains a report of a sanitizer, of Valgrind or of the race
 // detector, or nil. The server may still be running.
 func reported(output string) *Fault {
-	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") && !strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
+	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") &&
+		!strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
 		return nil
 	}
 	for _, r := range crash.ParseAll(output) {
@@ -54,7 +55,8 @@ func crashed(oracle string, r crash.Report, output string) *Fault {
 	if r.Kind == "leak" {
 		oracle = LeakReport
 	}
-	return &Fault{Oracle: oracle, Law: r.Bucket(), Text: r.Text, Conn: -1, Step: -1, Output: lastOutput(output), Stack: r.Frames, Signal: r.Signal}
+	return &Fault{Oracle: oracle, Law: r.Bucket(), Text: r.Text, Conn: -1, Step: -1, Output: lastOutput(output),
+		Stack: r.Frames, Signal: r.Signal}
 }
 
 // at sets the connection and step of f to those of g, if g is not nil, and returns f.
@@ -135,5 +137,6 @@ func (f *Fuzzer) unreachable(t target.Target) *Fault {
 	if errors.Is(err, syscall.ECONNREFUSED) {
 		oracle = Exit
 	}
-	return &Fault{Oracle: oracle, Law: "unreachable", Conn: -1, Step: -1, Text: fmt.Sprintf("the server at %s no longer accepts connections: %v", t.Addr(), err)}
+	return &Fault{Oracle: oracle, Law: "unreachable", Conn: -1, Step: -1,
+		Text: fmt.Sprintf("the server at %s no longer accepts connections: %v", t.Addr(), err)}
 }

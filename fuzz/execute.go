@@ -18,32 +18,39 @@ type executor struct {
 	known    *Known
 	timeout  time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
-	steady   bool          // send a barrier on every connection after each step, so that the record does not depend on time
-	crashes  bool          // look only for crashes: a wrong reply does not end the input
-	over     func() bool   // reports whether the run has ended, so that later faults do not count; nil: the run does not end
+	// send a barrier on every connection after each step, so that the record does not depend on time
+	steady  bool
+	crashes bool // look only for crashes: a wrong reply does not end the input
+	// reports whether the run has ended, so that later faults do not count; nil: the run does not end
+	over func() bool
 
 	nonStrict codec.Session // encodes messages with all rules waived
 	prefix    string
 
-	conns          []*conn
-	record         Record
-	model          model.Model
-	chosen         map[int][]byte // the value that the server chose in the reply to a step, by the ID of the step
-	nonce          uint64
-	runs           uint64 // number of inputs executed
-	step           int    // index of the current step
-	stepID         int
-	barrierState   uint64 // state of the model when all effects of the last step had arrived
-	timed          bool   // replies may depend on time, because of a pause, a disconnect that the server notices late, or several waiting clients
-	burst          bool   // the messages are sent without waiting for replies
-	foreign        bool   // a request contains a value, such as a handle, that the server has not assigned in this input and that may belong to another client
-	common         bool   // other inputs or unknown effects may influence the server, so differences from the model are not reported
-	settledAll     bool   // the replies to barriers prove that all effects of the last step have arrived
-	settledMost    bool   // all effects seem to have arrived, but not all connections have sent a barrier
-	exact          bool   // send a barrier on every connection after every step
-	sendingBarrier bool   // a barrier is being sent
-	quit           bool   // the rest of the input is not executed
-	lost           bool   // a connection was closed or could not be opened, so the server may have crashed
+	conns        []*conn
+	record       Record
+	model        model.Model
+	chosen       map[int][]byte // the value that the server chose in the reply to a step, by the ID of the step
+	nonce        uint64
+	runs         uint64 // number of inputs executed
+	step         int    // index of the current step
+	stepID       int
+	barrierState uint64 // state of the model when all effects of the last step had arrived
+	// replies may depend on time, because of a pause, a disconnect that the server notices late, or several waiting
+	// clients
+	timed bool
+	burst bool // the messages are sent without waiting for replies
+	// a request contains a value, such as a handle, that the server has not assigned in this input and that may belong to
+	// another client
+	foreign bool
+	// other inputs or unknown effects may influence the server, so differences from the model are not reported
+	common         bool
+	settledAll     bool // the replies to barriers prove that all effects of the last step have arrived
+	settledMost    bool // all effects seem to have arrived, but not all connections have sent a barrier
+	exact          bool // send a barrier on every connection after every step
+	sendingBarrier bool // a barrier is being sent
+	quit           bool // the rest of the input is not executed
+	lost           bool // a connection was closed or could not be opened, so the server may have crashed
 	ticked         time.Time
 
 	maybeKept int // connections that the server may keep
@@ -81,7 +88,8 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.barrierState, x.burst, x.timed, x.lost, x.common, x.foreign, x.quit = -1, 0, 0, c.Mode == Burst, false, false, false, false, false
+	x.step, x.stepID, x.barrierState, x.burst, x.timed, x.lost, x.common, x.foreign, x.quit = -1, 0, 0, c.Mode == Burst,
+		false, false, false, false, false
 	x.nonStrict = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.runs++
 	x.exact = x.thorough || x.steady || x.runs%8 == 0

@@ -24,8 +24,9 @@ func (x *executor) feature(k *conn, kind, a, b uint64) {
 	k.last = h
 }
 
-// timingDependent reports whether the order of further events may depend on time: in a burst, after an event that the server
-// notices at an unknown time, such as the end of a connection, and after illegal bytes, whose effects no reply proves.
+// timingDependent reports whether the order of further events may depend on time: in a burst, after an event that the
+// server notices at an unknown time, such as the end of a connection, and after illegal bytes, whose effects no reply
+// proves.
 func (x *executor) timingDependent() bool {
 	return x.burst || x.timed || x.common || x.model == nil || x.model.Tainted()
 }

@@ -50,7 +50,8 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	seen := *m.fault
 	seen.Conn, seen.Step = -1, -1
 	all := inputs(m.log.Entries[max(0, len(m.log.Entries)-lastInputs):])
-	fd := &Finding{Key: key, Fault: &seen, Log: m.log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all), keys: map[string]bool{m.key: true}}
+	fd := &Finding{Key: key, Fault: &seen, Log: m.log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all),
+		keys: map[string]bool{m.key: true}}
 	if len(all) == 1 {
 		fd.Input = all[0].clone()
 	} else {

@@ -122,7 +122,8 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	}
 	f := newFuzzer(cfg)
 	if model.New(cfg.Protocol, time.Now()) == nil {
-		f.logf("there is no model of a server for %s: replies are checked only against the rules of its messages", cfg.Protocol.Title)
+		f.logf("there is no model of a server for %s: replies are checked only against the rules of its messages",
+			cfg.Protocol.Title)
 	}
 	if cfg.Duration > 0 {
 		var cancel context.CancelFunc

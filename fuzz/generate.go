@@ -33,12 +33,14 @@ type generator struct {
 }
 
 func newGenerator(p *codec.Protocol, r *rand.Rand, known *Known) *generator {
-	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{}, limitIndex: map[*codec.Field]int{}, seen: map[codec.Meaning][]byte{}}
+	b := &generator{p: p, d: traitsOf(p), r: r, known: known, gives: map[*codec.Type]bool{},
+		limitIndex: map[*codec.Field]int{}, seen: map[codec.Meaning][]byte{}}
 	sendable := func(t *codec.Type) bool { return t.Does != codec.Shutdown }
 	b.templates = readTemplates(p, templates, sendable)
 	b.timed = readTemplates(p, timedTemplates, sendable)
 	b.drains = readTemplates(p, drains, func(t *codec.Type) bool { // only requests that need no job ID and do not block for long
-		return sendable(t) && !listsAll(t) && !t.Has(codec.JobID) && !t.Has(codec.UniqueID) && !t.Has(codec.TimeLimit) && (t.Blocks != codec.Always || t.Has(codec.Timeout))
+		return sendable(t) && !listsAll(t) && !t.Has(codec.JobID) && !t.Has(codec.UniqueID) && !t.Has(codec.TimeLimit) &&
+			(t.Blocks != codec.Always || t.Has(codec.Timeout))
 	})
 	for _, t := range p.Types {
 		if slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Assigned }) {
@@ -172,7 +174,8 @@ func (b *generator) lengthen(s *Step, n int) {
 	for i := 1; len(s.Args)+group <= n; i++ {
 		for k := range group {
 			a := s.Args[first+k]
-			if f := s.Type.FieldAt(first + k); f != nil && (f.Kind == codec.Text || f.Kind == codec.Opaque) && len(f.Values) == 0 {
+			if f := s.Type.FieldAt(first + k); f != nil && (f.Kind == codec.Text || f.Kind == codec.Opaque) &&
+				len(f.Values) == 0 {
 				a.Value = strconv.AppendInt(slices.Clip(a.Value), int64(i), 10)
 			}
 			s.Args = append(s.Args, a)

@@ -46,7 +46,8 @@ func (m *Mode) UnmarshalText(b []byte) error {
 
 // Step is one message or action of a peer.
 type Step struct {
-	ID   int             `json:"id"` // number by which other steps refer to this step; unique in an input; 0: no step refers to it
+	// number by which other steps refer to this step; unique in an input; 0: no step refers to it
+	ID   int             `json:"id"`
 	Conn int             `json:"conn"`
 	Verb transcript.Verb `json:"verb"` // Send, Raw, Opens, Closes, HalfCloses, Resets, or Nothing for a pause
 
@@ -57,8 +58,8 @@ type Step struct {
 	For   time.Duration `json:"for,omitempty"`
 }
 
-// Arg is an argument: a value, a time, or a value that the server chose in the reply to another step, such as the handle of
-// the job that the step submitted. If the server chose nothing, Value is used.
+// Arg is an argument: a value, a time, or a value that the server chose in the reply to another step, such as the
+// handle of the job that the step submitted. If the server chose nothing, Value is used.
 type Arg struct {
 	Value []byte `json:"v"`
 	Of    int    `json:"of,omitempty"`  // ID of a step; 0: none
@@ -143,7 +144,8 @@ func (d *contractTraits) join(inputs []*Input) *Input {
 		n := all.conns()
 		for conn := base; conn < n; conn++ {
 			if !c.ends(conn-base, len(c.Steps), transcript.Closes, transcript.Resets) {
-				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes}) // the executor waits until the server has noticed the close
+				// the executor waits until the server has noticed the close
+				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes})
 			}
 		}
 		base = n
@@ -166,7 +168,8 @@ func (c *Input) together(mode Mode) *Input {
 
 // follows reports whether step i and the previous step both send a message on the same connection.
 func (c *Input) follows(i int) bool {
-	return i > 0 && i < len(c.Steps) && c.Steps[i].Verb == transcript.Send && c.Steps[i-1].Verb == transcript.Send && c.Steps[i].Conn == c.Steps[i-1].Conn
+	return i > 0 && i < len(c.Steps) && c.Steps[i].Verb == transcript.Send && c.Steps[i-1].Verb == transcript.Send &&
+		c.Steps[i].Conn == c.Steps[i-1].Conn
 }
 
 // ends reports whether one of the first n steps ends the connection by one of the given actions.
@@ -177,7 +180,8 @@ func (c *Input) ends(conn, n int, ways ...transcript.Verb) bool {
 // equal reports whether two inputs have the same mode and steps.
 func (c *Input) equal(d *Input) bool {
 	return c.Mode == d.Mode && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
-		return a.ID == b.ID && a.Conn == b.Conn && a.Verb == b.Verb && a.Type == b.Type && a.CRLF == b.CRLF && a.For == b.For &&
+		return a.ID == b.ID && a.Conn == b.Conn && a.Verb == b.Verb && a.Type == b.Type && a.CRLF == b.CRLF &&
+			a.For == b.For &&
 			bytes.Equal(a.Bytes, b.Bytes) && slices.EqualFunc(a.Args, b.Args, func(x, y Arg) bool {
 			return x.Of == y.Of && x.Now == y.Now && bytes.Equal(x.Value, y.Value)
 		})
@@ -308,13 +312,15 @@ func FromScript(s *transcript.Script) *Input {
 			conns[st.Peer.Name] = len(conns)
 		}
 		if st.After >= time.Millisecond {
-			c.Steps = append(c.Steps, Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: transcript.Nothing, For: st.After})
+			c.Steps = append(c.Steps, Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: transcript.Nothing,
+				For: st.After})
 		}
 		ch := &st.Choices[0]
 		if ch.Verb > transcript.Resets {
 			continue
 		}
-		step := Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: ch.Verb, Type: ch.Type, CRLF: ch.CRLF, Bytes: ch.Bytes}
+		step := Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: ch.Verb, Type: ch.Type, CRLF: ch.CRLF,
+			Bytes: ch.Bytes}
 		if ch.Verb == transcript.Send {
 			step.Bytes = nil
 			for k := range ch.Args {

@@ -80,7 +80,8 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	if head.Protocol != p.Name {
 		return nil, fmt.Errorf("the log is about %q, not about %q", head.Protocol, p.Name)
 	}
-	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Generation: head.Generation, Clock: head.Clock}
+	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Generation: head.Generation,
+		Clock: head.Clock}
 	for d.More() {
 		var line logLine
 		if err := d.Decode(&line); err != nil {

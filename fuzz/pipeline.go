@@ -21,7 +21,8 @@ const (
 // and the model process the messages in the usual order. A barrier follows each message. In a Joined input, only one
 // barrier follows, after the last message. Pipelining saves most of the execution time of an input.
 func (x *executor) pipeline(c *Input, k *conn, i int) {
-	if c.Mode == Burst || c.Mode == OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 || !x.ready(k) {
+	if c.Mode == Burst || c.Mode == OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 ||
+		!x.ready(k) {
 		return
 	}
 	for _, o := range x.conns {
@@ -36,14 +37,16 @@ func (x *executor) pipeline(c *Input, k *conn, i int) {
 	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	for ; i < len(c.Steps) && n < maxPipelined && len(k.early) < maxPipelinedBytes; i++ {
 		s := &c.Steps[i]
-		if s.Conn != k.id || s.Verb != transcript.Send || mayWait(s.Type) || n > 0 && slices.Contains(x.known.After, s.Type.Name) || !x.valuesKnown(s, n == 0) {
+		if s.Conn != k.id || s.Verb != transcript.Send || mayWait(s.Type) ||
+			n > 0 && slices.Contains(x.known.After, s.Type.Name) || !x.valuesKnown(s, n == 0) {
 			break
 		}
 		b := x.encode(s)
 		if len(b) == 0 || len(b) > maxPipelinedBytes || x.mustNotSend(k, s, b) {
 			break
 		}
-		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) || x.d.blocks(&x.frame) {
+		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) ||
+			x.d.blocks(&x.frame) {
 			break
 		}
 		n++

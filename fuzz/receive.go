@@ -63,7 +63,8 @@ func (x *executor) process(k *conn, n int, err error, wait bool) bool {
 	if n > 0 {
 		x.digest(k)
 		if len(k.in) > maxIn {
-			x.fault(Fault{Oracle: Framing, Law: "endless reply", Text: "expected a reply of at most 64 MiB, got more than 64 MiB and no end of the reply", Conn: k.id})
+			x.fault(Fault{Oracle: Framing, Law: "endless reply",
+				Text: "expected a reply of at most 64 MiB, got more than 64 MiB and no end of the reply", Conn: k.id})
 		}
 		return true
 	}
@@ -176,7 +177,9 @@ func (x *executor) disconnected(k *conn) {
 	x.feature(k, coverGone, uint64(bits.Len(uint(len(k.partial)))), boolHash(k.tainted))
 	x.lost = true
 	if len(k.in) > 0 && !k.desynced && !k.tainted {
-		x.fault(Fault{Oracle: Framing, Law: "cut off", Text: fmt.Sprintf("the server closed the connection in the middle of a message, after %d bytes of the message", len(k.in)), Conn: k.id})
+		x.fault(Fault{Oracle: Framing, Law: "cut off",
+			Text: fmt.Sprintf("the server closed the connection in the middle of a message, after %d bytes of the message",
+				len(k.in)), Conn: k.id})
 	}
 	if x.model != nil {
 		if x.undecidable(k.partial) {
@@ -241,7 +244,8 @@ func (x *executor) digest(k *conn) {
 			}
 			continue
 		}
-		x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Raw, Raw: x.record.keep(rest[:n]), Step: x.step, Err: e})
+		x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Raw, Raw: x.record.keep(rest[:n]), Step: x.step,
+			Err: e})
 		if found == codec.Skipped {
 			continue
 		}
@@ -276,7 +280,8 @@ func collect(n int) {
 // handleMessage records a message of the server, assigns it to a barrier or request, and checks it.
 func (x *executor) handleMessage(k *conn) {
 	f := &x.frame
-	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw), Step: x.step}
+	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw),
+		Step: x.step}
 	f.Message(&x.msg)
 	x.answered(k, f)
 	if f.Type.Does == codec.Refuse || slices.Contains(k.replies, f.Type) {
@@ -347,7 +352,8 @@ func (x *executor) unsentData(f *codec.Frame) (none unsent) {
 		}
 		if v := f.Value(i); len(v) >= 4 && !x.sentByPeer(v) {
 			return unsent{data: bytes.Clone(v), does: f.Type.Does.String(),
-				text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name, f.Type.Name, v)}
+				text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name,
+					f.Type.Name, v)}
 		}
 	}
 	return none

@@ -95,7 +95,8 @@ type Record struct {
 	Fault          *Fault
 	Clean          bool // according to the model, the input has left nothing on the server
 	OrderUncertain bool // the order of the events depends on time
-	Vague          bool // the model does not know whether the input has left something, because there is no model or illegal bytes were sent
+	// the model does not know whether the input has left something, because there is no model or illegal bytes were sent
+	Vague bool
 
 	features []uint64 // coverage, which does not depend on time
 	arena    []byte   // memory that contains the bytes of the events
@@ -145,7 +146,8 @@ func (r *Record) asSent() []Event {
 
 // clone returns a copy that stays valid after the next execution.
 func (r *Record) clone() *Record {
-	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, features: slices.Clone(r.features), start: r.start}
+	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, features: slices.Clone(r.features),
+		start: r.start}
 	for i := range c.Events {
 		e := &c.Events[i]
 		e.Raw = slices.Clone(e.Raw)

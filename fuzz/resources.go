@@ -21,7 +21,8 @@ func ServerEnv() (env []string) {
 }
 
 func cpuLoop() *Fault {
-	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1, Text: "the server keeps a CPU core busy, although all connections are closed"}
+	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1,
+		Text: "the server keeps a CPU core busy, although all connections are closed"}
 }
 
 // kept is the number of leaked file descriptors from which a worker adds a candidate.
@@ -133,7 +134,8 @@ func (l *replayer) leaksMemory(c *Input) *Fault {
 }
 
 func memoryGrows() *Fault {
-	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1, Text: "the server uses more memory after repetitions of the messages"}
+	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
+		Text: "the server uses more memory after repetitions of the messages"}
 }
 
 // errStopped is the error if the server fails or the run ends while an input is repeated.
@@ -170,7 +172,8 @@ func (g *growth) ended() bool {
 // leaks reports whether the rounds are complete and the memory has grown in both halves of the rounds.
 func (g *growth) leaks() bool {
 	half := len(g.at) / 2
-	return len(g.at) == leakRounds+1 && !g.ended() && g.at[half] > g.at[0] && g.of(half) >= int64(leakRounds/2)*g.runs*minLeak/2
+	return len(g.at) == leakRounds+1 && !g.ended() && g.at[half] > g.at[0] &&
+		g.of(half) >= int64(leakRounds/2)*g.runs*minLeak/2
 }
 
 // searchLeaks repeats inputs of the corpus that leave nothing on the server, and adds a candidate if the memory of the

@@ -38,7 +38,9 @@ func (t *examiner) describe(fd *Finding) {
 		}
 	}
 	until := time.Now().Add(maxWriting)
-	for i, w := range []transcriptWriter{{omitBarrier: true}, {omitBarrier: true, exact: true}, {}, {past: true}, {past: true, exact: true}, {met: true, omitBarrier: true, exact: true}, {allDisconnect: true}, {thorough: true}, {full: true}, {full: true, omitBarrier: true, exact: true}} {
+	for i, w := range []transcriptWriter{{omitBarrier: true}, {omitBarrier: true, exact: true}, {}, {past: true},
+		{past: true, exact: true}, {met: true, omitBarrier: true, exact: true}, {allDisconnect: true}, {thorough: true},
+		{full: true}, {full: true, omitBarrier: true, exact: true}} {
 		w.p, w.d, w.fd, w.right = t.f.cfg.Protocol, t.f.cfg.traits, fd, right
 		script := w.write()
 		if i == 0 {

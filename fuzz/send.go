@@ -128,7 +128,8 @@ func (x *executor) flush(k *conn) {
 	switch {
 	case err == nil:
 	case err == errTimeout:
-		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server reads no more data from the connection", Conn: k.id})
+		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server reads no more data from the connection",
+			Conn: k.id})
 		k.s.close(true)
 		k.open = false
 	default:

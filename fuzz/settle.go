@@ -11,7 +11,8 @@ import (
 
 // ready reports whether a barrier can be sent on the connection, and the server must reply to it at once.
 func (x *executor) ready(k *conn) bool {
-	return k.open && !k.ended && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 && len(k.partial) == 0 && k.busy == 0 &&
+	return k.open && !k.ended && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 &&
+		len(k.partial) == 0 && k.busy == 0 &&
 		!(x.model != nil && x.model.Blocked(k.id))
 }
 
@@ -36,7 +37,8 @@ func (x *executor) barrier(k *conn) {
 // connection of the step. It is nil if a barrier on that connection cannot follow the step.
 func (x *executor) barrierConn(k *conn) {
 	if k == nil {
-		x.checkMissing(true) // check before the barrier, because a barrier may make the server send messages that it otherwise forgets
+		// check before the barrier, because a barrier may make the server send messages that it otherwise forgets
+		x.checkMissing(true)
 	} else if k.open {
 		x.awaitBarrier(k)
 	}
@@ -110,7 +112,8 @@ func (x *executor) checkMissing(unproved bool) {
 	}
 	x.tick()
 	err := x.model.CheckMissing()
-	for end := time.Now().Add(x.timeout); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil && !x.isOver(); err = x.model.CheckMissing() {
+	for end := time.Now().Add(x.timeout); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil &&
+		!x.isOver(); err = x.model.CheckMissing() {
 		k := x.lacking(err)
 		if k == nil {
 			break
@@ -126,8 +129,8 @@ func (x *executor) checkMissing(unproved bool) {
 	x.noteState()
 }
 
-// lacking returns the connection on which a message is missing. If it is not open, lacking returns another one, or nil if
-// none is open.
+// lacking returns the connection on which a message is missing. If it is not open, lacking returns another one, or nil
+// if none is open.
 func (x *executor) lacking(err error) (open *conn) {
 	c, _ := errors.AsType[*model.Complaint](err)
 	for id, k := range x.conns {
@@ -153,7 +156,8 @@ func (x *executor) awaitBarrier(k *conn) {
 		x.digest(k)
 	}
 	x.drain(k)
-	for end := time.Now().Add(x.timeout); x.model != nil && x.model.Leaving(k.id) && k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); {
+	for end := time.Now().Add(x.timeout); x.model != nil && x.model.Leaving(k.id) && k.open && x.record.Fault == nil &&
+		!x.isOver() && time.Now().Before(end); {
 		x.receiveWithin(k, overAfter)
 	}
 }
@@ -257,7 +261,8 @@ func (x *executor) awaitClose(k *conn) bool {
 // leave ends an input: it closes all connections, completes the record, and checks from time to time, or after a
 // suspicious event, whether the server still replies.
 func (x *executor) leave() {
-	defer func() { slices.Sort(x.record.features) }() // messages on different connections arrive in an order that depends on time
+	// messages on different connections arrive in an order that depends on time
+	defer func() { slices.Sort(x.record.features) }()
 	x.recordPipelined()
 	noticed := true
 	for _, k := range x.conns {

@@ -21,11 +21,13 @@ const (
 	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
 	ConnectionHang                     // the server no longer replies on the connection that sent the messages
 	WrongAnswer                        // a reply or its absence breaks a rule that the specification requires
-	Cosmetic                           // a reply differs from what the specification recommends, from an extension, or from jobwire's interpretation
+	// a reply differs from what the specification recommends, from an extension, or from jobwire's interpretation
+	Cosmetic
 )
 
 var severities = []struct{ name, level string }{
-	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"}, {"lost job", "high"},
+	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"},
+	{"lost job", "high"},
 	{"resource exhaustion", "high"}, {"connection hang", "medium"}, {"wrong answer", "medium"}, {"cosmetic", "low"},
 }
 
@@ -80,8 +82,8 @@ func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	return s
 }
 
-// Title returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation fault)
-// in _free_job".
+// Title returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation
+// fault) in _free_job".
 func (f *Fault) Title() string {
 	title := oracles[f.Oracle].title
 	switch {
@@ -187,7 +189,8 @@ func Groups(p *codec.Protocol, all []*Finding) (groups [][]*Finding) {
 	}
 	reproduced := map[bool]int{true: -1}
 	order := func(a, b *Finding) int {
-		return cmp.Or(cmp.Compare(a.Severity(p), b.Severity(p)), cmp.Compare(reproduced[a.Reproduced], reproduced[b.Reproduced]), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Severity(p), b.Severity(p)),
+			cmp.Compare(reproduced[a.Reproduced], reproduced[b.Reproduced]), cmp.Compare(a.Name, b.Name))
 	}
 	for _, group := range byCause {
 		slices.SortFunc(group, order)

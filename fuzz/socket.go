@@ -13,7 +13,8 @@ import (
 	connect "jobwire/internal/transport"
 )
 
-// socket is a connection over TCP or a Unix socket that uses system calls directly, because inputs open thousands of connections per second.
+// socket is a connection over TCP or a Unix socket that uses system calls directly, because inputs open thousands of
+// connections per second.
 type socket struct {
 	fd      int
 	f       *os.File      // file of the same descriptor, for waiting

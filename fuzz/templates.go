@@ -76,7 +76,8 @@ var drains = []string{
 
 var workerReports = []codec.Effect{codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception}
 
-var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue, "option": codec.OptionName, "limit": codec.TimeLimit, "start": codec.StartTime, "delay": codec.Delay}
+var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue, "option": codec.OptionName,
+	"limit": codec.TimeLimit, "start": codec.StartTime, "delay": codec.Delay}
 
 // slot is one message or action of a template.
 type slot struct {
@@ -203,4 +204,5 @@ func (b *generator) fill(c *Input, slots []slot) {
 }
 
 // pauses are the durations of pauses. Most of them are longer than 1 s, a common time limit.
-var pauses = []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond, 1600 * time.Millisecond, 2200 * time.Millisecond}
+var pauses = []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond,
+	1600 * time.Millisecond, 2200 * time.Millisecond}

@@ -18,15 +18,16 @@ type contractTraits struct {
 	reply    *codec.Type   // the reply to the barrier
 	nonced   bool          // the reply contains the nonce of the request
 
-	preamble   []Step   // the first messages of each connection on a shared server
-	unsafe     []string // words, in lower case, that raw bytes must not contain, because they shut down the server
-	numbered   []string // first words, in lower case, of commands with a job number, which could be the number of another input's job
-	hasNumbers bool     // the server numbers jobs
-	openLists  bool     // a name may contain characters that make a text list ambiguous
-	computes   bool     // a peer can send commands whose replies contain values that no peer has sent
-	inOrder    bool     // every request has one reply, in the order of the requests
-	attached   bool     // some requests block until their job has ended
-	reuse      bool     // another input may use the same names if no job is queued or running under them
+	preamble []Step   // the first messages of each connection on a shared server
+	unsafe   []string // words, in lower case, that raw bytes must not contain, because they shut down the server
+	// first words, in lower case, of commands with a job number, which could be the number of another input's job
+	numbered   []string
+	hasNumbers bool // the server numbers jobs
+	openLists  bool // a name may contain characters that make a text list ambiguous
+	computes   bool // a peer can send commands whose replies contain values that no peer has sent
+	inOrder    bool // every request has one reply, in the order of the requests
+	attached   bool // some requests block until their job has ended
+	reuse      bool // another input may use the same names if no job is queued or running under them
 }
 
 var allTraits sync.Map // by protocol
@@ -47,7 +48,8 @@ func traitsOf(p *codec.Protocol) *contractTraits {
 		case t.Req != 0 && i >= 0 && t.FieldAt(i).Assigned && t.FieldAt(i).Kind == codec.Number:
 			d.hasNumbers = true
 			d.numbered = append(d.numbered, strings.ToLower(t.Word+t.Sep))
-		case t.Res != 0 && slices.ContainsFunc(t.Repeat, func(f codec.Field) bool { return isName(&f) && f.Kind == codec.Text && f.Chars == "" }):
+		case t.Res != 0 && slices.ContainsFunc(t.Repeat,
+			func(f codec.Field) bool { return isName(&f) && f.Kind == codec.Text && f.Chars == "" }):
 			d.openLists = true
 		}
 		d.inOrder = d.inOrder && (t.Req == 0 || len(t.Answers) == 0 || t.Ordered)
@@ -111,7 +113,8 @@ func isName(f *codec.Field) bool { return f != nil && f.Means == codec.Queue }
 
 // isKey reports whether the values of a field identify an object that several peers refer to, such as a unique ID.
 func isKey(f *codec.Field) bool {
-	return f != nil && (f.Means == codec.UniqueID || f.Means == codec.JobID && !f.Assigned || f.Means == codec.PriorityOf && f.Values != nil)
+	return f != nil && (f.Means == codec.UniqueID || f.Means == codec.JobID && !f.Assigned ||
+		f.Means == codec.PriorityOf && f.Values != nil)
 }
 
 // names are the names that all peers of an input use.
@@ -131,7 +134,8 @@ func placed(f *codec.Field, v []byte) []byte {
 
 // own adds the prefix to a name that has no placeholder. It returns other values unchanged.
 func (d *contractTraits) own(f *codec.Field, v []byte, prefix string) []byte {
-	if prefix == "" || !isName(f) || bytes.Contains(v, []byte(placeholder)) || len(v)+len(prefix) > 100 || len(v) > 0 && string(v) == d.protocol.DefaultQueue {
+	if prefix == "" || !isName(f) || bytes.Contains(v, []byte(placeholder)) || len(v)+len(prefix) > 100 ||
+		len(v) > 0 && string(v) == d.protocol.DefaultQueue {
 		return v
 	}
 	return append([]byte(prefix), v...)
@@ -145,7 +149,8 @@ func (d *contractTraits) namesOthers(f *codec.Frame, prefix string) bool {
 	}
 	for i := range f.Spans {
 		v := f.Value(i)
-		if isName(f.Spans[i].Field) && !bytes.HasPrefix(v, []byte(prefix)) && (f.Type.Does != codec.Unregister || string(v) != d.protocol.DefaultQueue) {
+		if isName(f.Spans[i].Field) && !bytes.HasPrefix(v, []byte(prefix)) &&
+			(f.Type.Does != codec.Unregister || string(v) != d.protocol.DefaultQueue) {
 			return true
 		}
 	}
@@ -183,7 +188,8 @@ func (d *contractTraits) isSafe(s *Step, b []byte) bool {
 		return false
 	}
 	var f codec.Frame
-	if n, err := d.protocol.NewSession(codec.Options{}).Decode(codec.Peer, b, &f); err != nil || n != len(b) || f.Type != s.Type {
+	if n, err := d.protocol.NewSession(codec.Options{}).Decode(codec.Peer, b, &f); err != nil || n != len(b) ||
+		f.Type != s.Type {
 		return false
 	}
 	for i, a := range s.Args {
@@ -227,7 +233,8 @@ func changesQueues(c *Input) bool {
 
 // listsAll reports whether messages of the type request a list that contains objects of all users of the server.
 func listsAll(t *codec.Type) bool {
-	return t.Does == codec.Query && !t.Has(codec.Queue) && !t.Has(codec.JobID) && slices.ContainsFunc(t.Answers, func(a *codec.Type) bool { return len(a.Repeat) > 0 })
+	return t.Does == codec.Query && !t.Has(codec.Queue) && !t.Has(codec.JobID) &&
+		slices.ContainsFunc(t.Answers, func(a *codec.Type) bool { return len(a.Repeat) > 0 })
 }
 
 // mayWait reports whether the server may wait for another peer before it replies to a message of the type.

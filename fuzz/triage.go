@@ -417,7 +417,8 @@ func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	// Reserve half of the remaining time for reproducing the minimized input.
 	until := time.Now().Add(f.left() / 2)
 	stop := func() bool { return f.stopped() || time.Now().After(until) }
-	m := &minimizer{best: c, holds: func(d *Input) bool { return got.same(test(d)) }, stop: stop, budget: budget, proto: f.cfg.Protocol}
+	m := &minimizer{best: c, holds: func(d *Input) bool { return got.same(test(d)) }, stop: stop, budget: budget,
+		proto: f.cfg.Protocol}
 	return m.minimize()
 }
 
@@ -450,7 +451,8 @@ func (f *Fault) matches(expected *Fault) bool {
 	if expected.ends() || expected.Oracle == LeakReport {
 		return (f.ends() || f.Oracle == LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
 	}
-	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2, Disclosure: 2}
+	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2,
+		Disclosure: 2}
 	return f.Oracle == expected.Oracle || group[f.Oracle] != 0 && group[f.Oracle] == group[expected.Oracle]
 }
 
@@ -570,7 +572,8 @@ func (t *triage) drop(fd *Finding) {
 // report reports a finding for a reproduced candidate, unless the finding is a duplicate.
 func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
 	f := t.f
-	fd := &Finding{Key: key(f.cfg.Protocol, c, v), cause: causeOf(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown, Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}
+	fd := &Finding{Key: key(f.cfg.Protocol, c, v), cause: causeOf(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown,
+		Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}
 	if t.isKnown(m, fd) {
 		f.logf("a duplicate: %s", v)
 		return

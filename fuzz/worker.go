@@ -77,7 +77,8 @@ func (w *worker) run(ctx context.Context) error {
 		if err := w.begin(ctx); err != nil {
 			return err
 		}
-		if n := w.generation / (1 + exclusiveInputs); !w.slow && !w.exclusive && n%leakCheckEvery == leakCheckEvery-1 && w.searchesLeaks() {
+		if n := w.generation / (1 + exclusiveInputs); !w.slow && !w.exclusive && n%leakCheckEvery == leakCheckEvery-1 &&
+			w.searchesLeaks() {
 			w.searchLeaks(ctx)
 		} else {
 			w.fuzz(ctx)
@@ -125,7 +126,8 @@ func (w *worker) begin(ctx context.Context) error {
 	if w.clock > 1 {
 		w.x.clock = clockOf(w.t, w.clock)
 	}
-	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation, Clock: w.clock}
+	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation,
+		Clock: w.clock}
 	w.exclusive = !w.slow && !f.cfg.Fixed && w.generation%(1+exclusiveInputs) != 0
 	w.checked, w.freePrefixes = 0, nil
 	if w.noPrefix = !f.cfg.Fixed; !f.cfg.Fixed {

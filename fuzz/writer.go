@@ -62,7 +62,8 @@ func (w *transcriptWriter) write() *transcript.Script {
 		case v.Conn < 0 || v.Conn >= len(w.actors) || w.inputCloses(v.Conn):
 		case w.omitBarrier && w.shown:
 		case w.waits(v):
-			w.add(w.actors[v.Conn], codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond}, false)
+			w.add(w.actors[v.Conn], codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond},
+				false)
 		default:
 			w.ask(w.actors[v.Conn], v.Oracle == HangConn || v.Oracle == Framing || w.past)
 		}
@@ -117,7 +118,9 @@ func (w *transcriptWriter) meta() {
 		}
 		return r
 	}, w.fd.Fault.Text)), " ")
-	for _, m := range [][2]string{{"case", "fuzz." + strings.TrimPrefix(w.fd.Name, w.p.Name+"-")}, {"about", about}, {"section", rule.Section}, {"rules", string(rule.ID)}, {"watch", watched[w.fd.Fault.Oracle]}, {"segments", w.segments()}} {
+	for _, m := range [][2]string{{"case", "fuzz." + strings.TrimPrefix(w.fd.Name, w.p.Name+"-")}, {"about", about},
+		{"section", rule.Section}, {"rules", string(rule.ID)}, {"watch", watched[w.fd.Fault.Oracle]},
+		{"segments", w.segments()}} {
 		if m[1] != "" {
 			w.script.Meta = append(w.script.Meta, transcript.Meta{Key: m[0], Value: m[1]})
 		}
@@ -165,7 +168,8 @@ func (w *transcriptWriter) chose(id int) *Event {
 	}
 	for i := range r.Events {
 		e := &r.Events[i]
-		if e.From != codec.Server || e.Barrier || e.Step < 0 || e.Step >= len(w.fd.Input.Steps) || w.fd.Input.Steps[e.Step].ID != id {
+		if e.From != codec.Server || e.Barrier || e.Step < 0 || e.Step >= len(w.fd.Input.Steps) ||
+			w.fd.Input.Steps[e.Step].ID != id {
 			continue
 		}
 		for k := range e.Args {

@@ -21,20 +21,23 @@ import (
 // ConformOptions are the settings of [Conform]. Exactly one of Serve, Exec and Addr must be set.
 type ConformOptions struct {
 	// Serve is a server in this process. It accepts connections from the listener until
-	// the context ends, which also closes the listener. Conform calls it once for each start of the server, also several times at the same time.
+	// the context ends, which also closes the listener. Conform calls it once for each start of the server, also several
+	// times at the same time.
 	Serve func(context.Context, net.Listener) error
 
-	// Exec is the command line of a server, in which {port} stands for a free port, and {socket} for the path of a Unix socket.
+	// Exec is the command line of a server, in which {port} stands for a free port, and {socket} for the path of a Unix
+	// socket.
 	Exec string
 
 	// Addr is the address of a running server: HOST:PORT or unix:PATH. Cases that need a server of their own are skipped.
 	Addr string
 
-	Run, Skip []string       // cases or rules to run and to skip, as path.Match patterns; nil: run all, skip none
-	Levels    []codec.Level  // levels of the rules to test; nil: all. With codec.Interpretation, a difference from an interpretation is a failure
-	Waive     []codec.RuleID // rules that the server may violate
-	Timeout   time.Duration  // time limit for each reply of the server; 0: 2 s
-	Parallel  int            // number of cases that run at the same time; 0: 8
+	Run, Skip []string // cases or rules to run and to skip, as path.Match patterns; nil: run all, skip none
+	// levels of the rules to test; nil: all. With codec.Interpretation, a difference from an interpretation is a failure
+	Levels   []codec.Level
+	Waive    []codec.RuleID // rules that the server may violate
+	Timeout  time.Duration  // time limit for each reply of the server; 0: 2 s
+	Parallel int            // number of cases that run at the same time; 0: 8
 }
 
 // start returns a function that starts the server.
@@ -54,9 +57,9 @@ func (o *ConformOptions) start() (func(context.Context) (target.Target, error), 
 }
 
 // Conform runs the conformance suite of the protocol against a server. Each case is a subtest PROTOCOL/CASE with all
-// instances of the case. A subtest fails with the text that 'jobwire conform' prints, and is skipped with the reason if the
-// case was skipped or inconclusive. The flag -run of go test selects cases, like the options. With -short, only the first
-// instance of each case runs. Conform returns when all cases have ended.
+// instances of the case. A subtest fails with the text that 'jobwire conform' prints, and is skipped with the reason if
+// the case was skipped or inconclusive. The flag -run of go test selects cases, like the options. With -short, only the
+// first instance of each case runs. Conform returns when all cases have ended.
 //
 // It ends the test with Fatalf if an option is invalid. The test fails if more than half of the MUST cases (of all
 // cases, if none is a MUST case) are inconclusive or did not run, or if all cases were skipped.

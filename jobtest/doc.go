@@ -1,8 +1,8 @@
 // Package jobtest tests programs that use a job queue, and job queue servers, in go test.
 //
 // [NewServer] starts a reference server for the test of a client or worker. The server can have faults, records all
-// messages, and reports the rules of the protocol that clients and workers violate as errors of the test. [Conform] runs
-// the conformance suite against a server, with one subtest for each case.
+// messages, and reports the rules of the protocol that clients and workers violate as errors of the test. [Conform]
+// runs the conformance suite against a server, with one subtest for each case.
 //
 // Protocols are named as in the commands of jobwire: gearman, beanstalk, gearmonkey or danga.
 package jobtest

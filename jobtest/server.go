@@ -47,8 +47,8 @@ type Server struct {
 // drainTime is how long Close waits for clients and workers to close their connections.
 const drainTime = time.Second
 
-// NewServer starts a reference server of the protocol on a free port of the loopback interface, and closes it at the end of
-// the test. It ends the test with Fatalf if the protocol or an option is invalid.
+// NewServer starts a reference server of the protocol on a free port of the loopback interface, and closes it at the
+// end of the test. It ends the test with Fatalf if the protocol or an option is invalid.
 func NewServer(t testing.TB, protocol string, o Options) *Server {
 	t.Helper()
 	e := entry(t, protocol, o.Waive, o.Levels)
@@ -69,7 +69,8 @@ func NewServer(t testing.TB, protocol string, o Options) *Server {
 	}
 	// The servers get no context of the test, because that ends before Close is called.
 	var err error
-	if s.back, err = target.Func(context.Background(), "the "+protocol+" server of the test", refserver.New(machine, settings).Serve); err != nil {
+	if s.back, err = target.Func(context.Background(), "the "+protocol+" server of the test",
+		refserver.New(machine, settings).Serve); err != nil {
 		t.Fatalf("jobtest: %v", err)
 	}
 	s.proxy = &audit.Proxy{Auditor: s.auditor, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, s.back) }}
@@ -99,26 +100,27 @@ func (s *Server) record(actor string, f *codec.Frame, bad *codec.Error) {
 }
 
 // Transcript returns the messages of all connections so far, one message per line, in the notation of transcripts. Each
-// client or worker has its role and the number of its connection, such as "Worker 2". Illegal messages are raw bytes. The
-// transcript of a connection ends at an illegal message after which the beginning of the next message is unknown.
+// client or worker has its role and the number of its connection, such as "Worker 2". Illegal messages are raw bytes.
+// The transcript of a connection ends at an illegal message after which the beginning of the next message is unknown.
 //
-// A request is in the transcript when the client has received the reply. All messages are in the transcript after Close.
+// A request is in the transcript when the client has received the reply. All messages are in the transcript after
+// Close.
 func (s *Server) Transcript() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.text)
 }
 
-// Received returns the messages of clients and workers so far, in the order in which they arrived. The Type of an illegal
-// message is nil. The messages are those of Transcript.
+// Received returns the messages of clients and workers so far, in the order in which they arrived. The Type of an
+// illegal message is nil. The messages are those of Transcript.
 func (s *Server) Received() []codec.Frame {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.received)
 }
 
-// Report returns the rules that clients and workers have violated so far, whatever their level, and the rules that their
-// messages have exercised.
+// Report returns the rules that clients and workers have violated so far, whatever their level, and the rules that
+// their messages have exercised.
 func (s *Server) Report() *audit.Report { return s.auditor.Report() }
 
 // Close waits up to one second until clients and workers have closed their connections, stops the server, and reports

@@ -76,7 +76,8 @@ func Beanstalk(j *Monitor) Checker {
 }
 
 func (b *beanstalkChecker) Open(c *Conn) Conversation {
-	return &beanstalkConn{Conn: c, b: b, tube: protocol.Protocol.DefaultQueue, watched: map[string]bool{protocol.Protocol.DefaultQueue: true},
+	return &beanstalkConn{Conn: c, b: b, tube: protocol.Protocol.DefaultQueue,
+		watched: map[string]bool{protocol.Protocol.DefaultQueue: true},
 		ignored: map[string]bool{}, reservations: map[string]*reservation{}}
 }
 
@@ -139,7 +140,8 @@ func (c *beanstalkConn) Message(f *codec.Frame) {
 	}
 	a := c.pending[0]
 	if c.pending = after(c.pending, 1); a.does() == codec.Leave {
-		c.Check("beanstalk.quit.closes", false, "", "expected the server to close the connection after quit without a reply, got a reply")
+		c.Check("beanstalk.quit.closes", false, "",
+			"expected the server to close the connection after quit without a reply, got a reply")
 		if len(c.pending) == 0 {
 			return
 		}
@@ -159,7 +161,8 @@ func (c *beanstalkConn) command(f *codec.Frame) {
 	a := command{typ: f.Type, at: b.at}
 	switch t := f.Type; {
 	case t.Does == codec.Submit:
-		a.put = beanstalkJob{put: true, body: b.Hash(f.Get(codec.Payload)), ttr: max(time.Second, f.Duration(codec.TimeLimit)), at: b.at}
+		a.put = beanstalkJob{put: true, body: b.Hash(f.Get(codec.Payload)),
+			ttr: max(time.Second, f.Duration(codec.TimeLimit)), at: b.at}
 	case t.Has(codec.JobID):
 		a.arg = b.id(f)
 		c.ownJob(t, a.arg)
@@ -190,9 +193,11 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 	case t.Name == "NOT_IGNORED":
 		switch n := len(c.watched); {
 		case !c.watched[a.arg]:
-			c.Check("beanstalk.ignore.not-watched", false, "", "expected the reply WATCHING, because the connection does not watch the tube that the request names")
+			c.Check("beanstalk.ignore.not-watched", false, "",
+				"expected the reply WATCHING, because the connection does not watch the tube that the request names")
 		case n > 1:
-			c.Check("beanstalk.ignore.watching", false, "", "expected the reply WATCHING, because the connection watches %d tubes", n)
+			c.Check("beanstalk.ignore.watching", false, "",
+				"expected the reply WATCHING, because the connection watches %d tubes", n)
 		default:
 			c.Pass("beanstalk.ignore.last")
 		}
@@ -228,17 +233,20 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 }
 
 func (c *beanstalkConn) inserted(a *command, f *codec.Frame) {
-	if !c.Check("beanstalk.put.expected-crlf", a.rule == "", "", "expected the reply EXPECTED_CRLF, because the client did not send CR LF after the body of the put") {
+	if !c.Check("beanstalk.put.expected-crlf", a.rule == "", "",
+		"expected the reply EXPECTED_CRLF, because the client did not send CR LF after the body of the put") {
 		return
 	}
 	b := c.b
 	job := b.job(b.id(f))
-	if (b.putSeen || job.put) && !c.Check("beanstalk.job.id-unique", !job.put, "Job ID", "expected a new job ID in the reply to put, got the ID of another job") {
+	if (b.putSeen || job.put) && !c.Check("beanstalk.job.id-unique", !job.put, "Job ID",
+		"expected a new job ID in the reply to put, got the ID of another job") {
 		return
 	}
 	b.putSeen = true
 	if job.seen {
-		c.Check("beanstalk.body.verbatim", job.body == a.put.body, "Job ID", "expected the server to return the body that the client put, but a worker received another body for this job")
+		c.Check("beanstalk.body.verbatim", job.body == a.put.body, "Job ID",
+			"expected the server to return the body that the client put, but a worker received another body for this job")
 	}
 	holder, deleted := job.holder, job.deleted
 	*job = a.put
@@ -288,7 +296,8 @@ func (c *beanstalkConn) using(a *command, f *codec.Frame) {
 	case c.sentUse:
 		c.Check("beanstalk.list.used", ok, "Tube", "expected the tube %q, which the connection uses", c.tube)
 	default:
-		c.Check("beanstalk.tube.default-used", ok, "Tube", "expected the tube \"default\", because the client has sent no use command")
+		c.Check("beanstalk.tube.default-used", ok, "Tube",
+			"expected the tube \"default\", because the client has sent no use command")
 	}
 	if !ok {
 		c.otherTube = tube
@@ -305,7 +314,8 @@ func (c *beanstalkConn) watching(a *command, f *codec.Frame) {
 		}
 		delete(c.ignored, a.arg)
 	case was && len(w) == 1:
-		c.Check("beanstalk.ignore.last", false, "", "expected the reply NOT_IGNORED, because the connection watches no other tube")
+		c.Check("beanstalk.ignore.last", false, "",
+			"expected the reply NOT_IGNORED, because the connection watches no other tube")
 		return
 	default:
 		if rule = "beanstalk.ignore.watching"; !was {
@@ -340,9 +350,11 @@ func (c *beanstalkConn) stats(a *command, f *codec.Frame) {
 		case aboutJob && key == "id":
 			c.Check("beanstalk.stats-job.id", value == a.arg, "Value", "expected job %s, which the request names", a.arg)
 		case aboutJob && key == "tube" && job != nil && job.put:
-			c.Check("beanstalk.stats-job.tube", value == job.tube, "Value", "expected the tube %q, into which the job was put", job.tube)
+			c.Check("beanstalk.stats-job.tube", value == job.tube, "Value", "expected the tube %q, into which the job was put",
+				job.tube)
 		case aboutJob && key == "state":
-			c.Check("beanstalk.stats-job.state", slices.Contains([]string{"ready", "delayed", "reserved", "buried"}, value), "Value", "expected ready, delayed, reserved or buried")
+			c.Check("beanstalk.stats-job.state", slices.Contains([]string{"ready", "delayed", "reserved", "buried"}, value),
+				"Value", "expected ready, delayed, reserved or buried")
 		case a.typ.Has(codec.Queue) && key == "name":
 			c.Check("beanstalk.stats-tube.name", value == a.arg, "Value", "expected the tube %q, which the request names", a.arg)
 		}

@@ -12,7 +12,8 @@ import (
 func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
 	sum := c.b.Hash(f.Get(codec.Payload))
 	switch {
-	case (job.put || job.seen) && !c.Check("beanstalk.body.verbatim", job.body == sum, "Body", "expected the body that the client put, got another body"):
+	case (job.put || job.seen) && !c.Check("beanstalk.body.verbatim", job.body == sum, "Body",
+		"expected the body that the client put, got another body"):
 	case job.deletedBefore(a):
 		c.Check("beanstalk.delete.gone", false, "Job ID", "the server returned a job that was deleted before this request")
 	}
@@ -45,9 +46,11 @@ func (c *beanstalkConn) reply(a *command, f *codec.Frame) {
 	case a.typ.Blocks == codec.Always:
 		c.Check("beanstalk.reserve.blocks", !timedOut, "", "the server replied TIMED_OUT to a reserve without a timeout")
 	case a.n < 0:
-		c.Check("beanstalk.reserve.timeout-negative", !timedOut, "", "the server replied TIMED_OUT to a reserve with a negative timeout, which means no timeout")
+		c.Check("beanstalk.reserve.timeout-negative", !timedOut, "",
+			"the server replied TIMED_OUT to a reserve with a negative timeout, which means no timeout")
 	case timedOut:
-		c.Check("beanstalk.reserve.timeout-expires", waited >= time.Duration(min(a.n, 1<<32))*time.Second, "", "the server replied TIMED_OUT after %v, before the timeout of %d seconds", waited, a.n)
+		c.Check("beanstalk.reserve.timeout-expires", waited >= time.Duration(min(a.n, 1<<32))*time.Second, "",
+			"the server replied TIMED_OUT after %v, before the timeout of %d seconds", waited, a.n)
 	}
 	if f.Type.Does == codec.Assign {
 		c.reserves(a, f)
@@ -56,8 +59,10 @@ func (c *beanstalkConn) reply(a *command, f *codec.Frame) {
 		for id, r := range c.reservations {
 			least = min(least, c.b.left(c.b.jobs[id], r))
 		}
-		if c.Check("beanstalk.deadline-soon.own-jobs", len(c.reservations) > 0, "", "the server replied DEADLINE_SOON, but the connection has no reserved job") && least > math.MinInt64 {
-			c.Check("beanstalk.deadline-soon.not-earlier", least <= time.Second, "", "the server replied DEADLINE_SOON, but every job that the connection has reserved has at least %v of its time to run left", least)
+		if c.Check("beanstalk.deadline-soon.own-jobs", len(c.reservations) > 0, "",
+			"the server replied DEADLINE_SOON, but the connection has no reserved job") && least > math.MinInt64 {
+			c.Check("beanstalk.deadline-soon.not-earlier", least <= time.Second, "",
+				"the server replied DEADLINE_SOON, but every job that the connection has reserved has at least %v of its time to run left", least)
 		}
 	}
 }
@@ -71,9 +76,11 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 	case a.typ.Has(codec.JobID):
 		c.Check("beanstalk.reserve-job.reserved", id == a.arg, "Job ID", "expected job %s, which the request names", a.arg)
 	case !job.put:
-	case len(c.ignored) > 0 && !c.Check("beanstalk.ignore.no-more-jobs", !c.ignored[job.tube], "Job ID", "the server reserved a job from tube %q, which the connection has removed from its watch list with ignore", job.tube):
+	case len(c.ignored) > 0 && !c.Check("beanstalk.ignore.no-more-jobs", !c.ignored[job.tube], "Job ID",
+		"the server reserved a job from tube %q, which the connection has removed from its watch list with ignore", job.tube):
 	case b.several || !c.watched[job.tube]:
-		c.Check("beanstalk.tube.separate", c.watched[job.tube], "Job ID", "the server reserved a job from tube %q, which the connection does not watch", job.tube)
+		c.Check("beanstalk.tube.separate", c.watched[job.tube], "Job ID",
+			"the server reserved a job from tube %q, which the connection does not watch", job.tube)
 	}
 	old := job.holder
 	taken := &reservation{since: max(a.at, job.at), seen: b.at, given: c.gives(id)}
@@ -81,13 +88,17 @@ func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 		switch r := old.reservations[id]; {
 		case r == nil || b.left(job, r) <= 0:
 		case old == c && !r.given:
-			c.Check("beanstalk.job.exclusive", false, "Job ID", "the server reserved a job for this connection that this connection has already reserved")
+			c.Check("beanstalk.job.exclusive", false, "Job ID",
+				"the server reserved a job for this connection that this connection has already reserved")
 		case old != c && !c.PeerClosed():
-			c.Defer("beanstalk.job.exclusive", "Job ID", certainlyReserved(id), []*Conn{old.Conn, c.Conn}, "the server reserved a job for this connection that connection %d has already reserved", old.ID)
+			c.Defer("beanstalk.job.exclusive", "Job ID", certainlyReserved(id), []*Conn{old.Conn, c.Conn},
+				"the server reserved a job for this connection that connection %d has already reserved", old.ID)
 		}
 		if old != c && c.PeerClosed() {
 			c.reservations[id] = taken
-			return // this reply was captured late: the server sent it before the worker disconnected and another worker reserved the job
+			// this reply was captured late: the server sent it before the worker disconnected and another worker reserved the
+			// job
+			return
 		}
 	} else if b.reserved {
 		c.Pass("beanstalk.job.exclusive")
@@ -149,7 +160,8 @@ func (c *beanstalkConn) othersJob(job *beanstalkJob, a *command) bool {
 func (c *beanstalkConn) deletes(a *command) {
 	job := c.b.job(a.arg)
 	if old := job.holder; c.othersJob(job, a) {
-		c.Defer("beanstalk.delete.others-job", "", certainlyReserved(a.arg), []*Conn{old.Conn}, "expected the reply NOT_FOUND, because connection %d has reserved job %s", old.ID, a.arg)
+		c.Defer("beanstalk.delete.others-job", "", certainlyReserved(a.arg), []*Conn{old.Conn},
+			"expected the reply NOT_FOUND, because connection %d has reserved job %s", old.ID, a.arg)
 	}
 	if job.deletedBefore(a) {
 		c.Check("beanstalk.delete.not-found", false, "", "the server replied DELETED, but job %s was already deleted", a.arg)
@@ -211,6 +223,7 @@ func (c *beanstalkConn) found(a *command, f *codec.Frame) {
 	if a.typ.Has(codec.JobID) {
 		c.Check("beanstalk.peek.by-id", id == a.arg, "Job ID", "expected job %s, which the request names", a.arg)
 	} else if job.put {
-		c.Check("beanstalk.peek.used-tube", job.tube == c.tube, "Job ID", "expected a job of tube %[2]q, which the connection selected with use, got a job of tube %[1]q", job.tube, c.tube)
+		c.Check("beanstalk.peek.used-tube", job.tube == c.tube, "Job ID",
+			"expected a job of tube %[2]q, which the connection selected with use, got a job of tube %[1]q", job.tube, c.tube)
 	}
 }

@@ -12,7 +12,9 @@ type Coverage struct {
 	Side             codec.Side
 	Roles            codec.Role // roles that must follow the rule; 0: all
 	Passed, Violated int
-	ByRole           [8]int // by role: number of messages to which the rule applied and that a client or worker in this role may have sent (messages to the server) or received (messages of the server)
+	// by role: number of messages to which the rule applied and that a client or worker in this role may have sent
+	// (messages to the server) or received (messages of the server)
+	ByRole [8]int
 }
 
 // Applied returns the number of messages to which the rule applied.

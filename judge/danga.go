@@ -108,7 +108,8 @@ func (c *dangaConn) Message(f *codec.Frame) {
 		// captured. A worker cannot know which noop is a reply, so there must be at least as many noops and jobs as
 		// requests.
 		if c.d.PeerChecks {
-			c.Check("danga.sleep.hears-first", c.wakeups >= c.asks, "", "the worker sent this message before it received the reply to its request for a job")
+			c.Check("danga.sleep.hears-first", c.wakeups >= c.asks, "",
+				"the worker sent this message before it received the reply to its request for a job")
 		}
 		c.sleeps = append(c.sleeps, c.seq)
 	case codec.Ask:
@@ -141,7 +142,8 @@ func (c *dangaConn) received(f *codec.Frame) {
 			c.results--
 		default:
 			c.waits--
-			c.Check("danga.complete.elapsed", string(f.Arg(0)) != "\x00\x00\x00\x00", "Job status", "expected an elapsed time of at least 1 second for a finished job, got the job status 0 (incomplete)")
+			c.Check("danga.complete.elapsed", string(f.Arg(0)) != "\x00\x00\x00\x00", "Job status",
+				"expected an elapsed time of at least 1 second for a finished job, got the job status 0 (incomplete)")
 		}
 	}
 }
@@ -171,7 +173,8 @@ func (c *dangaConn) creates(f *codec.Frame) {
 }
 
 func (c *dangaConn) accepted(f *codec.Frame) {
-	if !c.Check("danga.create.answered", len(c.created) > 0, "", "the server sent job_create_res, but no job_create_req waits for a reply") {
+	if !c.Check("danga.create.answered", len(c.created) > 0, "",
+		"the server sent job_create_res, but no job_create_req waits for a reply") {
 		return
 	}
 	p := c.created[0]
@@ -181,7 +184,8 @@ func (c *dangaConn) accepted(f *codec.Frame) {
 		c.waits++
 		c.Pass("danga.create.answered-first")
 	case protocol.Async:
-		if handle := c.d.Name(f.Get(codec.JobID)); c.Check("danga.async.handle", handle != "", "", "expected a handle for a job of type 1 (async+handle), got none") {
+		if handle := c.d.Name(f.Get(codec.JobID)); c.Check("danga.async.handle", handle != "", "",
+			"expected a handle for a job of type 1 (async+handle), got none") {
 			c.handle(handle, p)
 		}
 	}
@@ -194,10 +198,13 @@ func (c *dangaConn) handle(handle string, p creation) {
 	old, again := d.handles[handle]
 	switch {
 	case again && old.name == p.name && old.key == p.key && p.key == "":
-		c.Check("danga.dup.empty-off", false, field, "expected a new handle, because the job has no duplicate key, got the handle of another job")
+		c.Check("danga.dup.empty-off", false, field,
+			"expected a new handle, because the job has no duplicate key, got the handle of another job")
 	case again && old.name != p.name && old.key == p.key && p.key != "":
-		c.Check("danga.dup.per-name", false, field, "expected a new handle, got the handle of a job with another name, %q", old.name)
-	case len(d.handles) > 0 && !c.Check("danga.async.handles-distinct", !again || old == p, field, "expected a new handle, got the handle of another job, which has the name %q and the duplicate key %q", old.name, old.key):
+		c.Check("danga.dup.per-name", false, field, "expected a new handle, got the handle of a job with another name, %q",
+			old.name)
+	case len(d.handles) > 0 && !c.Check("danga.async.handles-distinct", !again ||
+		old == p, field, "expected a new handle, got the handle of another job, which has the name %q and the duplicate key %q", old.name, old.key):
 	case p.key == "":
 		if d.before[p] {
 			c.Pass("danga.dup.empty-off")
@@ -271,9 +278,11 @@ func (c *dangaConn) wakes() {
 	case c.woken:
 		c.Check("danga.sleep.once", false, "", "the server sent another noop, but the worker has not sent worker_sleep since the noop before")
 	case c.announced:
-		c.Check("danga.sleep.awake-undisturbed", false, "", "the server sent noop, but the worker has sent neither job_assign_req nor worker_sleep")
+		c.Check("danga.sleep.awake-undisturbed", false, "",
+			"the server sent noop, but the worker has sent neither job_assign_req nor worker_sleep")
 	default:
-		c.Check("danga.application.only-answers", false, "", "the server sent a response for workers, but this connection has sent no worker request")
+		c.Check("danga.application.only-answers", false, "",
+			"the server sent a response for workers, but this connection has sent no worker request")
 	}
 }
 
@@ -298,9 +307,11 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 	known := c.since < seq // the names that the server knew when it processed the request are known
 	switch {
 	case c.gone && known:
-		c.Check("danga.disconnect.no-more", false, "", "the server sent this message to a worker that has sent worker_disconnect")
+		c.Check("danga.disconnect.no-more", false, "",
+			"the server sent this message to a worker that has sent worker_disconnect")
 	case !c.announced:
-		c.Check("danga.connect.needed", false, "Job name", "the server assigned a job, but the worker has announced no job names with worker_connect")
+		c.Check("danga.connect.needed", false, "Job name",
+			"the server assigned a job, but the worker has announced no job names with worker_connect")
 	case known && (!able || added > seq):
 		rule := codec.RuleID("danga.connect.capabilities")
 		if was {
@@ -314,7 +325,8 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 				c.Pass("danga.connect.replaces")
 			}
 		}
-		if !c.mixed && !c.Check("danga.worker.one-task", !c.has, "", "the server assigned a job, but the worker has not finished the job that it already has") {
+		if !c.mixed && !c.Check("danga.worker.one-task", !c.has, "",
+			"the server assigned a job, but the worker has not finished the job that it already has") {
 			c.mixed = true
 		}
 	}

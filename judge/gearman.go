@@ -59,7 +59,8 @@ type submission struct {
 	id, key  uint64 // hashes of the unique ID, and of function and unique ID
 	workload uint64
 	at       int64
-	among    bool // other submissions were pending at the same time, so it is unknown to which of them the handle in the reply belongs
+	// other submissions were pending at the same time, so it is unknown to which of them the handle in the reply belongs
+	among bool
 }
 
 // gearmanConn contains what is known about a connection.
@@ -156,7 +157,8 @@ func (g *gearmanChecker) Reset() {
 func (g *gearmanChecker) Size() int { return 4*len(g.jobs) + len(g.unique) + len(g.names) }
 
 func (c *gearmanConn) Size() int {
-	return len(c.submitted) + len(c.requests) + len(c.echoes) + len(c.options) + len(c.queries) + len(c.functions) + len(c.sleeps) +
+	return len(c.submitted) + len(c.requests) + len(c.echoes) + len(c.options) + len(c.queries) + len(c.functions) +
+		len(c.sleeps) +
 		len(c.jobs) + len(c.assignments) + len(c.ended.names) + len(c.done.names)
 }
 
@@ -244,7 +246,8 @@ func (c *gearmanConn) received(f *codec.Frame) {
 		case f.Type.Has(codec.Payload):
 			sum, all := c.g.Hash(f.Get(codec.Payload)), len(c.echoes) // the server may reply in any order
 			_, ok := take(&c.echoes, &all, func(s uint64) bool { return s == sum })
-			c.Check("gearman.echo.same-data", ok, "Data", "the server sent ECHO_RES, but no ECHO_REQ with this data waits for a reply")
+			c.Check("gearman.echo.same-data", ok, "Data",
+				"the server sent ECHO_RES, but no ECHO_REQ with this data waits for a reply")
 		}
 	case codec.NoJob:
 		c.answers(f)

@@ -12,7 +12,8 @@ import (
 // is the reply to one of them.
 func (c *gearmanConn) refused() {
 	c.skipped++
-	if n := len(c.options); len(c.submitted)+len(c.requests)+len(c.echoes)+len(c.queries) == 0 && c.skipped <= n && c.options[c.skipped-1] != "exceptions" {
+	if n := len(c.options); len(c.submitted)+len(c.requests)+len(c.echoes)+len(c.queries) == 0 && c.skipped <= n &&
+		c.options[c.skipped-1] != "exceptions" {
 		c.Pass("gearman.option.unknown")
 	}
 }
@@ -21,7 +22,8 @@ func (c *gearmanConn) optionSet(f *codec.Frame) {
 	name := c.g.Name(f.Get(codec.OptionName))
 	_, ok := take(&c.options, &c.skipped, func(s string) bool { return s == name })
 	switch {
-	case !c.Check("gearman.option.exceptions", ok, "Option", "the server sent OPTION_RES, but no OPTION_REQ for this option waits for a reply"):
+	case !c.Check("gearman.option.exceptions", ok, "Option",
+		"the server sent OPTION_RES, but no OPTION_REQ for this option waits for a reply"):
 	case name != "exceptions":
 		c.Check("gearman.option.unknown", false, "Option", "expected ERROR, because %q is not an option", name)
 	case c.granted == 0:
@@ -32,22 +34,27 @@ func (c *gearmanConn) optionSet(f *codec.Frame) {
 func (c *gearmanConn) status(f *codec.Frame) {
 	handle, known, running := c.g.Hash(f.Get(codec.JobID)), f.Number(codec.Known) == 1, f.Number(codec.Running) == 1
 	q, ok := take(&c.queries, &c.skipped, func(q query) bool { return q.handle == handle })
-	if !c.Check("gearman.status.answered", ok, "Job handle", "the server sent STATUS_RES, but no GET_STATUS with this handle waits for a reply") {
+	if !c.Check("gearman.status.answered", ok, "Job handle",
+		"the server sent STATUS_RES, but no GET_STATUS with this handle waits for a reply") {
 		return
 	}
 	job := c.g.jobs[handle]
 	if !known && (running || job == nil) {
-		c.Check("gearman.status.unknown", !running, "Known", "the server reported the job as running and as not known, which is a contradiction")
+		c.Check("gearman.status.unknown", !running, "Known",
+			"the server reported the job as running and as not known, which is a contradiction")
 	}
 	if job == nil || job.canceled {
 		return
 	}
 	switch busy := job.holder != nil && job.since < q.at && !c.g.timed; {
-	case job.endedAt != 0 && job.endedAt < q.at && !c.Check("gearman.status.finished", !known, "Known", "the server reported the job as known, but the job had finished before the client sent this GET_STATUS"):
+	case job.endedAt != 0 && job.endedAt < q.at &&
+		!c.Check("gearman.status.finished", !known, "Known",
+			"the server reported the job as known, but the job had finished before the client sent this GET_STATUS"):
 	case busy && running:
 		c.Pass("gearman.status.running")
 	case busy:
-		c.deferFor(job, "gearman.status.running", "Running", "the server reported the job as not running, but the job is assigned to the worker on connection %d", job.holder.ID)
+		c.deferFor(job, "gearman.status.running", "Running",
+			"the server reported the job as not running, but the job is assigned to the worker on connection %d", job.holder.ID)
 	}
 }
 
@@ -133,14 +140,20 @@ func (c *gearmanConn) createdAgain(job *gearmanJob, s *submission) {
 	dash := s.unique == "-"
 	switch {
 	case job.as.function != s.function && job.as.unique == s.unique && s.unique != "":
-		c.Check("gearman.submit.unique-per-function", false, field, "expected a new handle, got the handle of a job of another function, %q", job.as.function)
-	case !c.Check("gearman.submit.handles-distinct", job.as.function == s.function, field, "expected a new handle, got the handle of a job of another function, %q", job.as.function):
+		c.Check("gearman.submit.unique-per-function", false, field,
+			"expected a new handle, got the handle of a job of another function, %q", job.as.function)
+	case !c.Check("gearman.submit.handles-distinct", job.as.function == s.function, field,
+		"expected a new handle, got the handle of a job of another function, %q", job.as.function):
 	case s.unique == "" && job.as.unique == "":
-		c.Check("gearman.submit.empty-unique", false, field, "expected a new handle, because the job has no unique ID, got the handle of another job without a unique ID")
-	case !c.Check("gearman.submit.handles-distinct", s.unique == job.as.unique, field, "expected a new handle, got the handle of a job with another unique ID, %q", job.as.unique):
-	case dash && !c.Check("gearman.submit.coalesce-workload", s.workload == job.as.workload, field, "expected a new handle, got the handle of a job with another workload"):
+		c.Check("gearman.submit.empty-unique", false, field,
+			"expected a new handle, because the job has no unique ID, got the handle of another job without a unique ID")
+	case !c.Check("gearman.submit.handles-distinct", s.unique == job.as.unique, field,
+		"expected a new handle, got the handle of a job with another unique ID, %q", job.as.unique):
+	case dash && !c.Check("gearman.submit.coalesce-workload", s.workload == job.as.workload, field,
+		"expected a new handle, got the handle of a job with another workload"):
 	case job.endedAt != 0 && job.endedAt < s.at:
-		c.Check("gearman.submit.unique-reusable", false, field, "expected a new handle, got the handle of a job that has finished")
+		c.Check("gearman.submit.unique-reusable", false, field,
+			"expected a new handle, got the handle of a job that has finished")
 	case !dash && job.endedAt == 0:
 		c.Pass("gearman.submit.coalesce")
 	}
@@ -212,19 +225,23 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 	handle, does := c.g.Hash(f.Get(codec.JobID)), f.Type.Does
 	l, job := c.jobs[handle], c.g.jobs[handle]
 	switch {
-	case !c.Check("gearman.role.responses", c.client, "", "the server sent a response for clients, but this connection has sent no client request"):
+	case !c.Check("gearman.role.responses", c.client, "",
+		"the server sent a response for clients, but this connection has sent no client request"):
 	case job != nil && job.canceled:
 		return
 	case l == nil && c.ended.has(handle):
 		c.Check(resultRules[does], false, field, "the server sent this message after the client had received the result of the job")
 	case l == nil && c.ended.forgot:
-	case !c.Check("gearman.submit.created-first", l != nil, field, "the server sent this message about a job before it sent the JOB_CREATED of the job"):
+	case !c.Check("gearman.submit.created-first", l != nil, field,
+		"the server sent this message about a job before it sent the JOB_CREATED of the job"):
 	case l.waits == 0:
-		c.Check(detachedRule(l.detached), false, field, "the server sent this message about a background job to the client that submitted the job")
+		c.Check(detachedRule(l.detached), false, field,
+			"the server sent this message about a background job to the client that submitted the job")
 	default:
 		c.Pass(resultRules[does])
 		if does == codec.Exception {
-			c.Check("gearman.work.exception-unasked", c.exceptions, "", "the server sent WORK_EXCEPTION to a client that has not set the option \"exceptions\"")
+			c.Check("gearman.work.exception-unasked", c.exceptions, "",
+				"the server sent WORK_EXCEPTION to a client that has not set the option \"exceptions\"")
 		}
 	}
 	if !ends(does) {
@@ -306,7 +323,9 @@ func (c *gearmanConn) forwarded(l *listener, f *codec.Frame, job *gearmanJob) {
 		unsent := func(Conversation) bool {
 			return job.id == id && job.assigns == 1 && !job.more && !slices.Contains(job.reports, r)
 		}
-		c.Defer(rule, "", unsent, []*Conn{job.holder.Conn}, "the server sent this message, but the job is assigned to the worker on connection %d, which has not sent it", job.holder.ID)
+		c.Defer(rule, "", unsent, []*Conn{job.holder.Conn},
+			"the server sent this message, but the job is assigned to the worker on connection %d, which has not sent it",
+			job.holder.ID)
 	}
 }
 
@@ -316,7 +335,8 @@ func (c *gearmanConn) missing(l *listener, does codec.Effect, job *gearmanJob) {
 		return
 	}
 	if does == codec.Fail && job.result.Does == codec.Exception && c.granted != 0 && c.granted < job.resultAt {
-		c.Check("gearman.work.exception", l.exception, "", "expected WORK_EXCEPTION, because the worker sent it and the client has set the option \"exceptions\"")
+		c.Check("gearman.work.exception", l.exception, "",
+			"expected WORK_EXCEPTION, because the worker sent it and the client has set the option \"exceptions\"")
 	}
 	if does == codec.Exception {
 		return
@@ -330,7 +350,8 @@ func (c *gearmanConn) missing(l *listener, does codec.Effect, job *gearmanJob) {
 			}
 		}
 		if sent > 0 {
-			c.Check(resultRules[e], sent <= l.passed[i], "", "the worker sent %d %s packets for the job, but the client received %d", sent, name, l.passed[i])
+			c.Check(resultRules[e], sent <= l.passed[i], "",
+				"the worker sent %d %s packets for the job, but the client received %d", sent, name, l.passed[i])
 		}
 	}
 }

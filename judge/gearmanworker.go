@@ -48,7 +48,8 @@ func (c *gearmanConn) markUncertain(handle uint64) {
 
 func (c *gearmanConn) ask(f *codec.Frame) {
 	if c.g.PeerChecks {
-		c.Check("gearman.worker.announces-first", c.registered, "", "the worker asked for a job, but it has registered no function")
+		c.Check("gearman.worker.announces-first", c.registered, "",
+			"the worker asked for a job, but it has registered no function")
 		if c.woken {
 			c.Pass("gearman.worker.asks-when-woken")
 		}
@@ -66,12 +67,15 @@ func (c *gearmanConn) sleep() {
 		return
 	}
 	switch {
-	case !c.Check("gearman.worker.hears-before-sleep", len(c.requests) <= c.skipped+c.unasked, "", "the worker sent this message before it received the reply to its request for a job"):
-	case !c.Check("gearman.worker.asks-before-sleep", c.asked, "", "the worker sent PRE_SLEEP, but it has not asked for a job before"):
+	case !c.Check("gearman.worker.hears-before-sleep", len(c.requests) <= c.skipped+c.unasked, "",
+		"the worker sent this message before it received the reply to its request for a job"):
+	case !c.Check("gearman.worker.asks-before-sleep", c.asked, "",
+		"the worker sent PRE_SLEEP, but it has not asked for a job before"):
 	case c.woken:
 		// The worker may have sent its first PRE_SLEEP before it received NOOP.
 		if c.ignored++; c.ignored > 1 {
-			c.Check("gearman.worker.asks-when-woken", false, "", "the server woke the worker with NOOP %d times, but the worker has not asked for a job", c.ignored)
+			c.Check("gearman.worker.asks-when-woken", false, "",
+				"the server woke the worker with NOOP %d times, but the worker has not asked for a job", c.ignored)
 		}
 	}
 	c.woken = false
@@ -123,11 +127,13 @@ func (c *gearmanConn) reports(f *codec.Frame) {
 // Replies to workers.
 
 func (c *gearmanConn) isWorker() bool {
-	return c.Check("gearman.role.responses", c.worker, "", "the server sent a response for workers, but this connection has sent no worker request")
+	return c.Check("gearman.role.responses", c.worker, "",
+		"the server sent a response for workers, but this connection has sent no worker request")
 }
 
 func (c *gearmanConn) wakes() {
-	if c.isWorker() && c.Check("gearman.worker.awake-undisturbed", len(c.sleeps) > 0, "", "the server sent NOOP, but the worker has not sent PRE_SLEEP") {
+	if c.isWorker() && c.Check("gearman.worker.awake-undisturbed", len(c.sleeps) > 0, "",
+		"the server sent NOOP, but the worker has not sent PRE_SLEEP") {
 		c.sleeps, c.woken = after(c.sleeps, 1), true
 	}
 }
@@ -149,10 +155,12 @@ func (c *gearmanConn) answers(f *codec.Frame) (request, bool) {
 	switch {
 	case !c.isWorker():
 		return request{}, false
-	case t.Does == codec.NoJob && !c.Check("gearman.grab.no-job", waits, "", "the server sent NO_JOB, but the worker has not asked for a job"):
+	case t.Does == codec.NoJob && !c.Check("gearman.grab.no-job", waits, "",
+		"the server sent NO_JOB, but the worker has not asked for a job"):
 		c.unasked++
 		return request{}, false
-	case t.Does == codec.Assign && !c.Check("gearman.grab.assign", waits, "", "the server assigned a job, but the worker has not asked for one"):
+	case t.Does == codec.Assign && !c.Check("gearman.grab.assign", waits, "",
+		"the server assigned a job, but the worker has not asked for one"):
 		c.unasked++
 		return request{}, false
 	}
@@ -190,7 +198,8 @@ func (c *gearmanConn) mayDo(function string, a *ability, seq int) bool {
 	case c.reset > 0 && c.reset < seq && !c.Check("gearman.worker.reset", c.reset < a.added, "Function", "the server assigned a job, but after RESET_ABILITIES the worker has registered no function"):
 		return false
 	case a.removed > 0 && a.removed < seq:
-		return c.Check("gearman.worker.cant-do", a.removed < a.added, "Function", "the server assigned a job of function %q, which the worker has removed with CANT_DO", function)
+		return c.Check("gearman.worker.cant-do", a.removed < a.added, "Function",
+			"the server assigned a job of function %q, which the worker has removed with CANT_DO", function)
 	}
 	return true
 }
@@ -205,29 +214,33 @@ func (c *gearmanConn) checkUnassigned(job *gearmanJob) {
 	case old == c && c.assignments[job.id].firm:
 		c.Check("gearman.grab.once", false, field, "the server assigned a job to this worker that is already assigned to it")
 	case old != nil && certain:
-		c.Defer("gearman.grab.once", field, certainlyAssigned(job.id), []*Conn{old.Conn, c.Conn}, "the server assigned a job to this worker that is assigned to the worker on connection %d", old.ID)
+		c.Defer("gearman.grab.once", field, certainlyAssigned(job.id), []*Conn{old.Conn, c.Conn},
+			"the server assigned a job to this worker that is assigned to the worker on connection %d", old.ID)
 	case job.results == 1 && certain:
-		c.Defer("gearman.work.final", field, certainlyAssigned(job.id), []*Conn{c.Conn}, "the server assigned a job for which a worker has already sent a result, %s", job.result.Name)
+		c.Defer("gearman.work.final", field, certainlyAssigned(job.id), []*Conn{c.Conn},
+			"the server assigned a job for which a worker has already sent a result, %s", job.result.Name)
 	case old == nil && job.results == 0:
 		c.Pass("gearman.grab.once")
 		c.Pass("gearman.work.final")
 	}
 }
 
-// checkSubmitted checks that the function and the workload of an assignment are those of the submission, or the function
-// that of an earlier assignment if the submission is not known.
+// checkSubmitted checks that the function and the workload of an assignment are those of the submission, or the
+// function that of an earlier assignment if the submission is not known.
 func (c *gearmanConn) checkSubmitted(job *gearmanJob, function string, workload uint64) {
 	switch as := &job.as; {
 	case job.canceled:
 	case job.known && !job.joined && as.unique == "" && as.among:
-		c.Check("gearman.submit.order", as.function == function && as.workload == workload, "Job handle", "the server replied to another SUBMIT_JOB* request with the handle of this job")
+		c.Check("gearman.submit.order", as.function == function && as.workload == workload, "Job handle",
+			"the server replied to another SUBMIT_JOB* request with the handle of this job")
 	case job.known && !job.joined && as.unique == "":
 		if as.function != function {
 			c.Check("gearman.grab.assign", false, "Function",
 				"expected the function %q, because the client submitted the job for it", as.function)
 		} else {
 			c.Pass("gearman.grab.assign")
-			c.Check("gearman.submit.opaque-workload", as.workload == workload, "Workload", "expected the workload that the client submitted, got another workload")
+			c.Check("gearman.submit.opaque-workload", as.workload == workload, "Workload",
+				"expected the workload that the client submitted, got another workload")
 		}
 	case job.assigned && job.function == function:
 		c.Pass("gearman.grab.assign")

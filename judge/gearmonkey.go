@@ -106,16 +106,19 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 	case f.Type.Does != codec.Ask:
 	case sha != nil:
 		if len(c.loaded) > 0 {
-			c.Check("gearmonkey.loop.script-sha1", c.loaded[string(sha)], "SHA1", "expected the SHA1 that the server sent in reply to SCRIPT LOAD, got another SHA1")
+			c.Check("gearmonkey.loop.script-sha1", c.loaded[string(sha)], "SHA1",
+				"expected the SHA1 that the server sent in reply to SCRIPT LOAD, got another SHA1")
 		}
 	default:
 		if len(c.loaded) > 0 { // only workers load scripts
-			c.Check("gearmonkey.loop.brpop-timeout", string(f.Get(codec.Timeout)) == "1", "Timeout", "expected a timeout of one second")
+			c.Check("gearmonkey.loop.brpop-timeout", string(f.Get(codec.Timeout)) == "1", "Timeout",
+				"expected a timeout of one second")
 		}
 		// A reply is captured before the worker receives it.
 		if c.m.PeerChecks {
 			asks := func(a redisCommand) bool { return a.typ.Has(codec.Clock) && a.queue == w.queue }
-			c.Check("gearmonkey.loop.brpop-on-nil", !slices.ContainsFunc(c.pending, asks), "", "the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is eligible")
+			c.Check("gearmonkey.loop.brpop-on-nil", !slices.ContainsFunc(c.pending, asks), "",
+				"the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is eligible")
 		}
 	}
 	c.checkCommand(&w, f)
@@ -128,7 +131,8 @@ func oneReply(f *codec.Frame) bool {
 		return !slices.ContainsFunc(f.Type.Answers, func(t *codec.Type) bool { return t.Push })
 	}
 	switch string(bytes.ToUpper(f.Arg(0))) {
-	case "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "CLIENT", "HELLO", "RESET", "SYNC", "PSYNC":
+	case "SUBSCRIBE", "UNSUBSCRIBE", "PSUBSCRIBE", "PUNSUBSCRIBE", "SSUBSCRIBE", "SUNSUBSCRIBE", "MONITOR", "CLIENT",
+		"HELLO", "RESET", "SYNC", "PSYNC":
 		return false
 	}
 	return len(f.Type.Repeat) > 0 // an inline command may have several replies
@@ -187,7 +191,8 @@ func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
 		c.Check(rule, a.queue == w.queue, "Function", "expected a queue of the function %q, which the request names", a.queue)
 		addResponsibility(c.lastStep, w.queue+":"+w.id)
 	case t.Does == codec.Complete:
-		c.Check("gearmonkey.server.brpop", a.queue == w.queue && a.id == w.id, "Function", "expected the lock list of function %q and job ID %q, which the request names", a.queue, a.id)
+		c.Check("gearmonkey.server.brpop", a.queue == w.queue && a.id == w.id, "Function",
+			"expected the lock list of function %q and job ID %q, which the request names", a.queue, a.id)
 	case sha != nil:
 		if len(c.loaded) < 64 {
 			c.loaded[string(sha)] = true

@@ -44,8 +44,9 @@ func (v *Violation) Err() *codec.Error {
 // Checker checks the conversations with one server.
 type Checker interface {
 	Open(c *Conn) Conversation // starts checking a connection
-	Reset()                    // removes all jobs, because all connections have ended and another server may use the address
-	Size() int                 // number of stored entries about jobs, for Budget
+	// removes all jobs, because all connections have ended and another server may use the address
+	Reset()
+	Size() int // number of stored entries about jobs, for Budget
 }
 
 // Conversation checks one connection.
@@ -123,7 +124,8 @@ func (b *Budget) resize(part *int, size int) {
 
 // New returns a monitor of one server of the protocol, with a new budget.
 func New(p *codec.Protocol) *Monitor {
-	j := &Monitor{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(), coverage: newCoverage(p)}
+	j := &Monitor{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(),
+		coverage: newCoverage(p)}
 	if start := checkers[p]; start != nil {
 		j.checker = start(j)
 	}
@@ -346,13 +348,16 @@ func (d *deferred) drop(j *Monitor) {
 // Defer defers a possible violation by the current message until each party has sent a later message. It is then
 // reported if stands returned true for each party immediately before that party's message. If stands returned false for
 // a party, the rule counts as followed. If a party is not complete, nothing is counted.
-func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string, args ...any) {
+func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string,
+	args ...any) {
 	j := c.monitor
 	size := 4 + len(j.frame.Raw)/maxName
-	if !c.complete || slices.ContainsFunc(parties, func(p *Conn) bool { return !p.complete || p.peerClosed }) || !j.Budget.allows(size) {
+	if !c.complete || slices.ContainsFunc(parties, func(p *Conn) bool { return !p.complete || p.peerClosed }) ||
+		!j.Budget.allows(size) {
 		return
 	}
-	d := &deferred{violation: c.violation(rule, field, format, args), at: j.at, side: j.side, roles: j.roles, holds: stands, left: len(parties)}
+	d := &deferred{violation: c.violation(rule, field, format, args), at: j.at, side: j.side, roles: j.roles,
+		holds: stands, left: len(parties)}
 	if j.Snapshot != nil {
 		d.violation.Snapshot = j.Snapshot()
 	}

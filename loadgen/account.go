@@ -13,20 +13,28 @@ import (
 // Submitted, Redelivered (if the run kills workers), OutOfOrder, Censored (if the run is interrupted) and Skipped to
 // be greater than 0; see [Account.NoFaults].
 type Account struct {
-	Submitted      int64 `json:"submitted"`      // jobs that clients sent to the server
-	Lost           int64 `json:"lost"`           // the client received no result before Config.DrainTimeout; in a scenario with background jobs: no worker completed the job
+	Submitted int64 `json:"submitted"` // jobs that clients sent to the server
+	// the client received no result before Config.DrainTimeout; in a scenario with background jobs: no worker completed
+	// the job
+	Lost           int64 `json:"lost"`
 	Unacknowledged int64 `json:"unacknowledged"` // the job finished, but the server did not reply to the submission
-	Duplicated     int64 `json:"duplicated"`     // assigned to a worker while another worker with an open connection had the job, or after the job had finished; or the server refused the completion of an assigned job
-	Corrupted      int64 `json:"corrupted"`      // payloads or results that differ from the submitted payload
-	Redelivered    int64 `json:"redelivered"`    // assigned again after the run had killed the worker that had the job; this is correct behavior
-	AnsweredTwice  int64 `json:"answered_twice"` // replies or results for jobs that had already received theirs
-	Misdirected    int64 `json:"misdirected"`    // results that the server sent to a client that had not submitted the job
-	OutOfOrder     int64 `json:"out_of_order"`   // assigned to a worker after a newer job of the same client, function and priority
-	Refused        int64 `json:"refused"`        // requests that the server answered with an error
-	Censored       int64 `json:"censored"`       // in flight when the run was interrupted
-	Skipped        int64 `json:"skipped"`        // scheduled in an open loop, but not submitted, because the client had too many jobs in flight
+	// assigned to a worker while another worker with an open connection had the job, or after the job had finished; or the
+	// server refused the completion of an assigned job
+	Duplicated int64 `json:"duplicated"`
+	Corrupted  int64 `json:"corrupted"` // payloads or results that differ from the submitted payload
+	// assigned again after the run had killed the worker that had the job; this is correct behavior
+	Redelivered   int64 `json:"redelivered"`
+	AnsweredTwice int64 `json:"answered_twice"` // replies or results for jobs that had already received theirs
+	Misdirected   int64 `json:"misdirected"`    // results that the server sent to a client that had not submitted the job
+	// assigned to a worker after a newer job of the same client, function and priority
+	OutOfOrder int64 `json:"out_of_order"`
+	Refused    int64 `json:"refused"`  // requests that the server answered with an error
+	Censored   int64 `json:"censored"` // in flight when the run was interrupted
+	// scheduled in an open loop, but not submitted, because the client had too many jobs in flight
+	Skipped int64 `json:"skipped"`
 
-	First string `json:"first_anomaly"` // the first fault: the connection, the reason, and the message as a line of a transcript; "" if there was none
+	// the first fault: the connection, the reason, and the message as a line of a transcript; "" if there was none
+	First string `json:"first_anomaly"`
 }
 
 // tally is the description of one counter of an [Account], for reports.
@@ -40,16 +48,25 @@ type tally struct {
 // tallies are the counters of an [Account] except Submitted, in the order in which reports print them.
 var tallies = []tally{
 	{"lost", func(a *Account) *int64 { return &a.Lost }, true, "lost: no result arrived"},
-	{"unacknowledged", func(a *Account) *int64 { return &a.Unacknowledged }, true, "unacknowledged: finished, but the server never acknowledged the submission"},
-	{"duplicated", func(a *Account) *int64 { return &a.Duplicated }, true, "duplicated: assigned again while a worker had the job, or after the job had finished"},
-	{"corrupted", func(a *Account) *int64 { return &a.Corrupted }, true, "corrupted: the received payload differs from the payload that was sent"},
-	{"answered_twice", func(a *Account) *int64 { return &a.AnsweredTwice }, true, "answered twice: a result arrived for a job that had already finished"},
-	{"misdirected", func(a *Account) *int64 { return &a.Misdirected }, true, "misdirected: the server sent the result to another client"},
+	{"unacknowledged", func(a *Account) *int64 { return &a.Unacknowledged }, true,
+		"unacknowledged: finished, but the server never acknowledged the submission"},
+	{"duplicated", func(a *Account) *int64 { return &a.Duplicated }, true,
+		"duplicated: assigned again while a worker had the job, or after the job had finished"},
+	{"corrupted", func(a *Account) *int64 { return &a.Corrupted }, true,
+		"corrupted: the received payload differs from the payload that was sent"},
+	{"answered_twice", func(a *Account) *int64 { return &a.AnsweredTwice }, true,
+		"answered twice: a result arrived for a job that had already finished"},
+	{"misdirected", func(a *Account) *int64 { return &a.Misdirected }, true,
+		"misdirected: the server sent the result to another client"},
 	{"refused", func(a *Account) *int64 { return &a.Refused }, true, "refused: the server answered with an error"},
-	{"redelivered", func(a *Account) *int64 { return &a.Redelivered }, false, "redelivered: assigned again after bench killed the worker, as expected"},
-	{"out_of_order", func(a *Account) *int64 { return &a.OutOfOrder }, false, "out of order: assigned before an older job of the same client, function and priority"},
-	{"censored", func(a *Account) *int64 { return &a.Censored }, false, "unfinished: in flight when the run was interrupted"},
-	{"skipped", func(a *Account) *int64 { return &a.Skipped }, false, "skipped: scheduled, but not submitted because too many jobs were in flight"},
+	{"redelivered", func(a *Account) *int64 { return &a.Redelivered }, false,
+		"redelivered: assigned again after bench killed the worker, as expected"},
+	{"out_of_order", func(a *Account) *int64 { return &a.OutOfOrder }, false,
+		"out of order: assigned before an older job of the same client, function and priority"},
+	{"censored", func(a *Account) *int64 { return &a.Censored }, false,
+		"unfinished: in flight when the run was interrupted"},
+	{"skipped", func(a *Account) *int64 { return &a.Skipped }, false,
+		"skipped: scheduled, but not submitted because too many jobs were in flight"},
 }
 
 // Tally is a counter of an [Account] that is greater than 0.

@@ -12,16 +12,21 @@ import (
 type Scenario struct {
 	Name, About string
 
-	Backlog    bool         // clients queue all jobs before the first worker starts
-	Enqueue    bool         // with Backlog: the measured part ends when all jobs are queued. The workers then process the jobs to show that none is lost
-	Background bool         // background jobs: the server sends no result to the client, so the job ends when its worker completes it
-	Mixed      bool         // jobs have random priorities instead of normal priority
-	Kinds      bool         // a mix: half of the jobs are background jobs, and half of each kind have a unique ID
-	Updates    int          // number of progress reports (or touch commands) that a worker sends for each job
-	PerUnique  int          // number of consecutive submissions with the same unique ID; 0: jobs have no unique ID
-	Kills      bool         // the run disconnects workers that have jobs, and connects new workers in their place
-	Crash      bool         // the run kills the server: see [Crash]
-	Request    codec.Effect // codec.Echo or codec.Query: clients send such requests instead of jobs, and there are no workers. codec.NoEffect: clients submit jobs
+	Backlog bool // clients queue all jobs before the first worker starts
+	// with Backlog: the measured part ends when all jobs are queued. The workers then process the jobs to show that none
+	// is lost
+	Enqueue bool
+	// background jobs: the server sends no result to the client, so the job ends when its worker completes it
+	Background bool
+	Mixed      bool // jobs have random priorities instead of normal priority
+	Kinds      bool // a mix: half of the jobs are background jobs, and half of each kind have a unique ID
+	Updates    int  // number of progress reports (or touch commands) that a worker sends for each job
+	PerUnique  int  // number of consecutive submissions with the same unique ID; 0: jobs have no unique ID
+	Kills      bool // the run disconnects workers that have jobs, and connects new workers in their place
+	Crash      bool // the run kills the server: see [Crash]
+	// codec.Echo or codec.Query: clients send such requests instead of jobs, and there are no workers. codec.NoEffect:
+	// clients submit jobs
+	Request codec.Effect
 
 	MaxWindow int    // highest Config.Window, in jobs; 0: no limit
 	WindowWhy string // the reason for MaxWindow, for error messages
@@ -43,16 +48,21 @@ func (s *Scenario) NoWorkers() bool { return s.Request != codec.NoEffect }
 // common are the scenarios that several protocols have. An adapter may replace their descriptions.
 var common = []Scenario{
 	{Name: "cycle", About: "submit, assign, complete, result"},
-	{Name: "background", About: "queue jobs (only this part is measured), then process them", Backlog: true, Enqueue: true, Background: true},
-	{Name: "unique", About: "as in background, with a different unique ID for each job", Backlog: true, Enqueue: true, Background: true, PerUnique: 1},
-	{Name: "drain", About: "queue all jobs, then process them (only this part is measured)", Backlog: true, Background: true},
+	{Name: "background", About: "queue jobs (only this part is measured), then process them", Backlog: true, Enqueue: true,
+		Background: true},
+	{Name: "unique", About: "as in background, with a different unique ID for each job", Backlog: true, Enqueue: true,
+		Background: true, PerUnique: 1},
+	{Name: "drain", About: "queue all jobs, then process them (only this part is measured)", Backlog: true,
+		Background: true},
 	{Name: "priorities", About: "as in cycle, with jobs of all priorities", Mixed: true},
 	{Name: "mixed", About: "as in cycle, with jobs of all priorities, in foreground and background, with and without unique IDs", Mixed: true, Kinds: true},
 	{Name: "updates", About: "as in cycle, with two progress reports for each job", Updates: 2},
 	{Name: "coalesce", About: "as in cycle, with four submissions of each unique ID, which the server combines into one job", PerUnique: 4},
 	{Name: "chaos", About: "as in cycle, while bench kills workers that have jobs", Kills: true},
-	{Name: "crash", About: "kill the server while jobs are queued, start it again, and count what it has kept", Backlog: true, Background: true, Crash: true},
-	{Name: "crash-unique", About: "as in crash, with a different unique ID for each job", Backlog: true, Background: true, Crash: true, PerUnique: 1},
+	{Name: "crash", About: "kill the server while jobs are queued, start it again, and count what it has kept",
+		Backlog: true, Background: true, Crash: true},
+	{Name: "crash-unique", About: "as in crash, with a different unique ID for each job", Backlog: true, Background: true,
+		Crash: true, PerUnique: 1},
 	{Name: "echo", About: "requests whose data the server returns; no jobs and no workers", Request: codec.Echo},
 	{Name: "status", About: "the state of a job that does not exist; no workers", Request: codec.Query},
 }
@@ -60,14 +70,19 @@ var common = []Scenario{
 // Adapter describes how to load the servers of one protocol. Only Protocol is required: scenarios, clients and
 // workers that it does not set are derived from the message types.
 type Adapter struct {
-	Protocol  *codec.Protocol
-	Scenarios []Scenario // scenarios of the protocol. One with the name of a common scenario takes only About and WindowWhy from this entry. nil: all common scenarios for which the protocol has message types
+	Protocol *codec.Protocol
+	// scenarios of the protocol. One with the name of a common scenario takes only About and WindowWhy from this entry.
+	// nil: all common scenarios for which the protocol has message types
+	Scenarios []Scenario
 
 	Client func(*ClientConn, *Scenario) Client // creates a client; nil: derived from the message types
 	Worker func(*WorkerConn, *Scenario) Worker // creates a worker; nil: derived from the message types
 
-	OneGrab bool // a worker can have only one request for a job outstanding; Register also sets it if the message types require it
-	Forgets bool // if a worker disconnects, the server does not assign its job again, even if the worker had not received the assignment
+	// a worker can have only one request for a job outstanding; Register also sets it if the message types require it
+	OneGrab bool
+	// if a worker disconnects, the server does not assign its job again, even if the worker had not received the
+	// assignment
+	Forgets bool
 
 	types *messageTypes
 }

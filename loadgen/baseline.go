@@ -18,7 +18,8 @@ func (r *Report) settingDiff(o *Report) string {
 		a, b any
 	}{
 		{"protocol", r.Protocol, o.Protocol}, {"scenario", r.Scenario, o.Scenario}, {"clients", r.Clients, o.Clients},
-		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"zipf", r.Zipf, o.Zipf}, {"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
+		{"workers", r.Workers, o.Workers}, {"functions", r.Functions, o.Functions}, {"zipf", r.Zipf, o.Zipf},
+		{"window", r.Window, o.Window}, {"grabs", r.Grabs, o.Grabs},
 		{"payload", r.Payload, o.Payload}, {"rate", cmp.Or(r.Requested, "none"), cmp.Or(o.Requested, "none")},
 	} {
 		if p.a != p.b {
@@ -75,7 +76,8 @@ func (r *Report) slowerMachine(before []*Report, tolerance float64) (times float
 	f := figureOf("cpu_us_per_job_generator")
 	if old := f.values(before); len(old) > 0 && r.sameGenerator(before) {
 		if more := f.of(r) / median(old); more > max(times, 1+tolerance) {
-			times, why = more, fmt.Sprintf("the load generator took %.0f %% more CPU time per job too: the machine was slower", 100*(more-1))
+			times, why = more, fmt.Sprintf("the load generator took %.0f %% more CPU time per job too: the machine was slower",
+				100*(more-1))
 		}
 	}
 	return times, why
@@ -117,8 +119,9 @@ func (f *figure) check(before []*Report, r *Report, tolerance float64) SLOResult
 	case most <= tolerance:
 		return SLOResult{name, Passed, why, &now}
 	}
-	return SLOResult{Objective: name, Result: Skipped, Why: fmt.Sprintf("too short to compare: %s; the runs are consistent with a change of %+.0f %% to %+.0f %%",
-		why, 100*(low-1), 100*(high-1))}
+	return SLOResult{Objective: name, Result: Skipped,
+		Why: fmt.Sprintf("too short to compare: %s; the runs are consistent with a change of %+.0f %% to %+.0f %%",
+			why, 100*(low-1), 100*(high-1))}
 }
 
 // change returns the bounds of the ratio of a figure to the figure of earlier runs: the union of
@@ -158,11 +161,13 @@ func (f *figure) tooShort(before []*Report, r *Report, tolerance float64) string
 	for _, run := range slices.Concat(before, []*Report{r}) {
 		ticks := int(math.Round(f.of(run) * float64(run.Jobs) * 1e3 / float64(tick)))
 		if need := int(math.Ceil(8 / max(tolerance, 0.01))); f.cpu && ticks < need {
-			return fmt.Sprintf("%s of %v in one of the runs (at least %s needed for this tolerance)", prose.Count(ticks, "CPU tick"), tick, prose.Grouped(int64(need)))
+			return fmt.Sprintf("%s of %v in one of the runs (at least %s needed for this tolerance)",
+				prose.Count(ticks, "CPU tick"), tick, prose.Grouped(int64(need)))
 		}
 	}
 	if n := min(len(f.ofIntervals(before)), len(f.ofIntervals([]*Report{r}))); n < minIntervals {
-		return fmt.Sprintf("%s with the figure in one of the runs (at least %d needed)", prose.Count(n, "complete interval"), minIntervals)
+		return fmt.Sprintf("%s with the figure in one of the runs (at least %d needed)", prose.Count(n, "complete interval"),
+			minIntervals)
 	}
 	return ""
 }

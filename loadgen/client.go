@@ -17,9 +17,10 @@ type client struct {
 	using   int                     // index of the queue named in the last message of type types.use; -1: none
 	pending queue                   // jobs whose submission the server has not answered, in order
 
-	perUnique int               // Scenario.PerUnique
-	unique    []byte            // buffer for the unique ID of a job
-	sharing   map[string][]*Job // submissions by job ID, if the server combines several submissions into one job; nil otherwise
+	perUnique int    // Scenario.PerUnique
+	unique    []byte // buffer for the unique ID of a job
+	// submissions by job ID, if the server combines several submissions into one job; nil otherwise
+	sharing map[string][]*Job
 }
 
 func newClient(c *ClientConn, s *Scenario) *client {

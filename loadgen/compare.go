@@ -32,7 +32,8 @@ type Compared struct {
 	Name    string             `json:"name"`    // name of the group
 	Runs    int                `json:"runs"`    // number of runs
 	Medians map[string]float64 `json:"medians"` // median of the runs for each figure, by figure.key
-	Ratios  map[string]Ratio   `json:"ratios"`  // ratio to the median of the first group, by figure.key; empty for the first group
+	// ratio to the median of the first group, by figure.key; empty for the first group
+	Ratios map[string]Ratio `json:"ratios"`
 }
 
 // Ratio is the ratio of the medians of two groups.
@@ -58,10 +59,12 @@ type figure struct {
 	of     func(*Report) float64 // returns the figure of a run; 0: not known
 	format func(float64) string  // formats a value
 
-	interval func(*IntervalEntry) float64 // returns the figure of an interval; 0: not known. nil: intervals do not have the figure
+	// returns the figure of an interval; 0: not known. nil: intervals do not have the figure
+	interval func(*IntervalEntry) float64
 
-	cpu        bool // a CPU time, which is measured in ticks
-	percentile bool // a percentile of the latency; if there is too little CPU time, it grows faster than the CPU time per job
+	cpu bool // a CPU time, which is measured in ticks
+	// a percentile of the latency; if there is too little CPU time, it grows faster than the CPU time per job
+	percentile bool
 }
 
 // latencyFigure returns the figure for a percentile of the latency of a stage.
@@ -78,16 +81,20 @@ func latencyFigure(stage, name string) figure {
 
 // cpuFigure returns the figure for the CPU time per job of end, which is "target" or "generator".
 func cpuFigure(end string, of func(*Report) Micros, interval func(*IntervalEntry) float64) figure {
-	return figure{key: "cpu_us_per_job_" + end, title: "CPU per job, " + end, of: func(r *Report) float64 { return float64(of(r)) }, interval: interval, format: formatMicros, cpu: true}
+	return figure{key: "cpu_us_per_job_" + end, title: "CPU per job, " + end,
+		of: func(r *Report) float64 { return float64(of(r)) }, interval: interval, format: formatMicros, cpu: true}
 }
 
 func formatMicros(v float64) string { return Micros(v).String() }
 
 // figures are the quantities by which runs are compared.
 var figures = []figure{
-	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate }, interval: (*IntervalEntry).Rate, format: formatJobs},
-	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target }, func(e *IntervalEntry) float64 { return float64(e.Target) }),
-	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator }, func(e *IntervalEntry) float64 { return float64(e.Generator) }),
+	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate },
+		interval: (*IntervalEntry).Rate, format: formatJobs},
+	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target },
+		func(e *IntervalEntry) float64 { return float64(e.Target) }),
+	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator },
+		func(e *IntervalEntry) float64 { return float64(e.Generator) }),
 	latencyFigure(Stages[stageTotal], "p50"),
 	latencyFigure(Stages[stageTotal], "p99"),
 	latencyFigure(Stages[stageTotal], "p99.9"),
@@ -248,7 +255,8 @@ func (c *Comparison) Notes() (all []string) {
 	count("the measurement is invalid", func(r *Report) bool { return r.Result() == Invalid })
 	count("the load generator was the bottleneck: the target may be faster", func(r *Report) bool { return r.Saturated })
 	count("other programs used more than a quarter of the machine", (*Report).MachineShared)
-	count("the measurement took less than 1 s, which is too short to compare its figures", func(r *Report) bool { return r.Seconds < 1 })
+	count("the measurement took less than 1 s, which is too short to compare its figures",
+		func(r *Report) bool { return r.Seconds < 1 })
 	for _, r := range c.Runs {
 		if why := r.settingDiff(c.Runs[0]); why != "" {
 			all = append(all, "the runs had different settings: "+why)

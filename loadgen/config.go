@@ -19,36 +19,60 @@ import (
 // are reported; and the drain, in which the jobs that are still in flight finish. Rates are in events per second.
 type Config struct {
 	Protocol *codec.Protocol
-	Scenario string                                  // name of the scenario, see [Scenarios]; "": "cycle"
-	Dial     func(context.Context) (net.Conn, error) // opens a connection to the server; called for each client and worker, and again for each reconnection and each replaced worker
+	Scenario string // name of the scenario, see [Scenarios]; "": "cycle"
+	// opens a connection to the server; called for each client and worker, and again for each reconnection and each
+	// replaced worker
+	Dial func(context.Context) (net.Conn, error)
 
-	Clients   int           // number of connections that submit jobs; 0: 16. Clients and workers together: at most 20,000
-	Workers   int           // number of connections that process jobs; 0: 4
-	Functions int           // number of functions (Gearman) or tubes (Beanstalk) over which the jobs are distributed; 0: 1
-	Zipf      float64       // exponent of the Zipf distribution of jobs over functions, greater than 1 and at most 100; the first function gets most jobs. 0: every function gets the same number of jobs
-	Prefix    string        // start of the function or tube names; "": "jobwire"
-	Window    int           // number of jobs that each client keeps in flight in a closed loop, at most 2^20; 0: 1
-	Batch     int           // minimum number of jobs that a client of a closed loop submits together: it waits until the window has room for them; at most Window; 0: 1
-	MaxFlight int           // maximum number of jobs in flight for each client in an open loop, at most 2^20; 0: 2^26 divided by Clients, but at least 1,024 and at most 65,536
-	Grabs     int           // maximum number of job requests that a worker has outstanding; 0: 1 if the protocol allows only one request, otherwise up to 1,024, depending on the expected number of jobs in flight
-	Size      Sizes         // payload size of each job in bytes; zero value: MinPayload
-	Content   []byte        // bytes of the payloads after the first MinPayload bytes, repeated if they are too few; nil: random bytes
-	Think     time.Duration // pause of a client between the end of a job and its next submission, in a closed loop; 0: no pause
-	Work      time.Duration // time that a worker takes to process a job; 0: the worker completes the job at once, except in scenario chaos (1 ms)
+	Clients   int // number of connections that submit jobs; 0: 16. Clients and workers together: at most 20,000
+	Workers   int // number of connections that process jobs; 0: 4
+	Functions int // number of functions (Gearman) or tubes (Beanstalk) over which the jobs are distributed; 0: 1
+	// exponent of the Zipf distribution of jobs over functions, greater than 1 and at most 100; the first function gets
+	// most jobs. 0: every function gets the same number of jobs
+	Zipf   float64
+	Prefix string // start of the function or tube names; "": "jobwire"
+	Window int    // number of jobs that each client keeps in flight in a closed loop, at most 2^20; 0: 1
+	// minimum number of jobs that a client of a closed loop submits together: it waits until the window has room for them;
+	// at most Window; 0: 1
+	Batch int
+	// maximum number of jobs in flight for each client in an open loop, at most 2^20; 0: 2^26 divided by Clients, but at
+	// least 1,024 and at most 65,536
+	MaxFlight int
+	// maximum number of job requests that a worker has outstanding; 0: 1 if the protocol allows only one request,
+	// otherwise up to 1,024, depending on the expected number of jobs in flight
+	Grabs int
+	Size  Sizes // payload size of each job in bytes; zero value: MinPayload
+	// bytes of the payloads after the first MinPayload bytes, repeated if they are too few; nil: random bytes
+	Content []byte
+	// pause of a client between the end of a job and its next submission, in a closed loop; 0: no pause
+	Think time.Duration
+	// time that a worker takes to process a job; 0: the worker completes the job at once, except in scenario chaos (1 ms)
+	Work time.Duration
 
-	Count        int64         // number of jobs to submit, warm-up included; 0: no limit, or 100,000 in a scenario with a backlog (crash: 1,000,000)
-	Duration     time.Duration // length of the measured part; 0: until Count jobs have ended; if Count and Duration are both 0: 10 s
-	Warmup       time.Duration // time between Ramp and the measured part; its jobs are in Account and in the time series, but not in the rate and the latencies
-	DrainTimeout time.Duration // jobs in flight at the end count as lost if no job ends for DrainTimeout plus Work; 0: 10 s
+	// number of jobs to submit, warm-up included; 0: no limit, or 100,000 in a scenario with a backlog (crash: 1,000,000)
+	Count int64
+	// length of the measured part; 0: until Count jobs have ended; if Count and Duration are both 0: 10 s
+	Duration time.Duration
+	// time between Ramp and the measured part; its jobs are in Account and in the time series, but not in the rate and the
+	// latencies
+	Warmup time.Duration
+	// jobs in flight at the end count as lost if no job ends for DrainTimeout plus Work; 0: 10 s
+	DrainTimeout time.Duration
 
 	Rate *Schedule // arrival schedule of an open loop; nil: closed loop
 	Kill float64   // average number of workers that the run disconnects per second, in a scenario with Kills; 0: none
 
-	Ramp      time.Duration // time over which the clients of a closed loop start, one after the other; it comes before Warmup. 0: all clients start at once
-	Reconnect float64       // average number of clients of a closed loop that finish their jobs, disconnect and reconnect per second, in the measured part; 0: none
-	Seed      uint64        // seed of all random choices
+	// time over which the clients of a closed loop start, one after the other; it comes before Warmup. 0: all clients
+	// start at once
+	Ramp time.Duration
+	// average number of clients of a closed loop that finish their jobs, disconnect and reconnect per second, in the
+	// measured part; 0: none
+	Reconnect float64
+	Seed      uint64 // seed of all random choices
 
-	Check bool // check that the server kept first-in, first-out order (linearizability). Needs one function, jobs of one priority, and a Count of at most 5,000,000
+	// check that the server kept first-in, first-out order (linearizability). Needs one function, jobs of one priority,
+	// and a Count of at most 5,000,000
+	Check bool
 
 	Interval    time.Duration   // length of an entry of the time series, at least 1 ms; 0: 1 s
 	OnInterval  func(*Interval) // called after each interval; may be nil
@@ -71,7 +95,8 @@ const (
 
 	minInterval  = time.Millisecond // shortest Config.Interval
 	maxIntervals = 100_000          // entries of the time series
-	maxInFlight  = 1 << 24          // jobs in flight whose number the configuration sets; they take 200 bytes of memory each
+	// jobs in flight whose number the configuration sets; they take 200 bytes of memory each
+	maxInFlight = 1 << 24
 
 	maxHistory = 5_000_000 // jobs of a run with Config.Check; the history takes about 200 bytes of memory for each job
 )
@@ -94,7 +119,8 @@ func (c Config) Complete() (Config, error) {
 	case names == nil:
 		return c, fmt.Errorf("bench does not support %s", c.Protocol.Title)
 	case sc == nil:
-		return c, fmt.Errorf("%s has no scenario %q: expected one of %s", c.Protocol.Title, c.Scenario, strings.Join(names, ", "))
+		return c, fmt.Errorf("%s has no scenario %q: expected one of %s", c.Protocol.Title, c.Scenario,
+			strings.Join(names, ", "))
 	}
 	if sc.Backlog && c.Count == 0 {
 		c.Count = backlogJobs
@@ -151,11 +177,13 @@ func (c *Config) checkRun(sc *Scenario) error {
 	case c.Grabs > 1 && adapterOf(c.Protocol.Name).OneGrab:
 		return fmt.Errorf("grabs %d: expected 1, because a %s worker asks for one job at a time", c.Grabs, c.Protocol.Title)
 	case c.Duration/c.Interval > maxIntervals:
-		return fmt.Errorf("the duration %v has %d intervals of %v: expected at most %d; use longer intervals (--interval)", c.Duration, c.Duration/c.Interval, c.Interval, maxIntervals)
+		return fmt.Errorf("the duration %v has %d intervals of %v: expected at most %d; use longer intervals (--interval)",
+			c.Duration, c.Duration/c.Interval, c.Interval, maxIntervals)
 	case (c.Rate == nil || c.MaxFlight > 0) && c.slots(sc) > maxInFlight:
 		return fmt.Errorf("the clients may have %d jobs in flight: expected at most %d", c.slots(sc), maxInFlight)
 	case sc.MaxWindow > 0 && c.Window > sc.MaxWindow:
-		return fmt.Errorf("window %d with scenario %s: expected at most %d (%s); use more clients", c.Window, sc.Name, sc.MaxWindow, sc.WindowWhy)
+		return fmt.Errorf("window %d with scenario %s: expected at most %d (%s); use more clients", c.Window, sc.Name,
+			sc.MaxWindow, sc.WindowWhy)
 	}
 	return nil
 }

@@ -67,7 +67,8 @@ type Conn struct {
 }
 
 func newConn(r *run, id int, nc net.Conn, name string) *Conn {
-	c := &Conn{run: r, id: id, name: name, in: make([]byte, minBuffer), rand: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id)))}
+	c := &Conn{run: r, id: id, name: name, in: make([]byte, minBuffer),
+		rand: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id)))}
 	c.use(nc)
 	return c
 }

@@ -21,10 +21,14 @@ import (
 // restarts the server, and workers take all jobs that the server still has. The server must assign each acknowledged
 // job that was not completed before the kill exactly once.
 type Crash struct {
-	Config    Config        // configuration of the clients and workers, with a scenario that has Crash set; Rate, Duration and Dial are ignored
-	Kills     int           // number of rounds
-	After     time.Duration // average time from the start of the load to the kill; the time is random, from half to one and a half times the average
-	AllowLoss time.Duration // lost jobs are allowed if the server acknowledged them at most this time before the kill; 0: none are allowed
+	// configuration of the clients and workers, with a scenario that has Crash set; Rate, Duration and Dial are ignored
+	Config Config
+	Kills  int // number of rounds
+	// average time from the start of the load to the kill; the time is random, from half to one and a half times the
+	// average
+	After time.Duration
+	// lost jobs are allowed if the server acknowledged them at most this time before the kill; 0: none are allowed
+	AllowLoss time.Duration
 
 	// Start starts the server with the data that it has stored. It is called at the beginning and after each kill.
 	Start func(context.Context) (Server, error)
@@ -43,20 +47,26 @@ type Server interface {
 
 // CrashRound counts the jobs of one round. Times are in seconds.
 type CrashRound struct {
-	Acknowledged   int64   `json:"acknowledged"`   // the server acknowledged the submission
-	Completed      int64   `json:"completed"`      // completed before the kill
-	Kept           int64   `json:"kept"`           // acknowledged, and assigned after the restart
-	Lost           int64   `json:"lost"`           // acknowledged, neither completed nor in progress at the kill, and not assigned after the restart
-	Allowed        int64   `json:"lost_allowed"`   // lost jobs that Crash.AllowLoss permits
-	Window         float64 `json:"loss_window"`    // time from the acknowledgement of the first lost job to the kill; 0 if none was lost
-	Repeated       int64   `json:"repeated"`       // assigned again although they had been completed or assigned after the restart
-	OutOfOrder     int64   `json:"out_of_order"`   // assigned after a newer job of the same client and function
-	Corrupted      int64   `json:"corrupted"`      // assigned with a payload that no client submitted
-	InProgress     int64   `json:"in_progress"`    // not assigned again because a worker had them at the kill, or their assignment was on its way; the server may lose them
-	Unacknowledged int64   `json:"unacknowledged"` // assigned after the restart, although the client had received no acknowledgement
-	Refused        int64   `json:"refused"`        // submissions that the server answered with an error
-	Uptime         float64 `json:"uptime"`         // time from the start of the load to the kill
-	Restart        float64 `json:"restart"`        // time until the restarted server accepted a connection
+	Acknowledged int64 `json:"acknowledged"` // the server acknowledged the submission
+	Completed    int64 `json:"completed"`    // completed before the kill
+	Kept         int64 `json:"kept"`         // acknowledged, and assigned after the restart
+	// acknowledged, neither completed nor in progress at the kill, and not assigned after the restart
+	Lost    int64 `json:"lost"`
+	Allowed int64 `json:"lost_allowed"` // lost jobs that Crash.AllowLoss permits
+	// time from the acknowledgement of the first lost job to the kill; 0 if none was lost
+	Window float64 `json:"loss_window"`
+	// assigned again although they had been completed or assigned after the restart
+	Repeated   int64 `json:"repeated"`
+	OutOfOrder int64 `json:"out_of_order"` // assigned after a newer job of the same client and function
+	Corrupted  int64 `json:"corrupted"`    // assigned with a payload that no client submitted
+	// not assigned again because a worker had them at the kill, or their assignment was on its way; the server may lose
+	// them
+	InProgress int64 `json:"in_progress"`
+	// assigned after the restart, although the client had received no acknowledgement
+	Unacknowledged int64   `json:"unacknowledged"`
+	Refused        int64   `json:"refused"` // submissions that the server answered with an error
+	Uptime         float64 `json:"uptime"`  // time from the start of the load to the kill
+	Restart        float64 `json:"restart"` // time until the restarted server accepted a connection
 
 	First string `json:"first_anomaly,omitempty"` // the first fault, as in Account.First
 }
@@ -75,8 +85,9 @@ type CrashReport struct {
 	Window      int          `json:"window"`              // jobs in flight for each client
 	Allowed     float64      `json:"allowed_loss_window"` // Crash.AllowLoss in seconds
 	Rounds      []CrashRound `json:"rounds"`
-	Total       CrashRound   `json:"total"`           // sums of the rounds; Window and Restart are the longest of the rounds
-	Error       string       `json:"error,omitempty"` // why the test ended early; "" if it did not
+	// sums of the rounds; Window and Restart are the longest of the rounds
+	Total CrashRound `json:"total"`
+	Error string     `json:"error,omitempty"` // why the test ended early; "" if it did not
 }
 
 // minWorkTime is how long workers take for a job before the kill, so that some jobs are unfinished at the kill.
@@ -95,7 +106,8 @@ func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
 		}
 	}()
 	r := &CrashReport{Head: version.NewHead(), Protocol: k.Config.Protocol.Name, Scenario: k.Config.Scenario,
-		Started: time.Now().UTC().Round(time.Millisecond), Clients: k.Config.Clients, Window: k.Config.Window, Allowed: k.AllowLoss.Seconds(),
+		Started: time.Now().UTC().Round(time.Millisecond), Clients: k.Config.Clients, Window: k.Config.Window,
+		Allowed: k.AllowLoss.Seconds(),
 		Reasons: []string{}, Rounds: []CrashRound{}}
 	rnd := rand.New(rand.NewPCG(k.Config.Seed, 3))
 	for n := range k.Kills {
@@ -378,7 +390,8 @@ func (r *CrashReport) table() (rows [][]string) {
 		if c.Lost > 0 {
 			window = seconds(c.Window)
 		}
-		rows = append(rows, []string{name, prose.Grouped(c.Acknowledged), prose.Grouped(c.Completed), prose.Grouped(c.Kept), prose.Grouped(c.Lost), window,
+		rows = append(rows, []string{name, prose.Grouped(c.Acknowledged), prose.Grouped(c.Completed), prose.Grouped(c.Kept),
+			prose.Grouped(c.Lost), window,
 			prose.Grouped(c.Repeated), seconds(c.Restart)})
 	}
 	for i := range r.Rounds {
@@ -408,7 +421,8 @@ func (r *CrashReport) notes() (all []string) {
 
 // load describes the load in words.
 func (r *CrashReport) load() string {
-	return fmt.Sprintf("%s, window %s, %s", prose.Count(r.Clients, "client"), prose.Grouped(int64(r.Window)), prose.Count(len(r.Rounds), "kill"))
+	return fmt.Sprintf("%s, window %s, %s", prose.Count(r.Clients, "client"), prose.Grouped(int64(r.Window)),
+		prose.Count(len(r.Rounds), "kill"))
 }
 
 // answer returns the verdict with its reasons.

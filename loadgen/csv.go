@@ -23,7 +23,8 @@ func WriteCSV(w io.Writer, r *Report) error {
 		if r.Requested != "" {
 			requested = number(e.Requested)
 		}
-		row := []string{number(e.Start), number(e.Seconds), strconv.FormatInt(e.Jobs, 10), number(e.Rate()), requested, strconv.FormatInt(e.Depth, 10)}
+		row := []string{number(e.Start), number(e.Seconds), strconv.FormatInt(e.Jobs, 10), number(e.Rate()), requested,
+			strconv.FormatInt(e.Depth, 10)}
 		for _, stage := range Stages {
 			q := e.Latency[stage]
 			for _, c := range columns {

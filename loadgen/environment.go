@@ -12,14 +12,16 @@ import (
 // Environment describes the machine and the system on which the load generator ran. Figures of two runs are
 // comparable only if these are the same. Fields that are not known have zero values.
 type Environment struct {
-	Command    []string `json:"command"`          // command line of the load generator
-	Host       string   `json:"host"`             // host name; in a container: that of the container
-	BootID     string   `json:"boot_id"`          // ID of this start of the machine, by which containers of one machine are recognized
-	System     string   `json:"system"`           // operating system with its version, such as "linux 6.1.0"
-	CPU        string   `json:"cpu"`              // model name
-	Processors int      `json:"processors"`       // number of processors of the machine
-	Memory     int64    `json:"memory_bytes"`     // memory of the machine, in bytes
-	OpenFiles  int64    `json:"open_files_limit"` // maximum number of open files of the load generator; 0: not known or not limited
+	Command []string `json:"command"` // command line of the load generator
+	Host    string   `json:"host"`    // host name; in a container: that of the container
+	// ID of this start of the machine, by which containers of one machine are recognized
+	BootID     string `json:"boot_id"`
+	System     string `json:"system"`       // operating system with its version, such as "linux 6.1.0"
+	CPU        string `json:"cpu"`          // model name
+	Processors int    `json:"processors"`   // number of processors of the machine
+	Memory     int64  `json:"memory_bytes"` // memory of the machine, in bytes
+	// maximum number of open files of the load generator; 0: not known or not limited
+	OpenFiles int64 `json:"open_files_limit"`
 }
 
 // ReadEnvironment returns the environment of this process. command is its command line. On systems without /proc,

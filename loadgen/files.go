@@ -111,7 +111,8 @@ func ReadParts(args []string) (*Parts, error) {
 		}
 	}
 	if len(p.parts) == 0 {
-		return nil, errors.New(strings.Join(append([]string{"expected the results of the shares of a load, got none"}, p.unread...), "\n"))
+		return nil, errors.New(strings.Join(append([]string{"expected the results of the shares of a load, got none"},
+			p.unread...), "\n"))
 	}
 	return p, nil
 }

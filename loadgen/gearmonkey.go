@@ -111,12 +111,14 @@ func (m *monkeyClient) Handle(f *codec.Frame) {
 type monkeyWorker struct {
 	*WorkerConn
 	functions [][]byte
-	turn      int                                           // index of the function whose queue is asked next
-	updates   int                                           // number of progress updates for each job
-	sha       []byte                                        // hash of the loaded script
-	date      []byte                                        // buffer for the current time
-	pause     []byte                                        // seconds for which the server waits for a job before it replies that there is none
-	asked     codec.FIFO[func(*monkeyWorker, *codec.Frame)] // handle the replies to the commands without a reply, in order; nil: ignore the reply
+	turn      int    // index of the function whose queue is asked next
+	updates   int    // number of progress updates for each job
+	sha       []byte // hash of the loaded script
+	date      []byte // buffer for the current time
+	// seconds for which the server waits for a job before it replies that there is none
+	pause []byte
+	// handle the replies to the commands without a reply, in order; nil: ignore the reply
+	asked codec.FIFO[func(*monkeyWorker, *codec.Frame)]
 
 	id      []byte // ID of the current job
 	payload []byte // payload of the current job
@@ -126,7 +128,8 @@ type monkeyWorker struct {
 func newMonkeyWorker(c *WorkerConn, s *Scenario) Worker {
 	m := &monkeyWorker{WorkerConn: c, functions: c.Queues(), updates: s.Updates, pause: []byte("1")}
 	if n := len(m.functions); c.run.cfg.Workers >= n {
-		m.functions = m.functions[c.place%n:][:1] // with several functions, a worker would wait up to 1 s at an empty queue while the other queues have jobs
+		// with several functions, a worker would wait up to 1 s at an empty queue while the other queues have jobs
+		m.functions = m.functions[c.place%n:][:1]
 	}
 	return m
 }

@@ -11,7 +11,8 @@ func WriteGoBench(w io.Writer, r *Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "pkg: jobwire\ntarget: %s\n", strings.Join(strings.Fields(r.Target), " "))
 	fmt.Fprint(&b, "Unit jobs/s better=higher\n")
-	fmt.Fprintf(&b, "BenchmarkJobs/protocol=%s/scenario=%s/clients=%d/workers=%d", r.Protocol, r.Scenario, r.Clients, r.Workers)
+	fmt.Fprintf(&b, "BenchmarkJobs/protocol=%s/scenario=%s/clients=%d/workers=%d", r.Protocol, r.Scenario, r.Clients,
+		r.Workers)
 	if r.Requested != "" {
 		fmt.Fprintf(&b, "/rate=%s", strings.NewReplacer("/", "_", ",", "_").Replace(r.Requested))
 	} else {

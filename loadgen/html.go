@@ -81,7 +81,8 @@ func WriteHTML(w io.Writer, r *Report) error {
 	for _, o := range r.Objectives {
 		objectives = append(objectives, o.Objective)
 	}
-	d := pageData{Report: r, Figures: pageFacts{Spectrum: append([]Curve{}, r.Spectrum...), Series: []pagePoint{}, Interval: r.Interval, Objectives: pageObjectives(objectives)}}
+	d := pageData{Report: r, Figures: pageFacts{Spectrum: append([]Curve{}, r.Spectrum...), Series: []pagePoint{},
+		Interval: r.Interval, Objectives: pageObjectives(objectives)}}
 	if r.Heat != nil {
 		d.Figures.Heat = *r.Heat
 	}
@@ -91,7 +92,9 @@ func WriteHTML(w io.Writer, r *Report) error {
 			continue // skip the warm-up
 		}
 		q := e.Latency[Stages[stageTotal]]
-		d.Figures.Series = append(d.Figures.Series, pagePoint{e.Start, e.Start + e.Seconds, math.Round(e.Rate()), math.Round(e.Requested), e.Depth, q.P50, q.P99, q.P999})
+		d.Figures.Series = append(d.Figures.Series,
+			pagePoint{e.Start, e.Start + e.Seconds, math.Round(e.Rate()), math.Round(e.Requested), e.Depth, q.P50, q.P99,
+				q.P999})
 	}
 	return pages.ExecuteTemplate(w, "page_run.html", d)
 }
@@ -235,7 +238,8 @@ type (
 // the first server that are significant and larger than the tolerance (0.1: 10 %).
 func (c *Comparison) WriteHTML(w io.Writer, tolerance float64) error {
 	table := c.table()
-	d := comparePage{Comparison: c, Header: table[0], Rows: table[1:], Figures: compareFacts{First: c.Targets[0].Name, Tolerance: tolerance}}
+	d := comparePage{Comparison: c, Header: table[0], Rows: table[1:],
+		Figures: compareFacts{First: c.Targets[0].Name, Tolerance: tolerance}}
 	for _, t := range c.Targets[1:] {
 		chart, answer := compareChart{t.Name, []compareRow{}}, compareAnswer{Name: t.Name}
 		for i := range figures {
@@ -284,7 +288,8 @@ func (d comparePage) Title() string {
 	for _, t := range d.Targets[1 : len(d.Targets)-1] {
 		text += ", " + t.Name
 	}
-	return fmt.Sprintf("%s %s: %s and %s compared", d.Runs[0].Protocol, d.Runs[0].Scenario, text, d.Targets[len(d.Targets)-1].Name)
+	return fmt.Sprintf("%s %s: %s and %s compared", d.Runs[0].Protocol, d.Runs[0].Scenario, text,
+		d.Targets[len(d.Targets)-1].Name)
 }
 
 // Head returns the header of the page, without a verdict: the page shows the results below the header, one line for

@@ -16,9 +16,11 @@ type Independence struct {
 
 // Limits of the check.
 const (
-	minGaps        = 100                  // the check needs more than this number of submissions
-	minGap         = 4 * minBatchInterval // the check needs a mean gap of at least this; jobs that are closer together are submitted in batches
-	maxCorrelation = 0.05                 // limit of the correlation, unless three standard deviations of the estimate are larger
+	minGaps = 100 // the check needs more than this number of submissions
+	// the check needs a mean gap of at least this; jobs that are closer together are submitted in batches
+	minGap = 4 * minBatchInterval
+	// limit of the correlation, unless three standard deviations of the estimate are larger
+	maxCorrelation = 0.05
 )
 
 // gaps accumulates the sums for the correlation of the gaps between submissions, in seconds.
@@ -55,7 +57,8 @@ func (g *gaps) independence() *Independence {
 		return nil
 	}
 	r := (g.products/(n-1) - mean*mean) / variance
-	return &Independence{Correlation: math.Round(r*1e4) / 1e4, Independent: math.Abs(r) <= max(maxCorrelation, 3/math.Sqrt(n))}
+	return &Independence{Correlation: math.Round(r*1e4) / 1e4,
+		Independent: math.Abs(r) <= max(maxCorrelation, 3/math.Sqrt(n))}
 }
 
 // String returns the result in one line.

@@ -18,15 +18,17 @@ type Job struct {
 	Queue    uint16 // index of the job's function or tube in Conn.Queues
 	Priority uint8  // 0 (most urgent) to 2 (least urgent)
 
-	number  atomic.Uint64 // number of the job that uses the slot; 0: the slot is free
-	last    atomic.Uint64 // most recent assignment of a job of this slot: the job's number, with the ID of the worker's connection in the low slotBits bits
-	taken   atomic.Int64  // time of that assignment, on run.clock
-	seq     uint32        // position of the job among the jobs of its client, from 1
-	size    uint32        // payload size in bytes
-	acked   bool          // the server has acknowledged the submission
-	ended   bool          // the job ended before the acknowledgement arrived
-	start   int64         // time of the submission, or in an open loop the scheduled time, on run.clock
-	created int64         // time of the acknowledgement, on run.clock
+	number atomic.Uint64 // number of the job that uses the slot; 0: the slot is free
+	// most recent assignment of a job of this slot: the job's number, with the ID of the worker's connection in the low
+	// slotBits bits
+	last    atomic.Uint64
+	taken   atomic.Int64 // time of that assignment, on run.clock
+	seq     uint32       // position of the job among the jobs of its client, from 1
+	size    uint32       // payload size in bytes
+	acked   bool         // the server has acknowledged the submission
+	ended   bool         // the job ended before the acknowledgement arrived
+	start   int64        // time of the submission, or in an open loop the scheduled time, on run.clock
+	created int64        // time of the acknowledgement, on run.clock
 }
 
 // assign records that a worker got the job with this number; conn is the ID of the worker's connection. If the same

@@ -47,7 +47,8 @@ type Quantiles struct {
 // worse sets each value to the larger of the values of q and o, and adds up the counts.
 func (q *Quantiles) worse(o *Quantiles) {
 	q.Count += o.Count
-	q.Mean, q.P50, q.P90, q.P95, q.P99 = max(q.Mean, o.Mean), max(q.P50, o.P50), max(q.P90, o.P90), max(q.P95, o.P95), max(q.P99, o.P99)
+	q.Mean, q.P50, q.P90, q.P95, q.P99 = max(q.Mean, o.Mean), max(q.P50, o.P50), max(q.P90, o.P90), max(q.P95, o.P95),
+		max(q.P99, o.P99)
 	q.P999, q.P9999, q.Max = max(q.P999, o.P999), max(q.P9999, o.P9999), max(q.Max, o.Max)
 }
 

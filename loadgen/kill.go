@@ -72,7 +72,8 @@ func (r *run) kill(ctx context.Context, i int) {
 	<-c.ended
 	r.assumeEnds(c)
 	r.mu.Lock()
-	r.conns = slices.DeleteFunc(r.conns, func(o *Conn) bool { return o == c.Conn }) // otherwise the buffers of killed workers would use memory until the end of the run
+	// otherwise the buffers of killed workers would use memory until the end of the run
+	r.conns = slices.DeleteFunc(r.conns, func(o *Conn) bool { return o == c.Conn })
 	r.mu.Unlock()
 	if err := r.addWorker(ctx, i); err != nil {
 		if ctx.Err() == nil {

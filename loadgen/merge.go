@@ -39,7 +39,8 @@ func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
 		return nil, err
 	}
 	p := parts[0]
-	m := Report{Head: version.NewHead(), Protocol: p.Protocol, Scenario: p.Scenario, Target: p.Target, Functions: p.Functions, Zipf: p.Zipf, Window: p.Window, Payload: p.Payload,
+	m := Report{Head: version.NewHead(), Protocol: p.Protocol, Scenario: p.Scenario, Target: p.Target,
+		Functions: p.Functions, Zipf: p.Zipf, Window: p.Window, Payload: p.Payload,
 		Requested: p.Requested, Interval: p.Interval, Linear: p.Linear, Merged: merged, Series: []IntervalEntry{}}
 	for _, p := range parts {
 		if p.Linear != nil && !p.Linear.Holds {
@@ -120,7 +121,8 @@ func newestRun(all []Part) (parts []*Report, logs []io.Reader, m *Merged, err er
 			return nil, nil, nil, fmt.Errorf("%s and %s are not of the same run: %s", p.Name, all[newest].Name, why)
 		}
 		parts, logs = append(parts, r), append(logs, p.Log)
-		part := MergedShare{Share: *r.Share, Started: r.Started, Seconds: r.Seconds, Jobs: r.Jobs, Rate: r.Rate, Interrupted: r.Interrupted}
+		part := MergedShare{Share: *r.Share, Started: r.Started, Seconds: r.Seconds, Jobs: r.Jobs, Rate: r.Rate,
+			Interrupted: r.Interrupted}
 		if r.Environment != nil {
 			part.Host = r.Environment.Host
 		}
@@ -317,7 +319,8 @@ func (h *head) step(m *Report) error {
 func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *Log) error {
 	heads := make([]*head, len(logs))
 	for i, log := range logs {
-		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(textfile.NewReader(log, "a histogram log")), bucket: math.MinInt}
+		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(textfile.NewReader(log, "a histogram log")),
+			bucket: math.MinInt}
 		if err := heads[i].step(m); err != nil {
 			return fmt.Errorf("cannot read a histogram log: %w", err)
 		}
@@ -339,7 +342,8 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 			for h.next != nil && h.bucket == bucket {
 				st := slices.Index(Stages[:], h.next.Tag())
 				if st < 0 {
-					return fmt.Errorf("a histogram log has the tag %q: expected one of %s", h.next.Tag(), strings.Join(Stages[:], ", "))
+					return fmt.Errorf("a histogram log has the tag %q: expected one of %s", h.next.Tag(),
+						strings.Join(Stages[:], ", "))
 				}
 				if dropped := now[st].Merge(h.next); dropped > 0 {
 					return fmt.Errorf("a histogram log has %d latencies outside the range of 500 ns to 1 h", dropped)
@@ -356,7 +360,8 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 			series[bucket] = e
 		}
 		e.Latency = now.quantiles()
-		iv := Interval{Start: time.Duration(e.Start * float64(time.Second)), Length: time.Duration(e.Seconds * float64(time.Second)), Stages: now}
+		iv := Interval{Start: time.Duration(e.Start * float64(time.Second)),
+			Length: time.Duration(e.Seconds * float64(time.Second)), Stages: now}
 		heat.addInterval(&iv)
 		if out != nil {
 			out.add(m.Started.Add(iv.Start), &iv)

@@ -48,7 +48,8 @@ func (s *MergedShare) Text() string {
 
 // Summary names the run, the number of machines, and the shares that are missing.
 func (m *Merged) Summary() string {
-	text := fmt.Sprintf("%d of %s of run %s, on %s", len(m.Parts), prose.Count(m.Shares, "share"), m.Run, prose.Count(m.Machines, "machine"))
+	text := fmt.Sprintf("%d of %s of run %s, on %s", len(m.Parts), prose.Count(m.Shares, "share"), m.Run,
+		prose.Count(m.Machines, "machine"))
 	if len(m.Missing) > 0 {
 		text += "; missing: " + m.missing()
 	}
@@ -74,7 +75,8 @@ func (m *Merged) incomplete() (why []string) {
 		return nil
 	}
 	if len(m.Missing) > 0 {
-		why = append(why, fmt.Sprintf("the results of %s of %d are missing, so the figures are those of a smaller load", m.missing(), m.Shares))
+		why = append(why, fmt.Sprintf("the results of %s of %d are missing, so the figures are those of a smaller load",
+			m.missing(), m.Shares))
 	}
 	for i := range m.Parts {
 		if s := &m.Parts[i]; s.Interrupted {

@@ -7,15 +7,18 @@ import (
 
 // Interval is what happened in one interval of a run.
 type Interval struct {
-	Start       time.Duration        // time since the start of the measured part; negative during the warm-up
-	Length      time.Duration        // configured as Config.Interval; the last interval may be shorter
-	Done        int64                // jobs that ended in the interval
-	Depth       int64                // jobs in flight at the end of the interval
-	Stages      Histograms           // latencies; valid only during the call of Config.OnInterval
-	Latency     map[string]Quantiles // percentiles by stage
-	Account     Account              // counts since the start of the run
-	Draining    bool                 // after the measured part: workers process the jobs that were queued in the measured part; these jobs are not counted again
-	AfterWindow bool                 // after the measured part of an open loop: only the latencies of this interval are reported
+	Start   time.Duration        // time since the start of the measured part; negative during the warm-up
+	Length  time.Duration        // configured as Config.Interval; the last interval may be shorter
+	Done    int64                // jobs that ended in the interval
+	Depth   int64                // jobs in flight at the end of the interval
+	Stages  Histograms           // latencies; valid only during the call of Config.OnInterval
+	Latency map[string]Quantiles // percentiles by stage
+	Account Account              // counts since the start of the run
+	// after the measured part: workers process the jobs that were queued in the measured part; these jobs are not counted
+	// again
+	Draining bool
+	// after the measured part of an open loop: only the latencies of this interval are reported
+	AfterWindow bool
 }
 
 // Rate returns the jobs per second of the interval.
@@ -43,7 +46,8 @@ type meter struct {
 }
 
 func newMeter(r *run) *meter {
-	return &meter{r: r, last: time.Now(), now: newHistograms(), total: newHistograms(), pacing: lateness{hist: newHistogram()}}
+	return &meter{r: r, last: time.Now(), now: newHistograms(), total: newHistograms(),
+		pacing: lateness{hist: newHistogram()}}
 }
 
 // begin starts the measured part and discards the latencies of the warm-up.
@@ -93,7 +97,8 @@ func (m *meter) interval() {
 	}
 	m.jobs += done
 	m.total.merge(m.now)
-	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Latency: m.now.quantiles(), Account: m.r.ledger.account()}
+	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now,
+		Latency: m.now.quantiles(), Account: m.r.ledger.account()}
 	if m.measured {
 		iv.Start = m.last.Sub(m.began)
 		if mean := time.Duration(m.now[stageTotal].Mean()); done >= minJobsPerInterval && (m.steady == 0 || mean < m.steady) {
@@ -111,7 +116,8 @@ func (m *meter) interval() {
 
 // draining reports an interval after the measured part to Config.OnInterval. The caller has locked the meter.
 func (m *meter) draining(now time.Time, done int64) {
-	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now, Draining: true}
+	iv := Interval{Start: m.last.Sub(m.began), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now,
+		Draining: true}
 	m.last = now
 	m.r.cfg.OnInterval(&iv)
 }
@@ -130,5 +136,6 @@ func (m *meter) endDrain() {
 		return
 	}
 	m.total.merge(m.now)
-	m.r.cfg.OnInterval(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now, AfterWindow: true})
+	m.r.cfg.OnInterval(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now,
+		AfterWindow: true})
 }

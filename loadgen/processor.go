@@ -40,7 +40,8 @@ func (p *Processor) now() processorTime {
 
 // since returns the CPU time used between two times.
 func (t processorTime) since(before processorTime) processorTime {
-	return processorTime{elapsed(before.program, t.program), elapsed(before.machine, t.machine), elapsed(before.idle, t.idle), t.threads}
+	return processorTime{elapsed(before.program, t.program), elapsed(before.machine, t.machine),
+		elapsed(before.idle, t.idle), t.threads}
 }
 
 // elapsed returns the CPU time used between two times, or -1 if one of them is negative (not known).

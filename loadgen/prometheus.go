@@ -19,18 +19,25 @@ var metrics = []struct {
 		}
 		return &r.RateRequested
 	}},
-	{"backlog", "Jobs in flight at the end of the measurement.", "gauge", func(r *Report) *float64 { n := float64(r.Backlog); return &n }},
+	{"backlog", "Jobs in flight at the end of the measurement.", "gauge",
+		func(r *Report) *float64 { n := float64(r.Backlog); return &n }},
 	{"measured_seconds", "Length of the measurement.", "gauge", func(r *Report) *float64 { return &r.Seconds }},
-	{"generator_cpu_seconds_per_job", "CPU time of the load generator per job.", "gauge", func(r *Report) *float64 { return r.CPU.Generator.seconds() }},
-	{"target_cpu_seconds_per_job", "CPU time of the target per job.", "gauge", func(r *Report) *float64 { return r.CPU.Target.seconds() }},
-	{"foreign_processors", "Average number of processors used by other programs.", "gauge", func(r *Report) *float64 { return r.Cores.Foreign }},
-	{"generator_saturated", "1 if the load generator, or another program on its machine, was the bottleneck.", "gauge", func(r *Report) *float64 { return boolGauge(r.Saturated) }},
+	{"generator_cpu_seconds_per_job", "CPU time of the load generator per job.", "gauge",
+		func(r *Report) *float64 { return r.CPU.Generator.seconds() }},
+	{"target_cpu_seconds_per_job", "CPU time of the target per job.", "gauge",
+		func(r *Report) *float64 { return r.CPU.Target.seconds() }},
+	{"foreign_processors", "Average number of processors used by other programs.", "gauge",
+		func(r *Report) *float64 { return r.Cores.Foreign }},
+	{"generator_saturated", "1 if the load generator, or another program on its machine, was the bottleneck.", "gauge",
+		func(r *Report) *float64 { return boolGauge(r.Saturated) }},
 	{"passed", "1 if the verdict is passed.", "gauge", func(r *Report) *float64 { return boolGauge(r.Passed()) }},
-	{"invalid", "1 if the verdict is invalid: the run does not show what the target can do.", "gauge", func(r *Report) *float64 { return boolGauge(r.Result() == Invalid) }},
+	{"invalid", "1 if the verdict is invalid: the run does not show what the target can do.", "gauge",
+		func(r *Report) *float64 { return boolGauge(r.Result() == Invalid) }},
 }
 
 // quantileOf maps the names of columns to the values of the quantile label.
-var quantileOf = map[string]string{"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p99.9": "0.999", "p99.99": "0.9999", "max": "1"}
+var quantileOf = map[string]string{"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p99.9": "0.999",
+	"p99.99": "0.9999", "max": "1"}
 
 // seconds returns the time in seconds, or nil if it is not known.
 func (m Micros) seconds() *float64 {

@@ -69,7 +69,8 @@ func ParseRate(text string) (float64, error) {
 	}
 	v, err := strconv.ParseFloat(number, 64)
 	if v *= unit; err != nil || math.IsNaN(v) || v <= 0 || v > maxRate {
-		return 0, fmt.Errorf("rate %q: expected jobs per second greater than 0 and at most %.0f, as 5000, 5k or 0.5", text, float64(maxRate))
+		return 0, fmt.Errorf("rate %q: expected jobs per second greater than 0 and at most %.0f, as 5000, 5k or 0.5", text,
+			float64(maxRate))
 	}
 	return v, nil
 }

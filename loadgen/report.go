@@ -18,29 +18,39 @@ type Report struct {
 	Reasons     []string     `json:"verdict_reasons"` // reasons for the verdict; empty if the run passed
 	Protocol    string       `json:"protocol"`
 	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`           // name of the server: its address or its command line
-	Share       *Share       `json:"share,omitempty"`  // the part of the load that this process generated; nil for a whole load
-	Merged      *Merged      `json:"merged,omitempty"` // the shares of which [Merge] made this report; nil for the report of one process
-	Started     time.Time    `json:"started"`          // start of the measured part, in UTC
-	Clients     int          `json:"clients"`          // number of client connections
-	Workers     int          `json:"workers"`          // number of worker connections; 0 if the scenario has no workers
-	Functions   int          `json:"functions"`        // number of functions or tubes
-	Zipf        float64      `json:"zipf,omitempty"`   // exponent of the distribution of jobs over functions; 0: uniform
-	Window      int          `json:"window"`           // number of jobs that each client keeps in flight; 0 in an open loop
-	Grabs       int          `json:"grabs"`            // maximum number of job requests that each worker has outstanding
-	Payload     string       `json:"payload"`          // payload sizes in bytes, in the format of ParseSizes
-	Seed        uint64       `json:"seed"`
-	Requested   string       `json:"schedule,omitempty"` // schedule of an open loop, in the format of ParseSchedule; "" in a closed loop
+	Target      string       `json:"target"` // name of the server: its address or its command line
+	// the part of the load that this process generated; nil for a whole load
+	Share *Share `json:"share,omitempty"`
+	// the shares of which [Merge] made this report; nil for the report of one process
+	Merged    *Merged   `json:"merged,omitempty"`
+	Started   time.Time `json:"started"`        // start of the measured part, in UTC
+	Clients   int       `json:"clients"`        // number of client connections
+	Workers   int       `json:"workers"`        // number of worker connections; 0 if the scenario has no workers
+	Functions int       `json:"functions"`      // number of functions or tubes
+	Zipf      float64   `json:"zipf,omitempty"` // exponent of the distribution of jobs over functions; 0: uniform
+	// number of jobs that each client keeps in flight; 0 in an open loop
+	Window  int    `json:"window"`
+	Grabs   int    `json:"grabs"`   // maximum number of job requests that each worker has outstanding
+	Payload string `json:"payload"` // payload sizes in bytes, in the format of ParseSizes
+	Seed    uint64 `json:"seed"`
+	// schedule of an open loop, in the format of ParseSchedule; "" in a closed loop
+	Requested string `json:"schedule,omitempty"`
 
-	Jobs        int64   `json:"jobs"`    // jobs that ended in the measured part; in scenarios that measure only queuing: submissions that the server acknowledged
-	Seconds     float64 `json:"seconds"` // length of the measured part
-	AfterWindow int64   `json:"settled"` // jobs of an open loop that ended after the measured part: their latencies are included, but Jobs and Rate do not count them
-	Rate        float64 `json:"rate"`    // Jobs / Seconds; 0 if the measured part took no time
+	// jobs that ended in the measured part; in scenarios that measure only queuing: submissions that the server
+	// acknowledged
+	Jobs    int64   `json:"jobs"`
+	Seconds float64 `json:"seconds"` // length of the measured part
+	// jobs of an open loop that ended after the measured part: their latencies are included, but Jobs and Rate do not
+	// count them
+	AfterWindow int64   `json:"settled"`
+	Rate        float64 `json:"rate"` // Jobs / Seconds; 0 if the measured part took no time
 
-	RateRequested float64 `json:"rate_requested,omitempty"` // open loop only: average of the schedule over the measured part, in jobs per second
-	KeptUp        *bool   `json:"kept_up,omitempty"`        // open loop only: the number of jobs in flight did not grow; see keepsUp. nil in a closed loop
-	Backlog       int64   `json:"backlog"`                  // jobs in flight at the end of the measured part
-	Reconnects    int64   `json:"reconnects,omitempty"`     // reconnections of clients in the measured part
+	// open loop only: average of the schedule over the measured part, in jobs per second
+	RateRequested float64 `json:"rate_requested,omitempty"`
+	// open loop only: the number of jobs in flight did not grow; see keepsUp. nil in a closed loop
+	KeptUp     *bool `json:"kept_up,omitempty"`
+	Backlog    int64 `json:"backlog"`              // jobs in flight at the end of the measured part
+	Reconnects int64 `json:"reconnects,omitempty"` // reconnections of clients in the measured part
 
 	Account
 	Interrupted bool   `json:"interrupted"` // the user interrupted the run; the report covers the time until then
@@ -54,19 +64,24 @@ type Report struct {
 	Processors int    `json:"processors"`     // number of processors that the load generator may use (GOMAXPROCS)
 	Cores
 
-	Collections int64      `json:"gc_count"`       // garbage collections of the load generator in the measured part
-	Pauses      float64    `json:"gc_pauses_us"`   // total time for which these collections stopped the load generator, in microseconds
-	Pacing      *Quantiles `json:"pacing_late_us"` // open loop only: delay between the scheduled time and the submission of a job, which the load generator causes
-	Saturated   bool       `json:"saturated"`      // the load generator, or another program on its machine, was the bottleneck
-	Saturation  string     `json:"saturated_why"`  // evidence for Saturated, and what to change; "" if not Saturated
+	Collections int64 `json:"gc_count"` // garbage collections of the load generator in the measured part
+	// total time for which these collections stopped the load generator, in microseconds
+	Pauses float64 `json:"gc_pauses_us"`
+	// open loop only: delay between the scheduled time and the submission of a job, which the load generator causes
+	Pacing *Quantiles `json:"pacing_late_us"`
+	// the load generator, or another program on its machine, was the bottleneck
+	Saturated  bool   `json:"saturated"`
+	Saturation string `json:"saturated_why"` // evidence for Saturated, and what to change; "" if not Saturated
 
-	Objectives   []SLOResult     `json:"slo,omitempty"`          // results of the objectives of --slo and --baseline
-	Interval     float64         `json:"interval_seconds"`       // length of an interval of Series, in seconds
-	Series       []IntervalEntry `json:"intervals"`              // time series, one entry per interval, warm-up included
-	Stationary   *Stationarity   `json:"stationarity,omitempty"` // whether the rate or latency changed during the run; nil with fewer than eight complete intervals
-	Independence *Independence   `json:"independence,omitempty"` // open loop with a random schedule only: whether the gaps between submissions were independent; nil if not checked
-	Spectrum     []Curve         `json:"spectrum,omitempty"`     // latency by percentile, one curve per stage
-	Heat         *Heat           `json:"heatmap,omitempty"`      // number of jobs by latency and interval
+	Objectives []SLOResult     `json:"slo,omitempty"`    // results of the objectives of --slo and --baseline
+	Interval   float64         `json:"interval_seconds"` // length of an interval of Series, in seconds
+	Series     []IntervalEntry `json:"intervals"`        // time series, one entry per interval, warm-up included
+	// whether the rate or latency changed during the run; nil with fewer than eight complete intervals
+	Stationary *Stationarity `json:"stationarity,omitempty"`
+	// open loop with a random schedule only: whether the gaps between submissions were independent; nil if not checked
+	Independence *Independence `json:"independence,omitempty"`
+	Spectrum     []Curve       `json:"spectrum,omitempty"` // latency by percentile, one curve per stage
+	Heat         *Heat         `json:"heatmap,omitempty"`  // number of jobs by latency and interval
 
 	stages Histograms // histograms of the whole run; not saved in JSON
 }
@@ -89,14 +104,18 @@ type Cores struct {
 
 // IntervalEntry is one interval of the time series.
 type IntervalEntry struct {
-	Start     float64              `json:"start"`                              // seconds since the start of the measured part; negative during the warm-up
-	Seconds   float64              `json:"seconds"`                            // length of the interval
-	Requested float64              `json:"rate_requested,omitempty"`           // open loop only: average of the schedule over the interval, in jobs per second
-	Jobs      int64                `json:"jobs"`                               // jobs that ended in the interval
-	Depth     int64                `json:"depth"`                              // jobs in flight at the end of the interval
-	Target    Micros               `json:"cpu_us_per_job_target,omitempty"`    // CPU time of the target per job, in microseconds; 0: not known
-	Generator Micros               `json:"cpu_us_per_job_generator,omitempty"` // CPU time of the load generator per job, in microseconds; 0: not known
-	Latency   map[string]Quantiles `json:"latency_us"`                         // by stage
+	// seconds since the start of the measured part; negative during the warm-up
+	Start   float64 `json:"start"`
+	Seconds float64 `json:"seconds"` // length of the interval
+	// open loop only: average of the schedule over the interval, in jobs per second
+	Requested float64 `json:"rate_requested,omitempty"`
+	Jobs      int64   `json:"jobs"`  // jobs that ended in the interval
+	Depth     int64   `json:"depth"` // jobs in flight at the end of the interval
+	// CPU time of the target per job, in microseconds; 0: not known
+	Target Micros `json:"cpu_us_per_job_target,omitempty"`
+	// CPU time of the load generator per job, in microseconds; 0: not known
+	Generator Micros               `json:"cpu_us_per_job_generator,omitempty"`
+	Latency   map[string]Quantiles `json:"latency_us"` // by stage
 }
 
 // Rate returns the jobs per second of the interval.
@@ -173,8 +192,10 @@ func (t *Recorder) Attach(cfg *Config) {
 // planOf returns a report with the fields that are known before the run.
 func planOf(cfg *Config) *Report {
 	r := &Report{
-		Head: version.NewHead(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients, Workers: cfg.Workers, Functions: cfg.Functions, Zipf: cfg.Zipf,
-		Window: cfg.Window, Grabs: cfg.Grabs, Payload: cfg.Size.String(), Seed: cfg.Seed, Interval: cfg.Interval.Seconds(), Series: []IntervalEntry{},
+		Head: version.NewHead(), Protocol: cfg.Protocol.Name, Scenario: cfg.Scenario, Clients: cfg.Clients,
+		Workers: cfg.Workers, Functions: cfg.Functions, Zipf: cfg.Zipf,
+		Window: cfg.Window, Grabs: cfg.Grabs, Payload: cfg.Size.String(), Seed: cfg.Seed, Interval: cfg.Interval.Seconds(),
+		Series: []IntervalEntry{},
 	}
 	if cfg.Rate != nil {
 		r.Window, r.Requested = 0, cfg.Rate.String()
@@ -220,7 +241,8 @@ func (t *Recorder) Report(res *Result) *Report {
 	r.processors(res.CPU, t.used)
 	for i := range res.Series {
 		iv := &res.Series[i]
-		e := IntervalEntry{Start: iv.Start.Seconds(), Seconds: iv.Length.Seconds(), Jobs: iv.Done, Depth: iv.Depth, Latency: iv.Latency}
+		e := IntervalEntry{Start: iv.Start.Seconds(), Seconds: iv.Length.Seconds(), Jobs: iv.Done, Depth: iv.Depth,
+			Latency: iv.Latency}
 		if at := cfg.Warmup + iv.Start; cfg.Rate != nil && at >= 0 {
 			e.Requested = cfg.Rate.mean(at, at+iv.Length)
 		}

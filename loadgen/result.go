@@ -45,8 +45,10 @@ func (m *meter) result(err error) *Result {
 	}
 	m.end()
 	r := m.r
-	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals, Account: r.ledger.account(),
-		CPU: m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: quantilesOf(m.pacing.hist), gaps: m.pacing.gaps, AfterWindow: m.late, Reconnects: r.again.Load(), steady: m.steady, backlog: m.backlog, Err: err}
+	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals,
+		Account: r.ledger.account(),
+		CPU:     m.cpu.cpu, Pauses: m.cpu.pauses, GCs: m.cpu.gcs, Late: quantilesOf(m.pacing.hist), gaps: m.pacing.gaps,
+		AfterWindow: m.late, Reconnects: r.again.Load(), steady: m.steady, backlog: m.backlog, Err: err}
 	if r.history != nil {
 		res.Linear = r.history.check()
 	}

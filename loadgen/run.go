@@ -88,7 +88,8 @@ func (r *run) wasKilled(id int) bool {
 // newRun returns a run for a configuration that Config.Complete has returned.
 func newRun(cfg Config) *run {
 	a := adapterOf(cfg.Protocol.Name)
-	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario), base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
+	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario),
+		base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
 		ready: make(chan struct{}, 1), err: make(chan error, 1)}
 	if r.cfg.Grabs == 0 {
 		r.cfg.Grabs = a.grabs(&r.cfg)
@@ -394,7 +395,8 @@ func (c *ClientConn) lastMessage() string {
 	defer c.mu.Unlock()
 	for s := range c.pool.underWay() {
 		number := s.number.Load()
-		text := fmt.Sprintf("# %s: job %#x was submitted %v before the end of the run", c.name, number, time.Duration(c.run.clock()-s.start).Round(time.Millisecond))
+		text := fmt.Sprintf("# %s: job %#x was submitted %v before the end of the run", c.name, number,
+			time.Duration(c.run.clock()-s.start).Round(time.Millisecond))
 		if s.acked {
 			text += ", acknowledged"
 		}

@@ -16,11 +16,13 @@ import (
 
 // Search finds the highest rate of an open loop that passes. All rates are in jobs per second.
 type Search struct {
-	From      float64 // first rate to try
-	Slowest   float64 // lowest rate to try
-	Precision float64 // the search ends when the lowest rate that did not pass is at most 1+Precision times the highest that passed, such as 0.05
-	Repeats   int     // minimum number of trials at each of these two rates; the majority decides
-	Trials    int     // maximum number of trials in total
+	From    float64 // first rate to try
+	Slowest float64 // lowest rate to try
+	// the search ends when the lowest rate that did not pass is at most 1+Precision times the highest that passed, such as
+	// 0.05
+	Precision float64
+	Repeats   int // minimum number of trials at each of these two rates; the majority decides
+	Trials    int // maximum number of trials in total
 
 	// Try runs the load at a rate and returns the result. An error ends the search.
 	Try func(ctx context.Context, rate float64) (Trial, error)
@@ -31,7 +33,8 @@ type Trial struct {
 	Rate     float64 `json:"rate"`     // requested rate, in jobs per second
 	Achieved float64 `json:"achieved"` // measured rate, in jobs per second
 	Passed   bool    `json:"passed"`
-	Why      string  `json:"why"` // reasons of the verdict if the trial did not pass, otherwise the measured values of the objectives
+	// reasons of the verdict if the trial did not pass, otherwise the measured values of the objectives
+	Why string `json:"why"`
 
 	// Saturated reports that the load generator was the bottleneck, not the target.
 	Saturated bool `json:"saturated"`
@@ -53,11 +56,12 @@ type SearchReport struct {
 	Environment *Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
 	Protocol    string       `json:"protocol"`
 	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`            // name of the server: its address or its command line
-	Started     time.Time    `json:"started"`           // start of the search
-	SLO         []string     `json:"slo"`               // objectives that a rate must meet to pass
-	Seconds     float64      `json:"seconds_per_trial"` // minimum length of a trial; slow trials last until they have enough samples
-	Error       string       `json:"error"`             // why the search ended early; "" if it did not
+	Target      string       `json:"target"`  // name of the server: its address or its command line
+	Started     time.Time    `json:"started"` // start of the search
+	SLO         []string     `json:"slo"`     // objectives that a rate must meet to pass
+	// minimum length of a trial; slow trials last until they have enough samples
+	Seconds float64 `json:"seconds_per_trial"`
+	Error   string  `json:"error"` // why the search ended early; "" if it did not
 	*LimitRange
 }
 
@@ -76,10 +80,11 @@ func ParseSearch(text []byte) *SearchReport {
 // LimitRange is the result of a search: the highest rate that passed and the lowest that did not, in jobs per second.
 // 0: no rate passed, or all passed.
 type LimitRange struct {
-	Passed    float64 `json:"passed_rate"`
-	Failed    float64 `json:"failed_rate"`
-	Saturated bool    `json:"saturated"` // in a trial at the lowest rate that did not pass, the load generator was the bottleneck
-	Trials    []Trial `json:"trials"`    // all trials, in the order in which they ran
+	Passed float64 `json:"passed_rate"`
+	Failed float64 `json:"failed_rate"`
+	// in a trial at the lowest rate that did not pass, the load generator was the bottleneck
+	Saturated bool    `json:"saturated"`
+	Trials    []Trial `json:"trials"` // all trials, in the order in which they ran
 }
 
 // fastest is the rate, in jobs per second, from which the search does not double the rate any more.
@@ -216,7 +221,8 @@ func (s *SearchReport) Answer() string {
 	case s.Failed == 0:
 		text = fmt.Sprintf("The highest rate that passed with %s is %s; all rates passed.", objectives, rate(s.Passed))
 	default:
-		text = fmt.Sprintf("The highest rate that passed with %s is %s; the lowest that did not pass is %s.", objectives, rate(s.Passed), rate(s.Failed))
+		text = fmt.Sprintf("The highest rate that passed with %s is %s; the lowest that did not pass is %s.", objectives,
+			rate(s.Passed), rate(s.Failed))
 	}
 	switch {
 	case s.Saturated:

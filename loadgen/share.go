@@ -9,10 +9,11 @@ import (
 // Share is the part of a load that one process generates when several processes generate it together. The zero value
 // is the whole load.
 type Share struct {
-	Index  int     `json:"index"`        // number of the share, from 0 to Shares-1
-	Shares int     `json:"shares"`       // number of shares of the load
-	Run    string  `json:"run"`          // ID of the run, see RunID
-	Late   float64 `json:"late_seconds"` // time from the start time of the run to the start of this share, in seconds; 0 if it was ready in time
+	Index  int    `json:"index"`  // number of the share, from 0 to Shares-1
+	Shares int    `json:"shares"` // number of shares of the load
+	Run    string `json:"run"`    // ID of the run, see RunID
+	// time from the start time of the run to the start of this share, in seconds; 0 if it was ready in time
+	Late float64 `json:"late_seconds"`
 }
 
 // RunID returns the ID of a run: its start time and its number of shares.

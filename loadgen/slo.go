@@ -64,7 +64,8 @@ func ParseObjective(text string) (*Objective, error) {
 	}
 	o.metric = name
 	if column(name) < 0 {
-		return fail(fmt.Sprintf("expected one of %s, or one of these after a stage (%s) and a period, got %q", strings.Join(columnNames(), ", "), strings.Join(Stages[:], ", "), name))
+		return fail(fmt.Sprintf("expected one of %s, or one of these after a stage (%s) and a period, got %q",
+			strings.Join(columnNames(), ", "), strings.Join(Stages[:], ", "), name))
 	}
 	d, err := time.ParseDuration(bound)
 	if err != nil || d <= 0 {
@@ -121,7 +122,8 @@ func (o *Objective) check(r *Report) SLOResult {
 	}
 	if j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && raises(late, v) {
 		j.Result = Invalid
-		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late, o.metric)
+		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late,
+			o.metric)
 	}
 	return j
 }

@@ -9,7 +9,8 @@ import (
 // Stationarity is the result of a check whether a figure stayed the same during the measured part of a run. The check
 // compares the intervals of the first half with those of the second half, with the Mann-Whitney U test.
 type Stationarity struct {
-	Figure string  `json:"figure"` // "rate" for a closed loop, in jobs per second; "total_p50_us" for an open loop, in microseconds
+	// "rate" for a closed loop, in jobs per second; "total_p50_us" for an open loop, in microseconds
+	Figure string  `json:"figure"`
 	First  float64 `json:"first"`  // median of the intervals of the first half
 	Second float64 `json:"second"` // median of the intervals of the second half
 	P      float64 `json:"p"`      // probability of a difference at least as large if there was no trend
@@ -58,7 +59,8 @@ func (s *Stationarity) String() string {
 		what, format = "the median latency", formatMicros
 	}
 	if s.Steady {
-		return fmt.Sprintf("%s did not change: %s in the first half, %s in the second (p=%.3f)", what, format(s.First), format(s.Second), s.P)
+		return fmt.Sprintf("%s did not change: %s in the first half, %s in the second (p=%.3f)", what, format(s.First),
+			format(s.Second), s.P)
 	}
 	return fmt.Sprintf("%s changed during the run: %s in the first half, %s in the second (p=%.3f); use a longer --warmup or a longer run", what, format(s.First), format(s.Second), s.P)
 }

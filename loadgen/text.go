@@ -71,7 +71,8 @@ func (r *Report) plan() string {
 		if r.Grabs > 1 {
 			upTo = "up to "
 		}
-		text += fmt.Sprintf(", %s with %s%s each, %s", prose.Count(r.Workers, "worker"), upTo, prose.Count(r.Grabs, "job request"), prose.Count(r.Functions, "function"))
+		text += fmt.Sprintf(", %s with %s%s each, %s", prose.Count(r.Workers, "worker"), upTo,
+			prose.Count(r.Grabs, "job request"), prose.Count(r.Functions, "function"))
 	}
 	if r.Zipf > 0 {
 		text += fmt.Sprintf(" (Zipf %g)", r.Zipf)
@@ -268,7 +269,8 @@ func (r *Report) Notes() (all []string) {
 		all = append(all, "the target may be faster: "+r.Saturation)
 	}
 	if r.MachineShared() && !r.Saturated {
-		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster", *r.Cores.Foreign, prose.Count(r.machineProcessors(), "processor")))
+		all = append(all, fmt.Sprintf("other programs used %.2f of this machine's %s, so the target may be faster",
+			*r.Cores.Foreign, prose.Count(r.machineProcessors(), "processor")))
 	}
 	if r.Share != nil && r.Share.Late > 0 {
 		all = append(all, fmt.Sprintf("this share started %.1f s after the start time of the run", r.Share.Late))
@@ -290,7 +292,8 @@ func (r *Report) Notes() (all []string) {
 // is in the measured part.
 func WriteInterval(w io.Writer, iv *Interval, measured bool) {
 	if iv.Draining {
-		fmt.Fprintf(w, "   after  %10s jobs/s after the measurement; %s left", prose.Grouped(int64(iv.Rate())), prose.Grouped(iv.Depth))
+		fmt.Fprintf(w, "   after  %10s jobs/s after the measurement; %s left", prose.Grouped(int64(iv.Rate())),
+			prose.Grouped(iv.Depth))
 		return
 	}
 	total := iv.Latency[Stages[stageTotal]]

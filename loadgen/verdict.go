@@ -15,9 +15,10 @@ type Verdict string
 
 // The verdicts of a run. An objective can also be [Skipped].
 const (
-	Passed  Verdict = "passed"
-	Failed  Verdict = "failed"
-	Invalid Verdict = "invalid" // the run does not show what the server can do, mostly because the load generator or its machine was the bottleneck
+	Passed Verdict = "passed"
+	Failed Verdict = "failed"
+	// the run does not show what the server can do, mostly because the load generator or its machine was the bottleneck
+	Invalid Verdict = "invalid"
 )
 
 // Passed reports whether the run passed.
@@ -84,7 +85,8 @@ func (r *Report) unmet() (why []string) {
 			formatJobs(r.Rate), formatJobs(r.RateRequested), prose.Count(r.Backlog, "job"), q.Max))
 	}
 	if r.Skipped > 0 {
-		why = append(why, fmt.Sprintf("%s not submitted, because too many jobs were in flight", prose.Count(r.Skipped, "scheduled job")))
+		why = append(why, fmt.Sprintf("%s not submitted, because too many jobs were in flight",
+			prose.Count(r.Skipped, "scheduled job")))
 	}
 	return append(why, r.objectives(Failed)...)
 }
@@ -102,8 +104,9 @@ func (r *Report) objectives(result Verdict) (why []string) {
 // Limits for the backlog of an open loop. The server keeps up unless the number of jobs in flight at the end is much
 // higher than the submission rate times the lowest mean latency of an interval (Little's law).
 const (
-	minRateShare = 0.95                   // share of the requested rate that the server must reach
-	backlogSlack = 100 * time.Millisecond // extra backlog, as time at the requested rate, that a pause at the end of the run can cause
+	minRateShare = 0.95 // share of the requested rate that the server must reach
+	// extra backlog, as time at the requested rate, that a pause at the end of the run can cause
+	backlogSlack = 100 * time.Millisecond
 )
 
 // keepsUp reports whether the server kept up with the requested rate. steady is the lowest mean latency of an
@@ -119,11 +122,14 @@ func (r *Report) submittedRate() float64 { return perSecond(float64(r.Jobs+r.Bac
 // Limits from which the load generator counts as the bottleneck: it used nearly all processors that it may use, the
 // machine had nearly no idle time, or jobs were submitted late.
 const (
-	fullyBusy    = 0.9                  // share of the processors
-	maxLate      = 2 * time.Millisecond // average and 99th percentile of the submission delay; an objective that was not met has no such limit
-	maxLateShare = 0.1                  // submission delay as a share of the latency; a shorter delay does not matter
-	othersMuch   = 0.15                 // share of the processors of a fully used machine, from which other programs count as the cause
-	shortest     = 0.2                  // seconds; in shorter runs, CPU times are too imprecise, because they are measured in ticks
+	fullyBusy = 0.9 // share of the processors
+	// average and 99th percentile of the submission delay; an objective that was not met has no such limit
+	maxLate      = 2 * time.Millisecond
+	maxLateShare = 0.1 // submission delay as a share of the latency; a shorter delay does not matter
+	// share of the processors of a fully used machine, from which other programs count as the cause
+	othersMuch = 0.15
+	// seconds; in shorter runs, CPU times are too imprecise, because they are measured in ticks
+	shortest = 0.2
 )
 
 // raises reports whether a submission delay is a relevant part of a latency.
@@ -174,7 +180,8 @@ func (r *Report) saturation(cfg *Config, threads int) string {
 	case foreign >= othersMuch*machine && r.Cores.Target == nil:
 		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or name the server's process with --pid if it runs here", foreign, prose.Count(runtime.NumCPU(), "processor"))
 	case foreign >= othersMuch*machine:
-		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or use another machine", foreign, prose.Count(runtime.NumCPU(), "processor"))
+		return fmt.Sprintf("other programs used %.2f of this machine's %s; stop them, or use another machine", foreign,
+			prose.Count(runtime.NumCPU(), "processor"))
 	case !r.targetSaturated(threads):
 		return fmt.Sprintf("the load generator (%.2f) and the target (%.2f) used all of this machine's %s; run the target on another machine, or lower --rate",
 			used, target, prose.Count(runtime.NumCPU(), "processor"))
@@ -186,7 +193,8 @@ func (r *Report) saturation(cfg *Config, threads int) string {
 // workers, and too few clients.
 func (r *Report) openSaturation(cfg *Config) string {
 	sc := scenarioOf(cfg.Protocol.Name, cfg.Scenario)
-	most := float64(cfg.Workers*max(1, cfg.Grabs)) / cfg.Work.Seconds() // highest rate of the workers, in jobs per second; +Inf if Config.Work is 0
+	// highest rate of the workers, in jobs per second; +Inf if Config.Work is 0
+	most := float64(cfg.Workers*max(1, cfg.Grabs)) / cfg.Work.Seconds()
 	switch {
 	case r.generatorLate() && r.MachineShared():
 		return fmt.Sprintf("the load generator submitted jobs late by %s on average, p99 %s, and other programs used %.2f of this machine's %s; stop them, or use another machine",
@@ -197,7 +205,8 @@ func (r *Report) openSaturation(cfg *Config) string {
 		return fmt.Sprintf("%s with %s each and %v of work per job finish at most %s jobs/s; raise --workers or --grabs",
 			prose.Count(cfg.Workers, "worker"), prose.Count(max(1, cfg.Grabs), "request"), cfg.Work, formatJobs(most))
 	case r.Skipped > 0 && sc.MaxWindow > 0:
-		return fmt.Sprintf("each client may have %s in flight (%s); raise --clients", prose.Count(sc.MaxWindow, "job"), sc.WindowWhy)
+		return fmt.Sprintf("each client may have %s in flight (%s); raise --clients", prose.Count(sc.MaxWindow, "job"),
+			sc.WindowWhy)
 	}
 	return ""
 }

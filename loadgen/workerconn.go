@@ -9,8 +9,9 @@ type WorkerConn struct {
 	worker Worker
 	place  int               // index among the workers
 	asks   codec.FIFO[int64] // times of the requests for a job without a reply; used only with Config.Check
-	seen   []uint32          // Job.seq of the last assigned job, by client, function and priority; nil if there are more than maxSeen combinations
-	owners []*ClientConn     // clients for which takeEnds must be called after the batch
+	// Job.seq of the last assigned job, by client, function and priority; nil if there are more than maxSeen combinations
+	seen   []uint32
+	owners []*ClientConn // clients for which takeEnds must be called after the batch
 }
 
 // maxSeen is the maximum length of WorkerConn.seen, to limit memory. With more combinations, the order of jobs is not

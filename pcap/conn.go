@@ -413,7 +413,8 @@ func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int 
 			continue
 		}
 		e := err.(*codec.Error)
-		if v := c.Protocol.Framing.Values; v != nil && e.Rule == v.Cap && e.Field == "Size" && d.shortens(c, end, b[off:], n) {
+		if v := c.Protocol.Framing.Values; v != nil && e.Rule == v.Cap && e.Field == "Size" &&
+			d.shortens(c, end, b[off:], n) {
 			h.large.first = it.First
 			continue
 		}
@@ -542,7 +543,8 @@ func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
 	if len(h.buf) > 0 && whole {
 		d.frame = codec.Frame{From: c.side(end), Raw: h.buf}
 		it := &d.item
-		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf, Err: c.Protocol.CutShort(len(h.buf), h.need, 0), At: at}
+		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf,
+			Err: c.Protocol.CutShort(len(h.buf), h.need, 0), At: at}
 		it.First, it.Last = h.frames(0, frame)
 		d.stats.Truncated++
 		d.violation(c, it)

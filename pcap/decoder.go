@@ -22,43 +22,48 @@ const (
 
 // Options select what is decoded.
 type Options struct {
-	Ports    []uint16        // decode only connections with one of these ports, which are ports of servers; nil: all connections
+	// decode only connections with one of these ports, which are ports of servers; nil: all connections
+	Ports    []uint16
 	Protocol *codec.Protocol // protocol of all connections; nil: recognized for each connection
 	Audit    bool            // also check messages against the previous messages on all connections of their server
 	Check    bool            // like Audit, but only count these violations: the messages are passed on as valid ones
 	Likely   bool            // pass on likely messages, too
 	Filter   *Filter         // pass on only the items that the filter selects (Stats count all items); nil: all
-	Keys     *decrypt.Keys   // secrets of TLS connections, to which those in the capture are added; nil: only those in the capture
+	// secrets of TLS connections, to which those in the capture are added; nil: only those in the capture
+	Keys *decrypt.Keys
 }
 
 // Stats count what a decoder has read.
 type Stats struct {
-	Packets            int            `json:"packets"`
-	Dropped            int            `json:"dropped_packets"` // not captured
-	Bytes              int64          `json:"-"`               // captured bytes of the packets
-	Segments           int            `json:"segments"`        // TCP packets
-	Damaged            int            `json:"damaged_packets"` // number of packets with invalid headers
-	UnknownLinks       int            `json:"unknown_link_packets"`
-	NotUnderstood      map[string]int `json:"not_understood,omitempty"` // packets by the header that is not understood
-	Duplicates         int            `json:"duplicates"`               // segments without new data
-	Conflicts          int            `json:"conflicting_segments"`     // retransmitted with other data than before
-	StreamBytes        int64          `json:"stream_bytes"`             // data bytes, each counted once
-	Connections        int            `json:"connections"`              // number of connections that carried data
-	Unknown            int            `json:"unknown_connections"`      // whose protocol is unknown
-	Gaps               int            `json:"gaps"`                     // places where data is missing
-	CutPackets         int            `json:"cut_packets"`              // packets of which only the beginning was captured
-	Missing            int64          `json:"missing_bytes"`            // in gaps and cut packets
-	Truncated          int            `json:"truncated"`                // messages of which a part is missing
-	Omitted            int64          `json:"omitted_bytes"`            // captured bytes of large messages that are not decoded
-	Skipped            int64          `json:"skipped_bytes"`            // captured bytes in which no message boundary is proved
-	SkippedConnections int            `json:"skipped_connections"`      // number of connections with skipped bytes
-	GivenUp            int            `json:"given_up"`                 // messages and connections that were discarded to limit memory
-	Messages           int            `json:"-"`                        // messages, with those that violate a rule
-	Likely             int            `json:"likely_messages"`          // whose boundaries are not proved
-	Violations         int            `json:"violations"`               // messages that violate a rule
-	TLS                int            `json:"tls_connections"`          // encrypted connections
-	Decrypted          int            `json:"tls_decrypted"`
-	Undecrypted        map[string]int `json:"tls_not_decrypted,omitempty"` // connections by reason
+	Packets       int            `json:"packets"`
+	Dropped       int            `json:"dropped_packets"` // not captured
+	Bytes         int64          `json:"-"`               // captured bytes of the packets
+	Segments      int            `json:"segments"`        // TCP packets
+	Damaged       int            `json:"damaged_packets"` // number of packets with invalid headers
+	UnknownLinks  int            `json:"unknown_link_packets"`
+	NotUnderstood map[string]int `json:"not_understood,omitempty"` // packets by the header that is not understood
+	Duplicates    int            `json:"duplicates"`               // segments without new data
+	Conflicts     int            `json:"conflicting_segments"`     // retransmitted with other data than before
+	StreamBytes   int64          `json:"stream_bytes"`             // data bytes, each counted once
+	Connections   int            `json:"connections"`              // number of connections that carried data
+	Unknown       int            `json:"unknown_connections"`      // whose protocol is unknown
+	Gaps          int            `json:"gaps"`                     // places where data is missing
+	CutPackets    int            `json:"cut_packets"`              // packets of which only the beginning was captured
+	Missing       int64          `json:"missing_bytes"`            // in gaps and cut packets
+	Truncated     int            `json:"truncated"`                // messages of which a part is missing
+	// captured bytes of large messages that are not decoded
+	Omitted int64 `json:"omitted_bytes"`
+	// captured bytes in which no message boundary is proved
+	Skipped            int64 `json:"skipped_bytes"`
+	SkippedConnections int   `json:"skipped_connections"` // number of connections with skipped bytes
+	// messages and connections that were discarded to limit memory
+	GivenUp     int            `json:"given_up"`
+	Messages    int            `json:"-"`               // messages, with those that violate a rule
+	Likely      int            `json:"likely_messages"` // whose boundaries are not proved
+	Violations  int            `json:"violations"`      // messages that violate a rule
+	TLS         int            `json:"tls_connections"` // encrypted connections
+	Decrypted   int            `json:"tls_decrypted"`
+	Undecrypted map[string]int `json:"tls_not_decrypted,omitempty"` // connections by reason
 }
 
 // Decoder decodes the conversations in a capture, packet by packet. Its memory is limited for every input.
@@ -95,7 +100,8 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 			}
 		}
 	}
-	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{}, known: map[service]*codec.Protocol{}, sweep: minSweep}
+	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{},
+		known: map[service]*codec.Protocol{}, sweep: minSweep}
 	if d.opts.Keys == nil {
 		d.opts.Keys = &decrypt.Keys{}
 	}

@@ -81,7 +81,8 @@ func (x *Excerpt) extend(key connKey, s selected) bool {
 
 // comment keeps a comment about a violation.
 func (x *Excerpt) comment(it *Item) {
-	text := fmt.Sprintf("%s -> %s: [%s] %s", it.Conn.name(it.From), it.Conn.name(it.From.Other()), it.Err.Rule, it.Err.Detail)
+	text := fmt.Sprintf("%s -> %s: [%s] %s", it.Conn.name(it.From), it.Conn.name(it.From.Other()), it.Err.Rule,
+		it.Err.Detail)
 	if r := it.Conn.Protocol.Rule(it.Err.Rule); r != nil {
 		text = fmt.Sprintf("%s. Rule (%s): %s", text, r.Level, r.Text)
 	}

@@ -146,7 +146,8 @@ var packings = []struct {
 		},
 		func(r io.Reader) (io.Reader, error) {
 			// Decompress in this goroutine, so that nothing needs to be closed.
-			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+			return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+				zstd.WithDecoderMaxWindow(maxWindow))
 		}},
 }
 
@@ -223,7 +224,8 @@ func (f *File) peek(n int) ([]byte, error) {
 			if f.end < n {
 				switch {
 				case errors.Is(err, zstd.ErrWindowSizeExceeded):
-					return nil, f.errorf(int64(f.end-f.at), err, "decompression needs more memory than jobwire allows; run: zstd -dc --long=31 FILE | jobwire decode -")
+					return nil, f.errorf(int64(f.end-f.at), err,
+						"decompression needs more memory than jobwire allows; run: zstd -dc --long=31 FILE | jobwire decode -")
 				case errors.Is(err, io.ErrUnexpectedEOF):
 					return nil, f.errorf(int64(f.end-f.at), nil, "the compressed file is truncated")
 				}

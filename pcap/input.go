@@ -130,12 +130,12 @@ func (in *Input) Next(p *Packet) error {
 	return err
 }
 
-// pipeGrace is how long standard input is read after an interrupt. A program that writes the capture, such as tcpdump, is
-// interrupted at the same time if the user presses Ctrl-C, and then writes the packets that it has buffered.
+// pipeGrace is how long standard input is read after an interrupt. A program that writes the capture, such as tcpdump,
+// is interrupted at the same time if the user presses Ctrl-C, and then writes the packets that it has buffered.
 const pipeGrace = time.Second
 
-// interruptDelay is how long an input waits for an interrupt after the end of standard input. The program that writes the
-// capture may have been interrupted at the same time, and may have exited before this program is notified.
+// interruptDelay is how long an input waits for an interrupt after the end of standard input. The program that writes
+// the capture may have been interrupted at the same time, and may have exited before this program is notified.
 const interruptDelay = 100 * time.Millisecond
 
 // opener opens a FIFO at the first call of Read, because the open waits for a program that writes.

@@ -29,7 +29,8 @@ func NewJSONLines(w io.Writer, full bool) *JSONLines {
 }
 
 // kindNames are the values of "kind".
-var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end", Breaks: "reset", Skipped: "skipped", Conflicts: "conflict", Likely: "message"}
+var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end",
+	Breaks: "reset", Skipped: "skipped", Conflicts: "conflict", Likely: "message"}
 
 // Add writes an item.
 func (j *JSONLines) Add(it *Item) {

@@ -108,7 +108,8 @@ func (l *Listing) item(it *Item) {
 	l.head(it)
 	actor := l.actorOf(p, c)
 	if it.Omitted > 0 {
-		l.out = fmt.Appendf(l.out, "# message of %d bytes: only the beginning is decoded, %d bytes are skipped\n", it.Size(), it.Omitted)
+		l.out = fmt.Appendf(l.out, "# message of %d bytes: only the beginning is decoded, %d bytes are skipped\n", it.Size(),
+			it.Omitted)
 	}
 	if it.Kind == Likely && !l.likely {
 		l.likely = true

@@ -115,7 +115,8 @@ func (c *Conn) endsAt(from codec.Side, buf []byte, size int) bool {
 			whole[i] = filler
 		}
 		copy(whole[size-len(end):], end)
-		n, err := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired}).Decode(from, whole, &f)
+		n, err := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired}).Decode(from, whole,
+			&f)
 		if e, bad := err.(*codec.Error); n != size || err != nil && (!bad || e.Fatal) {
 			return false
 		}

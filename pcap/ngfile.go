@@ -77,7 +77,8 @@ func (f *File) nextBlock(p *Packet) error {
 			return err
 		}
 		if len(b) < int(size) {
-			return f.errorf(0, nil, "the file is truncated after packet %d: expected a block of %d bytes, got %d", f.count, size, len(b))
+			return f.errorf(0, nil, "the file is truncated after packet %d: expected a block of %d bytes, got %d", f.count, size,
+				len(b))
 		}
 		if again := f.u32(b[size-4:]); again != size {
 			return f.errorf(int64(size)-4, nil, "a block has two sizes: %d bytes at its start, %d at its end; the file is corrupt", size, again)

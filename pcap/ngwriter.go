@@ -44,7 +44,8 @@ type written struct {
 func NewPacketWriter(w io.Writer) (*PacketWriter, error) {
 	p := &PacketWriter{w: w}
 	p.begin(blockSection)
-	p.block = append(p.block, "\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"...) // byte order, version 1.0, size unknown
+	// byte order, version 1.0, size unknown
+	p.block = append(p.block, "\x4d\x3c\x2b\x1a\x01\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff"...)
 	p.option(optionHardware, runtime.GOARCH)
 	p.option(optionSystem, runtime.GOOS)
 	p.option(optionApplication, "jobwire "+version.Get().String())
@@ -52,8 +53,8 @@ func NewPacketWriter(w io.Writer) (*PacketWriter, error) {
 	return p, p.end()
 }
 
-// Write writes a packet with its original length, time and resolution, after its secrets, and with comments. It writes the first
-// 21845 bytes of a longer comment.
+// Write writes a packet with its original length, time and resolution, after its secrets, and with comments. It writes
+// the first 21845 bytes of a longer comment.
 func (w *PacketWriter) Write(p *Packet, comments ...string) error {
 	id, err := w.of(written{p.Link, min(p.Digits, nanoDigits)})
 	if err != nil {
@@ -74,7 +75,8 @@ func (w *PacketWriter) Write(p *Packet, comments ...string) error {
 		}
 	}
 	w.begin(blockPacket)
-	for _, v := range [...]uint32{uint32(id), uint32(ticks >> 32), uint32(ticks), uint32(len(p.Data)), uint32(max(p.Length, len(p.Data)))} {
+	for _, v := range [...]uint32{uint32(id), uint32(ticks >> 32), uint32(ticks), uint32(len(p.Data)),
+		uint32(max(p.Length, len(p.Data)))} {
 		w.block = binary.LittleEndian.AppendUint32(w.block, v)
 	}
 	w.block = append(w.block, p.Data...)

@@ -41,5 +41,6 @@ type Event struct {
 	Data []byte    // of Data
 	At   time.Time // the zero time means 1 ms after the previous event
 
-	Comments []string // comments of the first packet of the event; for a connection that opens, of the first packet after the handshake
+	// comments of the first packet of the event; for a connection that opens, of the first packet after the handshake
+	Comments []string
 }

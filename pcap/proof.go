@@ -126,7 +126,8 @@ func (s *search) fits(p *codec.Protocol, server int8, known bool, first []byte) 
 			if m, from, sided := begins(p, piece.Raw, false); m == codec.Matches && sided && from != side {
 				return codec.NoMatch
 			}
-			if (side == codec.Peer && !p.AnyMagic || p.AnyMagic && first != nil) && p.Begins(side, piece.Raw, first, true) == codec.NoMatch {
+			if (side == codec.Peer && !p.AnyMagic || p.AnyMagic && first != nil) &&
+				p.Begins(side, piece.Raw, first, true) == codec.NoMatch {
 				return codec.NoMatch
 			}
 			if e := piece.Err; e != nil && (e.Fatal || side == codec.Peer || !slices.Contains(p.Pairing, e.Rule)) {

@@ -7,7 +7,8 @@ import (
 )
 
 // TLS is the protocol of encrypted connections. It has no message types.
-var TLS = &codec.Protocol{Name: "tls", Title: "TLS", ServerName: "Server", Roles: []string{"Client"}, Recognition: codec.Recognition{Begins: beginsTLS}}
+var TLS = &codec.Protocol{Name: "tls", Title: "TLS", ServerName: "Server", Roles: []string{"Client"},
+	Recognition: codec.Recognition{Begins: beginsTLS}}
 
 // recognized returns the protocols that are recognized by their bytes, in the order in which they are tried.
 func recognized() []*codec.Protocol { return append([]*codec.Protocol{TLS}, codec.Protocols()...) }

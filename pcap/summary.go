@@ -194,7 +194,8 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 	row := func(n int64, text string) {
 		fmt.Fprintln(&b, prose.Wrap(fmt.Sprintf("%12d  ", n), strings.Repeat(" ", 14), text, width))
 	}
-	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data; jobwire %s\n", r.Packets, r.Connections, r.StreamBytes, r.Jobwire.Version)
+	fmt.Fprintf(&b, "%d packets, %d connections, %d bytes of data; jobwire %s\n", r.Packets, r.Connections, r.StreamBytes,
+		r.Jobwire.Version)
 	for _, p := range slices.Sorted(maps.Keys(r.Messages)) {
 		d := r.Messages[p]
 		for _, dir := range []struct {
@@ -218,13 +219,17 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		{int64(r.Violations), "messages that break a rule"},
 		{int64(r.Likely), "likely messages, which are not counted above: the capture does not prove where they begin"},
 		{int64(r.Dropped), "packets dropped, because they arrived faster than jobwire read them"},
-		{int64(r.Gaps), "gaps: data that is missing in the capture"}, {int64(r.CutPackets), "packets truncated by the snap length"}, {r.Missing, "bytes missing in gaps and truncated packets"},
+		{int64(r.Gaps), "gaps: data that is missing in the capture"},
+		{int64(r.CutPackets), "packets truncated by the snap length"},
+		{r.Missing, "bytes missing in gaps and truncated packets"},
 		{r.Skipped, fmt.Sprintf("bytes skipped on %d connections: the beginning or another part of these connections is missing, and the capture does not prove where messages begin in these bytes", r.SkippedConnections)},
 		{r.Omitted, "bytes skipped in messages of more than 17 MiB, of which only the beginning is decoded"},
-		{int64(r.Truncated), "incomplete messages"}, {int64(r.Unknown), "connections of unknown protocol"}, {int64(r.Duplicates), "duplicate TCP segments (retransmissions)"},
+		{int64(r.Truncated), "incomplete messages"}, {int64(r.Unknown), "connections of unknown protocol"},
+		{int64(r.Duplicates), "duplicate TCP segments (retransmissions)"},
 		{int64(r.Decrypted), "TLS connections decrypted"},
 		{int64(r.Conflicts), "retransmissions with other data than before"},
-		{int64(r.Damaged), "packets with damaged headers"}, {int64(r.GivenUp), "messages and connections left out at a memory limit"},
+		{int64(r.Damaged), "packets with damaged headers"},
+		{int64(r.GivenUp), "messages and connections left out at a memory limit"},
 	} {
 		if c.n > 0 {
 			row(c.n, c.text)

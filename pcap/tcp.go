@@ -289,7 +289,8 @@ func (d *Decoder) segment(c *Conn, end int, s *segment) {
 	c.pending = append(c.pending, w)
 	c.pendingBytes += w.cost()
 	d.pendingBytes += w.cost()
-	for len(c.pending) > 0 && (len(c.pending) > maxPendingCount || c.pendingBytes > maxPendingBytes || len(c.pending) > maxProven && c.proven() || d.pendingBytes > maxPendingAll) {
+	for len(c.pending) > 0 && (len(c.pending) > maxPendingCount || c.pendingBytes > maxPendingBytes ||
+		len(c.pending) > maxProven && c.proven() || d.pendingBytes > maxPendingAll) {
 		d.passOver(c)
 	}
 }

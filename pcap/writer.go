@@ -174,7 +174,8 @@ func (w *Writer) open(id int) (*conn, error) {
 	c := &conn{port: layers.TCPPort(w.next), seq: firstSeq, order: w.next}
 	w.next++
 	w.conns[id] = c
-	offer := []layers.TCPOption{{OptionType: layers.TCPOptionKindMSS, OptionLength: 4, OptionData: []byte{mss >> 8, mss & 0xff}}}
+	offer := []layers.TCPOption{{OptionType: layers.TCPOptionKindMSS, OptionLength: 4,
+		OptionData: []byte{mss >> 8, mss & 0xff}}}
 	if err := w.segment(c, codec.Peer, layers.TCP{SYN: true, Options: offer}, nil); err != nil {
 		return nil, err
 	}
@@ -237,7 +238,8 @@ func (w *Writer) segment(c *conn, from codec.Side, tcp layers.TCP, data []byte) 
 		Protocol: layers.IPProtocolTCP, SrcIP: loopback, DstIP: loopback,
 	}
 	// The loopback interface has no hardware addresses, so they are zero.
-	eth := layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6), EthernetType: layers.EthernetTypeIPv4}
+	eth := layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6),
+		EthernetType: layers.EthernetTypeIPv4}
 	if err := tcp.SetNetworkLayerForChecksum(&ip); err != nil {
 		return fmt.Errorf("pcap: %w", err)
 	}
@@ -249,5 +251,6 @@ func (w *Writer) segment(c *conn, from codec.Side, tcp layers.TCP, data []byte) 
 	raw := w.packet.Bytes()
 	comments := w.comments
 	w.comments = nil
-	return w.out.Write(&Packet{At: w.clock.UnixNano(), Digits: nanoDigits, Link: uint32(layers.LinkTypeEthernet), Data: raw, Length: len(raw)}, comments...)
+	return w.out.Write(&Packet{At: w.clock.UnixNano(), Digits: nanoDigits, Link: uint32(layers.LinkTypeEthernet),
+		Data: raw, Length: len(raw)}, comments...)
 }

@@ -50,7 +50,8 @@ type arrival struct {
 
 func newConn(c net.Conn, p *codec.Protocol, o codec.Options, wake chan<- struct{}, place *large) *conn {
 	session := p.NewSession(o)
-	return &conn{net: c, sess: session, sentStream: codec.Stream{Session: session}, nonStrict: p.NewSession(nonStrict(o)), wake: wake,
+	return &conn{net: c, sess: session, sentStream: codec.Stream{Session: session}, nonStrict: p.NewSession(nonStrict(o)),
+		wake:  wake,
 		large: place, room: make(chan struct{}, 1), leave: make(chan struct{}), done: make(chan struct{})}
 }
 
@@ -135,8 +136,8 @@ const (
 	reset                      // the connection was reset
 )
 
-// next returns the first message that has arrived, without consuming it. If the received bytes end within a message and the
-// connection has ended, the outcome is ended or reset, and these bytes stay in unread.
+// next returns the first message that has arrived, without consuming it. If the received bytes end within a message and
+// the connection has ended, the outcome is ended or reset, and these bytes stay in unread.
 func (l *conn) next(from codec.Side) outcome {
 	if l.relay != nil {
 		return l.relay.next(from, &l.frame)
@@ -188,8 +189,8 @@ func (l *conn) arrived(n int) time.Time {
 	return time.Now()
 }
 
-// peek returns the unread bytes and whether more may arrive. For a program it returns nothing, because a relay keeps whole
-// messages only.
+// peek returns the unread bytes and whether more may arrive. For a program it returns nothing, because a relay keeps
+// whole messages only.
 func (l *conn) peek() ([]byte, bool) {
 	if l.relay != nil {
 		return nil, false
@@ -247,9 +248,9 @@ func (l *conn) sent(from codec.Side, b []byte) codec.Frame {
 	return codec.Frame{From: from, Raw: b}
 }
 
-// Bytewise writes the first bytewiseHead and the last bytewiseTail bytes of a message byte by byte, and the rest at once.
-// The kernel may deliver several writes together, so there are pauses after the first byte, in the middle and before the
-// last byte.
+// Bytewise writes the first bytewiseHead and the last bytewiseTail bytes of a message byte by byte, and the rest at
+// once. The kernel may deliver several writes together, so there are pauses after the first byte, in the middle and
+// before the last byte.
 const (
 	bytewiseHead  = 1 << 10
 	bytewiseTail  = 64
@@ -259,8 +260,8 @@ const (
 // flushPiece is how many bytes the other side must accept before each deadline.
 const flushPiece = 256 << 10
 
-// write sends b in the given segmentation, until the deadline. If the other side has closed the connection, write returns
-// no error: the next step checks what the other side sent before.
+// write sends b in the given segmentation, until the deadline. If the other side has closed the connection, write
+// returns no error: the next step checks what the other side sent before.
 func (l *conn) write(b []byte, how Segmentation, deadline time.Time) error {
 	switch how {
 	case Coalesced:
@@ -312,8 +313,8 @@ func (l *conn) flush(deadline time.Time) error {
 	return nil
 }
 
-// mayReturn reports whether a step ignores the end of the connection: a program may use one connection per message, so only
-// a step that expects the end sees it.
+// mayReturn reports whether a step ignores the end of the connection: a program may use one connection per message, so
+// only a step that expects the end sees it.
 func (l *conn) mayReturn(st *transcript.Step) bool {
 	return l.relay != nil && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Closes || c.Verb == transcript.Resets

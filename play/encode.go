@@ -9,10 +9,10 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// Encode returns the events of a successful run of a script, with the bytes of all messages of both sides. If a step has
-// several choices, Encode uses the first. A name gets a value derived from it: "H:name:1" if the server chooses the value,
-// or a number if the field is one. Without fill, a step with a wildcard is an error. With fill, a wildcard becomes the word
-// any or another valid value of its field, and ... becomes the minimum of required arguments.
+// Encode returns the events of a successful run of a script, with the bytes of all messages of both sides. If a step
+// has several choices, Encode uses the first. A name gets a value derived from it: "H:name:1" if the server chooses the
+// value, or a number if the field is one. Without fill, a step with a wildcard is an error. With fill, a wildcard
+// becomes the word any or another valid value of its field, and ... becomes the minimum of required arguments.
 func Encode(s *transcript.Script, now time.Time, fill bool) ([]Event, error) {
 	var (
 		bind     transcript.Bindings

@@ -186,7 +186,8 @@ func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 		place.take(nil)
 	}
 	now := time.Now()
-	p := &performer{script: s, side: side, opts: o, large: place, wake: make(chan struct{}, 1), start: now, since: now, sent: map[*codec.Type]time.Time{}}
+	p := &performer{script: s, side: side, opts: o, large: place, wake: make(chan struct{}, 1), start: now, since: now,
+		sent: map[*codec.Type]time.Time{}}
 	for name, value := range o.Names {
 		p.bind.Set(name, []byte(value))
 	}
@@ -194,7 +195,8 @@ func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 }
 
 // dialer returns a function that connects an actor.
-func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn, error) {
+func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn,
+	error) {
 	return func(ctx context.Context, a transcript.Actor, _ *transcript.Step, _ time.Time) (*conn, error) {
 		c, err := dial(ctx, a)
 		if err != nil {
@@ -290,7 +292,8 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 	if st.From == p.side && l.relay == nil {
 		if st.After > 0 {
 			if err := p.pause(ctx, st.After-time.Since(p.since)); err != nil {
-				return &Failure{Reason: CannotSend, Err: err, Text: fmt.Sprintf("the run ended before the message was sent: %v", err)}
+				return &Failure{Reason: CannotSend, Err: err,
+					Text: fmt.Sprintf("the run ended before the message was sent: %v", err)}
 			}
 			deadline = deadline.Add(st.After)
 		}
@@ -464,8 +467,8 @@ func bindUnique(b *transcript.Bindings, c *transcript.Choice, word func(name str
 	}
 }
 
-// recordUnconsumed records messages that arrived but that no step consumed. It decodes about maxRecorded bytes, because a
-// side that keeps sending may have sent long ones.
+// recordUnconsumed records messages that arrived but that no step consumed. It decodes about maxRecorded bytes, because
+// a side that keeps sending may have sent long ones.
 func (p *performer) recordUnconsumed() {
 	decoded := 0
 	for _, l := range p.conns {

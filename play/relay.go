@@ -13,8 +13,9 @@ import (
 )
 
 // Proxy runs a script in which a program plays one of the actors. It relays each connection to ln over a connection of
-// its own to the server, and compares the messages of both sides with the steps of the actor. The program may use several
-// connections. The other actors are played as by [Peers]. For the actor, "closes" means that its last connection has ended.
+// its own to the server, and compares the messages of both sides with the steps of the actor. The program may use
+// several connections. The other actors are played as by [Peers]. For the actor, "closes" means that its last
+// connection has ended.
 //
 // With Bytewise, the relay forwards the bytes one by one, in both directions.
 func Proxy(ctx context.Context, s *transcript.Script, dial Dialer, program string, ln net.Listener, o Options) *Result {
@@ -29,7 +30,8 @@ func Proxy(ctx context.Context, s *transcript.Script, dial Dialer, program strin
 		connect := func(ctx context.Context) (net.Conn, error) { return dial(ctx, actor) }
 		new(transport.Relay).Serve(open, staysOpen{ln}, connect, r.serve)
 	}()
-	p.conns = append(p.conns, &conn{actor: actor, relay: r, done: gone, nonStrict: p.script.Protocol.NewSession(nonStrict(o.Codec))})
+	p.conns = append(p.conns, &conn{actor: actor, relay: r, done: gone,
+		nonStrict: p.script.Protocol.NewSession(nonStrict(o.Codec))})
 	r.stop = func() {
 		cancel()
 		interrupt(ln, gone)
@@ -77,8 +79,8 @@ type captured struct {
 	frame codec.Frame
 }
 
-// awaitProgram waits for the first connection of the program, so that its startup time does not count for the step. It waits only
-// once, and reports whether it has waited.
+// awaitProgram waits for the first connection of the program, so that its startup time does not count for the step. It
+// waits only once, and reports whether it has waited.
 func (r *relay) awaitProgram(ctx context.Context) bool {
 	if r.awaited {
 		return false

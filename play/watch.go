@@ -14,8 +14,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
-// maxIgnored limits how many messages are recorded that a step ignores, or that arrive after the last step. Otherwise a side
-// that keeps sending would fill the memory.
+// maxIgnored limits how many messages are recorded that a step ignores, or that arrive after the last step. Otherwise a
+// side that keeps sending would fill the memory.
 const maxIgnored = 100
 
 // watch compares what is received with a step of the other side.
@@ -36,7 +36,8 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 	l.expect(st)
 	for past := 0; ; {
 		if c := p.rawFits(l, st); c != nil {
-			got := Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: c.Bytes}}
+			got := Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index,
+				Frame: codec.Frame{From: st.From, Raw: c.Bytes}}
 			var f codec.Frame
 			l.sess.Decode(st.From, c.Bytes, &f)
 			l.consume(len(c.Bytes))
@@ -78,13 +79,16 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 			f := p.differs(st, &ev, diff)
 			if st.Until > 0 && took > st.Until && f.Reason == Mismatched {
 				f.Reason = TooLate
-				f.Text = fmt.Sprintf("the message arrived %v after %s, but a wrong message proves a fault only within %v: %s", took.Round(time.Millisecond), of, st.Until, f.Text)
+				f.Text = fmt.Sprintf("the message arrived %v after %s, but a wrong message proves a fault only within %v: %s",
+					took.Round(time.Millisecond), of, st.Until, f.Text)
 			}
 			return f
 		}
 		if st.After > 0 && took < st.After {
 			p.record(&ev)
-			return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After, Text: fmt.Sprintf("expected the message at least %v after %s, got it after %v", st.After, of, took.Round(time.Millisecond))}
+			return &Failure{Reason: TooEarly, Event: &ev, Waited: st.After,
+				Text: fmt.Sprintf("expected the message at least %v after %s, got it after %v", st.After, of,
+					took.Round(time.Millisecond))}
 		}
 		if out.kind == message || out.kind == broken {
 			l.consume(out.size)
@@ -191,8 +195,8 @@ func (p *performer) fitting(st *transcript.Step, ev *Event) *transcript.Choice {
 	return nil
 }
 
-// ignores reports whether the step ignores a message: the step ignores messages of this type, and no choice expects one. A
-// choice of grade transcript.Lax expects only messages with its own arguments.
+// ignores reports whether the step ignores a message: the step ignores messages of this type, and no choice expects
+// one. A choice of grade transcript.Lax expects only messages with its own arguments.
 func (p *performer) ignores(st *transcript.Step, ev *Event) bool {
 	return slices.Contains(st.Ignored, ev.Frame.Type) && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Send && c.Type == ev.Frame.Type &&
@@ -206,22 +210,24 @@ func (p *performer) timeoutText(st *transcript.Step, past int) string {
 	if past == 0 {
 		return fmt.Sprintf("expected %s, got nothing within %v", wanted(st), within)
 	}
-	return fmt.Sprintf("expected %s within %v, got only messages that the transcript says to ignore (\"past\"): %d", wanted(st), within, past)
+	return fmt.Sprintf("expected %s within %v, got only messages that the transcript says to ignore (\"past\"): %d",
+		wanted(st), within, past)
 }
 
 // rawFits returns the raw choice whose bytes have all arrived, if there is one.
 func (p *performer) rawFits(l *conn, st *transcript.Step) *transcript.Choice {
 	b, _ := l.peek()
 	for i := range st.Choices {
-		if c := &st.Choices[i]; c.Verb == transcript.Raw && len(b) >= len(c.Bytes) && string(b[:len(c.Bytes)]) == string(c.Bytes) {
+		if c := &st.Choices[i]; c.Verb == transcript.Raw && len(b) >= len(c.Bytes) &&
+			string(b[:len(c.Bytes)]) == string(c.Bytes) {
 			return c
 		}
 	}
 	return nil
 }
 
-// rawMayFit reports whether the received bytes may still become a raw choice, or have become one since rawFits was called.
-// In the latter case, another wake is pending.
+// rawMayFit reports whether the received bytes may still become a raw choice, or have become one since rawFits was
+// called. In the latter case, another wake is pending.
 func (p *performer) rawMayFit(l *conn, st *transcript.Step) bool {
 	b, more := l.peek()
 	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
@@ -242,9 +248,11 @@ func (p *performer) deadlinePassed(ctx context.Context, l *conn, st *transcript.
 	text := p.timeoutText(st, past)
 	var ev *Event
 	if b, _ := l.peek(); len(b) > 0 {
-		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index, Frame: codec.Frame{From: st.From, Raw: b}}
+		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index,
+			Frame: codec.Frame{From: st.From, Raw: b}}
 		p.record(ev)
-		text = fmt.Sprintf("expected %s, got an incomplete message of %d bytes after %v", wanted(st), len(b), cmp.Or(st.Within, p.opts.Timeout))
+		text = fmt.Sprintf("expected %s, got an incomplete message of %d bytes after %v", wanted(st), len(b),
+			cmp.Or(st.Within, p.opts.Timeout))
 	}
 	return &Failure{Reason: TimedOut, Event: ev, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: text}
 }
@@ -307,7 +315,8 @@ func (p *performer) wait(ctx context.Context, deadline time.Time) bool {
 
 // await returns the connection of an actor that connects to the server. It waits until a connection arrives whose first
 // message matches the step.
-func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcript.Step, accepted <-chan net.Conn, deadline time.Time) (*conn, error) {
+func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcript.Step, accepted <-chan net.Conn,
+	deadline time.Time) (*conn, error) {
 	t := time.NewTimer(time.Until(deadline))
 	defer t.Stop()
 	for {

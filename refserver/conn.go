@@ -14,8 +14,8 @@ import (
 	"jobwire/internal/sock"
 )
 
-// The read buffer of a connection starts at minBuffer bytes, grows up to maxBuffer while much data arrives, and exceeds maxBuffer
-// only for a single message that is longer.
+// The read buffer of a connection starts at minBuffer bytes, grows up to maxBuffer while much data arrives, and exceeds
+// maxBuffer only for a single message that is longer.
 const (
 	minBuffer = 512
 	maxBuffer = 64 << 10
@@ -29,8 +29,8 @@ const (
 	workBytes  = 8
 )
 
-// Conn is one connection of a server. Only the machine may call its exported methods, in calls that the server makes to it
-// under its lock.
+// Conn is one connection of a server. Only the machine may call its exported methods, in calls that the server makes to
+// it under its lock.
 type Conn struct {
 	Data any // for use by the machine
 
@@ -69,7 +69,8 @@ func newConn(s *Server, nc net.Conn) *Conn {
 	}
 	session := s.opts.Protocol.NewSession(s.opts.Codec)
 	forward, _ := session.(codec.Forwarder)
-	c := &Conn{srv: s, nc: nc, session: session, forward: forward, stream: codec.Stream{Session: session, From: codec.Peer}, need: 1, buf: make([]byte, minBuffer)}
+	c := &Conn{srv: s, nc: nc, session: session, forward: forward,
+		stream: codec.Stream{Session: session, From: codec.Peer}, need: 1, buf: make([]byte, minBuffer)}
 	c.cond.L = &s.mu
 	c.socket = sock.New(nc)
 	c.watch.init(s)
@@ -98,8 +99,8 @@ func (c *Conn) receive() (int, error) {
 	return c.socket.Read(c.buf[c.top:])
 }
 
-// RemoteIP returns the address of the peer without its port. It returns the whole address if it has no port, such as that of a Unix
-// socket, and "-" if there is none.
+// RemoteIP returns the address of the peer without its port. It returns the whole address if it has no port, such as
+// that of a Unix socket, and "-" if there is none.
 func (c *Conn) RemoteIP() string {
 	a := c.nc.RemoteAddr()
 	if a == nil {
@@ -117,16 +118,18 @@ func (c *Conn) MaxData() int { return c.srv.opts.Codec.MaxData }
 // Close ends the connection after the pending output has been written. It does not block.
 func (c *Conn) Close() { c.end(true) }
 
-// Shutdown stops the whole server. If graceful is false, it ends all connections. If it is true, the server accepts no more
-// connections and stops when the last one has ended.
+// Shutdown stops the whole server. If graceful is false, it ends all connections. If it is true, the server accepts no
+// more connections and stops when the last one has ended.
 func (c *Conn) Shutdown(graceful bool) { c.srv.halt(graceful) }
 
-// Pause stops the delivery of further messages to the machine until Resume. A protocol that answers requests strictly in order calls
-// it while a request cannot be answered yet. The server still detects that the peer disconnects, unless the peer has sent 64 KiB or
-// more in the meantime. If the server calls HalfClosed for such a connection, the machine must call Resume.
+// Pause stops the delivery of further messages to the machine until Resume. A protocol that answers requests strictly
+// in order calls it while a request cannot be answered yet. The server still detects that the peer disconnects, unless
+// the peer has sent 64 KiB or more in the meantime. If the server calls HalfClosed for such a connection, the machine
+// must call Resume.
 func (c *Conn) Pause() { c.paused = true }
 
-// Resume undoes Pause. The connection's own goroutine delivers the messages that have arrived in the meantime, after Resume returns.
+// Resume undoes Pause. The connection's own goroutine delivers the messages that have arrived in the meantime, after
+// Resume returns.
 func (c *Conn) Resume() {
 	c.paused = false
 	if c.backlog {
@@ -182,7 +185,8 @@ func (c *Conn) read() {
 	}
 }
 
-// wasResumed reports whether Resume interrupted the read, not the end of the connection. It then clears the read deadline.
+// wasResumed reports whether Resume interrupted the read, not the end of the connection. It then clears the read
+// deadline.
 func (c *Conn) wasResumed() bool {
 	c.srv.mu.Lock()
 	defer c.srv.mu.Unlock()
@@ -212,14 +216,15 @@ func (c *Conn) handleBatch() bool {
 	}
 }
 
-// full reports whether the connection must wait before it handles or reads more: too much output is pending because the peer does
-// not read it, or the peer has sent maxBuffer bytes or more that the machine does not accept yet.
+// full reports whether the connection must wait before it handles or reads more: too much output is pending because the
+// peer does not read it, or the peer has sent maxBuffer bytes or more that the machine does not accept yet.
 func (c *Conn) full() bool {
 	return c.pending() > c.srv.opts.PauseOutput/2 || c.paused && c.top-c.start >= maxBuffer
 }
 
-// handle passes the complete messages in the buffer to the machine. It returns true if it stopped early: after batchLimit messages,
-// when more than PauseOutput bytes are pending, or when the machine accepts no messages and the buffer has maxBuffer bytes or more.
+// handle passes the complete messages in the buffer to the machine. It returns true if it stopped early: after
+// batchLimit messages, when more than PauseOutput bytes are pending, or when the machine accepts no messages and the
+// buffer has maxBuffer bytes or more.
 func (c *Conn) handle() (paused bool) {
 	s := c.srv
 	for s.work = 0; c.start < c.top; s.work++ {
@@ -266,8 +271,8 @@ func (c *Conn) deliver(f *codec.Frame, e *codec.Error) {
 	}
 }
 
-// room makes space for the next read; n is the size of the last one. The buffer grows only as data arrives, not to the length
-// that a header announces.
+// room makes space for the next read; n is the size of the last one. The buffer grows only as data arrives, not to the
+// length that a header announces.
 func (c *Conn) room(n int) {
 	have, size := c.top-c.start, len(c.buf)
 	if n >= size/4 {
@@ -285,7 +290,8 @@ func (c *Conn) room(n int) {
 			c.smallReads = 0
 		}
 	case have == size:
-		// The message is longer than the buffer. need may be only one byte more while the session searches for the end of the message.
+		// The message is longer than the buffer. need may be only one byte more while the session searches for the end of the
+		// message.
 		size = min(2*size, max(c.need, size+size/8, maxBuffer))
 	}
 	if size == len(c.buf) {
@@ -300,8 +306,8 @@ func (c *Conn) room(n int) {
 	c.start, c.top = 0, have
 }
 
-// linger keeps a connection open whose peer has closed its direction, as long as the machine has replies for it and the limits in
-// Options allow.
+// linger keeps a connection open whose peer has closed its direction, as long as the machine has replies for it and the
+// limits in Options allow.
 func (c *Conn) linger() {
 	s := c.srv
 	_, can := c.nc.(interface{ CloseWrite() error })
@@ -375,8 +381,9 @@ func (c *Conn) finish() {
 	}
 }
 
-// closeAfterOutput closes the server's direction, then reads and discards what the peer still sends, at most 16 MiB and for the time Linger.
-// Closing a TCP connection with unread data would reset it, and the peer could lose the last output.
+// closeAfterOutput closes the server's direction, then reads and discards what the peer still sends, at most 16 MiB and
+// for the time Linger. Closing a TCP connection with unread data would reset it, and the peer could lose the last
+// output.
 func (c *Conn) closeAfterOutput() {
 	half, ok := c.nc.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {

@@ -9,11 +9,12 @@ import (
 	"jobwire/codec"
 )
 
-// chunk is the maximum number of bytes of one blocking write. After each, the server sees that a slow reader makes progress.
+// chunk is the maximum number of bytes of one blocking write. After each, the server sees that a slow reader makes
+// progress.
 const chunk = 128 << 10
 
-// output is the data that is waiting to be written to a connection. The server's lock guards it, except the bytes of writing,
-// which belong to the goroutine that writes while busy is set.
+// output is the data that is waiting to be written to a connection. The server's lock guards it, except the bytes of
+// writing, which belong to the goroutine that writes while busy is set.
 type output struct {
 	out     []byte // not yet being written
 	writing []byte
@@ -21,7 +22,8 @@ type output struct {
 	busy    bool // a goroutine is writing
 	dirty   bool // the connection is in Server.dirty
 
-	total  int64   // length of all earlier values of writing; total+sent is a position in the stream, as are the offsets of splits
+	// length of all earlier values of writing; total+sent is a position in the stream, as are the offsets of splits
+	total  int64
 	splits []split // messages that a fault writes in pieces
 
 	tried   int // number of bytes that the first, non-blocking attempt wrote
@@ -43,9 +45,9 @@ func (o *output) written() int64 { return o.total + int64(o.sent) }
 
 var errGone = errors.New("the connection is closed")
 
-// Send sends a message of the type t with the arguments. It does not block. It returns an error if the connection has ended, or a
-// [*codec.Error] if the message violates the rules of its type; nothing is sent then. If more output is pending than
-// [Options].MaxOutput allows, it closes the connection and returns an error.
+// Send sends a message of the type t with the arguments. It does not block. It returns an error if the connection has
+// ended, or a [*codec.Error] if the message violates the rules of its type; nothing is sent then. If more output is
+// pending than [Options].MaxOutput allows, it closes the connection and returns an error.
 func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 	m := &c.srv.msg
 	list, size := m.Args[:0], 0
@@ -57,8 +59,8 @@ func (c *Conn) Send(t *codec.Type, args ...[]byte) error {
 	return c.send(size)
 }
 
-// Forward sends a message that another peer has sent, unchanged. It has the errors of Send. The server must be allowed to send
-// messages of this type.
+// Forward sends a message that another peer has sent, unchanged. It has the errors of Send. The server must be allowed
+// to send messages of this type.
 func (c *Conn) Forward(f *codec.Frame) error {
 	if c.forward == nil || c.srv.watching() {
 		f.Message(&c.srv.msg)
@@ -87,8 +89,8 @@ func (c *Conn) send(size int) error {
 	return c.appendMessage()
 }
 
-// checkRoom returns an error if a message of about size bytes cannot be sent. It closes the connection if the message would exceed
-// MaxOutput.
+// checkRoom returns an error if a message of about size bytes cannot be sent. It closes the connection if the message
+// would exceed MaxOutput.
 func (c *Conn) checkRoom(size int) error {
 	s := c.srv
 	s.work += 1 + size/workBytes
@@ -127,7 +129,8 @@ func (c *Conn) markDirty() {
 	}
 }
 
-// swapOutput moves the output to writing if everything in writing has been written. It reports whether there is anything to write.
+// swapOutput moves the output to writing if everything in writing has been written. It reports whether there is
+// anything to write.
 func (c *Conn) swapOutput() bool {
 	if c.sent == len(c.writing) {
 		c.total += int64(len(c.writing))
@@ -140,9 +143,10 @@ func (c *Conn) swapOutput() bool {
 	return c.sent < len(c.writing) && !c.broken
 }
 
-// release ends a turn: it sets the timer, unlocks the server and writes the output of all connections in Server.dirty. Before that it
-// yields once, so that goroutines that are ready to run can add their output and each connection needs only one write. What a
-// connection does not accept at once is left to its drain goroutine. list is reused memory; release returns it.
+// release ends a turn: it sets the timer, unlocks the server and writes the output of all connections in Server.dirty.
+// Before that it yields once, so that goroutines that are ready to run can add their output and each connection needs
+// only one write. What a connection does not accept at once is left to its drain goroutine. list is reused memory;
+// release returns it.
 func (s *Server) release(list []*Conn) []*Conn {
 	list = list[:0]
 	s.arm()

@@ -1,16 +1,16 @@
-// Package refserver runs the reference server of a protocol: it accepts connections, decodes messages, passes them to the protocol's
-// [Machine], and writes the replies of the machine.
+// Package refserver runs the reference server of a protocol: it accepts connections, decodes messages, passes them to
+// the protocol's [Machine], and writes the replies of the machine.
 //
 //	srv := refserver.New(machine, refserver.Options{Protocol: gearman.Protocol})
 //	err := srv.Serve(ctx, listener)
 //
-// One lock guards the machine. The goroutine of a connection locks it once per read, handles all complete messages that have
-// arrived, and unlocks it. Output is written after other connections that are ready have been handled, too, so that each connection
-// gets one write for all of them. Writes never block the handling of messages: if a peer does not read, a separate goroutine writes
-// to it, within the limits in [Options].
+// One lock guards the machine. The goroutine of a connection locks it once per read, handles all complete messages that
+// have arrived, and unlocks it. Output is written after other connections that are ready have been handled, too, so
+// that each connection gets one write for all of them. Writes never block the handling of messages: if a peer does not
+// read, a separate goroutine writes to it, within the limits in [Options].
 //
-// [Options].Intercept changes messages to inject faults, and [Options].Trace observes every message. When neither is set, messages
-// are not decoded a second time.
+// [Options].Intercept changes messages to inject faults, and [Options].Trace observes every message. When neither is
+// set, messages are not decoded a second time.
 package refserver
 
 import (
@@ -23,17 +23,18 @@ import (
 	"jobwire/codec"
 )
 
-// Machine is the state of a protocol's server. The server calls its methods under a lock; they must not block. Frames and their
-// arguments are valid only during the call.
+// Machine is the state of a protocol's server. The server calls its methods under a lock; they must not block. Frames
+// and their arguments are valid only during the call.
 type Machine interface {
 	// Open is called for each new connection.
 	Open(c *Conn)
 	// Handle handles a legal message.
 	Handle(c *Conn, f *codec.Frame)
-	// Reject handles an illegal message; e is the violation. If e is fatal or Options.Strict is set, the server closes c afterwards.
+	// Reject handles an illegal message; e is the violation. If e is fatal or Options.Strict is set, the server closes c
+	// afterwards.
 	Reject(c *Conn, f *codec.Frame, e *codec.Error)
-	// HalfClosed is called when the peer has closed its direction. It reports whether the machine still has replies for the peer;
-	// if not, the server closes c.
+	// HalfClosed is called when the peer has closed its direction. It reports whether the machine still has replies for
+	// the peer; if not, the server closes c.
 	HalfClosed(c *Conn) (stay bool)
 	// Close is called when c has ended. Sending to c has no effect from then on.
 	Close(c *Conn)
@@ -58,27 +59,27 @@ type Options struct {
 	Codec    codec.Options
 	Strict   bool // close a connection after its first illegal message
 
-	// MaxOutput is the maximum number of bytes pending for one connection. The server closes a connection when a message would
-	// exceed it, unless at most PauseOutput bytes are pending: one large message does not mean that the peer reads slowly. 0:
-	// DefaultMaxOutput.
+	// MaxOutput is the maximum number of bytes pending for one connection. The server closes a connection when a message
+	// would exceed it, unless at most PauseOutput bytes are pending: one large message does not mean that the peer reads
+	// slowly. 0: DefaultMaxOutput.
 	MaxOutput int
 
-	// PauseOutput is the number of bytes pending for a connection above which the server stops reading from it, until at most
-	// half as many are pending. 0: DefaultPauseOutput.
+	// PauseOutput is the number of bytes pending for a connection above which the server stops reading from it, until at
+	// most half as many are pending. 0: DefaultPauseOutput.
 	PauseOutput int
 
-	// HalfClosed is how long the server keeps a connection that the peer has half-closed, and for which the machine has replies,
-	// while nothing can be written to it. A limit is necessary because the server cannot distinguish a half-closed connection
-	// from a closed one. The connection may be kept up to twice as long. 0: DefaultHalfClosed; negative: half-closed connections
-	// are closed at once.
+	// HalfClosed is how long the server keeps a connection that the peer has half-closed, and for which the machine has
+	// replies, while nothing can be written to it. A limit is necessary because the server cannot distinguish a
+	// half-closed connection from a closed one. The connection may be kept up to twice as long. 0: DefaultHalfClosed;
+	// negative: half-closed connections are closed at once.
 	HalfClosed time.Duration
 
-	// MaxHalfClosed is the maximum number of half-closed connections that are kept. When there are more, or when the process runs
-	// out of file descriptors, the server closes the one that was half-closed first. 0: DefaultMaxHalfClosed.
+	// MaxHalfClosed is the maximum number of half-closed connections that are kept. When there are more, or when the
+	// process runs out of file descriptors, the server closes the one that was half-closed first. 0: DefaultMaxHalfClosed.
 	MaxHalfClosed int
 
-	// Linger is how long the server waits for the peer of a closing connection to read any of the pending output, and then to stop
-	// sending. When the server stops, it is the limit for all of the output. 0: DefaultLinger.
+	// Linger is how long the server waits for the peer of a closing connection to read any of the pending output, and then
+	// to stop sending. When the server stops, it is the limit for all of the output. 0: DefaultLinger.
 	Linger time.Duration
 
 	Intercept Intercept // may be nil
@@ -88,8 +89,8 @@ type Options struct {
 	Trace Trace // may be nil
 }
 
-// Trace is called for every message received or sent. It must not keep f or raw. If the message is illegal, err is the violation, and
-// f has the fields that could be decoded.
+// Trace is called for every message received or sent. It must not keep f or raw. If the message is illegal, err is the
+// violation, and f has the fields that could be decoded.
 type Trace func(c *Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error)
 
 func (o Options) withDefaults() Options {
@@ -169,9 +170,9 @@ func New(m Machine, o Options) *Server {
 	return s
 }
 
-// Serve serves the connections that l accepts, and closes l. When ctx is canceled, Close is called or the machine stops the server,
-// Serve returns nil after all connections have ended. It returns the error of l if l fails, and ErrClosed if the server had already
-// stopped.
+// Serve serves the connections that l accepts, and closes l. When ctx is canceled, Close is called or the machine stops
+// the server, Serve returns nil after all connections have ended. It returns the error of l if l fails, and ErrClosed
+// if the server had already stopped.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	s.mu.Lock()
 	if s.state != running {
@@ -240,8 +241,8 @@ func (s *Server) dropOldestHalfClosed() {
 	}
 }
 
-// ServeConn serves one connection and returns when it has ended. When ctx is canceled, it ends the connection. If the server has
-// stopped, it closes nc at once.
+// ServeConn serves one connection and returns when it has ended. When ctx is canceled, it ends the connection. If the
+// server has stopped, it closes nc at once.
 func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 	if c := s.open(nc); c != nil {
 		defer context.AfterFunc(ctx, func() {

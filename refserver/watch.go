@@ -7,8 +7,8 @@ import (
 	"jobwire/codec"
 )
 
-// Intercept decides how a message is processed: one from a peer before the machine handles it, or one from the server before it is
-// sent. It is called under the server's lock and must not keep f. The zero Verdict changes nothing.
+// Intercept decides how a message is processed: one from a peer before the machine handles it, or one from the server
+// before it is sent. It is called under the server's lock and must not keep f. The zero Verdict changes nothing.
 type Intercept func(c *Conn, from codec.Side, f *codec.Frame) Verdict
 
 // Verdict is the decision of [Intercept] about a message. Replace and Raw may violate the rules of the protocol.
@@ -20,8 +20,9 @@ type Verdict struct {
 	Replace *codec.Message // a message that is handled or sent instead
 	Also    *codec.Message // a message that is sent to the peer afterwards; Intercept is not called for it
 	Raw     *[]byte        // bytes that are sent instead; only for messages from the server
-	Split   int            // if greater than 0, write the message in pieces of this many bytes; only for messages from the server
-	Pause   time.Duration  // the pause after each piece
+	// if greater than 0, write the message in pieces of this many bytes; only for messages from the server
+	Split int
+	Pause time.Duration // the pause after each piece
 }
 
 // watch is the state that a connection needs only if messages are intercepted or traced.
@@ -51,13 +52,14 @@ func (c *Conn) trace(from codec.Side, f *codec.Frame, raw []byte, e *codec.Error
 	}
 }
 
-// inspect calls the hooks for a message from the peer, and processes the verdict. It reports whether the caller must deliver the
-// message.
+// inspect calls the hooks for a message from the peer, and processes the verdict. It reports whether the caller must
+// deliver the message.
 func (c *Conn) inspect(f *codec.Frame, raw []byte, e *codec.Error) bool {
 	s := c.srv
 	c.viewer.Decode(codec.Peer, raw, &s.sent) // the type of a reply may depend on the request
 	if !c.primed {
-		c.nonStrict.Decode(codec.Peer, raw, &s.sent) // the first message may select a variant of the protocol, for example by its magic
+		// the first message may select a variant of the protocol, for example by its magic
+		c.nonStrict.Decode(codec.Peer, raw, &s.sent)
 		c.primed = true
 	}
 	c.trace(codec.Peer, f, raw, e)
@@ -154,8 +156,8 @@ func (c *Conn) sendWatched() error {
 	return nil
 }
 
-// encode appends a message from the server to dst. If the rules do not allow the message and faults are injected, encode ignores the
-// rules: a fault may have kept the request that the message answers from the session.
+// encode appends a message from the server to dst. If the rules do not allow the message and faults are injected,
+// encode ignores the rules: a fault may have kept the request that the message answers from the session.
 func (c *Conn) encode(dst []byte, m *codec.Message) ([]byte, error) {
 	b, err := c.session.Append(dst, codec.Server, m)
 	if err != nil && c.srv.intercept != nil {

@@ -74,7 +74,8 @@ func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
 	o.color.add(cmd)
 }
 
-// check checks the flags that audit and audit stress have in common, and returns the waived rules and whether to use color.
+// check checks the flags that audit and audit stress have in common, and returns the waived rules and whether to use
+// color.
 func (o *auditOptions) check(cmd *cobra.Command, sys *catalog.Entry) (waive []codec.RuleID, color bool, err error) {
 	if err := o.target.check(sys); err != nil {
 		return nil, false, err
@@ -130,12 +131,14 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			rec.Note(f)
 		}
 	}
-	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: !o.target.builtin(), Found: found})
+	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: !o.target.builtin(),
+		Found: found})
 	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, srv) }}
 	if rec != nil {
 		proxy.Tap = rec.Add
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, forwarding to %s; press Ctrl-C to stop\n", p.Title, transport.Name(ln), srv)
+	fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: auditing %s on %s, forwarding to %s; press Ctrl-C to stop\n", p.Title,
+		transport.Name(ln), srv)
 	var run sync.WaitGroup
 	var ended error
 	if words != nil {
@@ -199,13 +202,14 @@ func (o *auditOptions) address(p *codec.Protocol) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort))
 }
 
-// server returns the server to which the proxy forwards: that of --addr or --exec, or the built-in server, which accepts
-// only violations of waived rules.
+// server returns the server to which the proxy forwards: that of --addr or --exec, or the built-in server, which
+// accepts only violations of waived rules.
 func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []codec.RuleID) (target.Target, error) {
 	if o.target.builtin() {
-		return target.Func(ctx, "the built-in "+sys.Protocol.Name+" server", func(ctx context.Context, ln net.Listener) error {
-			return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
-		})
+		return target.Func(ctx, "the built-in "+sys.Protocol.Name+" server",
+			func(ctx context.Context, ln net.Listener) error {
+				return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
+			})
 	}
 	srv, err := o.target.startChecked(ctx, sys)
 	if err != nil {

@@ -89,7 +89,8 @@ func (r *recording) Add(conn int, from codec.Side, b []byte, what transcript.Ver
 		r.over[conn] = true
 	}
 	r.bytes += len(b)
-	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: kinds[what], Data: b, At: time.Now(), Comments: r.comments(conn, from, what)})
+	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: kinds[what], Data: b, At: time.Now(),
+		Comments: r.comments(conn, from, what)})
 }
 
 // Discard closes the file, and removes it if it is temporary.
@@ -111,7 +112,8 @@ func (r *recording) finish() error {
 	return nil
 }
 
-// transcribe writes the recorded traffic as transcripts to a directory, and prints their names to stderr. The capture file must be complete.
+// transcribe writes the recorded traffic as transcripts to a directory, and prints their names to stderr. The capture
+// file must be complete.
 func (r *recording) transcribe(stderr io.Writer, dir string) error {
 	if _, err := r.file.Seek(0, 0); err != nil {
 		return err

@@ -46,7 +46,8 @@ func newAuditStress() *cobra.Command {
 	onProtocolAnd(cmd, ofProtocol(faultProfileChoices), o.execute)
 	f := cmd.Flags()
 	o.target.add(cmd)
-	f.StringArrayVar(&o.programs, "program", nil, "driver to start, as `ROLE=COMMAND`; repeatable (default: the reference client and worker)")
+	f.StringArrayVar(&o.programs, "program", nil,
+		"driver to start, as `ROLE=COMMAND`; repeatable (default: the reference client and worker)")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "time limit for one task")
 	o.addReport(cmd, "`DIR` for transcripts of failed runs")
 	groupFlags(cmd, auditFlagGroups)
@@ -104,7 +105,8 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 		tested = map[string]audit.Driver{}
 		for role, program := range named {
 			if !slices.Contains(audit.Roles(p), role) {
-				return usage(fmt.Errorf("--program: expected one of the roles %[2]s, got %[1]q", role, strings.Join(audit.Roles(p), ", ")))
+				return usage(fmt.Errorf("--program: expected one of the roles %[2]s, got %[1]q", role,
+					strings.Join(audit.Roles(p), ", ")))
 			}
 			tested[role] = audit.Driver(program)
 		}
@@ -177,7 +179,8 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 		err = &exit{exitFailed, nil}
 	}
 	if roles := audit.UntestedRoles(all); err == nil && len(roles) > 0 {
-		err = &exit{exitInvalid, fmt.Errorf("nothing was checked: the driver of %s sent no message", strings.Join(roles, " and "))}
+		err = &exit{exitInvalid, fmt.Errorf("nothing was checked: the driver of %s sent no message",
+			strings.Join(roles, " and "))}
 	}
 	return err
 }
@@ -206,7 +209,8 @@ func faultProfiles(names []string) ([]*audit.Profile, error) {
 	for _, name := range names {
 		p := audit.ProfileNamed(name)
 		if p == nil {
-			return nil, usage(fmt.Errorf("unknown fault profile %q: to list the fault profiles, run 'jobwire audit profiles'", name))
+			return nil, usage(fmt.Errorf("unknown fault profile %q: to list the fault profiles, run 'jobwire audit profiles'",
+				name))
 		}
 		all = append(all, p)
 	}
@@ -218,8 +222,8 @@ func faultProfiles(names []string) ([]*audit.Profile, error) {
 	return all, nil
 }
 
-// auditSelfTest checks that the reference client and worker pass under all fault profiles, and that each injected fault is
-// detected.
+// auditSelfTest checks that the reference client and worker pass under all fault profiles, and that each injected fault
+// is detected.
 func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if sys.PeerMutants == nil {
 		var names []string

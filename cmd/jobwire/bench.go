@@ -74,7 +74,8 @@ func newBench() *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	cmd.AddCommand(newBenchRun(), newBenchSearch(), newBenchCompare(), newBenchMerge(), newBenchReport(), newBenchScenarios())
+	cmd.AddCommand(newBenchRun(), newBenchSearch(), newBenchCompare(), newBenchMerge(), newBenchReport(),
+		newBenchScenarios())
 	return cmd
 }
 
@@ -92,12 +93,16 @@ func newBenchRun() *cobra.Command {
 	o.addClosedLoop(cmd)
 	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
 	f.IntVar(&o.kills, "kills", 10, "number of times that the server is killed (scenarios crash and crash-unique)")
-	f.DurationVar(&o.killAfter, "kill-after", time.Second, "mean time from the start of the load to a kill (scenarios crash and crash-unique)")
-	f.DurationVar(&o.allowLoss, "allow-loss", 0, "jobs that the server acknowledged less than this time before a kill may be lost (scenarios crash and crash-unique)")
+	f.DurationVar(&o.killAfter, "kill-after", time.Second,
+		"mean time from the start of the load to a kill (scenarios crash and crash-unique)")
+	f.DurationVar(&o.allowLoss, "allow-loss", 0,
+		"jobs that the server acknowledged less than this time before a kill may be lost (scenarios crash and crash-unique)")
 	f.BoolVar(&o.cfg.Check, "linear", false, "check that the server assigns jobs first-in, first-out (needs --count)")
-	f.DurationVar(&o.cfg.Interval, "interval", time.Second, "interval of the progress lines and of the time series in the report")
+	f.DurationVar(&o.cfg.Interval, "interval", time.Second,
+		"interval of the progress lines and of the time series in the report")
 	o.addObjectives(cmd)
-	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false, "end the run after the interval in which a job was lost or processed wrongly")
+	f.BoolVar(&o.stopOnFailure, "stop-on-failure", false,
+		"end the run after the interval in which a job was lost or processed wrongly")
 	f.StringVar(&o.baseline, "baseline", "", "saved result `FILE`; the run fails if a figure is worse than in this result")
 	f.StringVar(&o.tolerance, "tolerance", "10%", "`RATIO` by which a figure may be worse than in --baseline")
 	f.IntVar(&o.part.Shares, "shares", 0, "number of processes over which the load is split (needs --share-index, --start-at and --output)")
@@ -254,7 +259,8 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 }
 
 // runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
-func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
+func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config,
+	log *loadgen.Log) (*loadgen.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
 		return nil, err
@@ -288,9 +294,11 @@ func (o *benchOptions) late(now time.Time) time.Duration { return max(0, now.Sub
 var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processed wrongly")
 
 // measure runs the load against a running target. The report is nil if the run did not start.
-func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config, log *loadgen.Log) (*loadgen.Report, error) {
+func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config,
+	log *loadgen.Log) (*loadgen.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part, Environment: loadgen.ReadEnvironment(os.Args), Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
+	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part, Environment: loadgen.ReadEnvironment(os.Args),
+		Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	if o.stopOnFailure {

@@ -95,7 +95,8 @@ turns:
 			groups[i].Name = c.name
 			groups[i].Runs = append(groups[i].Runs, report)
 			if !o.quiet {
-				fmt.Fprintf(stderr, "run %d of %d  %-12s %s jobs/s\n", round+1, o.rounds, c.name, prose.Grouped(int64(math.Round(report.Rate))))
+				fmt.Fprintf(stderr, "run %d of %d  %-12s %s jobs/s\n", round+1, o.rounds, c.name,
+					prose.Grouped(int64(math.Round(report.Rate))))
 			}
 		}
 	}
@@ -131,7 +132,8 @@ func newBenchCompare() *cobra.Command {
 		Use:   "compare PROTOCOL --server NAME=COMMAND... [flags]\n  jobwire bench compare RESULT... [flags]",
 		Short: "Compare servers, or saved results",
 		Args:  files("expected a protocol, or saved results: files that --output has saved, or folders of such files"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}

@@ -39,7 +39,8 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 	case crashFormats[o.format] == nil:
 		return usage(fmt.Errorf("--format %s: expected text, json or html with --scenario %s", o.format, cfg.Scenario))
 	case o.hlog != "" || o.hgrm != "" || o.baseline != "" || o.part.Shares > 0 || len(o.objective) > 0:
-		return usage(errors.New("--scenario " + cfg.Scenario + " cannot be used with --slo, --baseline, --shares, --hlog or --hgrm"))
+		return usage(errors.New("--scenario " + cfg.Scenario +
+			" cannot be used with --slo, --baseline, --shares, --hlog or --hgrm"))
 	}
 	files, err := o.open()
 	if err != nil {
@@ -65,12 +66,14 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 		},
 		Watch: func(c *loadgen.CrashRound) {
 			if rounds++; !o.quiet {
-				fmt.Fprintf(stderr, "kill %d of %d  %s acknowledged, %s lost\n", rounds, o.kills, prose.Grouped(c.Acknowledged), prose.Grouped(c.Lost))
+				fmt.Fprintf(stderr, "kill %d of %d  %s acknowledged, %s lost\n", rounds, o.kills, prose.Grouped(c.Acknowledged),
+					prose.Grouped(c.Lost))
 			}
 		},
 		Waiting: func(missing int64, atMost time.Duration) {
 			if !o.quiet {
-				fmt.Fprintf(stderr, "kill %d of %d  %s missing; waiting for up to %v (--settle)\n", rounds+1, o.kills, prose.Count(missing, "job"), atMost)
+				fmt.Fprintf(stderr, "kill %d of %d  %s missing; waiting for up to %v (--settle)\n", rounds+1, o.kills,
+					prose.Count(missing, "job"), atMost)
 			}
 		}}
 	report, err := k.Run(cmd.Context())
@@ -78,7 +81,8 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 		return err
 	}
 	report.Target, report.Environment = o.target.name(sys), loadgen.ReadEnvironment(os.Args)
-	if err := errors.Join(crashFormats[o.format](report, cmd.OutOrStdout()), files.save(report.WriteJSON, report.WriteHTML)); err != nil {
+	if err := errors.Join(crashFormats[o.format](report, cmd.OutOrStdout()),
+		files.save(report.WriteJSON, report.WriteHTML)); err != nil {
 		return err
 	}
 	if len(report.Rounds) == 0 && errors.Is(err, target.ErrUnreachable) {

@@ -87,11 +87,13 @@ func (f *benchFiles) write(r *loadgen.Report) error {
 	if f.hlog != nil {
 		errs = append(errs, f.log.Close(), f.hlog.Close())
 	}
-	errs = append(errs, f.save(func(w io.Writer) error { return loadgen.WriteJSON(w, r) }, func(w io.Writer) error { return loadgen.WriteHTML(w, r) }))
+	errs = append(errs, f.save(func(w io.Writer) error { return loadgen.WriteJSON(w, r) },
+		func(w io.Writer) error { return loadgen.WriteHTML(w, r) }))
 	if f.hgrm != "" {
 		for stage, q := range r.Latency {
 			if q.Count > 0 {
-				errs = append(errs, create(f.hgrm+"."+stage+".hgrm", func(w io.Writer) error { return loadgen.WriteHgrm(w, r, stage) }))
+				errs = append(errs, create(f.hgrm+"."+stage+".hgrm",
+					func(w io.Writer) error { return loadgen.WriteHgrm(w, r, stage) }))
 			}
 		}
 	}

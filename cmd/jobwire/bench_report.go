@@ -24,7 +24,8 @@ func newBenchReport() *cobra.Command {
 				return usage(err)
 			}
 			if len(args) > 1 {
-				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'", len(args)))
+				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'",
+					len(args)))
 			}
 			text, err := textfile.Read(args[0], loadgen.SavedResult)
 			if err != nil {
@@ -38,7 +39,8 @@ func newBenchReport() *cobra.Command {
 				return usage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			if len(runs) != 1 {
-				return usage(fmt.Errorf("%s: expected the result of one run, got those of %d: run 'jobwire bench compare %[1]s'", args[0], len(runs)))
+				return usage(fmt.Errorf("%s: expected the result of one run, got those of %d: run 'jobwire bench compare %[1]s'",
+					args[0], len(runs)))
 			}
 			report := runs[0]
 			if len(o.objective) > 0 {

@@ -24,7 +24,8 @@ const (
 	searchPrecision = 0.05            // see loadgen.Search
 	searchRepeats   = 3               // see loadgen.Search
 	searchTrials    = 60              // maximum number of trials
-	searchTimeout   = time.Minute     // at low rates, trials last longer to get enough samples; rates that would need longer trials than this are not tried
+	// at low rates, trials last longer to get enough samples; rates that would need longer trials than this are not tried
+	searchTimeout = time.Minute
 )
 
 // newBenchSearch returns the command that finds the highest rate that meets the objectives.
@@ -80,7 +81,9 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	trials := 0
-	s := loadgen.Search{From: schedule.Steps[0].From, Slowest: max(searchSlowest, samples/max(searchTimeout, cfg.Duration).Seconds()), Precision: searchPrecision, Repeats: searchRepeats, Trials: searchTrials}
+	s := loadgen.Search{From: schedule.Steps[0].From,
+		Slowest: max(searchSlowest, samples/max(searchTimeout, cfg.Duration).Seconds()), Precision: searchPrecision,
+		Repeats: searchRepeats, Trials: searchTrials}
 	s.Try = func(ctx context.Context, rate float64) (loadgen.Trial, error) {
 		trials++
 		c := cfg
@@ -97,8 +100,10 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		return t, nil
 	}
-	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: loadgen.ReadEnvironment(os.Args), Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
-		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo, Seconds: cfg.Duration.Seconds()}
+	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: loadgen.ReadEnvironment(os.Args),
+		Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
+		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo,
+		Seconds: cfg.Duration.Seconds()}
 	report.LimitRange, err = s.Run(cmd.Context())
 	interrupted := errors.Is(err, context.Canceled)
 	switch {
@@ -109,7 +114,8 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	case err != nil:
 		report.Error = err.Error()
 	}
-	if err := errors.Join(searchFormats[o.format](report, cmd.OutOrStdout()), files.save(report.WriteJSON, report.WriteHTML)); err != nil {
+	if err := errors.Join(searchFormats[o.format](report, cmd.OutOrStdout()),
+		files.save(report.WriteJSON, report.WriteHTML)); err != nil {
 		return err
 	}
 	switch {

@@ -65,12 +65,14 @@ func newConform() *cobra.Command {
 	onProtocol(cmd, o.execute)
 	f := cmd.Flags()
 	o.target.add(cmd)
-	f.StringArrayVar(&o.profiles, "profile", nil, "`NAME` or file of the profile of a server to start and test; repeatable")
+	f.StringArrayVar(&o.profiles, "profile", nil,
+		"`NAME` or file of the profile of a server to start and test; repeatable")
 	f.StringArrayVar(&o.programs, "program", nil, "client or worker program to test, as `ROLE=COMMAND`; repeatable")
 	o.addSelection(cmd)
 	o.addCases(cmd)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that the server may break without a failure; repeatable")
-	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"}, "how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name, with coalesced only if that differs from plain")
+	f.StringSliceVar(&o.segments, "segments", []string{"plain", "bytewise", "coalesced"},
+		"how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name, with coalesced only if that differs from plain")
 	f.BoolVar(&o.all, "all", false, "run all instances of a case, also after three have "+
 		"failed in the same way at the end of a time limit, or with a crash or a hang")
 	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
@@ -82,9 +84,11 @@ func newConform() *cobra.Command {
 	f.StringArrayVar(&o.watch, "watch", nil, "run again when the file or folder `PATH`, "+
 		"or a file that --exec names, has changed; repeatable")
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
-	f.DurationVar(&o.budget, "budget", 5*time.Minute, "time after which no further case starts; the most informative cases run first; 0: unlimited")
-	f.IntVar(&o.target.memory, "memory", defaultMemory, "limit for the memory of a server that conform starts, in `MIB`, at most a "+
-		"quarter of the machine's memory if the flag is not given; a server that needs more is killed, and counts as crashed; 0: unlimited")
+	f.DurationVar(&o.budget, "budget", 5*time.Minute,
+		"time after which no further case starts; the most informative cases run first; 0: unlimited")
+	f.IntVar(&o.target.memory, "memory", defaultMemory,
+		"limit for the memory of a server that conform starts, in `MIB`, at most a "+
+			"quarter of the machine's memory if the flag is not given; a server that needs more is killed, and counts as crashed; 0: unlimited")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
 	formatFlag(cmd, &o.format, append([]string{"text"}, slices.Sorted(maps.Keys(formats))...)...)
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
@@ -269,7 +273,8 @@ const inferAfter = 3
 
 // plan returns what the flags select independently of the target: the cases, and the options of the runner.
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
-	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh, InferAfter: inferAfter, Budget: o.budget}
+	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh, InferAfter: inferAfter,
+		Budget: o.budget}
 	if o.all || o.failFast { // --fail-fast runs the cases in the order of the suite
 		r.InferAfter = 0
 	}
@@ -448,11 +453,16 @@ func builtinVersion(t targetFlags) string {
 }
 
 // runSuite runs the suite against one subject, and prints the results as text if --format is text.
-func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner, subj subject, color bool) *conform.Report {
-	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys), Version: subj.version}
+func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner,
+	subj subject, color bool) *conform.Report {
+	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys),
+		Version: subj.version}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
 	if subj.target.builtin() {
-		runner.StartProcess = func(ctx context.Context) (target.Target, error) { return startServe(ctx, o.nameOf(subj, sys), sys) }
+		runner.StartProcess = func(ctx context.Context) (target.Target,
+			error) {
+			return startServe(ctx, o.nameOf(subj, sys), sys)
+		}
 	}
 	if runner.Profile = subj.profile; subj.profile != nil {
 		runner.Waive = append(slices.Clip(runner.Waive), subj.profile.Waive...)

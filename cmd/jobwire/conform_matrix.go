@@ -32,7 +32,8 @@ func newConformMatrix() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&out, "output", "o", "", "`FILE` for the page (default: standard output)")
-	f.StringVar(&m.FindingsURL, "findings-url", "", "`URL` of a page with the findings that profiles name, to which the page links")
+	f.StringVar(&m.FindingsURL, "findings-url", "",
+		"`URL` of a page with the findings that profiles name, to which the page links")
 	return cmd
 }
 

@@ -46,7 +46,8 @@ type connectFlags struct {
 }
 
 // connectionGroup is the group in which the help lists the flags.
-var connectionGroup = flagGroup{"Connection", "tls tls-ca tls-cert tls-key tls-server-name tls-insecure tls-keylog login-file"}
+var connectionGroup = flagGroup{"Connection",
+	"tls tls-ca tls-cert tls-key tls-server-name tls-insecure tls-keylog login-file"}
 
 func (c *connectFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -54,7 +55,8 @@ func (c *connectFlags) add(cmd *cobra.Command) {
 	f.StringVar(&c.files.CA, "tls-ca", "", "`FILE` with the certificates of the certificate authorities to trust, in PEM format (default: those of the system)")
 	f.StringVar(&c.files.Cert, "tls-cert", "", "`FILE` with the client certificate, in PEM format")
 	f.StringVar(&c.files.Key, "tls-key", "", "`FILE` with the key of the client certificate, in PEM format")
-	f.StringVar(&c.serverName, "tls-server-name", "", "`NAME` in the certificate of the server (default: the host of the address)")
+	f.StringVar(&c.serverName, "tls-server-name", "",
+		"`NAME` in the certificate of the server (default: the host of the address)")
 	f.BoolVar(&c.insecure, "tls-insecure", false, "do not check the certificate of the server")
 	f.Var(&c.keyLog, "tls-keylog", "`FILE` to which to append the keys of TLS connections, for decode --tls-keys (default: $"+keyLogVariable+")")
 	f.StringVar(&c.loginFile, "login-file", "", "`FILE` with the password, or with the user name and the password on two lines (default: $"+userVariable+" and $"+passwordVariable+")")
@@ -126,8 +128,8 @@ func (c *connectFlags) check(s *catalog.Entry, builtin bool) error {
 const checkLoginTime = 5 * time.Second
 
 // checkLogin returns an error if the server refuses TLS or the login, if it requires a login and the flags and the
-// environment give none, or if no connection opens. It connects to the first server only: programs that are started again
-// have the same command line.
+// environment give none, or if no connection opens. It connects to the first server only: programs that are started
+// again have the same command line.
 func (c *connectFlags) checkLogin(ctx context.Context, s *catalog.Entry, t target.Target) error {
 	if c.dialer == nil || c.dialer.TLS == nil && s.Login == nil || c.loginChecked.Load() {
 		return nil
@@ -239,9 +241,11 @@ func (l *listenFlags) add(cmd *cobra.Command, prefix, usage string) {
 	f := cmd.Flags()
 	l.prefix = prefix
 	f.StringVar(&l.addr, "listen", "", usage)
-	f.StringVar(&l.files.Cert, prefix+"-cert", "", "accept only TLS connections, with the certificate in `FILE`, in PEM format")
+	f.StringVar(&l.files.Cert, prefix+"-cert", "",
+		"accept only TLS connections, with the certificate in `FILE`, in PEM format")
 	f.StringVar(&l.files.Key, prefix+"-key", "", "`FILE` with the key of the certificate, in PEM format")
-	f.StringVar(&l.files.CA, prefix+"-client-ca", "", "require client certificates that are signed by a certificate authority in `FILE`, in PEM format")
+	f.StringVar(&l.files.CA, prefix+"-client-ca", "",
+		"require client certificates that are signed by a certificate authority in `FILE`, in PEM format")
 }
 
 // listen listens on the address of --listen, or on addr without it. Errors are errors of usage.

@@ -44,7 +44,8 @@ func newCorpusAdd() *cobra.Command {
 
 func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	if o.conversation != "" && (len(files) > 1 || strings.ContainsAny(o.conversation, `/\`)) {
-		return usage(fmt.Errorf("--conversation: expected a name without slashes and one transcript, got %q and %d files", o.conversation, len(files)))
+		return usage(fmt.Errorf("--conversation: expected a name without slashes and one transcript, got %q and %d files",
+			o.conversation, len(files)))
 	}
 	for _, name := range files {
 		src, err := os.ReadFile(name)
@@ -52,7 +53,8 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 			return usage(err)
 		}
 		streams, unread := o.streams(cmd, name, src)
-		for _, p := range slices.SortedFunc(maps.Keys(streams), func(a, b *codec.Protocol) int { return strings.Compare(a.Name, b.Name) }) {
+		for _, p := range slices.SortedFunc(maps.Keys(streams),
+			func(a, b *codec.Protocol) int { return strings.Compare(a.Name, b.Name) }) {
 			added, err := vectors.Add(o.dir, p, streams[p])
 			if errors.Is(err, fs.ErrNotExist) {
 				err = fmt.Errorf("%w: set --dir to the corpus directory of a working copy of jobwire", err)
@@ -74,9 +76,10 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	return nil
 }
 
-// streams reads the messages of a transcript, a capture or an input of Go's fuzzer. If a capture is truncated or damaged,
-// streams returns the messages before the damage and an error.
-func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]vectors.Sent, error) {
+// streams reads the messages of a transcript, a capture or an input of Go's fuzzer. If a capture is truncated or
+// damaged, streams returns the messages before the damage and an error.
+func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) (map[*codec.Protocol][]vectors.Sent,
+	error) {
 	if all, ok, err := vectors.ParseGoFuzz(src); ok {
 		if err != nil {
 			return nil, usage(fmt.Errorf("%s: %w", name, err))
@@ -118,7 +121,8 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 // peersAlone returns a copy of a script without the steps of the server.
 func peersAlone(s *transcript.Script) *transcript.Script {
 	alone := *s
-	alone.Steps = slices.DeleteFunc(slices.Clone(s.Steps), func(st transcript.Step) bool { return st.From == codec.Server })
+	alone.Steps = slices.DeleteFunc(slices.Clone(s.Steps),
+		func(st transcript.Step) bool { return st.From == codec.Server })
 	return &alone
 }
 

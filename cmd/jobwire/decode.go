@@ -50,7 +50,8 @@ var decodeFlagGroups = []flagGroup{
 }
 
 // command returns a command that reads a capture.
-func (o *decodeOptions) command(name, short string, run func(*cobra.Command, *pcap.Input, pcap.Options) error) *cobra.Command {
+func (o *decodeOptions) command(name, short string,
+	run func(*cobra.Command, *pcap.Input, pcap.Options) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   name + " {FILE | --interface NAME} [flags]",
 		Short: short,
@@ -127,7 +128,8 @@ func (o *decodeOptions) addSelection(cmd *cobra.Command) {
 }
 
 func (o *decodeOptions) addCertain(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&o.certain, "certain", false, "only messages whose beginning the capture proves, no likely messages")
+	cmd.Flags().BoolVar(&o.certain, "certain", false,
+		"only messages whose beginning the capture proves, no likely messages")
 }
 
 func newDecodeSummary() *cobra.Command {
@@ -159,10 +161,12 @@ func newDecodePackets() *cobra.Command {
 
 func newDecodeTranscripts() *cobra.Command {
 	o := &decodeOptions{}
-	cmd := o.command("transcripts", "Write transcripts that 'jobwire play' can send to any server", func(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
-		return writeTranscripts(cmd.OutOrStdout(), cmd.ErrOrStderr(), in, in.Name, o.output, opts)
-	})
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "write the transcripts to `DIR`, which must not contain files with their names (required)")
+	cmd := o.command("transcripts", "Write transcripts that 'jobwire play' can send to any server",
+		func(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
+			return writeTranscripts(cmd.OutOrStdout(), cmd.ErrOrStderr(), in, in.Name, o.output, opts)
+		})
+	cmd.Flags().StringVarP(&o.output, "output", "o", "",
+		"write the transcripts to `DIR`, which must not contain files with their names (required)")
 	cmd.MarkFlagRequired("output")
 	groupFlags(cmd, decodeFlagGroups)
 	return cmd
@@ -271,13 +275,15 @@ func (o *decodeOptions) selected(add func(*pcap.Item)) func(*pcap.Item) {
 // noteUndecoded writes the numbers of packets that were not decoded, with the reason.
 func noteUndecoded(stderr io.Writer, name string, st pcap.Stats) {
 	for _, header := range slices.Sorted(maps.Keys(st.NotUnderstood)) {
-		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: jobwire does not read %s\n", name, counted(st.NotUnderstood[header], "packet"), header)
+		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: jobwire does not read %s\n", name,
+			counted(st.NotUnderstood[header], "packet"), header)
 	}
 	if st.Damaged > 0 {
 		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: damaged headers\n", name, counted(st.Damaged, "packet"))
 	}
 	if st.Dropped > 0 {
-		fmt.Fprintf(stderr, "jobwire: %s: %s dropped: they arrived faster than they were read\n", name, counted(st.Dropped, "packet"))
+		fmt.Fprintf(stderr, "jobwire: %s: %s dropped: they arrived faster than they were read\n", name,
+			counted(st.Dropped, "packet"))
 	}
 }
 
@@ -397,7 +403,8 @@ func (o *decodeOptions) copyPackets(cmd *cobra.Command, in *pcap.Input, opts pca
 		return usage(err)
 	}
 	stderr := cmd.ErrOrStderr()
-	fmt.Fprintf(stderr, "jobwire: %s: %s with %s\n", o.output, counted(packets, "packet"), counted(selected, "selected item"))
+	fmt.Fprintf(stderr, "jobwire: %s: %s with %s\n", o.output, counted(packets, "packet"),
+		counted(selected, "selected item"))
 	err = o.verdict(stderr, in.Name, selected, d.Stats())
 	if n := x.LeftOut(); n > 0 {
 		err = &exit{exitFailed, fmt.Errorf("%s: %d selected items are left out, because they are on more connections than fit in memory; select fewer with --filter or --port", in.Name, n)}

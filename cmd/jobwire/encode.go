@@ -42,7 +42,8 @@ func newEncode() *cobra.Command {
 	protocolFlag(cmd, &o.protocol)
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of all connections to `FILE` (-: standard output)")
 	f.StringVarP(&o.output, "output", "o", "-", "write the raw bytes to `FILE` (-: standard output)")
-	choiceFlag(cmd, &o.from, "from", "write only bytes from this `SENDER`: peers (clients and workers), server or both", "peers", "server", "both")
+	choiceFlag(cmd, &o.from, "from", "write only bytes from this `SENDER`: peers (clients and workers), server or both",
+		"peers", "server", "both")
 	f.StringVar(&o.actor, "actor", "", "write only the connection of this `ACTOR`: a name of a client or worker in the transcript")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "output")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "from")
@@ -51,7 +52,8 @@ func newEncode() *cobra.Command {
 }
 
 func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
-	sides := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server}, "both": {codec.Peer, codec.Server}}[o.from]
+	sides := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server},
+		"both": {codec.Peer, codec.Server}}[o.from]
 	sys, scripts, err := readScripts(cmd, o.protocol, name)
 	if err != nil {
 		return err
@@ -75,7 +77,8 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	}
 	if o.pcap != "" {
 		return writeOutput(cmd, o.pcap, func(w io.Writer) error {
-			return writeCapture(w, sys.Protocol, events, func(i int) []string { return []string{places[i] + described(sys.Protocol, &events[i])} })
+			return writeCapture(w, sys.Protocol, events,
+				func(i int) []string { return []string{places[i] + described(sys.Protocol, &events[i])} })
 		})
 	}
 	if o.actor != "" && !slices.ContainsFunc(events, func(ev play.Event) bool { return ev.Actor.Name == o.actor }) {

@@ -51,8 +51,8 @@ func newExportFile(name, short, what string, write func(io.Writer, *codec.Protoc
 	return cmd
 }
 
-// newExportFolder returns a command that writes a file for each conversation in the corpus. content returns the bytes of
-// the file.
+// newExportFolder returns a command that writes a file for each conversation in the corpus. content returns the bytes
+// of the file.
 func newExportFolder(name, short string, content func(*export.Conversation) []byte) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{Use: name + " PROTOCOL -o DIR [flags]", Short: short}
@@ -82,7 +82,8 @@ func newExportFolder(name, short string, content func(*export.Conversation) []by
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", dir, counted(len(all), "file"))
 		return err
 	})
-	cmd.Flags().StringVarP(&dir, "output", "o", "", "write the files to `DIR`, which must be empty or not exist (required)")
+	cmd.Flags().StringVarP(&dir, "output", "o", "",
+		"write the files to `DIR`, which must be empty or not exist (required)")
 	cmd.MarkFlagDirname("output")
 	return cmd
 }

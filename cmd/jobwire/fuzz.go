@@ -97,7 +97,8 @@ func (o *fuzzOptions) addServer(cmd *cobra.Command) {
 // addRun adds the flags about the length of a run.
 func (o *fuzzOptions) addRun(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.DurationVar(&o.duration, "duration", time.Minute, "length of the run, including the time to reproduce failures (0: no limit, the default with --count)")
+	f.DurationVar(&o.duration, "duration", time.Minute,
+		"length of the run, including the time to reproduce failures (0: no limit, the default with --count)")
 	f.Int64Var(&o.count, "count", 0, "number of message sequences to send (0: no limit)")
 	f.IntVar(&o.parallel, "parallel", 4, "number of servers to fuzz in parallel (with --addr: 1)")
 }
@@ -114,7 +115,8 @@ func newFuzzReplay() *cobra.Command {
 		Short: "Send the messages in the log of an earlier run",
 	}
 	onProtocolAnd(cmd, nil, o.replayLog)
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return filesNamed("log")(cmd, args, typed)
 		}
@@ -155,7 +157,8 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return usage(err)
 	}
 	cfg.KnownAs = out.known
-	cfg.Found, cfg.Dropped, cfg.Progress, cfg.Keep, cfg.Candidate = out.found, out.dropped, out.progress, out.keep, out.candidate
+	cfg.Found, cfg.Dropped, cfg.Progress, cfg.Keep, cfg.Candidate = out.found, out.dropped, out.progress, out.keep,
+		out.candidate
 	if o.logs != "" {
 		cfg.Log = out.saveLog
 	}
@@ -219,7 +222,8 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 	w, failures := cmd.OutOrStdout(), 0
 	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *fuzz.Fault) {
 		failures++
-		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), v.Severity(), v.Title(), oneLine(v.Text))
+		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), v.Severity(), v.Title(),
+			oneLine(v.Text))
 		for line := range strings.Lines(v.Output) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
 		}
@@ -310,7 +314,8 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			return nil, err
 		}
 		start := func(ctx context.Context, env []string) (target.Target, error) {
-			t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+			t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady,
+				Grace: fuzzGrace}.Start(ctx)
 			return o.target.connect(ctx, sys, t, err)
 		}
 		cfg.Start = func(ctx context.Context) (target.Target, error) { return start(ctx, nil) }
@@ -364,7 +369,8 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 		return nil, err
 	}
 	// Several servers run in parallel: one processor for each is enough, and takes less CPU time.
-	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzz.ServerEnv(), "GOMAXPROCS=1"), Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
+	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzz.ServerEnv(), "GOMAXPROCS=1"),
+		Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 }
 
 // startServe starts the reference server in a process of its own.

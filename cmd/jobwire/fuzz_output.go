@@ -45,7 +45,8 @@ type fuzzOutput struct {
 }
 
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
-	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()), last: time.Now(), files: map[*fuzz.Finding]string{}}
+	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()),
+		last: time.Now(), files: map[*fuzz.Finding]string{}}
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
 		var err error
 		if out.page, err = createText(o.html); err != nil {
@@ -123,7 +124,8 @@ func statsLine(s, prev fuzz.Stats) string {
 		rate = float64(s.Executions-prev.Executions) / d.Seconds()
 	}
 	return fmt.Sprintf("%v: %d executions, %.0f/s; %d inputs kept; %s, %s; %s",
-		s.Elapsed.Round(time.Second), s.Executions, rate, s.Corpus, counted(s.Findings, "finding"), counted(s.Duplicates, "duplicate"), s.Doing)
+		s.Elapsed.Round(time.Second), s.Executions, rate, s.Corpus, counted(s.Findings, "finding"),
+		counted(s.Duplicates, "duplicate"), s.Doing)
 }
 
 // counted returns a number with its noun, in the plural unless the number is 1.
@@ -217,7 +219,8 @@ func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
 	case !fd.Reproduced && fd.Inputs == 0:
 		return "Not reproduced: observed once, before fuzz had sent anything to the server."
 	case !fd.Reproduced:
-		return fmt.Sprintf("Not reproduced: observed once. The transcript has the last %s before the server process ended.", counted(fd.Inputs, "conversation"))
+		return fmt.Sprintf("Not reproduced: observed once. The transcript has the last %s before the server process ended.",
+			counted(fd.Inputs, "conversation"))
 	case out.o.target.addr != "":
 		return fmt.Sprintf("Reproduced in %d of %d attempts on the same server.", fd.Shown, fd.Tried)
 	}
@@ -281,9 +284,11 @@ func body(fd *fuzz.Finding) []byte {
 func (out *fuzzOutput) describe(fd *fuzz.Finding, file string) *report.Finding {
 	p, v := out.sys.Protocol, fd.Fault
 	f := &report.Finding{
-		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: v.Title(), Impact: fd.Impact(p),
+		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: v.Title(),
+		Impact: fd.Impact(p),
 		Oracle: v.Oracle, Signal: v.Signal, Stack: v.Stack, Text: v.Text, Output: v.Output,
-		Reproduced: fd.Reproduced, Observed: fd.Count, Shown: fd.Shown, Tried: fd.Tried, Evidence: out.evidence(fd), Plays: fd.Plays,
+		Reproduced: fd.Reproduced, Observed: fd.Count, Shown: fd.Shown, Tried: fd.Tried, Evidence: out.evidence(fd),
+		Plays:   fd.Plays,
 		Command: out.command(fd, file), File: file, Transcript: string(body(fd)),
 	}
 	if r := p.Rule(v.Rule); r != nil {
@@ -301,7 +306,8 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	var wire bytes.Buffer
 	f := out.describe(fd, base+".wire")
 	fmt.Fprintf(&wire, "# %s\n# %s\n# Observed: %s\n# %s\n# Server: %s\n# To repeat it: %s\n# Found by jobwire %s, random seed %d\n",
-		oneLine(f.Headline()), f.Impact, oneLine(f.Text), f.Evidence, oneLine(out.target), oneLine(f.Command), version.Get(), out.o.seed)
+		oneLine(f.Headline()), f.Impact, oneLine(f.Text), f.Evidence, oneLine(out.target), oneLine(f.Command), version.Get(),
+		out.o.seed)
 	if rule := f.Cites(); rule != "" {
 		fmt.Fprintf(&wire, "# Rule %s\n", rule)
 	}
@@ -379,9 +385,11 @@ func (out *fuzzOutput) end(s fuzz.Stats, interrupted bool) error {
 	defer out.mu.Unlock()
 	out.clear()
 	r := &report.Report{
-		Jobwire: version.Get(), Protocol: out.sys.Protocol.Name, Title: out.sys.Protocol.Title, Target: out.target, Began: time.Now().Add(-s.Elapsed),
+		Jobwire: version.Get(), Protocol: out.sys.Protocol.Name, Title: out.sys.Protocol.Title, Target: out.target,
+		Began: time.Now().Add(-s.Elapsed),
 		Summary: report.Summary{
-			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Messages: s.Messages, Corpus: s.Corpus, Features: s.Features, Findings: s.Findings, Duplicates: s.Duplicates,
+			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Messages: s.Messages, Corpus: s.Corpus, Features: s.Features,
+			Findings: s.Findings, Duplicates: s.Duplicates,
 			Failed: s.NotReproduced, Disputed: s.ReferenceFails, Unexamined: s.Unexamined, Starts: s.Starts, Seed: out.o.seed,
 			Saved: out.saved, Folder: out.candidates(), Reason: "the run was stopped",
 		},

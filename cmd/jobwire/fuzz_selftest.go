@@ -30,8 +30,8 @@ const (
 	// processFor is the time limit for a fault that needs a process.
 	processFor = 10 * time.Minute
 
-	// processTimeout is the timeout of a reply of a server in a process. It is long, because these servers do not hang, but
-	// may be slow on a busy machine.
+	// processTimeout is the timeout of a reply of a server in a process. It is long, because these servers do not hang,
+	// but may be slow on a busy machine.
 	processTimeout = 10 * time.Second
 )
 
@@ -224,9 +224,11 @@ func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 	w := cmd.OutOrStdout()
 	switch {
 	case p.Injected == "" && p.Oracle == "":
-		fmt.Fprintf(w, "passed  server without a fault: no findings in %s, %.1f s\n", counted(int(p.Count), "execution"), p.Seconds)
+		fmt.Fprintf(w, "passed  server without a fault: no findings in %s, %.1f s\n", counted(int(p.Count), "execution"),
+			p.Seconds)
 	case p.Oracle == "":
-		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %s, %.1f s\n        %s\n", p.Name, p.Injected, counted(int(p.Count), "execution"), p.Seconds, p.About)
+		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %s, %.1f s\n        %s\n", p.Name, p.Injected,
+			counted(int(p.Count), "execution"), p.Seconds, p.About)
 	case p.Injected == "":
 		fmt.Fprintf(w, "FAILED  server without a fault: expected no findings, got %s\n", oneLine(p.Text))
 	default:
@@ -234,7 +236,8 @@ func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 		if !p.Passed {
 			mark = "FAILED"
 		}
-		fmt.Fprintf(w, "%s  %s (%s) in %s, %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Injected, counted(int(p.Count), "execution"), p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
+		fmt.Fprintf(w, "%s  %s (%s) in %s, %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Injected,
+			counted(int(p.Count), "execution"), p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
 		if !p.Plays {
 			fmt.Fprintf(w, "        'jobwire play' does not show the fault with this transcript\n")
 		} else if p.Lines > smallEnough {

@@ -1,8 +1,8 @@
 // Command jobwire tests servers, clients and workers of job queues against the specification of their protocol, fuzzes
 // servers, measures them under load, and decodes captures.
 //
-// README.md and docs/README.md explain its use, and 'jobwire help COMMAND' describes the flags of each command. The file
-// of a command (conform.go, fuzz.go) parses flags and prints results; the packages of the module do the work.
+// README.md and docs/README.md explain its use, and 'jobwire help COMMAND' describes the flags of each command. The
+// file of a command (conform.go, fuzz.go) parses flags and prints results; the packages of the module do the work.
 package main
 
 import (
@@ -72,8 +72,8 @@ const gcPercent = 400
 const softMemory = 160 << 20
 
 // A command must end within endTime after an interrupt. Commands end within two seconds, but on a busy machine a report
-// takes longer to write, and must not be lost. A command that waits for input, which it cannot interrupt, has nothing to
-// report yet, and ends after inputTime.
+// takes longer to write, and must not be lost. A command that waits for input, which it cannot interrupt, has nothing
+// to report yet, and ends after inputTime.
 const (
 	inputTime = time.Second
 	endTime   = 10 * time.Second
@@ -97,8 +97,9 @@ func main() {
 	alone = true
 	tuneMemory(math.MaxInt64, gcPercent)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)                            // a second signal ends the program at once
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a closed pipe is an error of a write, so that servers are stopped
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	// a closed pipe is an error of a write, so that servers are stopped
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	status := make(chan int, 1)
 	go func() { status <- run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr) }()
 	select {
@@ -119,8 +120,8 @@ func main() {
 	}
 }
 
-// run executes a command line and returns its exit status. If the reader of standard output or standard error closes it,
-// the command ends as after an interrupt.
+// run executes a command line and returns its exit status. If the reader of standard output or standard error closes
+// it, the command ends as after an interrupt.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	root := newRoot()
 	out, e := newOutput(stdout), newOutput(stderr)
@@ -222,7 +223,8 @@ func newRoot() *cobra.Command {
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error { return checkExclusive(c.Flags()) },
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(), newExport(), newRules(), newCorpus(), newVersion(), newMan())
+	root.AddCommand(newServe(), newConform(), newAudit(), newBench(), newFuzz(), newPlay(), newEncode(), newDecode(),
+		newExport(), newRules(), newCorpus(), newVersion(), newMan())
 	root.SetHelpCommand(newHelp())
 	root.SetVersionTemplate("jobwire {{.Version}}\n")
 	root.SetFlagErrorFunc(suggestFlag)
@@ -313,7 +315,8 @@ func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Print the help of a command",
-		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(c *cobra.Command, args []string, typed string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			var found choices
 			if cmd, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
 				for _, sub := range cmd.Commands() {
@@ -578,7 +581,8 @@ func listItem(w io.Writer, first, text string) {
 	fmt.Fprintln(w, text)
 }
 
-// lineWidth returns the length of the lines that fit the terminal that w writes to. If w is not one, length is not limited.
+// lineWidth returns the length of the lines that fit the terminal that w writes to. If w is not one, length is not
+// limited.
 func lineWidth(w io.Writer) int {
 	if isTerminal(w) {
 		return columns(w)
@@ -595,7 +599,8 @@ func wantsColor(w io.Writer) bool {
 type colorFlag struct{ when string }
 
 func (c *colorFlag) add(cmd *cobra.Command) {
-	choiceFlag(cmd, &c.when, "color", "`WHEN` to use color: auto (on a terminal), always or never", "auto", "always", "never")
+	choiceFlag(cmd, &c.when, "color", "`WHEN` to use color: auto (on a terminal), always or never", "auto", "always",
+		"never")
 }
 
 // on reports whether to use color in the output to w.

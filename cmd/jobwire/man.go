@@ -68,8 +68,10 @@ func manName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandP
 func manPage(cmd *cobra.Command, date string) string {
 	cmd.InitDefaultHelpFlag()
 	var b strings.Builder
-	fmt.Fprintf(&b, ".TH %q 1 %q %q %q\n", strings.ToUpper(manName(cmd)), date, "jobwire "+version.Get().Version, "jobwire manual")
-	b.WriteString(".nh\n.ad l\n.ss 12 0\n") // no hyphens within names of flags, no justified lines, one space after a sentence
+	fmt.Fprintf(&b, ".TH %q 1 %q %q %q\n", strings.ToUpper(manName(cmd)), date, "jobwire "+version.Get().Version,
+		"jobwire manual")
+	// no hyphens within names of flags, no justified lines, one space after a sentence
+	b.WriteString(".nh\n.ad l\n.ss 12 0\n")
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(cmd)), roff(cmd.Short))
 	b.WriteString(".SH SYNOPSIS\n")
 	var forms []string

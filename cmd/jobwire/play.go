@@ -89,8 +89,8 @@ func protocolFlag(cmd *cobra.Command, name *string) {
 	cmd.Flags().StringVar(name, "protocol", "", "`PROTOCOL` of the transcript (default: its @protocol line, else gearman)")
 }
 
-// readScripts parses the transcripts in a file, or in standard input if the name is "-". The protocol is the argument if
-// it is not empty, else that of the @protocol line in the file, else Gearman.
+// readScripts parses the transcripts in a file, or in standard input if the name is "-". The protocol is the argument
+// if it is not empty, else that of the @protocol line in the file, else Gearman.
 func readScripts(cmd *cobra.Command, protocol, name string) (*catalog.Entry, []*transcript.Script, error) {
 	src, err := readText(cmd, name, "a transcript")
 	if err != nil {
@@ -147,7 +147,8 @@ func parseScripts(p *codec.Protocol, name string, src []byte) ([]*transcript.Scr
 var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
 
 // read checks the flags, and reads transcripts of one protocol and the rules to waive.
-func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Entry, scripts []*transcript.Script, waive []codec.RuleID, err error) {
+func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Entry, scripts []*transcript.Script,
+	waive []codec.RuleID, err error) {
 	for _, name := range files {
 		speaks, more, err := readScripts(cmd, o.protocol, name)
 		if err != nil {
@@ -355,7 +356,8 @@ func (st *stage) died() error {
 
 // startFor starts the target. The built-in server runs in a process of its own if a transcript requests checks of the
 // server process (@watch).
-func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts []*transcript.Script) (target.Target, error) {
+func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts []*transcript.Script) (target.Target,
+	error) {
 	watched := slices.ContainsFunc(scripts, func(s *transcript.Script) bool { return s.Value("watch") != "" })
 	if watched && o.target.builtin() {
 		return startServe(ctx, o.target.name(sys), sys)
@@ -363,8 +365,8 @@ func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts 
 	return o.target.start(ctx, sys)
 }
 
-// watch returns a watcher for the checks of the server process that the transcript requests. It returns nil if there are
-// none, or no target.
+// watch returns a watcher for the checks of the server process that the transcript requests. It returns nil if there
+// are none, or no target.
 func (st *stage) watch(s *transcript.Script) (*watch.Watcher, error) {
 	checks, err := play.Checks(s)
 	if st.target == nil || len(checks) == 0 || err != nil {
@@ -389,7 +391,8 @@ func (st *stage) after(ctx context.Context, w *watch.Watcher, s *transcript.Scri
 }
 
 // report prints the result of a script and returns the exit status.
-func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.Result, show play.ReportOptions, many bool) int {
+func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.Result, show play.ReportOptions,
+	many bool) int {
 	out := cmd.OutOrStdout()
 	title := s.File
 	if name := s.Value("case"); name != "" {
@@ -417,7 +420,8 @@ func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.R
 		}
 	}
 	if !o.quiet || status != exitOK {
-		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s, %d messages in %v\n", title, verdict, r.Messages(), r.Took.Round(10*time.Microsecond))
+		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s, %d messages in %v\n", title, verdict, r.Messages(),
+			r.Took.Round(10*time.Microsecond))
 	}
 	return status
 }

@@ -32,7 +32,8 @@ func newPlayCase() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.writeCase(cmd, args[0], args[1]) },
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
+			cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}

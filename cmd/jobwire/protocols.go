@@ -51,10 +51,12 @@ func onProtocol(cmd *cobra.Command, run func(*cobra.Command, *catalog.Entry) err
 	cmd.Args = protocolArg
 }
 
-// onProtocolAnd makes cmd a command whose first argument is a protocol. more has the values of the other arguments; it may be nil.
+// onProtocolAnd makes cmd a command whose first argument is a protocol. more has the values of the other arguments; it
+// may be nil.
 func onProtocolAnd(cmd *cobra.Command, more completer, run func(*cobra.Command, *catalog.Entry, []string) error) {
 	cmd.Args = protocolFirst
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
+		cobra.ShellCompDirective) {
 		switch e := entryOf(cmd, args); {
 		case len(args) == 0:
 			return names(catalog.Names()).after(typed)
@@ -84,8 +86,8 @@ func ruleIDs(p *codec.Protocol, names []string) ([]codec.RuleID, error) {
 	return ids, nil
 }
 
-// targetFlags has the values of --addr and --exec, which select the server to test, and of the flags about the connections
-// to it. Without --addr and --exec it is the built-in server.
+// targetFlags has the values of --addr and --exec, which select the server to test, and of the flags about the
+// connections to it. Without --addr and --exec it is the built-in server.
 type targetFlags struct {
 	addr, exec string
 	conn       *connectFlags // nil in commands without these flags
@@ -118,9 +120,10 @@ func (t *targetFlags) check(s *catalog.Entry) error {
 	return usage(err)
 }
 
-// connect makes the connections to a target of --addr or --exec as the flags say, and checks that they give the login that
-// the server requires. It stops the target if they do not.
-func (t *targetFlags) connect(ctx context.Context, s *catalog.Entry, tgt target.Target, err error) (target.Target, error) {
+// connect makes the connections to a target of --addr or --exec as the flags say, and checks that they give the login
+// that the server requires. It stops the target if they do not.
+func (t *targetFlags) connect(ctx context.Context, s *catalog.Entry, tgt target.Target, err error) (target.Target,
+	error) {
 	if err != nil || t.conn == nil {
 		return tgt, err
 	}
@@ -187,6 +190,7 @@ func (t *targetFlags) start(ctx context.Context, s *catalog.Entry) (target.Targe
 // serve returns a function that runs the reference server with the defaults of its flags.
 func serve(s *catalog.Entry) func(context.Context, net.Listener) error {
 	return func(ctx context.Context, ln net.Listener) error {
-		return refserver.New(s.New(), refserver.Options{Protocol: s.Protocol, Codec: codec.Options{Waive: s.Lenient}}).Serve(ctx, ln)
+		return refserver.New(s.New(), refserver.Options{Protocol: s.Protocol,
+			Codec: codec.Options{Waive: s.Lenient}}).Serve(ctx, ln)
 	}
 }

@@ -29,7 +29,8 @@ func newRules() *cobra.Command {
 	}
 	onProtocolAnd(cmd, ofProtocol(ruleChoices), o.execute)
 	formatFlag(cmd, &o.format, "text", "json")
-	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "print all tests of each requirement (default: the first four)")
+	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false,
+		"print all tests of each requirement (default: the first four)")
 	return cmd
 }
 
@@ -125,5 +126,6 @@ func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 			untestable++
 		}
 	}
-	fmt.Fprintf(w, "\n%s: %d tested, %d not testable, %d not tested\n", counted(len(rules), "requirement"), tested, untestable, len(rules)-tested-untestable)
+	fmt.Fprintf(w, "\n%s: %d tested, %d not testable, %d not tested\n", counted(len(rules), "requirement"), tested,
+		untestable, len(rules)-tested-untestable)
 }

@@ -60,7 +60,8 @@ func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) err
 	}
 	mutants := sys.Mutants()
 	progress := newProgress(cmd.ErrOrStderr(), len(mutants))
-	report := conform.SelfTest(cmd.Context(), suite, faultless, mutants, conform.SelfTestOptions{}, func(*conform.MutantResult) { progress.step() })
+	report := conform.SelfTest(cmd.Context(), suite, faultless, mutants, conform.SelfTestOptions{},
+		func(*conform.MutantResult) { progress.step() })
 	progress.clear()
 	out := cmd.OutOrStdout()
 	if o.format == "json" {

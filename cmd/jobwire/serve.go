@@ -89,14 +89,16 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
 	out := cmd.OutOrStdout()
 	if o, ok := out.(*output); ok {
-		out = newOutput(o.to.w) // if standard output is not read, the spool may still write to it after this command has ended
+		// if standard output is not read, the spool may still write to it after this command has ended
+		out = newOutput(o.to.w)
 	}
 	color := o.color.on(out)
 	what, tracing := "trace: %s messages", o.trace || o.bytes || o.hex
 	if !tracing {
 		what = "audit: %s violations"
 	}
-	w := &watcher{trace: o.trace, bytes: o.bytes || o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
+	w := &watcher{trace: o.trace, bytes: o.bytes ||
+		o.hex, roles: map[uint64]string{}, printer: transcript.Printer{Protocol: p, Fold: 8, Color: color, Hex: o.hex}}
 	machine := o.machines[p.Name]()
 	if o.login != "" {
 		m, ok := machine.(interface{ RequireLogin(user, password string) })
@@ -187,8 +189,8 @@ func (w *watcher) message(c *refserver.Conn, from codec.Side, f *codec.Frame, ra
 	}
 }
 
-// role returns the role of a connection. It is known after the first message that only one role sends or receives. Until
-// then, role returns the first role that the message allows.
+// role returns the role of a connection. It is known after the first message that only one role sends or receives.
+// Until then, role returns the first role that the message allows.
 func (w *watcher) role(id uint64, from codec.Side, f *codec.Frame) string {
 	if role := w.roles[id]; role != "" {
 		return role

@@ -82,8 +82,8 @@ func (s *spool) run() {
 	}
 }
 
-// take returns the bytes to write next, and reports whether the spool is closed and nothing is left. It reuses the memory
-// of free, which has the bytes that were written.
+// take returns the bytes to write next, and reports whether the spool is closed and nothing is left. It reuses the
+// memory of free, which has the bytes that were written.
 func (s *spool) take(free []byte) (b []byte, ended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +104,8 @@ func (s *spool) missing(n int) string {
 	return fmt.Sprintf(s.what, prose.Grouped(int64(n))) + " left out, because standard output was read too slowly"
 }
 
-// close waits up to spoolWait until all buffered messages are written. It returns a line about all messages that were not
-// written, or "" if there are none or the output failed, and the error of the output.
+// close waits up to spoolWait until all buffered messages are written. It returns a line about all messages that were
+// not written, or "" if there are none or the output failed, and the error of the output.
 func (s *spool) close() (missing string, err error) {
 	s.mu.Lock()
 	s.closed = true

@@ -10,10 +10,12 @@ import (
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	t, d := m.Type, &s.sides[from]
 	if !t.Sends(from) && !s.opts.Waived(RuleDirection) {
-		return dst, &codec.Error{Rule: RuleDirection, Field: d.word.Name, Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
+		return dst, &codec.Error{Rule: RuleDirection, Field: d.word.Name,
+			Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 	}
 	if from == codec.Server && !s.awaits(t) && !s.opts.Waived(RuleReplyAsked) {
-		return dst, &codec.Error{Rule: RuleReplyAsked, Field: d.word.Name, Detail: fmt.Sprintf("expected a request that waits for the reply %s, got none", t.Name)}
+		return dst, &codec.Error{Rule: RuleReplyAsked, Field: d.word.Name,
+			Detail: fmt.Sprintf("expected a request that waits for the reply %s, got none", t.Name)}
 	}
 	start := len(dst)
 	out := append(dst, t.Word...)
@@ -45,7 +47,8 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 }
 
 // appendSized appends a message with a body. line is the offset of the end of its line.
-func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) (out []byte, line int, bad *codec.Error) {
+func (s *session) appendSized(dst []byte, start int, d *side, m *codec.Message) (out []byte, line int,
+	bad *codec.Error) {
 	t, args := m.Type, m.Args
 	k := sizedAt[t.Index]
 	inLine := min(k, len(args))
@@ -108,7 +111,8 @@ func (s *session) appendList(dst []byte, d *side, t *codec.Type, args [][]byte) 
 				continue
 			}
 			if t.Repeat[i].Chars != "" {
-				return nil, &codec.Error{Rule: RuleReplyYAML, Offset: len(dst), Field: t.Repeat[i].Name, Detail: fmt.Sprintf("expected a YAML scalar on one line, got %q", shorten(a))}
+				return nil, &codec.Error{Rule: RuleReplyYAML, Offset: len(dst), Field: t.Repeat[i].Name,
+					Detail: fmt.Sprintf("expected a YAML scalar on one line, got %q", shorten(a))}
 			}
 			group[i] = appendQuoted(nil, a)
 		}
@@ -122,7 +126,8 @@ func (s *session) appendList(dst []byte, d *side, t *codec.Type, args [][]byte) 
 		if typed, bad := readYAML(&f, t, 0, len(dst)); bad != nil {
 			return nil, &codec.Error{Rule: RuleReplyYAML, Offset: bad.at, Field: t.Name, Detail: bad.detail}
 		} else if !typed {
-			return nil, &codec.Error{Rule: RuleReplyYAML, Field: t.Name, Detail: "expected values that can be read again, got a value in two pairs of quotes"}
+			return nil, &codec.Error{Rule: RuleReplyYAML, Field: t.Name,
+				Detail: "expected values that can be read again, got a value in two pairs of quotes"}
 		}
 	}
 	return dst, nil
@@ -144,7 +149,8 @@ func (s *session) checkBody(t *codec.Type, body []byte, at int) *codec.Error {
 			return &codec.Error{Rule: fd.Rule, Offset: at + bad.at, Field: fd.Name, Detail: bad.detail}
 		}
 		if typed {
-			return &codec.Error{Rule: fd.Rule, Offset: at, Field: fd.Name, Detail: "the body belongs to another message type: expected " + t.Name + ", got " + msgType.Name}
+			return &codec.Error{Rule: fd.Rule, Offset: at, Field: fd.Name,
+				Detail: "the body belongs to another message type: expected " + t.Name + ", got " + msgType.Name}
 		}
 	}
 	return nil

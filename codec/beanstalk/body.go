@@ -71,7 +71,8 @@ func readYAML(f *codec.Frame, t *codec.Type, at, stop int) (typed bool, bad *yam
 	if bytes.Equal(f.Raw[at:stop], []byte(yamlStart.Prefix)) {
 		return true, nil
 	}
-	if entries := bytes.Count(f.Raw[at:stop], []byte("\n")) + bytes.Count(f.Raw[at:stop], []byte(",")); entries > longList {
+	if entries := bytes.Count(f.Raw[at:stop], []byte("\n")) +
+		bytes.Count(f.Raw[at:stop], []byte(",")); entries > longList {
 		f.Spans = slices.Grow(f.Spans, min(entries*len(t.Repeat), maxSpans)) // do not copy the spans of a long list
 	}
 	r := yamlReader{b: f.Raw[:stop], f: f, start: at, at: at, line: at, msgType: t}

@@ -44,8 +44,10 @@ func newSession(o codec.Options) codec.Session {
 		o.MaxLine = DefaultMaxLine
 	}
 	s := &session{opts: o.WithDefaults()}
-	s.sides[codec.Peer] = side{word: &commandField, max: o.MaxData, size: RulePutSize, crlf: RulePutCRLF, Layout: codec.Layout{Form: &commandForm, Options: &s.opts}}
-	s.sides[codec.Server] = side{word: &replyField, max: max(o.MaxData, codec.DefaultMaxData), size: RuleReplySize, crlf: RuleBodyCRLF, Layout: codec.Layout{Form: &replyForm, Options: &s.opts}}
+	s.sides[codec.Peer] = side{word: &commandField, max: o.MaxData, size: RulePutSize, crlf: RulePutCRLF,
+		Layout: codec.Layout{Form: &commandForm, Options: &s.opts}}
+	s.sides[codec.Server] = side{word: &replyField, max: max(o.MaxData, codec.DefaultMaxData), size: RuleReplySize,
+		crlf: RuleBodyCRLF, Layout: codec.Layout{Form: &replyForm, Options: &s.opts}}
 	return s
 }
 
@@ -94,7 +96,8 @@ func (s *session) findLine(b []byte, from codec.Side) (end, next int, err error)
 func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
 	if s.pending.Len() >= s.opts.MaxPending {
 		return 0, &codec.Error{Rule: RuleCommandPending, Field: commandField.Name, Fatal: true,
-			Detail: fmt.Sprintf("expected no further request while %d requests wait for their replies, got one", s.pending.Len())}
+			Detail: fmt.Sprintf("expected no further request while %d requests wait for their replies, got one",
+				s.pending.Len())}
 	}
 	f.Type = command(firstWord(f.Raw[:end]))
 	var n int
@@ -102,7 +105,8 @@ func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
 	if f.Type != nil {
 		n, err = s.read(f, types[f.Type.Index:f.Type.Index+1], end, next)
 	} else if n, err = s.readUnknown(f, end, next), s.checkLine(f, end, next); err == nil {
-		err = &codec.Error{Rule: RuleCommandKnown, Field: commandField.Name, Detail: fmt.Sprintf("expected a command, got %q", shorten(f.Raw[:end]))}
+		err = &codec.Error{Rule: RuleCommandKnown, Field: commandField.Name,
+			Detail: fmt.Sprintf("expected a command, got %q", shorten(f.Raw[:end]))}
 	}
 	if err != codec.ErrShort {
 		s.asked(f.Type, err != nil)
@@ -132,7 +136,8 @@ func (s *session) decodeReply(f *codec.Frame, end, next int) (int, error) {
 	switch {
 	case err != nil:
 	case s.pending.Len() == 0:
-		err = &codec.Error{Rule: RuleReplyAsked, Field: replyField.Name, Detail: fmt.Sprintf("expected no reply, because no request waits for one, got %q", shorten(f.Raw[:end]))}
+		err = &codec.Error{Rule: RuleReplyAsked, Field: replyField.Name,
+			Detail: fmt.Sprintf("expected no reply, because no request waits for one, got %q", shorten(f.Raw[:end]))}
 	default:
 		err = &codec.Error{Rule: RuleReplyForm, Field: replyField.Name,
 			Detail: fmt.Sprintf("expected %[2]s, got %[1]q", shorten(f.Raw[:end]), names(s.replies()))}
@@ -228,9 +233,11 @@ func (s *session) readLine(f *codec.Frame, end, next int) error {
 	case len(fields) > 0:
 		err = d.Split(f, fields, t.Sep, at, end, more)
 	case more && at == end:
-		err = &codec.Error{Rule: d.Trailing, Offset: stop, Field: d.word.Name, Detail: "expected the end of the line, got a space before it"}
+		err = &codec.Error{Rule: d.Trailing, Offset: stop, Field: d.word.Name,
+			Detail: "expected the end of the line, got a space before it"}
 	case more:
-		err = &codec.Error{Rule: d.Extra, Offset: at, Field: d.word.Name, Detail: "expected no argument after " + t.Word + ", got one"}
+		err = &codec.Error{Rule: d.Extra, Offset: at, Field: d.word.Name, Detail: "expected no argument after " + t.Word +
+			", got one"}
 	}
 	f.Spans[len(f.Spans)-1].Next = next
 	if err == nil || len(fields) == 0 && s.opts.Waived(err.Rule) {
@@ -258,8 +265,8 @@ func announced(t *codec.Type, line []byte) int {
 	return bodySize(n) + len(crlf)
 }
 
-// bodySize returns the size of a body as an int. An int of 32 bits is too small for some sizes; sizes near its limit, all of which
-// are over the limit of a body, become smaller.
+// bodySize returns the size of a body as an int. An int of 32 bits is too small for some sizes; sizes near its limit,
+// all of which are over the limit of a body, become smaller.
 func bodySize(n uint64) int { return int(min(n, math.MaxInt-1<<16)) }
 
 // replies returns the types that may answer the oldest request, or none if no request waits.

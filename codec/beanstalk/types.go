@@ -43,8 +43,9 @@ const defaultTube = "default"
 
 // Fields that several message types share.
 var (
-	id        = codec.Field{Name: "Job ID", Kind: codec.Number, Means: codec.JobID, Rule: RuleDecimal, Assigned: true}
-	priority  = codec.Field{Name: "Priority", Kind: codec.Number, Means: codec.PriorityOf, Hi: MaxPriority, Rule: RulePriority}
+	id       = codec.Field{Name: "Job ID", Kind: codec.Number, Means: codec.JobID, Rule: RuleDecimal, Assigned: true}
+	priority = codec.Field{Name: "Priority", Kind: codec.Number, Means: codec.PriorityOf, Hi: MaxPriority,
+		Rule: RulePriority}
 	delay     = seconds("Delay", codec.Delay)
 	size      = codec.Field{Name: "Bytes", Kind: codec.Length, Hi: math.MaxUint32, Rule: RuleBytes}
 	body      = codec.Field{Name: "Body", Means: codec.Payload}
@@ -55,7 +56,8 @@ var (
 
 // seconds returns a field for a duration. The specification calls it an integer; servers store it in 32 bits.
 func seconds(name string, means codec.Meaning) codec.Field {
-	return codec.Field{Name: name, Kind: codec.Number, Means: means, Unit: time.Second, Hi: math.MaxUint32, Rule: RuleSeconds}
+	return codec.Field{Name: name, Kind: codec.Number, Means: means, Unit: time.Second, Hi: math.MaxUint32,
+		Rule: RuleSeconds}
 }
 
 func count(name string) codec.Field {
@@ -63,42 +65,59 @@ func count(name string) codec.Field {
 }
 
 func tubeName(label string) codec.Field {
-	return codec.Field{Name: label, Kind: codec.Text, Means: codec.Queue, Chars: nameChars, NotFirst: "-", Rule: RuleNameChars,
-		Max: MaxName, MaxRule: RuleNameLength, NonEmpty: RuleNameEmpty, Examples: []string{defaultTube, "a", "b"}}
+	return codec.Field{Name: label, Kind: codec.Text, Means: codec.Queue, Chars: nameChars, NotFirst: "-",
+		Rule: RuleNameChars,
+		Max:  MaxName, MaxRule: RuleNameLength, NonEmpty: RuleNameEmpty, Examples: []string{defaultTube, "a", "b"}}
 }
 
 // commands are the requests. The function table adds the replies that may answer any command (general) to the
 // Replies of each.
 var commands = []codec.Type{
-	{Name: "put", Section: secProducer, Does: codec.Submit, Background: true, Fields: []codec.Field{priority, delay, seconds("TTR", codec.TimeLimit), size, body},
+	{Name: "put", Section: secProducer, Does: codec.Submit, Background: true,
+		Fields:  []codec.Field{priority, delay, seconds("TTR", codec.TimeLimit), size, body},
 		Replies: []string{"INSERTED", "BURIED_JOB", "EXPECTED_CRLF", "JOB_TOO_BIG", "DRAINING"}},
 	{Name: "use", Section: secProducer, Does: codec.Use, Fields: []codec.Field{tube}, Replies: []string{"USING"}},
 
-	{Name: "reserve", Section: secWorker, Does: codec.Ask, Blocks: codec.Always, Replies: []string{"RESERVED", "DEADLINE_SOON", "TIMED_OUT"}},
-	{Name: "reserve-with-timeout", Section: secWorker, Does: codec.Ask, Blocks: codec.UnlessZero, Fields: []codec.Field{{Name: "Timeout", Kind: codec.Signed, Means: codec.Timeout, Unit: time.Second, Rule: RuleTimeout}},
+	{Name: "reserve", Section: secWorker, Does: codec.Ask, Blocks: codec.Always,
 		Replies: []string{"RESERVED", "DEADLINE_SOON", "TIMED_OUT"}},
-	{Name: "reserve-job", Section: secBeyond, Does: codec.Ask, Fields: []codec.Field{id}, Replies: []string{"RESERVED", "NOT_FOUND"}},
-	{Name: "delete", Section: secWorker, Does: codec.Delete, Fields: []codec.Field{id}, Replies: []string{"DELETED", "NOT_FOUND"}},
-	{Name: "release", Section: secWorker, Does: codec.Release, Fields: []codec.Field{id, priority, delay}, Replies: []string{"RELEASED", "BURIED", "NOT_FOUND"}},
-	{Name: "bury", Section: secWorker, Does: codec.Bury, Fields: []codec.Field{id, priority}, Replies: []string{"BURIED", "NOT_FOUND"}},
-	{Name: "touch", Section: secWorker, Does: codec.Touch, Fields: []codec.Field{id}, Replies: []string{"TOUCHED", "NOT_FOUND"}},
+	{Name: "reserve-with-timeout", Section: secWorker, Does: codec.Ask, Blocks: codec.UnlessZero,
+		Fields: []codec.Field{{Name: "Timeout", Kind: codec.Signed, Means: codec.Timeout, Unit: time.Second,
+			Rule: RuleTimeout}},
+		Replies: []string{"RESERVED", "DEADLINE_SOON", "TIMED_OUT"}},
+	{Name: "reserve-job", Section: secBeyond, Does: codec.Ask, Fields: []codec.Field{id},
+		Replies: []string{"RESERVED", "NOT_FOUND"}},
+	{Name: "delete", Section: secWorker, Does: codec.Delete, Fields: []codec.Field{id},
+		Replies: []string{"DELETED", "NOT_FOUND"}},
+	{Name: "release", Section: secWorker, Does: codec.Release, Fields: []codec.Field{id, priority, delay},
+		Replies: []string{"RELEASED", "BURIED", "NOT_FOUND"}},
+	{Name: "bury", Section: secWorker, Does: codec.Bury, Fields: []codec.Field{id, priority},
+		Replies: []string{"BURIED", "NOT_FOUND"}},
+	{Name: "touch", Section: secWorker, Does: codec.Touch, Fields: []codec.Field{id},
+		Replies: []string{"TOUCHED", "NOT_FOUND"}},
 	{Name: "watch", Section: secWorker, Does: codec.Register, Fields: []codec.Field{tube}, Replies: []string{"WATCHING"}},
-	{Name: "ignore", Section: secWorker, Does: codec.Unregister, Fields: []codec.Field{tube}, Replies: []string{"WATCHING", "NOT_IGNORED"}},
+	{Name: "ignore", Section: secWorker, Does: codec.Unregister, Fields: []codec.Field{tube},
+		Replies: []string{"WATCHING", "NOT_IGNORED"}},
 
-	{Name: "peek", Section: secOther, Does: codec.Query, Fields: []codec.Field{id}, Replies: []string{"FOUND", "NOT_FOUND"}},
+	{Name: "peek", Section: secOther, Does: codec.Query, Fields: []codec.Field{id},
+		Replies: []string{"FOUND", "NOT_FOUND"}},
 	{Name: "peek-ready", Section: secOther, Does: codec.Query, Replies: []string{"FOUND", "NOT_FOUND"}},
 	{Name: "peek-delayed", Section: secOther, Does: codec.Query, Replies: []string{"FOUND", "NOT_FOUND"}},
 	{Name: "peek-buried", Section: secOther, Does: codec.Query, Replies: []string{"FOUND", "NOT_FOUND"}},
-	{Name: "kick", Section: secOther, Does: codec.Kick, Fields: []codec.Field{count("Bound")}, Replies: []string{"KICKED"}},
-	{Name: "kick-job", Section: secOther, Does: codec.Kick, Fields: []codec.Field{id}, Replies: []string{"KICKED_JOB", "NOT_FOUND"}},
-	{Name: "stats-job", Section: secOther, Does: codec.Query, Fields: []codec.Field{id}, Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
-	{Name: "stats-tube", Section: secOther, Does: codec.Query, Fields: []codec.Field{tube}, Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
+	{Name: "kick", Section: secOther, Does: codec.Kick, Fields: []codec.Field{count("Bound")},
+		Replies: []string{"KICKED"}},
+	{Name: "kick-job", Section: secOther, Does: codec.Kick, Fields: []codec.Field{id},
+		Replies: []string{"KICKED_JOB", "NOT_FOUND"}},
+	{Name: "stats-job", Section: secOther, Does: codec.Query, Fields: []codec.Field{id},
+		Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
+	{Name: "stats-tube", Section: secOther, Does: codec.Query, Fields: []codec.Field{tube},
+		Replies: []string{"stats-reply", "OK", "NOT_FOUND"}},
 	{Name: "stats", Section: secOther, Does: codec.Query, Replies: []string{"stats-reply", "OK"}},
 	{Name: "list-tubes", Section: secOther, Does: codec.Query, Replies: []string{"list-reply", "OK"}},
 	{Name: "list-tube-used", Section: secOther, Does: codec.Query, Replies: []string{"USING"}},
 	{Name: "list-tubes-watched", Section: secOther, Does: codec.Query, Replies: []string{"list-reply", "OK"}},
 	{Name: "quit", Section: secOther, Does: codec.Leave},
-	{Name: "pause-tube", Section: secOther, Does: codec.Pause, Fields: []codec.Field{tube, delay}, Replies: []string{"PAUSED", "NOT_FOUND"}},
+	{Name: "pause-tube", Section: secOther, Does: codec.Pause, Fields: []codec.Field{tube, delay},
+		Replies: []string{"PAUSED", "NOT_FOUND"}},
 }
 
 // general are the replies that may answer any command ("Protocol").
@@ -129,11 +148,17 @@ var replies = []codec.Type{
 	{Name: "KICKED", Section: secOther, Does: codec.Answer, Fields: []codec.Field{count("Count")}},
 	{Name: "KICKED_JOB", Word: "KICKED", Section: secOther, Does: codec.Answer},
 	{Name: "PAUSED", Section: secOther, Does: codec.Answer},
-	{Name: "stats-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{
-		{Name: "Key", Kind: codec.Text, Term: ": ", NonEmpty: RuleReplyYAML, Scalar: true, Unique: true, Only: true, Examples: []string{"pid", "current-jobs-ready", "os.name", "a b", "d: e", "-", "it's", "\u00e9"}},
-		{Name: "Value", Kind: codec.Text, Term: "\n", Scalar: true, Only: true, Examples: []string{"", "0", "ready", "a b", "a: b", "it's", "\\", "-1", "1.13", "4611686018427387904"}}}},
-	{Name: "list-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{listed()}},
-	{Name: "OK", Section: secOther, Does: codec.Answer, Varies: true, Fields: []codec.Field{size, {Name: "YAML", Rule: RuleReplyYAML, Only: true, Examples: []string{"---\n\"a\": '\"b\"'\n", "{a: \"'b'\"}", "---\n- \"a b\"", "- -a\n- b\n", "---\n- 'a:b'\n"}}}},
+	{Name: "stats-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true,
+		Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{
+			{Name: "Key", Kind: codec.Text, Term: ": ", NonEmpty: RuleReplyYAML, Scalar: true, Unique: true, Only: true,
+				Examples: []string{"pid", "current-jobs-ready", "os.name", "a b", "d: e", "-", "it's", "\u00e9"}},
+			{Name: "Value", Kind: codec.Text, Term: "\n", Scalar: true, Only: true,
+				Examples: []string{"", "0", "ready", "a b", "a: b", "it's", "\\", "-1", "1.13", "4611686018427387904"}}}},
+	{Name: "list-reply", Word: "OK", Section: secOther, Does: codec.Answer, Varies: true,
+		Fields: []codec.Field{size, yamlStart}, Repeat: []codec.Field{listed()}},
+	{Name: "OK", Section: secOther, Does: codec.Answer, Varies: true,
+		Fields: []codec.Field{size, {Name: "YAML", Rule: RuleReplyYAML, Only: true,
+			Examples: []string{"---\n\"a\": '\"b\"'\n", "{a: \"'b'\"}", "---\n- \"a b\"", "- -a\n- b\n", "---\n- 'a:b'\n"}}}},
 
 	{Name: "OUT_OF_MEMORY", Section: secProtocol, Does: codec.Refuse},
 	{Name: "INTERNAL_ERROR", Section: secProtocol, Does: codec.Refuse},
@@ -155,9 +180,11 @@ var (
 )
 
 var (
-	types   = table()
-	byByte  [256][]*codec.Type        // commands, by the first byte of their word
-	sizedAt = make([]int, len(types)) // by index of the type: index of the field that contains the size of the body, or -1 if messages of the type have no body
+	types  = table()
+	byByte [256][]*codec.Type // commands, by the first byte of their word
+	// by index of the type: index of the field that contains the size of the body, or -1 if messages of the type have no
+	// body
+	sizedAt = make([]int, len(types))
 )
 
 func init() {
@@ -179,9 +206,11 @@ var unknownCommand = func() *codec.Type {
 }()
 
 var (
-	commandForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleLineLength, RuleDirection, RuleCommandKnown}, Body: []codec.RuleID{RulePutCRLF, RulePutSize},
+	commandForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleLineLength, RuleDirection, RuleCommandKnown},
+		Body:    []codec.RuleID{RulePutCRLF, RulePutSize},
 		Missing: RuleCommandArgs, Extra: RuleCommandArgs, Trailing: RuleCommandSpacing, Spacing: RuleCommandSpacing}
-	replyForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleDirection, RuleReplyAsked}, Body: []codec.RuleID{RuleBodyCRLF},
+	replyForm = codec.Form{Any: []codec.RuleID{RuleLineCRLF, RuleDirection, RuleReplyAsked},
+		Body:    []codec.RuleID{RuleBodyCRLF},
 		Missing: RuleReplyForm, Extra: RuleReplyForm, Trailing: RuleReplyForm, Spacing: RuleReplyForm}
 	yamlForm = func() codec.Form {
 		f := replyForm

@@ -321,7 +321,8 @@ func (r *yamlReader) note(row int) {
 		fd = &r.msgType.Repeat[1]
 	}
 	r.f.Spans = append(spans, codec.Span{Field: fd, Off: r.off, End: r.end, Next: len(r.b)})
-	if v := r.f.Value(len(spans)); !fd.Legal(v, &codec.Options{}) || len(v) > 0 && (v[0] == '"' || v[0] == '\'') && isScalar(v) {
+	if v := r.f.Value(len(spans)); !fd.Legal(v, &codec.Options{}) ||
+		len(v) > 0 && (v[0] == '"' || v[0] == '\'') && isScalar(v) {
 		r.f = nil
 	}
 }
@@ -446,7 +447,8 @@ func (r *yamlReader) scalar(want string) *yamlError {
 func isScalar(v []byte) bool {
 	r := yamlReader{b: v}
 	blank := func(c byte) bool { return c <= ' ' || c == 0x7f }
-	return len(v) == 0 || !blank(v[0]) && !bytes.ContainsFunc(v, unicode.IsControl) && r.scalar("") == nil && r.at == len(v) && !blank(v[len(v)-1])
+	return len(v) == 0 || !blank(v[0]) && !bytes.ContainsFunc(v, unicode.IsControl) && r.scalar("") == nil &&
+		r.at == len(v) && !blank(v[len(v)-1])
 }
 
 // appendQuoted appends a value in double quotes.

@@ -43,10 +43,11 @@ var ascii = func() string {
 
 // Fields that several message types share.
 var (
-	jobName    = text("Job name", codec.Queue, RuleNameEmpty)
-	nextName   = following(jobName)
-	args       = codec.Field{Name: "Args", Means: codec.Payload}
-	handle     = codec.Field{Name: "Job handle", Kind: codec.Text, Means: codec.JobID, Chars: ascii, Rule: RuleASCII, Max: MaxText, MaxRule: RuleTextCap, NonEmpty: RuleHandleEmpty, Assigned: true}
+	jobName  = text("Job name", codec.Queue, RuleNameEmpty)
+	nextName = following(jobName)
+	args     = codec.Field{Name: "Args", Means: codec.Payload}
+	handle   = codec.Field{Name: "Job handle", Kind: codec.Text, Means: codec.JobID, Chars: ascii, Rule: RuleASCII,
+		Max: MaxText, MaxRule: RuleTextCap, NonEmpty: RuleHandleEmpty, Assigned: true}
 	resultCode = codec.Field{Name: "Result code", Kind: codec.Uint, Means: codec.Outcome, Width: 1, Rule: RuleInteger}
 	resultData = codec.Field{Name: "Result data", Means: codec.Payload}
 	flags      = codec.Field{Name: "Flags", Kind: codec.Uint, Width: 1, Rule: RuleInteger, Examples: []string{"\x00"}}
@@ -54,7 +55,8 @@ var (
 )
 
 func text(name string, means codec.Meaning, nonEmpty codec.RuleID) codec.Field {
-	return codec.Field{Name: name, Kind: codec.Text, Means: means, Chars: ascii, Rule: RuleASCII, Max: MaxText, MaxRule: RuleTextCap, NonEmpty: nonEmpty}
+	return codec.Field{Name: name, Kind: codec.Text, Means: means, Chars: ascii, Rule: RuleASCII, Max: MaxText,
+		MaxRule: RuleTextCap, NonEmpty: nonEmpty}
 }
 
 func integer(name string, width int) codec.Field {
@@ -79,20 +81,30 @@ var packets = []codec.Type{
 		Fields: []codec.Field{optional(jobName)}, Repeat: []codec.Field{nextName}},
 	{Code: 0x02, Name: "worker_disconnect", Req: Worker, Section: "Packet: worker_disconnect", Does: codec.Leave},
 	{Code: 0x03, Name: "worker_sleep", Req: Worker, Section: "Packet: worker_sleep", Does: codec.Sleep},
-	{Code: 0x04, Name: "job_create_req", Req: Application, Section: "Packet: job_create_req", Does: codec.Submit, Blocks: codec.Attached, Replies: []string{"job_create_res"}, Fields: []codec.Field{
-		jobName, text("Duplicate key", codec.UniqueID, ""), flags,
-		{Name: "Job type", Kind: codec.Uint, Means: codec.Attachment, Width: 1, Hi: AsyncThrow, Rule: RuleJobType}, args}},
-	{Code: 0x05, Name: "job_create_res", Res: Application, Section: "Packet: job_create_res", Does: codec.Accept, Fields: []codec.Field{optional(handle)}},
-	{Code: 0x06, Name: "job_assign_req", Req: Worker, Section: "Packet: job_assign_req", Does: codec.Ask, Replies: []string{"job_assign_res", "noop"}},
-	{Code: 0x07, Name: "job_assign_res", Res: Worker, Section: "Packet: job_assign_res", Does: codec.Assign, Fields: []codec.Field{jobName, args}},
-	{Code: 0x08, Name: "job_status_announce", Req: Worker, Section: "Packet: job_status_announce", Does: codec.Status, Fields: progress},
-	{Code: 0x09, Name: "job_status_req", Req: Application, Section: "Packet: job_status_req", Does: codec.Query, Replies: []string{"job_status_res"}, Fields: []codec.Field{handle}},
-	{Code: 0x0a, Name: "job_status_res", Res: Application, Section: "Packet: job_status_res", Does: codec.Status, Fields: progress},
-	{Code: 0x0b, Name: "job_complete_announce", Req: Worker, Section: "Packet: job_complete_announce", Does: codec.Complete,
+	{Code: 0x04, Name: "job_create_req", Req: Application, Section: "Packet: job_create_req", Does: codec.Submit,
+		Blocks: codec.Attached, Replies: []string{"job_create_res"}, Fields: []codec.Field{
+			jobName, text("Duplicate key", codec.UniqueID, ""), flags,
+			{Name: "Job type", Kind: codec.Uint, Means: codec.Attachment, Width: 1, Hi: AsyncThrow, Rule: RuleJobType}, args}},
+	{Code: 0x05, Name: "job_create_res", Res: Application, Section: "Packet: job_create_res", Does: codec.Accept,
+		Fields: []codec.Field{optional(handle)}},
+	{Code: 0x06, Name: "job_assign_req", Req: Worker, Section: "Packet: job_assign_req", Does: codec.Ask,
+		Replies: []string{"job_assign_res", "noop"}},
+	{Code: 0x07, Name: "job_assign_res", Res: Worker, Section: "Packet: job_assign_res", Does: codec.Assign,
+		Fields: []codec.Field{jobName, args}},
+	{Code: 0x08, Name: "job_status_announce", Req: Worker, Section: "Packet: job_status_announce", Does: codec.Status,
+		Fields: progress},
+	{Code: 0x09, Name: "job_status_req", Req: Application, Section: "Packet: job_status_req", Does: codec.Query,
+		Replies: []string{"job_status_res"}, Fields: []codec.Field{handle}},
+	{Code: 0x0a, Name: "job_status_res", Res: Application, Section: "Packet: job_status_res", Does: codec.Status,
+		Fields: progress},
+	{Code: 0x0b, Name: "job_complete_announce", Req: Worker, Section: "Packet: job_complete_announce",
+		Does:   codec.Complete,
 		Fields: []codec.Field{resultCode, resultData}},
-	{Code: 0x0c, Name: "job_complete_req", Req: Application, Section: "Packet: job_complete_req", Does: codec.Wait, Replies: []string{"job_complete_res"}, Fields: []codec.Field{handle}},
-	{Code: 0x0d, Name: "job_complete_res", Res: Application, Section: "Packet: job_complete_res", Does: codec.Complete, Fields: []codec.Field{
-		{Name: "Job status", Kind: codec.Uint, Means: codec.Ended, Width: 4, Rule: RuleInteger}, resultCode, resultData}},
+	{Code: 0x0c, Name: "job_complete_req", Req: Application, Section: "Packet: job_complete_req", Does: codec.Wait,
+		Replies: []string{"job_complete_res"}, Fields: []codec.Field{handle}},
+	{Code: 0x0d, Name: "job_complete_res", Res: Application, Section: "Packet: job_complete_res", Does: codec.Complete,
+		Fields: []codec.Field{
+			{Name: "Job status", Kind: codec.Uint, Means: codec.Ended, Width: 4, Rule: RuleInteger}, resultCode, resultData}},
 }
 
 // Framing fields, which the codec writes itself.
@@ -105,10 +117,13 @@ var (
 var form = codec.Form{Any: []codec.RuleID{RuleMagic, RuleTypeKnown, RuleTypeDirection, RuleSizeCap},
 	Missing: RuleArgsMissing, Extra: RuleArgsExtra, Trailing: RuleArgsTrailing}
 
-var framing = codec.Framing{Header: &codec.Header{Fields: [3]*codec.Field{&magicField, &codeField, &lengthField}, First: DefaultMagic, Form: &form,
-	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: MaxNames, RepeatRule: RuleNamesCap,
-	KnownDetail: "expected a packet type from 0x00 to 0x0d, got %#02x", ExtraDetail: "expected the end of the packet after the last argument, got %d more bytes",
-	Element: "name"}}
+var framing = codec.Framing{Header: &codec.Header{Fields: [3]*codec.Field{&magicField, &codeField, &lengthField},
+	First: DefaultMagic, Form: &form,
+	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: MaxNames,
+	RepeatRule:  RuleNamesCap,
+	KnownDetail: "expected a packet type from 0x00 to 0x0d, got %#02x",
+	ExtraDetail: "expected the end of the packet after the last argument, got %d more bytes",
+	Element:     "name"}}
 
 // types are the message types. The index of a type is its number.
 var types = func() []*codec.Type {

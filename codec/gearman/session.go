@@ -131,7 +131,8 @@ func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
 	}
 	if s.pending.Len() >= s.opts.MaxPending {
 		return 0, &codec.Error{Rule: RuleAdminPending, Field: wordField.Name, Fatal: true,
-			Detail: fmt.Sprintf("expected no further text command while %d text commands wait for their replies, got one", s.pending.Len())}
+			Detail: fmt.Sprintf("expected no further text command while %d text commands wait for their replies, got one",
+				s.pending.Len())}
 	}
 	f.Raw, f.Head = b[:n:n], 1
 	f.CRLF = end < n-1
@@ -148,7 +149,8 @@ func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
 	if f.Type == nil {
 		s.pending.Push(command{unknownCommand, line})
 		f.Spans = append(f.Spans, codec.Span{Field: &wordField, Off: 0, End: end, Next: n})
-		return n, &codec.Error{Rule: RuleAdminCommand, Field: wordField.Name, Detail: fmt.Sprintf("expected an administrative command, got %q", shorten(b[:end]))}
+		return n, &codec.Error{Rule: RuleAdminCommand, Field: wordField.Name,
+			Detail: fmt.Sprintf("expected an administrative command, got %q", shorten(b[:end]))}
 	}
 	s.pending.Push(command{f.Type, line})
 	return n, s.wordLine(f, &s.line, &wordField, end, n)
@@ -167,9 +169,11 @@ func (s *session) wordLine(f *codec.Frame, l *codec.Layout, word *codec.Field, e
 	if len(f.Type.Fields) > 0 {
 		err = l.Split(f, f.Type.Fields, " ", at, end, more)
 	} else if more && at == end {
-		err = &codec.Error{Rule: l.Trailing, Offset: stop, Field: word.Name, Detail: "expected the end of the line, got a space before it"}
+		err = &codec.Error{Rule: l.Trailing, Offset: stop, Field: word.Name,
+			Detail: "expected the end of the line, got a space before it"}
 	} else if more {
-		err = &codec.Error{Rule: l.Extra, Offset: at, Field: word.Name, Detail: fmt.Sprintf("expected no argument after %s, got one", f.Type.Word)}
+		err = &codec.Error{Rule: l.Extra, Offset: at, Field: word.Name,
+			Detail: fmt.Sprintf("expected no argument after %s, got one", f.Type.Word)}
 	}
 	f.Spans[len(f.Spans)-1].Next = next
 	if err != nil {
@@ -236,7 +240,8 @@ func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 	if replies == nil {
 		f.Raw, f.Head = b[:n:n], 1
 		f.Spans = append(f.Spans, codec.Span{Field: &replyField, Off: 0, End: end, Next: n})
-		return n, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("expected no reply, because no command waits for one, got %q", shorten(b[:end]))}
+		return n, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name,
+			Detail: fmt.Sprintf("expected no reply, because no command waits for one, got %q", shorten(b[:end]))}
 	}
 	var t *codec.Type
 	for _, r := range replies {
@@ -355,7 +360,8 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 	last := 0 // offset of the line after the last row
 	cut := func(next int) {
 		last, n = at, next
-		bad = &codec.Error{Rule: RuleAdminReply, Offset: at, Field: stopField.Name, Detail: "expected a row of the list or its end, got other bytes"}
+		bad = &codec.Error{Rule: RuleAdminReply, Offset: at, Field: stopField.Name,
+			Detail: "expected a row of the list or its end, got other bytes"}
 	}
 	for n == 0 {
 		if at > 0 && at < len(b) && b[at] == 0 && !s.opts.Waived(RuleAdminReply) {
@@ -403,7 +409,8 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 			break
 		}
 		if mixed := end < next-1; mixed != f.CRLF && bad == nil {
-			bad = &codec.Error{Rule: RuleAdminReply, Offset: end, Field: stopField.Name, Detail: "expected all lines of the list to end with LF, or all with CR LF, got both line ends"}
+			bad = &codec.Error{Rule: RuleAdminReply, Offset: end, Field: stopField.Name,
+				Detail: "expected all lines of the list to end with LF, or all with CR LF, got both line ends"}
 		}
 		if at == last {
 			f.Spans = append(f.Spans, codec.Span{Field: &stopField, Off: at, End: end, Next: next})
@@ -423,7 +430,8 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	start, t := len(dst), m.Type
 	if from == codec.Server && !s.awaits(t) && !s.opts.Waived(RuleAdminAsked) {
-		return dst, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name, Detail: fmt.Sprintf("expected a text command that waits for the reply %s, got none", t.Name)}
+		return dst, &codec.Error{Rule: RuleAdminAsked, Field: replyField.Name,
+			Detail: fmt.Sprintf("expected a text command that waits for the reply %s, got none", t.Name)}
 	}
 	out := append(dst, t.Word...)
 	if t.Word != "" && len(m.Args) > 0 {
@@ -455,13 +463,17 @@ func (s *session) checkLines(out []byte, from codec.Side, t *codec.Type) error {
 	limit := s.lineLimit(from)
 	switch {
 	case t == errorLine && !s.isError(bytes.TrimRight(out, "\r\n")) && !s.opts.Waived(RuleAdminReply):
-		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: fmt.Sprintf("expected an error message, got %q", shorten(out))}
+		return &codec.Error{Rule: RuleAdminReply, Field: t.Name,
+			Detail: fmt.Sprintf("expected an error message, got %q", shorten(out))}
 	case out[0] == 0 && !s.opts.Waived(RuleAdminReply):
-		return &codec.Error{Rule: RuleAdminReply, Field: t.Name, Detail: "expected a text line, got a NUL byte at its beginning, which would begin a packet"}
+		return &codec.Error{Rule: RuleAdminReply, Field: t.Name,
+			Detail: "expected a text line, got a NUL byte at its beginning, which would begin a packet"}
 	case t.Stop != "" && len(out) > limit && !s.opts.Waived(RuleSizeCap):
-		return &codec.Error{Rule: RuleSizeCap, Offset: limit, Field: stopField.Name, Detail: fmt.Sprintf("expected a list of at most %[2]d bytes, got %[1]d", len(out), limit)}
+		return &codec.Error{Rule: RuleSizeCap, Offset: limit, Field: stopField.Name,
+			Detail: fmt.Sprintf("expected a list of at most %[2]d bytes, got %[1]d", len(out), limit)}
 	case t.Stop == "" && len(out) > limit && !s.opts.Waived(RuleAdminLine):
-		return &codec.Error{Rule: RuleAdminLine, Offset: limit, Field: t.Name, Detail: fmt.Sprintf("expected a line of at most %[2]d bytes, got %[1]d", len(out), limit)}
+		return &codec.Error{Rule: RuleAdminLine, Offset: limit, Field: t.Name,
+			Detail: fmt.Sprintf("expected a line of at most %[2]d bytes, got %[1]d", len(out), limit)}
 	}
 	return nil
 }

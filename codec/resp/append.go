@@ -13,10 +13,12 @@ func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte,
 	t := m.Type
 	fm := s.forms[t.Index]
 	if !t.Sends(from) && !s.opts.Waived(RuleDirection) {
-		return dst, &codec.Error{Rule: RuleDirection, Field: "Type", Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
+		return dst, &codec.Error{Rule: RuleDirection, Field: "Type",
+			Detail: fmt.Sprintf("expected a message that the %[2]s sends, got %[1]s", t.Name, from)}
 	}
 	if from == codec.Server && !s.mayBeSent(fm) && !s.opts.Waived(RuleReplyAsked) {
-		return dst, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("expected a request that waits for the reply %s, got none", t.Name)}
+		return dst, &codec.Error{Rule: RuleReplyAsked, Field: "Type",
+			Detail: fmt.Sprintf("expected a request that waits for the reply %s, got none", t.Name)}
 	}
 	start := len(dst)
 	out, bad := s.encode(dst, start, fm, m)
@@ -74,13 +76,17 @@ func (s *session) reread(b []byte, from codec.Side, m *codec.Message) error {
 	general := err == nil && (s.forms[s.again.Type.Index] == nil || s.forms[s.again.Type.Index].general)
 	switch {
 	case err == codec.ErrShort || err == nil && n < len(b):
-		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "expected arguments that encode to exactly one message, got an incomplete message or several messages"}
+		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name,
+			Detail: "expected arguments that encode to exactly one message, got an incomplete message or several messages"}
 	case general && s.again.Type != m.Type && !s.opts.WaiveAll:
-		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "expected arguments that encode to a message of this type, got a message that decodes to " + s.again.Type.Name}
+		err = &codec.Error{Rule: RuleForm, Field: m.Type.Name,
+			Detail: "expected arguments that encode to a message of this type, got a message that decodes to " +
+				s.again.Type.Name}
 	}
 	if err == nil && s.again.Type == m.Type && !s.opts.WaiveAll {
 		if s.again.Message(&s.reading); !slices.EqualFunc(s.reading.Args, m.Args, bytes.Equal) {
-			err = &codec.Error{Rule: RuleForm, Field: m.Type.Name, Detail: "expected arguments that decode to the same values, got a message that decodes to other values"}
+			err = &codec.Error{Rule: RuleForm, Field: m.Type.Name,
+				Detail: "expected arguments that decode to the same values, got a message that decodes to other values"}
 		}
 	}
 	if err == nil {
@@ -124,10 +130,12 @@ func (s *session) encode(dst []byte, start int, fm *form, m *codec.Message) (out
 		out, args, bad = s.appendSingle(dst, start, fm, args)
 	}
 	if bad == nil && len(args) > 0 && !s.opts.Waived(RuleForm) {
-		bad = &codec.Error{Rule: RuleForm, Offset: len(out) - start, Field: m.Type.Name, Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
+		bad = &codec.Error{Rule: RuleForm, Offset: len(out) - start, Field: m.Type.Name,
+			Detail: fmt.Sprintf("expected fewer arguments, got %d more than the message type has", len(args))}
 	}
 	if bad == nil && s.data > s.opts.MaxData && !s.opts.Waived(RuleCap) {
-		bad = &codec.Error{Rule: RuleCap, Field: m.Type.Name, Detail: fmt.Sprintf("expected at most %[2]d bytes of bulk strings, got %[1]d", s.data, s.opts.MaxData)}
+		bad = &codec.Error{Rule: RuleCap, Field: m.Type.Name,
+			Detail: fmt.Sprintf("expected at most %[2]d bytes of bulk strings, got %[1]d", s.data, s.opts.MaxData)}
 	}
 	return out, bad
 }
@@ -187,7 +195,8 @@ func (s *session) appendSingle(dst []byte, start int, fm *form, args [][]byte) (
 
 // missing returns the error for a word without one of its arguments.
 func missing(w *word, at int) *codec.Error {
-	return &codec.Error{Rule: RuleForm, Offset: at, Field: w.fields[len(w.fields)-1].Name, Detail: "expected a value for this argument, got none"}
+	return &codec.Error{Rule: RuleForm, Offset: at, Field: w.fields[len(w.fields)-1].Name,
+		Detail: "expected a value for this argument, got none"}
 }
 
 // appendSize appends the line that announces a size.
@@ -203,7 +212,8 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 	if isBulk(w.Kind) {
 		n := w.size(args, all)
 		if n > MaxBulk && !s.opts.Waived(RuleSize) {
-			return nil, &codec.Error{Rule: RuleSize, Offset: len(dst) - start, Field: sizeField.Name, Detail: fmt.Sprintf("expected a bulk string of at most %[2]d bytes, got %[1]d", n, MaxBulk)}
+			return nil, &codec.Error{Rule: RuleSize, Offset: len(dst) - start, Field: sizeField.Name,
+				Detail: fmt.Sprintf("expected a bulk string of at most %[2]d bytes, got %[1]d", n, MaxBulk)}
 		}
 		if dst = s.appendSize(dst, w.Kind, n); !w.command {
 			fields = fields[1:]

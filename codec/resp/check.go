@@ -18,7 +18,8 @@ func checkInteger(v []byte) (bad int, detail string) {
 	}
 	const limit = "9223372036854775807"
 	digits := bytes.TrimPrefix(v, []byte("-"))
-	if len(digits) < len(limit) || len(digits) == len(limit) && string(digits) <= limit || string(v) == "-9223372036854775808" {
+	if len(digits) < len(limit) || len(digits) == len(limit) && string(digits) <= limit ||
+		string(v) == "-9223372036854775808" {
 		return -1, ""
 	}
 	return 0, "expected an integer of at most 64 bits, got a larger one"

@@ -80,7 +80,8 @@ const singles = "+-:,#(_$!="
 // arbitrary bytes. compile panics on an invalid form, because forms are constants.
 func compile(r *TypeDecl, fields map[string]codec.Field) *form {
 	fm := &form{msgType: &codec.Type{Name: r.Name, Req: r.Req, Res: r.Res, Section: r.Section, End: crlf,
-		Does: r.Does, Background: r.Background, Blocks: r.Blocks, Varies: r.Varies, Races: r.Races, AnyCommand: r.AnyCommand, Worded: r.Worded, Push: r.Push, Ordered: r.Req != 0}}
+		Does: r.Does, Background: r.Background, Blocks: r.Blocks, Varies: r.Varies, Races: r.Races, AnyCommand: r.AnyCommand,
+		Worded: r.Worded, Push: r.Push, Ordered: r.Req != 0}}
 	texts := []string{r.Form[1:]}
 	switch {
 	case r.Form == "$-1", r.Form == "*-1":

@@ -15,10 +15,13 @@ const (
 var Framing = codec.Framing{Values: &codec.Values{
 	Kinds:   valueKinds(),
 	Effects: effects,
-	MaxLine: DefaultMaxLine, MaxDepth: MaxDepth, MaxBulk: MaxBulk, MaxCount: MaxCount, MaxElements: maxElements(codec.DefaultMaxData), Longest: longestCommand,
+	MaxLine: DefaultMaxLine, MaxDepth: MaxDepth, MaxBulk: MaxBulk, MaxCount: MaxCount,
+	MaxElements: maxElements(codec.DefaultMaxData), Longest: longestCommand,
 	Inline: "inline", Aggregate: "aggregate", Push: "push",
-	Asked: RuleReplyAsked, BadKind: RuleReplyKind, Depth: RuleDepth, Count: RuleCount, Size: RuleSize, LineEnd: RuleLineEnd, BulkEnd: RuleBulkEnd,
-	Length: RuleLineLength, Word: RuleWord, Empty: RuleEmpty, Cap: RuleCap, InlineLength: RuleInlineLength, InlineWords: RuleInlineWords,
+	Asked: RuleReplyAsked, BadKind: RuleReplyKind, Depth: RuleDepth, Count: RuleCount, Size: RuleSize,
+	LineEnd: RuleLineEnd, BulkEnd: RuleBulkEnd,
+	Length: RuleLineLength, Word: RuleWord, Empty: RuleEmpty, Cap: RuleCap, InlineLength: RuleInlineLength,
+	InlineWords: RuleInlineWords,
 }}
 
 // valueKinds returns what Framing declares of the kinds.

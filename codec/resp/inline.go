@@ -64,7 +64,8 @@ func (s *session) cut(line []byte) (count, bad int, detail string) {
 				return count, i, "expected text, got a NUL byte"
 			case quote == 0 && (c == '"' || c == '\''):
 				quote, opened = c, i
-			case quote == '"' && c == '\\' && i+1 < len(line), quote == '\'' && c == '\\' && i+1 < len(line) && line[i+1] == '\'':
+			case quote == '"' && c == '\\' && i+1 < len(line),
+				quote == '\'' && c == '\\' && i+1 < len(line) && line[i+1] == '\'':
 				i++
 			case quote != 0 && c == quote:
 				if i+1 < len(line) && !isBlank(line[i+1]) {

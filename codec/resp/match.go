@@ -107,7 +107,8 @@ func (s *session) fits(f *codec.Frame, fm *form, v value) bool {
 	return true
 }
 
-// fitsLong is fits for a long array. The spans of the form replace those that scan stored, if there are not more of them.
+// fitsLong is fits for a long array. The spans of the form replace those that scan stored, if there are not more of
+// them.
 func (s *session) fitsLong(f *codec.Frame, fm *form, v value) bool {
 	head, in, out, more := len(s.spans), 2, len(s.spans), false
 	for i := range v.count {

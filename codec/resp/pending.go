@@ -12,7 +12,8 @@ var effects = map[string]codec.ReplyEffect{
 	"subscribe": {Counts: "channels"}, "unsubscribe": {Counts: "channels", Ends: true},
 	"psubscribe": {Counts: "patterns"}, "punsubscribe": {Counts: "patterns", Ends: true},
 	"ssubscribe": {Counts: "shards"}, "sunsubscribe": {Counts: "shards", Ends: true},
-	"client": {Mode: true}, "monitor": {NoEnd: true}, "sync": {NoEnd: true}, "psync": {NoEnd: true}, "reset": {Resets: true},
+	"client": {Mode: true}, "monitor": {NoEnd: true}, "sync": {NoEnd: true}, "psync": {NoEnd: true},
+	"reset": {Resets: true},
 }
 
 // request is a request that waits for its reply.

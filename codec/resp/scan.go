@@ -139,9 +139,11 @@ func (sc *scanner) message() (first value, err error) {
 		k := kinds[c]
 		switch {
 		case sc.from == codec.Peer && depth > 0 && c != '$':
-			return first, sc.fatal(RuleWord, at, "Type", "expected a bulk string, got a value that begins with %q", sc.b[at:at+1])
+			return first, sc.fatal(RuleWord, at, "Type", "expected a bulk string, got a value that begins with %q",
+				sc.b[at:at+1])
 		case k == nil || c == '>' && depth > 0:
-			return first, sc.fatal(RuleReplyKind, at, "Type", "expected a byte that begins a value, such as +, : or $, got %q", sc.b[at:at+1])
+			return first, sc.fatal(RuleReplyKind, at, "Type", "expected a byte that begins a value, such as +, : or $, got %q",
+				sc.b[at:at+1])
 		}
 		count, null := 0, false
 		if k.Line {
@@ -166,7 +168,8 @@ func (sc *scanner) message() (first value, err error) {
 			continue
 		}
 		if sc.all += count; sc.all > sc.s.maxElements() && !sc.s.opts.Waived(RuleCap) {
-			return first, sc.fatal(RuleCap, at+1, "Count", "expected at most %[2]d elements, got %[1]d", sc.all, sc.s.maxElements())
+			return first, sc.fatal(RuleCap, at+1, "Count", "expected at most %[2]d elements, got %[1]d", sc.all,
+				sc.s.maxElements())
 		}
 		if depth++; depth > MaxDepth {
 			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d nested values, got more", MaxDepth)
@@ -268,7 +271,8 @@ func (sc *scanner) lineEnd(at int) (end, next int, err error) {
 		break
 	}
 	if len(window) == limit {
-		return 0, 0, sc.fatal(RuleLineLength, at+limit-1, "Value", "expected the end of the line within %d bytes, got none", limit)
+		return 0, 0, sc.fatal(RuleLineLength, at+limit-1, "Value", "expected the end of the line within %d bytes, got none",
+			limit)
 	}
 	return 0, 0, codec.ErrShort
 }
@@ -292,7 +296,8 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 		case d > 9:
 			return 0, false, sc.fatal(rule, at, name, "expected a decimal digit, got %q", b[at:at+1])
 		case at > first && n == 0:
-			return 0, false, sc.fatal(rule, first, name, "expected a number without leading zeros, got a number with leading zeros")
+			return 0, false, sc.fatal(rule, first, name,
+				"expected a number without leading zeros, got a number with leading zeros")
 		}
 		if n > (most-d)/10 { // n*10 + d > most, without an overflow
 			return 0, false, sc.fatal(rule, start, name, "expected at most %d, got more", most)
@@ -337,7 +342,8 @@ func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 func (sc *scanner) bulk(k *kind, size int) error {
 	at := sc.at
 	if sc.data += size; sc.data > sc.s.opts.MaxData && !sc.s.opts.Waived(RuleCap) {
-		return sc.fatal(RuleCap, sc.f.Spans[len(sc.f.Spans)-1].Off, "Size", "expected at most %[2]d bytes of bulk strings, got %[1]d", sc.data, sc.s.opts.MaxData)
+		return sc.fatal(RuleCap, sc.f.Spans[len(sc.f.Spans)-1].Off, "Size",
+			"expected at most %[2]d bytes of bulk strings, got %[1]d", sc.data, sc.s.opts.MaxData)
 	}
 	end := at + size
 	next := end + len(crlf)

@@ -71,7 +71,8 @@ func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 	if v.count == 0 {
 		if !s.opts.Waived(RuleEmpty) {
 			f.Spans = f.Spans[:1]
-			return n, &codec.Error{Rule: RuleEmpty, Offset: 1, Field: "Count", Detail: "expected at least one word, got an empty array"}
+			return n, &codec.Error{Rule: RuleEmpty, Offset: 1, Field: "Count",
+				Detail: "expected at least one word, got an empty array"}
 		}
 		f.Type, f.Head = s.command[0].msgType, 2
 		f.Spans[1].Field = &countField
@@ -128,7 +129,8 @@ func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
 	r := s.oldest()
 	if r == nil && !s.allowUnrequested && !s.opts.Waived(RuleReplyAsked) {
 		f.Spans = f.Spans[:0]
-		return n, &codec.Error{Rule: RuleReplyAsked, Field: "Type", Detail: fmt.Sprintf("expected no reply, because no request waits for one, got %.40q", f.Raw)}
+		return n, &codec.Error{Rule: RuleReplyAsked, Field: "Type",
+			Detail: fmt.Sprintf("expected no reply, because no request waits for one, got %.40q", f.Raw)}
 	}
 	var fm *form
 	if r != nil && r.form != nil {

@@ -48,21 +48,24 @@ var arguments = map[string]codec.Field{
 	"Error text": {Means: codec.Chosen, Optional: true},
 	"Integer":    {Kind: codec.Signed, Rule: RuleInteger},
 	"Count":      {Kind: codec.Number, Rule: RuleInteger},
-	"Double":     {Kind: codec.Text, Chars: "0123456789+-.einfa", Rule: RuleDouble, NonEmpty: RuleDouble, Only: true, Examples: doubleExamples},
-	"Boolean":    {Kind: codec.Text, Values: []string{"t", "f"}, Rule: RuleBoolean},
-	"Big number": {Kind: codec.Text, Chars: "0123456789-", Rule: RuleBigNumber, NonEmpty: RuleBigNumber, Only: true, Examples: bigNumberExamples},
-	"Format":     {Kind: codec.Text, Width: 3, Rule: RuleVerbatim},
+	"Double": {Kind: codec.Text, Chars: "0123456789+-.einfa", Rule: RuleDouble, NonEmpty: RuleDouble, Only: true,
+		Examples: doubleExamples},
+	"Boolean": {Kind: codec.Text, Values: []string{"t", "f"}, Rule: RuleBoolean},
+	"Big number": {Kind: codec.Text, Chars: "0123456789-", Rule: RuleBigNumber, NonEmpty: RuleBigNumber, Only: true,
+		Examples: bigNumberExamples},
+	"Format": {Kind: codec.Text, Width: 3, Rule: RuleVerbatim},
 }
 
 // grammar is the data that the sessions of a protocol share.
 type grammar struct {
-	types    []*codec.Type
-	forms    []*form            // by the index of their type; nil if the type has no form
-	commands map[string][]*form // requests that have a message type of their own, by the name of the command in small letters
-	command  []*form            // all other requests
-	replies  []*form            // the general replies
-	pushes   []*form            // the forms of specific types first
-	events   []*form            // replies that assign a job or report its end
+	types []*codec.Type
+	forms []*form // by the index of their type; nil if the type has no form
+	// requests that have a message type of their own, by the name of the command in small letters
+	commands map[string][]*form
+	command  []*form // all other requests
+	replies  []*form // the general replies
+	pushes   []*form // the forms of specific types first
+	events   []*form // replies that assign a job or report its end
 
 	inline, aggregate, push *codec.Type // types without a form
 }
@@ -96,9 +99,12 @@ func New(anyone codec.Role, fields map[string]codec.Field, typeDecls []TypeDecl)
 		}
 	}
 	token := []codec.Field{{Name: "Token"}}
-	g.inline = g.plain(codec.Type{Name: "inline", Req: anyone, AnyCommand: true, Ordered: true, Examples: inlineExample, Fields: []codec.Field{{Name: "Line", Rule: RuleInlineWords}}, End: "\n"})
-	g.aggregate = g.plain(codec.Type{Name: "aggregate", Res: anyone, Examples: valueExample("*~|"), Does: codec.Answer, Repeat: token, End: crlf})
-	g.push = g.plain(codec.Type{Name: "push", Res: anyone, Examples: valueExample(">"), Does: codec.Published, Push: true, Repeat: token, End: crlf})
+	g.inline = g.plain(codec.Type{Name: "inline", Req: anyone, AnyCommand: true, Ordered: true, Examples: inlineExample,
+		Fields: []codec.Field{{Name: "Line", Rule: RuleInlineWords}}, End: "\n"})
+	g.aggregate = g.plain(codec.Type{Name: "aggregate", Res: anyone, Examples: valueExample("*~|"), Does: codec.Answer,
+		Repeat: token, End: crlf})
+	g.push = g.plain(codec.Type{Name: "push", Res: anyone, Examples: valueExample(">"), Does: codec.Published, Push: true,
+		Repeat: token, End: crlf})
 
 	var answers []string
 	for _, fm := range g.replies {

@@ -137,7 +137,8 @@ func (r *parser) recorded(head position, st *Step, lines []byteLine, all []byte)
 	w.next++ // decode also advances the connection by this step
 	f, n, err := w.decode(st.From, all)
 	if bad, is := err.(*codec.Error); is {
-		return nil, find(lines, bad.Offset).errorf("%s; to keep the invalid message, label its first line %s", explain(f.Type, err), rawLabel)
+		return nil, find(lines, bad.Offset).errorf("%s; to keep the invalid message, label its first line %s",
+			explain(f.Type, err), rawLabel)
 	}
 	if err != nil {
 		return nil, head.errorf("%s", err)

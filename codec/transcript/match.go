@@ -73,7 +73,8 @@ func (b *Bindings) bind(n binding) {
 	}
 }
 
-// lookup returns the value of key k and the key that owns value. It includes the bindings in added, which are not stored yet.
+// lookup returns the value of key k and the key that owns value. It includes the bindings in added, which are not
+// stored yet.
 func (b *Bindings) lookup(added []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
 	live, bound = b.live[k]
 	owner, owned = b.taken[value]
@@ -286,7 +287,8 @@ func (m *matcher) key(k int) string {
 func (m *matcher) count(c *Choice, off int) *Mismatch {
 	got, want := len(m.values), c.given(len(c.Args))
 	if want < len(c.Args) {
-		return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprintf("at least %d", want), Got: fmt.Sprint(got)}
+		return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprintf("at least %d", want),
+			Got: fmt.Sprint(got)}
 	}
 	return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprint(want), Got: fmt.Sprint(got)}
 }
@@ -351,7 +353,8 @@ func (m *matcher) bound(i int, k key) *Mismatch {
 
 func (m *matcher) differs(i int, want, why string, known []byte) *Mismatch {
 	s, v := &m.f.Spans[i], m.f.Value(i)
-	return &Mismatch{Field: s.Field.Name, Offset: min(s.Off+common(known, v), s.End), Want: want, // a value may be longer than its escape sequences
+	// a value may be longer than its escape sequences
+	return &Mismatch{Field: s.Field.Name, Offset: min(s.Off+common(known, v), s.End), Want: want,
 		Got: string(appendValue(nil, s.Field, v, showBytes)) + why}
 }
 
@@ -401,7 +404,8 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 		v := a.Value
 		switch a.Kind {
 		case Any, Version, Rest:
-			return codec.Message{}, fmt.Errorf("expected a value to send, got %s, which matches any value", appendArg(nil, fd, a, 0))
+			return codec.Message{}, fmt.Errorf("expected a value to send, got %s, which matches any value",
+				appendArg(nil, fd, a, 0))
 		case Now:
 			v = timeValue(fd, now.Unix()+a.Delta)
 		case Name:

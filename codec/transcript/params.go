@@ -114,7 +114,8 @@ func (r *parser) instances(s section) ([]instance, *Error) {
 		all = append(all, instance{params, lines})
 	}
 	if len(all) > maxInstances {
-		return nil, position{r.pos.file, s[0].number, 1}.errorf("expected at most %d combinations of values, got %d", maxInstances, len(all))
+		return nil, position{r.pos.file, s[0].number, 1}.errorf("expected at most %d combinations of values, got %d",
+			maxInstances, len(all))
 	}
 	return all, nil
 }
@@ -211,7 +212,8 @@ func (l *sourceLine) size() int { return len(l.text) + int(unsafe.Sizeof(*l)) }
 // grow counts a line that results from setups, parameters and repetitions. It returns an error if there are too many.
 func (r *parser) grow(pos position, text string) *Error {
 	if r.expanded += (&sourceLine{text: text}).size(); r.expanded > maxExpanded {
-		return pos.errorf("setups, @for and each make the file too long: expected at most %d MiB of additional lines", maxExpanded>>20)
+		return pos.errorf("setups, @for and each make the file too long: expected at most %d MiB of additional lines",
+			maxExpanded>>20)
 	}
 	return nil
 }
@@ -489,7 +491,8 @@ func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
 		return []Param{numbered(name, n)}, nil
 	}
 	return nil, pos.errorf("unknown values %q: expected words, A..B, bounds(A,B), powers(A,B), unused(A,B), "+
-		"chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), joined(LINE), spaced(LINE) or bodies", item)
+		"chars(TYPE.FIELD), illegal(TYPE.FIELD), notfirst(TYPE.FIELD), max(TYPE.FIELD), joined(LINE), spaced(LINE) or bodies",
+		item)
 }
 
 // whiteSpace is what may stand where a line needs one space.

@@ -61,7 +61,8 @@ func (r *parser) read(lines section) error {
 		r.script.Setups = r.used
 		r.script.Checks = slices.DeleteFunc(r.checked, func(name string) bool { return slices.Contains(r.used, name) })
 		texts := r.quotes.sharedTexts
-		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params, fileMeta: r.fileMeta}
+		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params,
+			fileMeta: r.fileMeta}
 		r.script.again = func(choice Ways) (*Script, error) {
 			other := again
 			other.ways, other.quotes = choice, quotes{room: maxText, sharedTexts: texts}
@@ -105,7 +106,8 @@ type parser struct {
 func splitLines(src []byte) section {
 	var lines section
 	for l := range bytes.Lines(src) {
-		lines = append(lines, sourceLine{number: len(lines) + 1, text: strings.TrimSuffix(strings.TrimSuffix(string(l), "\n"), "\r")})
+		lines = append(lines, sourceLine{number: len(lines) + 1,
+			text: strings.TrimSuffix(strings.TrimSuffix(string(l), "\n"), "\r")})
 	}
 	return lines
 }
@@ -281,7 +283,8 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 		return 0, err
 	}
 	if c.Verb == Opens && script.acted(st.Peer) {
-		return 0, pos.errorf("expected one connection for each name, got a second connection for %s: use another name", st.Peer.Name)
+		return 0, pos.errorf("expected one connection for each name, got a second connection for %s: use another name",
+			st.Peer.Name)
 	}
 	st.Choices, st.Setup, st.Sample = []Choice{*c}, r.lines[i].setup, r.lines[i].sample
 	script.Steps = append(script.Steps, st)
@@ -337,7 +340,8 @@ func (r *parser) ends(st *Step, posA position, a string, posB position, b string
 	}
 	switch {
 	case from == nil && to == nil:
-		return posB.errorf("expected a client or worker at one end and the server at the other, got the %s at both ends", r.proto.ServerName)
+		return posB.errorf("expected a client or worker at one end and the server at the other, got the %s at both ends",
+			r.proto.ServerName)
 	case from != nil && to != nil:
 		return posA.errorf("expected the %s as the sender or the receiver", r.proto.ServerName)
 	case from == nil:

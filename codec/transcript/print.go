@@ -232,7 +232,8 @@ func appendValue(dst []byte, fd *codec.Field, v []byte, limit int) []byte {
 
 // isWord reports whether a value can be written without quotes.
 func isWord(v []byte) bool {
-	if len(v) == 0 || bytes.IndexByte([]byte("$*#"), v[0]) >= 0 || string(v) == "..." || len(v) < maxUnit && isModifier(string(v)) {
+	if len(v) == 0 || bytes.IndexByte([]byte("$*#"), v[0]) >= 0 || string(v) == "..." ||
+		len(v) < maxUnit && isModifier(string(v)) {
 		return false
 	}
 	for _, c := range v {

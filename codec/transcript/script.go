@@ -53,8 +53,8 @@ type Actor struct {
 	Role codec.Role // one bit
 }
 
-// Actors returns an actor for each connection. Its role is the one with most messages in counts, which has the number of
-// messages for each connection and role. Later actors of a role have numbers from 2.
+// Actors returns an actor for each connection. Its role is the one with most messages in counts, which has the number
+// of messages for each connection and role. Later actors of a role have numbers from 2.
 func Actors(p *codec.Protocol, counts [][]int) []Actor {
 	actors, number := make([]Actor, len(counts)), map[int]int{}
 	for i, n := range counts {
@@ -81,10 +81,11 @@ type Step struct {
 	// of them.
 	Choices []Choice
 
-	Within  time.Duration // deadline; 0: the default of the performer
-	After   time.Duration // earliest time, measured from the end of the previous step or the sending of Of
-	Until   time.Duration // time after the sending of Of within which an unexpected message proves a fault; 0: no limit
-	Since   *codec.Type   // for an expected message: the type of the last message before it that starts a time limit, or nil
+	Within time.Duration // deadline; 0: the default of the performer
+	After  time.Duration // earliest time, measured from the end of the previous step or the sending of Of
+	Until  time.Duration // time after the sending of Of within which an unexpected message proves a fault; 0: no limit
+	// for an expected message: the type of the last message before it that starts a time limit, or nil
+	Since   *codec.Type
 	Ignored []*codec.Type // types that may come before the expected message and are ignored
 
 	Sample Sample // the lines below "measure NAME at SIZE:" that contain the step

@@ -100,7 +100,8 @@ func (r *parser) message(pos position, st *Step, c *Choice, toks []token) ([]tok
 	c.Type = r.proto.TypeNamed(toks[0].text)
 	if c.Type == nil {
 		known := append([]string{"unchecked"}, verbWords[Raw:]...)
-		return nil, pos.errorf("expected a message type or an action, got %q%s", toks[0].text, nearest(toks[0].text, append(known, typeNames(r.proto)...)))
+		return nil, pos.errorf("expected a message type or an action, got %q%s", toks[0].text,
+			nearest(toks[0].text, append(known, typeNames(r.proto)...)))
 	}
 	if bad := r.misdirected(c.Type, st); bad != "" && !c.Unchecked {
 		return nil, pos.errorf("%s", bad)
@@ -271,7 +272,8 @@ func (r *parser) modify(pos position, st *Step, c *Choice, toks []token, whole b
 		here := pos.atColumn(word.col)
 		switch {
 		case word.quoted || !isModifier(word.text):
-			return here.errorf("expected a modifier, such as \"within 2s\", after the message, got %q%s", word.text, nearest(word.text, modifiers))
+			return here.errorf("expected a modifier, such as \"within 2s\", after the message, got %q%s", word.text,
+				nearest(word.text, modifiers))
 		case word.text == "crlf":
 			if c.Verb != Send || c.Type.End != "\n" || c.CRLF {
 				return here.errorf("expected \"crlf\" at most once, and only after a message whose lines may end with LF or CR LF")
@@ -328,7 +330,8 @@ func (r *parser) sinceType(pos position, st *Step, toks []token) ([]token, *Erro
 		return nil, here.errorf("expected a message type, got %q%s", toks[1].text, nearest(toks[1].text, typeNames(r.proto)))
 	}
 	if st.From != codec.Server || !st.Since.Sends(codec.Peer) {
-		return nil, here.errorf("expected a message of the %s, and a time from the sending of a message to it, got %s", r.proto.ServerName, st.Since.Name)
+		return nil, here.errorf("expected a message of the %s, and a time from the sending of a message to it, got %s",
+			r.proto.ServerName, st.Since.Name)
 	}
 	return toks[2:], nil
 }

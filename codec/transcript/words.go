@@ -54,8 +54,8 @@ func ParseWords(s string) ([]string, error) {
 }
 
 // MatchWords reports whether words match arguments, of which "..." matches any number of words. known contains the
-// values of names; MatchWords adds the names that are not in it. A literal also matches the words that are equivalent to
-// it, unless equivalent is nil.
+// values of names; MatchWords adds the names that are not in it. A literal also matches the words that are equivalent
+// to it, unless equivalent is nil.
 func MatchWords(want []Arg, words []string, known map[string]string, equivalent func(literal, word string) bool) bool {
 	for i, a := range want {
 		if a.Kind == Rest {
@@ -91,8 +91,8 @@ func Quote(value string) string {
 	return string(appendQuoted(nil, []byte(value), 0))
 }
 
-// ReadLine returns the next line without its line end, or an error if it has more than limit bytes. It keeps nothing of a
-// long line, unlike a bufio.Scanner.
+// ReadLine returns the next line without its line end, or an error if it has more than limit bytes. It keeps nothing of
+// a long line, unlike a bufio.Scanner.
 func ReadLine(r *bufio.Reader, limit int) (string, error) {
 	var parts [][]byte
 	size := 0

@@ -20,8 +20,8 @@ type Sent struct {
 	Raw  []byte
 }
 
-// ParseGoFuzz returns what an input of Go's fuzzer sends: one []byte, which the peer sends, or two, which the peer and the
-// server send. ok is false if src is not an input of Go's fuzzer.
+// ParseGoFuzz returns what an input of Go's fuzzer sends: one []byte, which the peer sends, or two, which the peer and
+// the server send. ok is false if src is not an input of Go's fuzzer.
 func ParseGoFuzz(src []byte) (all []Sent, ok bool, err error) {
 	if !bytes.HasPrefix(src, []byte("go test fuzz v1")) {
 		return nil, false, nil
@@ -49,8 +49,8 @@ type Added struct {
 	About      string // "accepted; other fields than in all vectors", or the rule that the message breaks
 }
 
-// Add appends a vector to the files of a protocol in dir, the corpus of a working copy, for each message whose shape the
-// files lack.
+// Add appends a vector to the files of a protocol in dir, the corpus of a working copy, for each message whose shape
+// the files lack.
 func Add(dir string, p *codec.Protocol, all []Sent) ([]Added, error) {
 	have := vectorSet{protocol: p, shapes: map[string]bool{}, names: map[string]bool{}}
 	files := map[string]string{}
@@ -83,7 +83,8 @@ func Add(dir string, p *codec.Protocol, all []Sent) ([]Added, error) {
 	return added, nil
 }
 
-// AddConversation saves a transcript as a vector of its own. It returns an error if there is another transcript of this name.
+// AddConversation saves a transcript as a vector of its own. It returns an error if there is another transcript of this
+// name.
 func AddConversation(dir string, p *codec.Protocol, name string, src []byte) error {
 	file := filepath.Join(dir, p.Name, name+".wire")
 	if old, err := os.ReadFile(file); err == nil {

@@ -110,7 +110,8 @@ func (r *reader) pair(m *readMessage) {
 	switch {
 	case m.from == codec.Peer && t != nil && t.Ordered:
 		r.asked = append(r.asked, m)
-	case m.from == codec.Server && len(r.asked) > 0 && (m.err != nil || t != nil && slices.Contains(r.asked[0].frame.Type.Replies, t.Name)):
+	case m.from == codec.Server && len(r.asked) > 0 &&
+		(m.err != nil || t != nil && slices.Contains(r.asked[0].frame.Type.Replies, t.Name)):
 		m.before, r.asked = r.asked[0], r.asked[1:]
 	}
 }
@@ -157,8 +158,8 @@ func shapeOf(fd *codec.Field, v []byte) string {
 }
 
 // stands reports whether a message can become a vector: a new session that has decoded only its request must decode it,
-// from prefixes that grow by one byte, with the same result as on its connection, and encode a valid message to the same
-// bytes.
+// from prefixes that grow by one byte, with the same result as on its connection, and encode a valid message to the
+// same bytes.
 func (m *readMessage) stands(p *codec.Protocol) bool {
 	open := func() codec.Session {
 		s := p.NewSession(codec.Options{})
@@ -235,7 +236,8 @@ func (vs *vectorSet) vector(m *readMessage) newVector {
 		if one == nil {
 			continue
 		}
-		st := transcript.Step{Peer: transcript.Actor{Name: actor}, From: one.from, Choices: []transcript.Choice{{Verb: transcript.Raw, Bytes: one.raw}}}
+		st := transcript.Step{Peer: transcript.Actor{Name: actor}, From: one.from,
+			Choices: []transcript.Choice{{Verb: transcript.Raw, Bytes: one.raw}}}
 		out, _ = transcript.AppendStep(out, vs.protocol, &st) // cannot fail: the step is not empty
 	}
 	v.text = out

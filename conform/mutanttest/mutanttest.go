@@ -1,4 +1,5 @@
-// Package mutanttest tests tables of mutants of any protocol: whether they meet the requirements of the suite's self-test.
+// Package mutanttest tests tables of mutants of any protocol: whether they meet the requirements of the suite's
+// self-test.
 package mutanttest
 
 import (

@@ -81,7 +81,8 @@ var tasks = map[string]struct {
 	do    func(w []string, o opts) ([]string, error)
 }{
 	"put": {2, func(w []string, o opts) ([]string, error) {
-		id, err := beanstalk.NewTube(conn, w[0]).Put([]byte(w[1]), uint32(o.or("pri", 0)), o.seconds("delay", 0), o.seconds("ttr", 60))
+		id, err := beanstalk.NewTube(conn, w[0]).Put([]byte(w[1]), uint32(o.or("pri", 0)), o.seconds("delay", 0),
+			o.seconds("ttr", 60))
 		return []string{number(id)}, err
 	}},
 	"reserve": {1, func(w []string, o opts) ([]string, error) {

@@ -18,7 +18,8 @@ const (
 // leak is the number of bytes of one leak.
 const leak = 256 << 10
 
-// effect returns a function that has the effect of the fault on the process. It prints the output of the fault, and then:
+// effect returns a function that has the effect of the fault on the process. It prints the output of the fault, and
+// then:
 //
 //	exit N           ends the process with exit status N
 //	signal NAME      ends the process by a signal

@@ -1,8 +1,9 @@
 // Package faults contains servers with one injected fault each, which the fuzzer must find. They test the fuzzer as the
 // faulty servers of the mutants packages test the conformance suite.
 //
-// A fault is a fault script for the reference server: a row of PROTOCOL.yaml. Only protocol messages trigger the faults: their types, their order, and lengths
-// near a limit. A fuzzer that knows the message types can therefore find them.
+// A fault is a fault script for the reference server: a row of PROTOCOL.yaml. Only protocol messages trigger the
+// faults: their types, their order, and lengths near a limit. A fuzzer that knows the message types can therefore find
+// them.
 package faults
 
 import (
@@ -45,8 +46,8 @@ type Fault struct {
 	Output   string `yaml:"output"` // printed to standard error before the effect
 }
 
-// NeedsProcess reports whether the fault ends the process of the server, blocks a processor, prints to standard error or
-// uses up memory or descriptors, so that the server needs a process of its own.
+// NeedsProcess reports whether the fault ends the process of the server, blocks a processor, prints to standard error
+// or uses up memory or descriptors, so that the server needs a process of its own.
 func (f *Fault) NeedsProcess() bool {
 	switch f.Oracle {
 	case Exit, Signal, Sanitizer, Spin, Memory, Descriptors:
@@ -91,7 +92,8 @@ func Named(name string) *Fault {
 // Faultless returns the server without a fault.
 func Faultless(protocol string) Fault { return Fault{Name: "none", Protocol: protocol} }
 
-// Serve runs the faulty server until ctx ends or the fault ends the process. It returns an error if the script is invalid.
+// Serve runs the faulty server until ctx ends or the fault ends the process. It returns an error if the script is
+// invalid.
 func (f Fault) Serve(ctx context.Context, ln net.Listener) error {
 	i := slices.IndexFunc(servers, func(p *inject.Protocol) bool { return p.Name == f.Protocol })
 	spec := &inject.MutantSpec{Name: f.Name, Fault: f.Script}

@@ -235,7 +235,8 @@ func decimal(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	case 1:
 		return append(slices.Clone(v), "0 .x\x00"[r.IntN(5)])
 	case 2:
-		return []byte([]string{"", "-", "-0", "0x10", "1e3", "-1", "18446744073709551616", "99999999999999999999999", "\xb2"}[r.IntN(9)])
+		return []byte([]string{"", "-", "-0", "0x10", "1e3", "-1", "18446744073709551616", "99999999999999999999999",
+			"\xb2"}[r.IntN(9)])
 	case 3:
 		return strconv.AppendUint(nil, fd.Lo-1+uint64(r.IntN(2)), 10)
 	case 4:

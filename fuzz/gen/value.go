@@ -154,5 +154,6 @@ func (m *messageGenerator) fits(f *codec.Field, v []byte) bool {
 	case f.Term != "" && f.Kind == codec.Opaque && strings.HasSuffix(s, f.Term[:1]):
 		return false
 	}
-	return !strings.ContainsAny(s, "\r\n") && !strings.HasPrefix(s, "\x00") && (m.msgType.Stop == "" || s != m.msgType.Stop)
+	return !strings.ContainsAny(s, "\r\n") && !strings.HasPrefix(s, "\x00") &&
+		(m.msgType.Stop == "" || s != m.msgType.Stop)
 }

@@ -37,12 +37,14 @@ func written(c *Case, refusable bool) error {
 		raw := b[len("before"):]
 		n, err := reader.Decode(st.From, buf[len("before"):], &f)
 		if err != nil || n != len(raw) {
-			return fmt.Errorf("decode %.200q, the encoding of %s: expected %d bytes consumed, got %d, error %v", raw, want.Type.Name, len(raw), n, err)
+			return fmt.Errorf("decode %.200q, the encoding of %s: expected %d bytes consumed, got %d, error %v", raw,
+				want.Type.Name, len(raw), n, err)
 		}
 		f.Message(&got)
 		same := got.Type == want.Type && got.CRLF == want.CRLF && slices.EqualFunc(got.Args, want.Args, bytes.Equal)
 		if !same && !earlier(waiting, got.Type, want.Type) {
-			return fmt.Errorf("decode %.200q: expected %s %.200q, which was encoded to it, got %s %.200q, CRLF %v", raw, want.Type.Name, want.Args, got.Type.Name, got.Args, got.CRLF)
+			return fmt.Errorf("decode %.200q: expected %s %.200q, which was encoded to it, got %s %.200q, CRLF %v", raw,
+				want.Type.Name, want.Args, got.Type.Name, got.Args, got.CRLF)
 		}
 		switch {
 		case st.From == codec.Peer && want.Type.Ordered:
@@ -91,7 +93,8 @@ func Prefixes(c *Case) error {
 			}
 		}
 		if n, err := reader.Decode(st.From, raw, &f); err != nil || n != len(raw) {
-			return fmt.Errorf("decode %.200q after each of its prefixes: expected %d bytes consumed, got %d, error %v", raw, len(raw), n, err)
+			return fmt.Errorf("decode %.200q after each of its prefixes: expected %d bytes consumed, got %d, error %v", raw,
+				len(raw), n, err)
 		}
 	}
 	return nil

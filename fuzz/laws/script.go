@@ -62,7 +62,8 @@ func Inverse(s *transcript.Script) ([]byte, error) {
 		return nil, err
 	}
 	var again bytes.Buffer
-	if err := transcript.Bytes(&again, back); err != nil || !bytes.Equal(text.Bytes(), again.Bytes()) || !Same(s, back, false) {
+	if err := transcript.Bytes(&again, back); err != nil || !bytes.Equal(text.Bytes(), again.Bytes()) ||
+		!Same(s, back, false) {
 		return nil, fmt.Errorf("parsing the printed bytes gives another transcript (%v):\n%s", err, text.Bytes())
 	}
 	return text.Bytes(), nil

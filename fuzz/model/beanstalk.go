@@ -42,7 +42,8 @@ type bPeer struct {
 	watched []string
 	waiting bool
 	until   time.Duration // time at which its reserve times out; never: no timeout; 0: at once
-	margin  bool          // when the peer sent the reserve, one of its reserved jobs may have been in the last second of its time-to-run
+	// when the peer sent the reserve, one of its reserved jobs may have been in the last second of its time-to-run
+	margin  bool
 	backlog []codec.Frame
 	put     bool
 	worker  bool
@@ -72,16 +73,17 @@ func (s bState) String() string {
 }
 
 type bJob struct {
-	id                                          []byte // nil until the reply INSERTED arrives
-	tube                                        *bTube
-	body                                        []byte
-	pri, ttr                                    uint64
-	state                                       bState
-	until                                       time.Duration // time at which the delay or the reservation ends
-	holder                                      int
-	order                                       int
-	burial                                      int
-	fresh                                       bool // the job became ready after the last call of CheckMissing that found nothing missing
+	id       []byte // nil until the reply INSERTED arrives
+	tube     *bTube
+	body     []byte
+	pri, ttr uint64
+	state    bState
+	until    time.Duration // time at which the delay or the reservation ends
+	holder   int
+	order    int
+	burial   int
+	// the job became ready after the last call of CheckMissing that found nothing missing
+	fresh                                       bool
 	vague                                       bool // the state of the job is unknown
 	wasUncertain                                bool // the state of the job was unknown at some time
 	reserves, timeouts, releases, buries, kicks int
@@ -90,7 +92,8 @@ type bJob struct {
 const never time.Duration = math.MaxInt64 / 2
 
 func newBeanstalk(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	m := &beanstalk{expectations: newExpectations(p, quirks), peers: map[int]*bPeer{}, jobs: map[string]*bJob{}, tubes: map[string]*bTube{}, sent: map[string]int{}, before: -1}
+	m := &beanstalk{expectations: newExpectations(p, quirks), peers: map[int]*bPeer{}, jobs: map[string]*bJob{},
+		tubes: map[string]*bTube{}, sent: map[string]int{}, before: -1}
 	m.tube("default")
 	return m
 }
@@ -175,7 +178,8 @@ func (m *beanstalk) must(at time.Duration) bool { return m.now >= at+Slack }
 func (m *beanstalk) uncertain() bool {
 	unsure := func(at time.Duration) bool { return m.may(at) && !m.must(at) }
 	for _, j := range m.live {
-		if (j.state == bDelayed || j.state == bReserved) && (unsure(j.until) || j.state == bReserved && j.ttr > 1 && unsure(j.until-time.Second)) {
+		if (j.state == bDelayed || j.state == bReserved) &&
+			(unsure(j.until) || j.state == bReserved && j.ttr > 1 && unsure(j.until-time.Second)) {
 			return true
 		}
 	}
@@ -269,11 +273,15 @@ func (m *beanstalk) CheckMissing() error {
 		}
 		sure, _ := m.margin(p)
 		if j := m.best(p); j != nil {
-			return missing("beanstalk.reserve.reserved", fmt.Sprintf("expected RESERVED for job %s, got no message: the job is ready, and the connection waits in reserve", j.id))
+			return missing("beanstalk.reserve.reserved",
+				fmt.Sprintf("expected RESERVED for job %s, got no message: the job is ready, and the connection waits in reserve",
+					j.id))
 		} else if sure && (p.margin || !m.quirks[TTRStays]) {
-			return missing("beanstalk.deadline-soon.while-waiting", "expected DEADLINE_SOON, got no message: a job that the connection has reserved is in the last second of its time-to-run")
+			return missing("beanstalk.deadline-soon.while-waiting",
+				"expected DEADLINE_SOON, got no message: a job that the connection has reserved is in the last second of its time-to-run")
 		} else if p.until != never && (m.must(p.until) || p.until == 0) {
-			return missing("beanstalk.reserve.timeout-expires", "expected TIMED_OUT, got no message: the timeout of the reserve has expired")
+			return missing("beanstalk.reserve.timeout-expires",
+				"expected TIMED_OUT, got no message: the timeout of the reserve has expired")
 		}
 	}
 	for _, j := range m.live {

@@ -90,7 +90,8 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 	m.expect(p.conn, "beanstalk.put.inserted", "INSERTED", typed("INSERTED", func(r *codec.Frame) error {
 		if o := m.jobs[string(r.Arg(0))]; o != nil && o != j || j.id != nil && !bytes.Equal(j.id, r.Arg(0)) {
-			return &Complaint{Rule: "beanstalk.job.id-unique", Text: "expected a new job ID, because another job already has this ID"}
+			return &Complaint{Rule: "beanstalk.job.id-unique",
+				Text: "expected a new job ID, because another job already has this ID"}
 		}
 		j.id = bytes.Clone(r.Arg(0))
 		m.jobs[string(j.id)] = j
@@ -226,7 +227,8 @@ func (m *beanstalk) found(p *bPeer, rule codec.RuleID, all ...*bJob) {
 		for _, j := range all {
 			if bytes.Equal(r.Arg(0), j.id) {
 				if !bytes.Equal(r.Arg(1), j.body) {
-					return &Complaint{Rule: "beanstalk.body.verbatim", Law: ChangedData, Text: "expected the body that the client sent with put"}
+					return &Complaint{Rule: "beanstalk.body.verbatim", Law: ChangedData,
+						Text: "expected the body that the client sent with put"}
 				}
 				return nil
 			}

@@ -16,7 +16,8 @@ func (j *bJob) before(o *bJob) bool { return j.pri < o.pri || j.pri == o.pri && 
 func (m *beanstalk) best(p *bPeer) *bJob {
 	var best *bJob
 	for _, j := range m.live {
-		if j.state == bReady && !j.vague && slices.Contains(p.watched, j.tube.name) && (j.tube.paused == 0 || m.must(j.tube.paused)) && (best == nil || j.before(best)) {
+		if j.state == bReady && !j.vague && slices.Contains(p.watched, j.tube.name) &&
+			(j.tube.paused == 0 || m.must(j.tube.paused)) && (best == nil || j.before(best)) {
 			best = j
 		}
 	}
@@ -52,7 +53,8 @@ func (m *beanstalk) Received(conn int, f *codec.Frame) error {
 // answered checks the reply to the reserve for which the connection waits.
 func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	fail := func(rule codec.RuleID, format string, args ...any) error {
-		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong reply to a reserve", Text: fmt.Sprintf(format, args...) + "; got " + show(f)}
+		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong reply to a reserve", Text: fmt.Sprintf(format, args...) +
+			"; got " + show(f)}
 	}
 	defer m.resume(p)
 	p.waiting = false
@@ -60,7 +62,8 @@ func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 	switch f.Type.Name {
 	case "TIMED_OUT":
 		if p.until == never || !m.may(p.until) {
-			return fail("beanstalk.reserve.timeout-expires", "expected no TIMED_OUT yet, because the timeout of the reserve has not expired")
+			return fail("beanstalk.reserve.timeout-expires",
+				"expected no TIMED_OUT yet, because the timeout of the reserve has not expired")
 		}
 		if best != nil && !best.fresh {
 			return fail("beanstalk.reserve.reserved", "expected job %s, because it is ready", best.id)
@@ -68,7 +71,8 @@ func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 		return nil
 	case "DEADLINE_SOON":
 		if _, maybe := m.margin(p); !maybe {
-			return fail("beanstalk.deadline-soon.not-earlier", "expected no DEADLINE_SOON, because no job of this connection is in the last second of its time-to-run")
+			return fail("beanstalk.deadline-soon.not-earlier",
+				"expected no DEADLINE_SOON, because no job of this connection is in the last second of its time-to-run")
 		}
 		return nil
 	case "RESERVED":
@@ -96,7 +100,8 @@ func (m *beanstalk) job(f *codec.Frame) *bJob {
 func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	j := m.job(f)
 	fail := func(rule codec.RuleID, format string, args ...any) *Complaint {
-		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong job reserved", Text: fmt.Sprintf(format, args...) + "; got " + show(f)}
+		return &Complaint{Conn: p.conn, Rule: rule, Law: "wrong job reserved", Text: fmt.Sprintf(format, args...) + "; got " +
+			show(f)}
 	}
 	switch {
 	case j == nil && m.quirks[Shared]:
@@ -111,7 +116,8 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	case j.state == bReserved && !m.may(j.until):
 		return fail("beanstalk.reserve.once", "expected another job or none, because this job is already reserved")
 	case j.state == bDelayed && !m.may(j.until):
-		return fail("beanstalk.delay.waits", "expected another job or none, because this job is delayed for %v more", j.until-m.now)
+		return fail("beanstalk.delay.waits", "expected another job or none, because this job is delayed for %v more",
+			j.until-m.now)
 	case j.state == bBuried:
 		return fail("beanstalk.bury.untouched", "expected another job or none, because this job is buried")
 	case j.state == bGone:
@@ -119,13 +125,16 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	}
 	switch {
 	case !slices.Contains(p.watched, j.tube.name):
-		return fail("beanstalk.reserve.any-watched", "expected a job of a watched tube, because the connection does not watch tube %s", j.tube.name)
+		return fail("beanstalk.reserve.any-watched",
+			"expected a job of a watched tube, because the connection does not watch tube %s", j.tube.name)
 	case !m.may(j.tube.paused):
-		return fail("beanstalk.pause.no-new-reservation", "expected a job of another tube, because this tube is paused for %v more", j.tube.paused-m.now)
+		return fail("beanstalk.pause.no-new-reservation",
+			"expected a job of another tube, because this tube is paused for %v more", j.tube.paused-m.now)
 	case best != nil && best != j && best.pri < j.pri && !best.fresh && !j.vague:
 		return fail("beanstalk.put.priority-order", "expected job %s, because it has a more urgent priority", best.id)
 	case best != nil && best != j && best.before(j) && !best.fresh && !j.vague:
-		return fail("beanstalk.reserve.fifo", "expected job %s, because it has the same priority and was queued earlier", best.id)
+		return fail("beanstalk.reserve.fifo", "expected job %s, because it has the same priority and was queued earlier",
+			best.id)
 	}
 	m.markReserved(p, j)
 	return nil

@@ -12,21 +12,24 @@ import (
 // stats expects a reply with a YAML dictionary that has the given values. It does not check other keys, nor whether a
 // key is missing.
 func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[string]string) {
-	m.expect(p.conn, codec.RuleID(rule+".answered"), strings.ReplaceAll(names, " ", " or "), typed(names, func(r *codec.Frame) error {
-		if r.Type.Name == "NOT_FOUND" {
+	m.expect(p.conn, codec.RuleID(rule+".answered"), strings.ReplaceAll(names, " ", " or "),
+		typed(names, func(r *codec.Frame) error {
+			if r.Type.Name == "NOT_FOUND" {
+				return nil
+			}
+			for _, cells := range listLines(r) {
+				if string(cells[0]) == "total-connections" && m.before < 0 {
+					// connections of jobwire that only tested whether the server accepts connections
+					m.before = int(number(cells[1])) - m.total
+				}
+				want, ok := expected[string(cells[0])]
+				if ok && want != string(cells[1]) {
+					return &Complaint{Rule: codec.RuleID(rule + "." + string(cells[0])), Text: "expected " + string(cells[0]) + ": " +
+						want + ", got " + string(cells[1])}
+				}
+			}
 			return nil
-		}
-		for _, cells := range listLines(r) {
-			if string(cells[0]) == "total-connections" && m.before < 0 {
-				m.before = int(number(cells[1])) - m.total // connections of jobwire that only tested whether the server accepts connections
-			}
-			want, ok := expected[string(cells[0])]
-			if ok && want != string(cells[1]) {
-				return &Complaint{Rule: codec.RuleID(rule + "." + string(cells[0])), Text: "expected " + string(cells[0]) + ": " + want + ", got " + string(cells[1])}
-			}
-		}
-		return nil
-	}))
+		}))
 }
 
 func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
@@ -35,8 +38,10 @@ func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 		m.expectReply(p, "beanstalk.stats-job.not-found", "NOT_FOUND")
 		return
 	}
-	expected := map[string]string{"id": string(j.id), "tube": j.tube.name, "ttr": strconv.FormatUint(j.ttr, 10), "reserves": strconv.Itoa(j.reserves),
-		"timeouts": strconv.Itoa(j.timeouts), "releases": strconv.Itoa(j.releases), "buries": strconv.Itoa(j.buries), "pri": strconv.FormatUint(j.pri, 10)}
+	expected := map[string]string{"id": string(j.id), "tube": j.tube.name, "ttr": strconv.FormatUint(j.ttr, 10),
+		"reserves": strconv.Itoa(j.reserves),
+		"timeouts": strconv.Itoa(j.timeouts), "releases": strconv.Itoa(j.releases), "buries": strconv.Itoa(j.buries),
+		"pri": strconv.FormatUint(j.pri, 10)}
 	if !j.vague {
 		expected["state"] = j.state.String()
 	}
@@ -97,7 +102,8 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 		}
 		m.counted(expected, func(j *bJob) bool { return j.tube == t })
 		if !t.lost && !watched {
-			expected["total-jobs"], expected["cmd-pause-tube"], expected["cmd-delete"] = strconv.Itoa(t.total), strconv.Itoa(t.pauses), strconv.Itoa(t.deletes)
+			expected["total-jobs"], expected["cmd-pause-tube"], expected["cmd-delete"] = strconv.Itoa(t.total),
+				strconv.Itoa(t.pauses), strconv.Itoa(t.deletes)
 		}
 	}
 	names := "stats-reply"
@@ -108,7 +114,8 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 }
 
 // bCounted are the commands that the reply to stats counts under the keys cmd-NAME.
-var bCounted = []string{"put", "peek", "peek-ready", "peek-delayed", "peek-buried", "reserve", "use", "watch", "ignore", "delete", "release", "bury", "kick",
+var bCounted = []string{"put", "peek", "peek-ready", "peek-delayed", "peek-buried", "reserve", "use", "watch", "ignore",
+	"delete", "release", "bury", "kick",
 	"stats", "stats-job", "stats-tube", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube"}
 
 func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
@@ -126,7 +133,8 @@ func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 				workers++
 			}
 		}
-		expected["current-waiting"], expected["current-producers"], expected["current-workers"] = strconv.Itoa(waiting), strconv.Itoa(producers), strconv.Itoa(workers)
+		expected["current-waiting"], expected["current-producers"], expected["current-workers"] = strconv.Itoa(waiting),
+			strconv.Itoa(producers), strconv.Itoa(workers)
 		if !m.quirks[Watched] {
 			m.totals(expected)
 		}

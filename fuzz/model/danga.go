@@ -142,7 +142,8 @@ func (m *danga) Received(conn int, f *codec.Frame) error {
 		if m.received(conn, f) == nil {
 			return nil
 		}
-		return &Complaint{Conn: conn, Rule: "danga.violation.no-error-packet", Law: "unexpected message", Text: "expected the server to close the connection without a message, because the client or worker violated the protocol; got " + show(f)}
+		return &Complaint{Conn: conn, Rule: "danga.violation.no-error-packet", Law: "unexpected message",
+			Text: "expected the server to close the connection without a message, because the client or worker violated the protocol; got " + show(f)}
 	}
 	err := m.received(conn, f)
 	if c, _ := err.(*Complaint); c != nil && m.tainted {

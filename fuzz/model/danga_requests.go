@@ -63,7 +63,8 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 		m.violates(p, "the client created a second job of type 0 (synchronous) while its first job was running")
 		return
 	}
-	j := &dJob{name: string(f.Arg(0)), key: string(f.Arg(1)), args: f.Arg(4), worker: -1, progress: [3]uint32{0, 1, math.MaxUint32}, created: m.now}
+	j := &dJob{name: string(f.Arg(0)), key: string(f.Arg(1)), args: f.Arg(4), worker: -1,
+		progress: [3]uint32{0, 1, math.MaxUint32}, created: m.now}
 	fresh := true
 	for _, o := range m.jobs {
 		if j.key != "" && o.key == j.key && o.name == j.name {
@@ -89,15 +90,18 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 		h := r.Arg(0)
 		switch {
 		case typ != 1 && len(h) > 0:
-			return &Complaint{Rule: "danga.create.no-handle", Text: "expected an empty handle, because the job is not of type 1 (asynchronous)"}
+			return &Complaint{Rule: "danga.create.no-handle",
+				Text: "expected an empty handle, because the job is not of type 1 (asynchronous)"}
 		case typ != 1:
 			return nil
 		case len(h) == 0:
 			return &Complaint{Rule: "danga.async.handle", Text: "expected a handle, because the job is of type 1 (asynchronous)"}
 		case j.handle != nil && !bytes.Equal(h, j.handle):
-			return &Complaint{Rule: "danga.dup.same-handle", Text: "expected the handle " + string(j.handle) + ", because a job with the same duplicate key has it"}
+			return &Complaint{Rule: "danga.dup.same-handle", Text: "expected the handle " + string(j.handle) +
+				", because a job with the same duplicate key has it"}
 		case j.handle == nil && m.results[string(h)] != nil:
-			return &Complaint{Rule: "danga.async.handles-distinct", Text: "expected a new handle, because another job already has this handle"}
+			return &Complaint{Rule: "danga.async.handles-distinct",
+				Text: "expected a new handle, because another job already has this handle"}
 		}
 		j.handle = bytes.Clone(h)
 		m.results[string(h)] = j
@@ -131,10 +135,12 @@ func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 		if len(fit) == 0 {
 			for _, j := range m.jobs {
 				if j.name == string(r.Arg(0)) && bytes.Equal(j.args, r.Arg(1)) {
-					return &Complaint{Rule: "danga.job.order", Text: "expected another job, because this job was queued later or a worker already has it"}
+					return &Complaint{Rule: "danga.job.order",
+						Text: "expected another job, because this job was queued later or a worker already has it"}
 				}
 			}
-			return &Complaint{Rule: "danga.assign.name-and-args", Text: "expected an existing job, because no job has this name and these arguments"}
+			return &Complaint{Rule: "danga.assign.name-and-args",
+				Text: "expected an existing job, because no job has this name and these arguments"}
 		}
 		if len(fit) > 1 {
 			m.taint() // the reply does not say to which job it belongs

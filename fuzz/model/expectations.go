@@ -66,7 +66,8 @@ type closeReason struct {
 }
 
 func newExpectations(p *codec.Protocol, quirks map[Quirk]bool) expectations {
-	return expectations{p: p, quirks: quirks, unchecked: map[int]bool{}, ending: map[int]bool{}, leaving: map[int]closeReason{}}
+	return expectations{p: p, quirks: quirks, unchecked: map[int]bool{}, ending: map[int]bool{},
+		leaving: map[int]closeReason{}}
 }
 
 // expect adds an expected message and returns the expectation. The message is required, unless the peers have sent
@@ -134,7 +135,8 @@ func (b *expectations) received(conn int, f *codec.Frame) error {
 			}
 			// The messages of a connection arrive in order, so the server has not sent the optional messages
 			// before this one.
-			b.expected = slices.DeleteFunc(b.expected, func(o *expectation) bool { return o.conn == conn && !o.must && o.step < d.step })
+			b.expected = slices.DeleteFunc(b.expected,
+				func(o *expectation) bool { return o.conn == conn && !o.must && o.step < d.step })
 			if d.choice != nil {
 				if d.choice.left--; d.choice.left <= 0 {
 					b.expected = slices.DeleteFunc(b.expected, func(o *expectation) bool { return o.choice == d.choice })
@@ -163,7 +165,8 @@ func (b *expectations) received(conn int, f *codec.Frame) error {
 	if waiting == nil {
 		waiting = []string{"no message"}
 	}
-	return &Complaint{Conn: conn, Law: "unexpected message", Text: fmt.Sprintf("expected %s, got %s", strings.Join(waiting, " or "), show(f))}
+	return &Complaint{Conn: conn, Law: "unexpected message",
+		Text: fmt.Sprintf("expected %s, got %s", strings.Join(waiting, " or "), show(f))}
 }
 
 // checkMissing returns a *Complaint about the first required message that has not arrived, or about a connection that
@@ -176,7 +179,8 @@ func (b *expectations) checkMissing() error {
 	}
 	for conn, l := range b.leaving {
 		if !b.tainted {
-			return &Complaint{Conn: conn, Rule: l.rule, Law: "missing disconnect", Text: "expected the server to close the connection, because " + l.why}
+			return &Complaint{Conn: conn, Rule: l.rule, Law: "missing disconnect",
+				Text: "expected the server to close the connection, because " + l.why}
 		}
 	}
 	b.expected = slices.DeleteFunc(b.expected, func(d *expectation) bool { return b.unchecked[d.conn] })
@@ -211,7 +215,8 @@ func (b *expectations) gone(conn int) error {
 	if b.unchecked[conn] || b.ending[conn] {
 		return nil
 	}
-	return &Complaint{Conn: conn, Law: "unexpected disconnect", Text: "expected the connection to stay open, but the server closed it, and no message allows the server to close it"}
+	return &Complaint{Conn: conn, Law: "unexpected disconnect",
+		Text: "expected the connection to stay open, but the server closed it, and no message allows the server to close it"}
 }
 
 // show returns a message as one line for complaints: at most 12 arguments, and at most 40 bytes of each.

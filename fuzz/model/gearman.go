@@ -16,27 +16,34 @@ var Gearman = &Adapter{New: newGearman, Excuses: regexp.MustCompile(`^ERR (?i:IN
 
 // Quirks of Gearman servers.
 const (
-	FewWakeups      Quirk = "few-wakeups"      // the server wakes only some of the sleeping workers that can do a job
-	IdleNoops       Quirk = "idle-noops"       // the server sends NOOP to workers although there is no job
-	WokenTwice      Quirk = "woken-twice"      // a worker that has sent PRE_SLEEP twice is woken once more, by the next job
+	FewWakeups Quirk = "few-wakeups" // the server wakes only some of the sleeping workers that can do a job
+	IdleNoops  Quirk = "idle-noops"  // the server sends NOOP to workers although there is no job
+	// a worker that has sent PRE_SLEEP twice is woken once more, by the next job
+	WokenTwice      Quirk = "woken-twice"
 	TimeoutRequeues Quirk = "timeout-requeues" // a job that exceeds its time limit goes back to its queue
 	EpochSilent     Quirk = "epoch-silent"     // the server wakes no worker when an EPOCH time comes
 	EpochWakesEarly Quirk = "epoch-wakes-early"
-	EpochHides      Quirk = "epoch-hides"          // a job whose scheduled time has not come blocks the other jobs of its function
-	CantDoLoses     Quirk = "cant-do-loses-job"    // CANT_DO takes away the jobs of the function that the worker runs
-	LimitForgotten  Quirk = "limit-forgotten"      // maxqueue has no effect before a client or worker names the function
-	NameTruncated   Quirk = "name-truncated"       // "create function" drops a character of the name
-	LostFails       Quirk = "lost-fails"           // the jobs of a disconnected worker fail
-	NoPartials      Quirk = "no-partials"          // WORK_DATA and WORK_WARNING are not forwarded
-	NoFailUnasked   Quirk = "no-fail-unasked"      // WORK_EXCEPTION causes no WORK_FAIL for clients without the option exceptions
-	NewestFirst     Quirk = "newest-first"         // among jobs of high priority, the newest is assigned first
-	FullDrops       Quirk = "full-drops"           // if a queue is full, the server drops a queued job and accepts the new one
-	LacksTypes      Quirk = "lacks-types"          // the server may reject any request as unknown
-	CancelLingers   Quirk = "cancel-lingers"       // a canceled job remains until the server would assign it
-	DropLoses       Quirk = "drop-loses-jobs"      // "drop function" also drops a function that has jobs, and the jobs are lost
-	AbilitiesAdd    Quirk = "abilities-add"        // a worker that announces a function twice counts as two workers
-	JoinedGoes      Quirk = "joined-goes"          // the server drops a background job when the last client that has joined it disconnects
-	NoNumbers       Quirk = "status-keeps-numbers" // the model does not check the numbers of STATUS_RES against WORK_STATUS
+	// a job whose scheduled time has not come blocks the other jobs of its function
+	EpochHides     Quirk = "epoch-hides"
+	CantDoLoses    Quirk = "cant-do-loses-job" // CANT_DO takes away the jobs of the function that the worker runs
+	LimitForgotten Quirk = "limit-forgotten"   // maxqueue has no effect before a client or worker names the function
+	NameTruncated  Quirk = "name-truncated"    // "create function" drops a character of the name
+	LostFails      Quirk = "lost-fails"        // the jobs of a disconnected worker fail
+	NoPartials     Quirk = "no-partials"       // WORK_DATA and WORK_WARNING are not forwarded
+	// WORK_EXCEPTION causes no WORK_FAIL for clients without the option exceptions
+	NoFailUnasked Quirk = "no-fail-unasked"
+	NewestFirst   Quirk = "newest-first" // among jobs of high priority, the newest is assigned first
+	// if a queue is full, the server drops a queued job and accepts the new one
+	FullDrops     Quirk = "full-drops"
+	LacksTypes    Quirk = "lacks-types"    // the server may reject any request as unknown
+	CancelLingers Quirk = "cancel-lingers" // a canceled job remains until the server would assign it
+	// "drop function" also drops a function that has jobs, and the jobs are lost
+	DropLoses    Quirk = "drop-loses-jobs"
+	AbilitiesAdd Quirk = "abilities-add" // a worker that announces a function twice counts as two workers
+	// the server drops a background job when the last client that has joined it disconnects
+	JoinedGoes Quirk = "joined-goes"
+	// the model does not check the numbers of STATUS_RES against WORK_STATUS
+	NoNumbers Quirk = "status-keeps-numbers"
 )
 
 // gearman is the model of the specification gearman-protocol.txt, and of the de facto behavior where servers retry
@@ -89,13 +96,15 @@ type gJob struct {
 	vague                     bool // the state of the job is unknown: queued, running or finished
 	soon                      bool // the clock is near timer, so the state of the job is unknown until latest + Slack
 	holder                    int
-	timer                     time.Duration // earliest time at which the scheduled time comes or the time limit is exceeded; 0: never
-	latest                    time.Duration // latest time at which that happens
-	numer, denom              []byte
-	statusUncertain           bool  // it is unknown whether the server accepted the last WORK_STATUS
-	waits                     []int // connections of the clients that wait for the job, one for each submission
-	lost                      int
-	leavers                   bool // clients of the job have disconnected; a server that keeps half-closed connections may still count them
+	// earliest time at which the scheduled time comes or the time limit is exceeded; 0: never
+	timer           time.Duration
+	latest          time.Duration // latest time at which that happens
+	numer, denom    []byte
+	statusUncertain bool  // it is unknown whether the server accepted the last WORK_STATUS
+	waits           []int // connections of the clients that wait for the job, one for each submission
+	lost            int
+	// clients of the job have disconnected; a server that keeps half-closed connections may still count them
+	leavers bool
 }
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
@@ -142,7 +151,8 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 
 // mayRefuse allows an error instead of the reply to a request. After the error, the effect of the request is unknown.
 func (m *gearman) mayRefuse(conn int) {
-	m.allow(conn, "ERROR", typed("ERROR ERR error-line", func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
+	m.allow(conn, "ERROR", typed("ERROR ERR error-line",
+		func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
 }
 
 // dropReplies makes the expected messages of a connection optional, because the server sent an error instead of the
@@ -424,7 +434,8 @@ func (m *gearman) State() uint64 {
 		}
 		able = max(able, len(p.abilities))
 	}
-	for _, n := range []int{byState[0], byState[1], byState[2], prio[0], prio[1], prio[2], vague, waits, bg, sleeping, able} {
+	for _, n := range []int{byState[0], byState[1], byState[2], prio[0], prio[1], prio[2], vague, waits, bg, sleeping,
+		able} {
 		h = mixHash(h, class(n))
 	}
 	return h

@@ -98,7 +98,8 @@ func gAdminStatus(m *gearman, p *gPeer, _ codec.Frame) {
 func gPriorities(m *gearman, p *gPeer, _ codec.Frame) {
 	m.list(p, "gearman.admin.prioritystatus", "prioritystatus-reply", func(fn *gFunction) ([]int, bool) {
 		_, _, workers, queued, sure := fn.counts(m)
-		return []int{queued[0], queued[1], queued[2], workers}, sure && !slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.state == gLater })
+		return []int{queued[0], queued[1], queued[2], workers},
+			sure && !slices.ContainsFunc(fn.jobs, func(j *gJob) bool { return j.state == gLater })
 	})
 }
 
@@ -130,31 +131,32 @@ func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
-	m.expect(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply", typed("show-unique-jobs-reply ERR error-line", func(r *codec.Frame) error {
-		if r.Type.Does == codec.Refuse {
-			return nil
-		}
-		seen := map[string]bool{}
-		for _, cells := range listLines(r) {
-			seen[string(cells[0])] = true
-		}
-		known := map[string]bool{}
-		for _, fn := range m.functions {
-			for _, j := range fn.jobs {
-				u := string(j.unique)
-				known[u] = true
-				if isPlainName(u) && u != "-" && u != "." && !strings.HasPrefix(u, "ERR") && !j.uncertain() && !seen[u] {
-					return wrong("expected unique ID %q in the list", u)
+	m.expect(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply",
+		typed("show-unique-jobs-reply ERR error-line", func(r *codec.Frame) error {
+			if r.Type.Does == codec.Refuse {
+				return nil
+			}
+			seen := map[string]bool{}
+			for _, cells := range listLines(r) {
+				seen[string(cells[0])] = true
+			}
+			known := map[string]bool{}
+			for _, fn := range m.functions {
+				for _, j := range fn.jobs {
+					u := string(j.unique)
+					known[u] = true
+					if isPlainName(u) && u != "-" && u != "." && !strings.HasPrefix(u, "ERR") && !j.uncertain() && !seen[u] {
+						return wrong("expected unique ID %q in the list", u)
+					}
 				}
 			}
-		}
-		for u := range seen {
-			if isPlainName(u) && !strings.HasPrefix(u, `\x`) && !known[u] && !known["-"] && !m.quirks[Shared] {
-				return wrong("expected only unique IDs of existing jobs, but no job has unique ID %q", u)
+			for u := range seen {
+				if isPlainName(u) && !strings.HasPrefix(u, `\x`) && !known[u] && !known["-"] && !m.quirks[Shared] {
+					return wrong("expected only unique IDs of existing jobs, but no job has unique ID %q", u)
+				}
 			}
-		}
-		return nil
-	}))
+			return nil
+		}))
 }
 
 func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
@@ -190,7 +192,8 @@ func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 
 func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.function(f.Arg(0))
-	fn.vague = fn.vague || m.quirks[LimitForgotten] // with this quirk, the limit has an effect only if the server knows the function
+	// with this quirk, the limit has an effect only if the server knows the function
+	fn.vague = fn.vague || m.quirks[LimitForgotten]
 	var sizes []int
 	for i := 1; f.Arg(i) != nil; i++ {
 		n, _ := strconv.Atoi(string(f.Arg(i)))

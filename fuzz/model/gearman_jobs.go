@@ -75,12 +75,13 @@ func gVersion(m *gearman, p *gPeer, _ codec.Frame) {
 }
 
 func gEcho(m *gearman, p *gPeer, f codec.Frame) {
-	m.expect(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data", typed("ECHO_RES", func(r *codec.Frame) error {
-		if !bytes.Equal(r.Arg(0), f.Arg(0)) {
-			return wrong("expected the same data as in ECHO_REQ, %.60q", f.Arg(0))
-		}
-		return nil
-	})).must = true
+	m.expect(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data",
+		typed("ECHO_RES", func(r *codec.Frame) error {
+			if !bytes.Equal(r.Arg(0), f.Arg(0)) {
+				return wrong("expected the same data as in ECHO_REQ, %.60q", f.Arg(0))
+			}
+			return nil
+		})).must = true
 }
 
 func gOption(m *gearman, p *gPeer, f codec.Frame) {
@@ -112,7 +113,8 @@ type gSubmit struct {
 
 // job returns the job that a submission describes.
 func (s gSubmit) job(m *gearman, f *codec.Frame) *gJob {
-	j := &gJob{fn: m.function(f.Arg(0)), unique: f.Arg(1), workload: f.Arg(f.Type.NumArgs() - 1), priority: s.priority, background: s.background, reduce: s.reduce}
+	j := &gJob{fn: m.function(f.Arg(0)), unique: f.Arg(1), workload: f.Arg(f.Type.NumArgs() - 1), priority: s.priority,
+		background: s.background, reduce: s.reduce}
 	if s.reduce {
 		j.reducer = f.Arg(2)
 	}
@@ -136,8 +138,8 @@ func (s gSubmit) job(m *gearman, f *codec.Frame) *gJob {
 	return j
 }
 
-// full reports whether the limit of the function for the priority may exclude another job, and whether it must. From the
-// first job in an unknown state on, the number of jobs is unknown.
+// full reports whether the limit of the function for the priority may exclude another job, and whether it must. From
+// the first job in an unknown state on, the number of jobs is unknown.
 func (fn *gFunction) full(priority int) (may, must bool) {
 	// The limit counts queued jobs. The specification does not say whether it also counts running jobs.
 	waiting, total := 0, 0
@@ -200,7 +202,9 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 			return nil
 		}
 		if o, known := m.jobs[h]; known {
-			return &Complaint{Rule: "gearman.submit.handles-distinct", Text: fmt.Sprintf("expected a new handle, because another job (function %q, unique ID %q) already has this handle", o.fn.name, o.unique)}
+			return &Complaint{Rule: "gearman.submit.handles-distinct",
+				Text: fmt.Sprintf("expected a new handle, because another job (function %q, unique ID %q) already has this handle",
+					o.fn.name, o.unique)}
 		}
 		j.handle = []byte(h)
 		m.jobs[h] = j
@@ -233,12 +237,13 @@ func (m *gearman) accept(p *gPeer, j *gJob) {
 // join handles a submission with the unique ID of an unfinished job: the server must add the client to that job.
 func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 	m.joined(p, old, s)
-	m.expect(p.conn, "gearman.submit.coalesce", "JOB_CREATED "+string(old.handle), typed("JOB_CREATED", func(r *codec.Frame) error {
-		if !bytes.Equal(r.Arg(0), old.handle) {
-			return wrong("expected handle %s, because that job has the same unique ID and is not finished", old.handle)
-		}
-		return nil
-	}))
+	m.expect(p.conn, "gearman.submit.coalesce", "JOB_CREATED "+string(old.handle),
+		typed("JOB_CREATED", func(r *codec.Frame) error {
+			if !bytes.Equal(r.Arg(0), old.handle) {
+				return wrong("expected handle %s, because that job has the same unique ID and is not finished", old.handle)
+			}
+			return nil
+		}))
 	if old.state == gQueued {
 		m.wake(old, false)
 	}

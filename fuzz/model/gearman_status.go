@@ -25,7 +25,9 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 	for i, w := range [][]byte{j.numer, j.denom} {
 		n, _ := strconv.ParseUint(string(r.Arg(3+i)), 10, 64)
 		if reported, err := strconv.ParseUint("0"+string(w), 10, 64); err == nil && n != reported {
-			return &Complaint{Rule: "gearman.status.progress", Text: fmt.Sprintf("expected %s %d, because this is the value that the worker reported last", r.Type.Fields[3+i].Name, reported)}
+			return &Complaint{Rule: "gearman.status.progress",
+				Text: fmt.Sprintf("expected %s %d, because this is the value that the worker reported last",
+					r.Type.Fields[3+i].Name, reported)}
 		}
 	}
 	return nil

@@ -119,38 +119,40 @@ func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 				}
 			}
 		}
-		d := m.expect(p.conn, "gearman.grab.assign", "a job", typed("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(r *codec.Frame) error {
-			j := m.jobs[string(r.Arg(0))]
-			if j == nil && m.tainted {
-				return nil
-			}
-			if err := j.checkQueued(); err != nil {
-				return err
-			}
-			want := plain
-			if j.reduce && (len(j.reducer) > 0 || r.Type.Name == reduce) { // a server may treat an empty reducer as no reducer
-				want = reduce
-			}
-			if r.Type.Name != want {
-				return wrong("expected %s as the reply to this grab request", want)
-			}
-			if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // illegal bytes may contain an earlier submission with the same key
-				return err
-			}
-			timeout, able := p.abilities[j.fn.name]
-			if !able {
-				return &Complaint{Rule: "gearman.worker.can-do", Text: "expected a job of a function that the worker announced with CAN_DO"}
-			}
-			if !slices.Contains(sure, j) && !slices.Contains(vague, j) {
-				rule := codec.RuleID("gearman.queue.fifo")
-				if slices.ContainsFunc(j.fn.jobs, func(o *gJob) bool { return o.state == gQueued && o.priority < j.priority }) {
-					rule = "gearman.queue.high-first"
+		d := m.expect(p.conn, "gearman.grab.assign", "a job",
+			typed("JOB_ASSIGN JOB_ASSIGN_UNIQ JOB_ASSIGN_ALL", func(r *codec.Frame) error {
+				j := m.jobs[string(r.Arg(0))]
+				if j == nil && m.tainted {
+					return nil
 				}
-				return &Complaint{Rule: rule, Text: "expected another job of the function, because that job has a higher priority or was queued earlier"}
-			}
-			m.assign(j, p.conn, timeout)
-			return nil
-		}))
+				if err := j.checkQueued(); err != nil {
+					return err
+				}
+				want := plain
+				if j.reduce && (len(j.reducer) > 0 || r.Type.Name == reduce) { // a server may treat an empty reducer as no reducer
+					want = reduce
+				}
+				if r.Type.Name != want {
+					return wrong("expected %s as the reply to this grab request", want)
+				}
+				if err := j.delivered(r); err != nil && !(m.tainted && j.key != "") { // illegal bytes may contain an earlier submission with the same key
+					return err
+				}
+				timeout, able := p.abilities[j.fn.name]
+				if !able {
+					return &Complaint{Rule: "gearman.worker.can-do",
+						Text: "expected a job of a function that the worker announced with CAN_DO"}
+				}
+				if !slices.Contains(sure, j) && !slices.Contains(vague, j) {
+					rule := codec.RuleID("gearman.queue.fifo")
+					if slices.ContainsFunc(j.fn.jobs, func(o *gJob) bool { return o.state == gQueued && o.priority < j.priority }) {
+						rule = "gearman.queue.high-first"
+					}
+					return &Complaint{Rule: rule, Text: "expected another job of the function, because that job has a higher priority or was queued earlier"}
+				}
+				m.assign(j, p.conn, timeout)
+				return nil
+			}))
 		d.choice = reply
 	}
 }
@@ -161,9 +163,11 @@ func (j *gJob) checkQueued() error {
 	case j == nil || j.state == gEnded:
 		return wrong("expected a queued job, got one that does not exist or has ended")
 	case j.state == gRunning && !j.uncertain():
-		return &Complaint{Rule: "gearman.grab.once", Text: "expected another job or none, because another worker has this job"}
+		return &Complaint{Rule: "gearman.grab.once",
+			Text: "expected another job or none, because another worker has this job"}
 	case j.state == gLater && !j.uncertain():
-		return &Complaint{Rule: "gearman.epoch.waits", Text: "expected another job or none, because the scheduled time of this job is in the future"}
+		return &Complaint{Rule: "gearman.epoch.waits",
+			Text: "expected another job or none, because the scheduled time of this job is in the future"}
 	}
 	return nil
 }
@@ -189,13 +193,17 @@ func (j *gJob) delivered(r *codec.Frame) error {
 	var m codec.Message
 	r.Message(&m)
 	if string(m.Args[1]) != j.fn.name || !bytes.Equal(m.Args[len(m.Args)-1], j.workload) {
-		return &Complaint{Rule: "gearman.submit.opaque-workload", Law: ChangedData, Text: fmt.Sprintf("expected function %q and workload %.60q, because the client submitted them", j.fn.name, j.workload)}
+		return &Complaint{Rule: "gearman.submit.opaque-workload", Law: ChangedData,
+			Text: fmt.Sprintf("expected function %q and workload %.60q, because the client submitted them", j.fn.name,
+				j.workload)}
 	}
 	if len(m.Args) > 3 && !bytes.Equal(m.Args[2], j.unique) {
-		return &Complaint{Rule: "gearman.grab.assign-unique", Text: fmt.Sprintf("expected unique ID %q, because the client submitted it", j.unique)}
+		return &Complaint{Rule: "gearman.grab.assign-unique",
+			Text: fmt.Sprintf("expected unique ID %q, because the client submitted it", j.unique)}
 	}
 	if len(m.Args) > 4 && !bytes.Equal(m.Args[3], j.reducer) {
-		return &Complaint{Rule: "gearman.reduce.carried", Text: fmt.Sprintf("expected reducer %q, because the client submitted it", j.reducer)}
+		return &Complaint{Rule: "gearman.reduce.carried",
+			Text: fmt.Sprintf("expected reducer %q, because the client submitted it", j.reducer)}
 	}
 	return nil
 }

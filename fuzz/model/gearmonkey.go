@@ -11,7 +11,8 @@ import (
 )
 
 // GearMonkey is the adapter for models of the specification gearmonkey.txt.
-var GearMonkey = &Adapter{New: newGearmonkey, Excuses: regexp.MustCompile(`^-.*(only \(P\|S\)SUBSCRIBE|rror compiling script|not an integer|not a float|overflow|out of range|timeout is|invalid expire|wrong number of arguments)`)}
+var GearMonkey = &Adapter{New: newGearmonkey,
+	Excuses: regexp.MustCompile(`^-.*(only \(P\|S\)SUBSCRIBE|rror compiling script|not an integer|not a float|overflow|out of range|timeout is|invalid expire|wrong number of arguments)`)}
 
 // gearmonkey is the model of the part of Redis that gearmonkey.txt uses: keys, and clients that wait for them. It
 // predicts the bytes of replies. It cannot predict replies to commands that the specification does not contain; after
@@ -41,7 +42,8 @@ type mValue struct {
 }
 
 func newGearmonkey(p *codec.Protocol, quirks map[Quirk]bool) Model {
-	return &gearmonkey{expectations: newExpectations(p, quirks), peers: map[int]*mPeer{}, keys: map[string]*mValue{}, scripts: map[string]bool{}}
+	return &gearmonkey{expectations: newExpectations(p, quirks), peers: map[int]*mPeer{}, keys: map[string]*mValue{},
+		scripts: map[string]bool{}}
 }
 
 func (m *gearmonkey) Opened(conn int) {
@@ -117,7 +119,8 @@ func (m *gearmonkey) Elapsed(d time.Duration) {
 		}
 	}
 	for _, p := range slices.Clone(m.waiting) {
-		if p.until == 0 || m.now < p.until-Slack || slices.ContainsFunc(m.expected, func(d *expectation) bool { return d.conn == p.conn }) {
+		if p.until == 0 || m.now < p.until-Slack ||
+			slices.ContainsFunc(m.expected, func(d *expectation) bool { return d.conn == p.conn }) {
 			continue
 		}
 		m.expect(p.conn, "gearmonkey.server.brpop-timeout", "a nil array", func(f *codec.Frame) error {
@@ -175,7 +178,8 @@ func (m *gearmonkey) Sent(conn int, f *codec.Frame) {
 func (m *gearmonkey) other(p *mPeer, f *codec.Frame) {
 	var msg codec.Message
 	f.Message(&msg)
-	if f.Type.Name == "command" && len(msg.Args) == 2 && strings.EqualFold(string(msg.Args[0]), "PING") && len(p.channels) == 0 && p.waits == nil {
+	if f.Type.Name == "command" && len(msg.Args) == 2 && strings.EqualFold(string(msg.Args[0]), "PING") &&
+		len(p.channels) == 0 && p.waits == nil {
 		m.raw(p, "gearmonkey.resp.request.serial", bulk(msg.Args[1])).must = true
 		return
 	}

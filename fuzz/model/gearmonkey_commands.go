@@ -248,6 +248,7 @@ func mSubscribe(on bool) func(*gearmonkey, *mPeer, mWords) {
 		if delete(p.channels, channel); on {
 			p.channels[channel], word = true, "subscribe"
 		}
-		m.raw(p, "gearmonkey.resp.pubsub.confirmed", "*3\r\n"+bulk([]byte(word))+bulk([]byte(channel))+integer(int64(len(p.channels))))
+		m.raw(p, "gearmonkey.resp.pubsub.confirmed",
+			"*3\r\n"+bulk([]byte(word))+bulk([]byte(channel))+integer(int64(len(p.channels))))
 	}
 }

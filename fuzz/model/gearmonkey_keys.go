@@ -129,7 +129,8 @@ func (m *gearmonkey) ttl(p *mPeer, key string) {
 		left := int64((v.until - m.now) / time.Second)
 		open := v.until-m.now > far-time.Hour
 		m.expect(p.conn, "gearmonkey.server.ttl", "TTL", func(f *codec.Frame) error {
-			if n, err := strconv.ParseInt(string(bytes.Trim(f.Raw, ":\r\n")), 10, 64); err != nil || n < left-1 || n > left+1 && !open {
+			if n, err := strconv.ParseInt(string(bytes.Trim(f.Raw, ":\r\n")), 10, 64); err != nil || n < left-1 ||
+				n > left+1 && !open {
 				return wrong("expected a time to live of %d s", left)
 			}
 			return nil

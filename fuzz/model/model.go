@@ -22,12 +22,14 @@ import (
 // The caller identifies connections by small numbers, which it may use again after Gone or Closed. A model does not
 // keep a Frame after the call. A model is not safe for concurrent use.
 type Model interface {
-	Opened(conn int)                         // a peer has connected
-	Sent(conn int, f *codec.Frame)           // a peer has sent a legal message
-	Garbled(conn int)                        // a peer has sent bytes that are not a legal message: see Tainted
-	Closed(conn int)                         // a peer has closed or half-closed the connection; later messages on it are not checked
+	Opened(conn int)               // a peer has connected
+	Sent(conn int, f *codec.Frame) // a peer has sent a legal message
+	Garbled(conn int)              // a peer has sent bytes that are not a legal message: see Tainted
+	// a peer has closed or half-closed the connection; later messages on it are not checked
+	Closed(conn int)
 	Received(conn int, f *codec.Frame) error // the server has sent a message; the error is nil or a *Complaint
-	Gone(conn int) error                     // the server has closed or reset the connection; the error is nil or a *Complaint
+	// the server has closed or reset the connection; the error is nil or a *Complaint
+	Gone(conn int) error
 
 	// CheckMissing returns a *Complaint if a required message has not arrived. If all connections have received the
 	// reply to a barrier, the message is missing. Otherwise, for example because a request blocks a connection, the

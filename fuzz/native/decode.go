@@ -13,8 +13,8 @@ import (
 	"jobwire/fuzz/laws"
 )
 
-// Decoder tests the decoder of a protocol: every accepted message must be encoded as the same bytes again, and its spans
-// must contain every byte once.
+// Decoder tests the decoder of a protocol: every accepted message must be encoded as the same bytes again, and its
+// spans must contain every byte once.
 type Decoder struct {
 	protocol *codec.Protocol
 	requests []laws.Step // the first is empty: no request

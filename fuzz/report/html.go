@@ -33,16 +33,19 @@ func WriteHTML(w io.Writer, r *Report) error { return pageTemplate.Execute(w, r)
 
 // Head returns the header of the page.
 func (r *Report) Head() page.Head {
-	h := page.Head{Title: "Fuzzing " + r.Title, Verdict: "✓ no findings", Tone: "good", Target: oneLine(r.Target), Began: r.Began, Jobwire: r.Jobwire, Style: template.CSS(pageStyle)}
+	h := page.Head{Title: "Fuzzing " + r.Title, Verdict: "✓ no findings", Tone: "good", Target: oneLine(r.Target),
+		Began: r.Began, Jobwire: r.Jobwire, Style: template.CSS(pageStyle)}
 	if len(r.Findings) > 0 {
 		worst := r.Findings[0].Level
-		h.Verdict, h.Tone = fmt.Sprintf("✗ %s, the most severe is %s", counted(len(r.Findings), "finding", "findings"), worst), tone(worst)
+		h.Verdict, h.Tone = fmt.Sprintf("✗ %s, the most severe is %s", counted(len(r.Findings), "finding", "findings"),
+			worst), tone(worst)
 	}
 	s := &r.Summary
 	if len(r.Findings) == 0 && s.Unexamined > 0 {
 		h.Verdict, h.Tone = "? "+s.Verdict(), "fair"
 	}
-	h.Facts = []string{s.Duration().String(), fmt.Sprintf("%d executions (%.0f/s)", s.Executions, s.Rate()), fmt.Sprintf("random seed %d", s.Seed)}
+	h.Facts = []string{s.Duration().String(), fmt.Sprintf("%d executions (%.0f/s)", s.Executions, s.Rate()),
+		fmt.Sprintf("random seed %d", s.Seed)}
 	return h
 }
 

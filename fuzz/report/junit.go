@@ -13,7 +13,8 @@ func WriteJUnit(w io.Writer, r *Report) error {
 	s := junit.Suite{
 		Name:      r.Protocol + ": " + r.Target,
 		Timestamp: junit.Timestamp(r.Began),
-		Properties: []junit.Property{{Name: "jobwire", Value: r.Jobwire.String()}, {Name: "seed", Value: itoa(r.Summary.Seed)},
+		Properties: []junit.Property{{Name: "jobwire", Value: r.Jobwire.String()},
+			{Name: "seed", Value: itoa(r.Summary.Seed)},
 			{Name: "executions", Value: itoa(uint64(r.Summary.Executions))}},
 	}
 	class := r.Protocol + ".fuzz"

@@ -36,8 +36,9 @@ func WriteSARIF(w io.Writer, r *Report) error {
 		result := object{
 			"ruleId": id, "level": is.level,
 			"message": object{
-				"text":     f.what() + ": " + f.Impact + "\n" + oneLine(f.Text) + "\nTo repeat it: " + f.Command,
-				"markdown": escaped(f.what()) + ": " + escaped(f.Impact) + "\n\n" + escaped(oneLine(f.Text)) + "\n\nTo repeat it:\n\n" + block("sh", f.Command) + "\n" + block("text", f.Transcript),
+				"text": f.what() + ": " + f.Impact + "\n" + oneLine(f.Text) + "\nTo repeat it: " + f.Command,
+				"markdown": escaped(f.what()) + ": " + escaped(f.Impact) + "\n\n" + escaped(oneLine(f.Text)) +
+					"\n\nTo repeat it:\n\n" + block("sh", f.Command) + "\n" + block("text", f.Transcript),
 			},
 			"locations": []object{{"physicalLocation": object{
 				"artifactLocation": object{"uri": (&url.URL{Path: filepath.ToSlash(f.File)}).String()},
@@ -62,12 +63,13 @@ func WriteSARIF(w io.Writer, r *Report) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": []object{{
-		"tool":        object{"driver": object{"name": "jobwire fuzz", "version": r.Jobwire.Version, "rules": rules}},
-		"invocations": []object{{"executionSuccessful": true, "startTimeUtc": r.Began.UTC().Format("2006-01-02T15:04:05Z")}},
-		"results":     results,
-		"properties":  object{"target": r.Target, "seed": itoa(r.Summary.Seed), "executions": r.Summary.Executions},
-	}}})
+	return e.Encode(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []object{{
+			"tool":        object{"driver": object{"name": "jobwire fuzz", "version": r.Jobwire.Version, "rules": rules}},
+			"invocations": []object{{"executionSuccessful": true, "startTimeUtc": r.Began.UTC().Format("2006-01-02T15:04:05Z")}},
+			"results":     results,
+			"properties":  object{"target": r.Target, "seed": itoa(r.Summary.Seed), "executions": r.Summary.Executions},
+		}}})
 }
 
 func itoa(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -61,7 +61,8 @@ func WriteText(w io.Writer, r *Report) error {
 	}
 	paragraph(&b, "Candidates: ", fmt.Sprintf("%s, %d not reproduced, %d not counted because the reference server fails in the same way", counted(s.Duplicates, "duplicate", "duplicates"), s.Failed, s.Disputed))
 	paragraph(&b, "", s.Waiting())
-	fmt.Fprintf(&b, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input", "inputs"), counted(s.Features, "feature", "features"), counted(s.Starts, "server start", "server starts"))
+	fmt.Fprintf(&b, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input", "inputs"),
+		counted(s.Features, "feature", "features"), counted(s.Starts, "server start", "server starts"))
 	fmt.Fprintf(&b, "Random seed %d; jobwire %s\n", s.Seed, r.Jobwire)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -131,7 +132,8 @@ const maxPageOutput = 60
 // escaped returns text with Markdown markup escaped.
 func escaped(s string) string { return markup.Replace(s) }
 
-var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`, "#", `\#`)
+var markup = strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">",
+	"&gt;", "|", `\|`, "#", `\#`)
 
 // code returns text as a Markdown code span.
 func code(s string) string {

@@ -109,5 +109,6 @@ var (
 
 // internalC reports whether a frame of a program in C or C++ belongs to the C library, the allocator or a sanitizer.
 func internalC(f frame) bool {
-	return f.function == "" && f.module == "" || libraries.MatchString(f.module) || librarySources.MatchString(f.file) || libraryFunctions.MatchString(f.function)
+	return f.function == "" && f.module == "" || libraries.MatchString(f.module) || librarySources.MatchString(f.file) ||
+		libraryFunctions.MatchString(f.function)
 }

@@ -53,7 +53,8 @@ func parseGo(lines []string, i int) ([]Report, int) {
 		stack = stack[raised:]
 	}
 	r.setStack(stack, goInternal)
-	for next < len(lines) && (strings.HasPrefix(lines[next], "goroutine ") || strings.HasPrefix(lines[next], "created by ") || lines[next] == "" || lines[next] == "...") {
+	for next < len(lines) && (strings.HasPrefix(lines[next], "goroutine ") ||
+		strings.HasPrefix(lines[next], "created by ") || lines[next] == "" || lines[next] == "...") {
 		_, next = goStack(lines, next+1) // skip the stacks of other goroutines
 	}
 	if r.Text == "" {

@@ -16,8 +16,10 @@ var messages = []struct {
 	{regexp.MustCompile(`^\*\*\* stack smashing detected \*\*\*`), "stack-buffer-overflow", "glibc"},
 	{regexp.MustCompile(`^\*\*\* buffer overflow detected \*\*\*`), "buffer-overflow", "glibc"},
 	{regexp.MustCompile(`^\*\*\* .* detected \*\*\*`), "fortify failure", "glibc"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:free\(\): double free|double free or corruption)`), "double-free", "glibc"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:free|munmap_chunk|realloc)\(\): invalid (?:pointer|old size))`), "bad-free", "glibc"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:free\(\): double free|double free or corruption)`), "double-free",
+		"glibc"},
+	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:free|munmap_chunk|realloc)\(\): invalid (?:pointer|old size))`),
+		"bad-free", "glibc"},
 	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:malloc|free|realloc|calloc|malloc_consolidate|_int_malloc|munmap_chunk|tcache_\w+)\(\): |corrupted (?:size|double-linked list)|malloc\.c:\d+: |break adjusted to free)`), "heap-corruption", "glibc"},
 	{regexp.MustCompile(`^Fatal error: glibc detected`), "abort", "glibc"},
 	{regexp.MustCompile(`^FATAL ERROR: .*heap out of memory`), "out-of-memory", "Node.js"},
@@ -104,7 +106,8 @@ func parseAssertion(lines []string, i int) ([]Report, int) {
 var (
 	symbolLine = regexp.MustCompile(`(?:^|[\s=])([^\s()\[\]]+)(?: [^()\[\]]*)?\(([^()+\s]*)(?:\+(0x[0-9a-f]+))?\)\s*\[0x[0-9a-f]+\]`)
 	namedLine  = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in (\S+) at (\S+)$`)
-	numbered   = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in `) // prefix that gearmand writes before each line of backtrace_symbols
+	// prefix that gearmand writes before each line of backtrace_symbols
+	numbered   = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in `)
 	stackTitle = regexp.MustCompile(`(?i)stack ?trace|backtrace`)
 )
 
@@ -137,7 +140,8 @@ func parseBacktrace(lines []string, i int) ([]Report, int) {
 // has no name.
 func withoutHandler(stack []frame) []frame {
 	i := slices.IndexFunc(stack, func(f frame) bool { return libraries.MatchString(f.module) })
-	if i < 0 || i > 4 || i+1 >= len(stack) || stack[i].function != "" && stack[i].function != "__restore_rt" || starts.MatchString(stack[i+1].function) {
+	if i < 0 || i > 4 || i+1 >= len(stack) || stack[i].function != "" && stack[i].function != "__restore_rt" ||
+		starts.MatchString(stack[i+1].function) {
 		return stack
 	}
 	return stack[i+1:]

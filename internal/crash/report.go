@@ -104,7 +104,8 @@ var parsers = []parser{
 	{read: parseRuby, hints: []string{".rb:"}},
 	{read: parsePHP, hints: []string{"Fatal error:"}},
 	{read: parseRust, hints: []string{" panicked at "}},
-	{read: parseMessage, hints: []string{"FATAL ERROR: ", "***", "(): ", "double free", "corrupted ", "break adjusted", "malloc.c:", "Fatal error: "}},
+	{read: parseMessage, hints: []string{"FATAL ERROR: ", "***", "(): ", "double free", "corrupted ", "break adjusted",
+		"malloc.c:", "Fatal error: "}},
 	{read: parseTerminate, hints: []string{"terminate called ", "terminating "}},
 	{read: parseAssertion, hints: []string{"ssert"}},
 	{read: parseBacktrace, hints: []string{"[0x", " in "}},
@@ -167,7 +168,8 @@ func add(all []Report, r Report) []Report {
 	last := &all[len(all)-1]
 	bare := r.Kind == "" || r.Signal != "" && r.Kind == kindOf(r.Signal) // the report contains only a signal and a stack
 	switch {
-	case bare && (r.Tool == "" || r.Tool == "Valgrind") && (len(last.Frames) == 0 || len(last.Frames) == 1 && message(last.Tool)):
+	case bare && (r.Tool == "" || r.Tool == "Valgrind") &&
+		(len(last.Frames) == 0 || len(last.Frames) == 1 && message(last.Tool)):
 		// The previous report is a message, and r is the stack that a signal handler or Valgrind prints after it.
 		if len(r.Frames) > 0 {
 			last.Frames, last.Place = r.Frames, cmp.Or(last.Place, r.Place)
@@ -175,7 +177,8 @@ func add(all []Report, r Report) []Report {
 		last.Signal = cmp.Or(last.Signal, r.Signal)
 		last.Lines = append(last.Lines, r.Lines[:max(0, min(maxLines-len(last.Lines), len(r.Lines)))]...)
 		last.Total += r.Total
-	case bare && r.Tool == "Valgrind" && last.Tool == "Valgrind" && (slices.Equal(r.Frames, last.Frames) || r.Kind == last.Kind):
+	case bare && r.Tool == "Valgrind" && last.Tool == "Valgrind" &&
+		(slices.Equal(r.Frames, last.Frames) || r.Kind == last.Kind):
 		last.Signal = r.Signal // the previous report is the invalid access that caused the signal
 	default:
 		return append(all, r)

@@ -96,9 +96,12 @@ func (r *Report) setRace(first, second []frame, internal func(frame) bool) {
 
 // sanitizerKinds maps kinds that sanitizers write in several words to normalized kinds.
 var sanitizerKinds = []struct{ prefix, kind string }{
-	{"SEGV", "segmentation fault"}, {"BUS", "bus error"}, {"FPE", "floating point exception"}, {"ILL", "illegal instruction"}, {"ABRT", "abort"}, {"TRAP", "trap"},
-	{"attempting double-free", "double-free"}, {"attempting free on", "bad-free"}, {"attempting to call", "bad-malloc-usable-size"}, {"requested allocation size", "allocation-size-too-big"},
-	{"allocator is out of memory", "out-of-memory"}, {"out of memory", "out-of-memory"}, {"data race", "data-race"}, {"CHECK failed", "check failed"},
+	{"SEGV", "segmentation fault"}, {"BUS", "bus error"}, {"FPE", "floating point exception"},
+	{"ILL", "illegal instruction"}, {"ABRT", "abort"}, {"TRAP", "trap"},
+	{"attempting double-free", "double-free"}, {"attempting free on", "bad-free"},
+	{"attempting to call", "bad-malloc-usable-size"}, {"requested allocation size", "allocation-size-too-big"},
+	{"allocator is out of memory", "out-of-memory"}, {"out of memory", "out-of-memory"}, {"data race", "data-race"},
+	{"CHECK failed", "check failed"},
 }
 
 // sanitizerKind returns the kind of a fault. text is the text after the name of the sanitizer.
@@ -183,7 +186,8 @@ func precedes(lines []string, tool string) bool {
 		if strings.Contains(l, "SUMMARY: ") {
 			return false
 		}
-		if strings.Contains(l, tool+": ") || strings.Contains(l, "LeakSanitizer: detected") || strings.Contains(l, ": runtime error: ") {
+		if strings.Contains(l, tool+": ") || strings.Contains(l, "LeakSanitizer: detected") ||
+			strings.Contains(l, ": runtime error: ") {
 			return true
 		}
 	}

@@ -44,7 +44,10 @@ func parsePython(lines []string, i int) ([]Report, int) {
 		}
 		r.Kind = exceptionKind(r.Text)
 	}
-	r.setStack(stack, func(f frame) bool { return pythonLib.MatchString(f.file) && !strings.Contains(f.file, "-packages/") })
+	r.setStack(stack, func(f frame) bool {
+		return pythonLib.MatchString(f.file) &&
+			!strings.Contains(f.file, "-packages/")
+	})
 	if i+2 < len(lines) && strings.HasPrefix(lines[i+1], "The above exception was the direct cause") {
 		for i += 2; i < len(lines) && !strings.HasPrefix(lines[i], "Traceback "); i++ {
 		}
@@ -60,7 +63,8 @@ func parsePython(lines []string, i int) ([]Report, int) {
 func exceptionKind(text string) string {
 	kind, _, _ := strings.Cut(text, ":")
 	switch kind = kind[strings.LastIndexByte(kind, '.')+1:]; {
-	case kind == "RecursionError", kind == "StackOverflowError", strings.Contains(text, "Maximum call stack size exceeded"):
+	case kind == "RecursionError", kind == "StackOverflowError",
+		strings.Contains(text, "Maximum call stack size exceeded"):
 		return "stack-overflow"
 	case kind == "MemoryError", kind == "OutOfMemoryError":
 		return "out-of-memory"
@@ -112,7 +116,8 @@ func parseJavaCrash(lines []string, i int) ([]Report, int) {
 		return nil, 0
 	}
 	signal := signalOf(m[1])
-	r := Report{Kind: kindOf(signal), Tool: "Java", Text: "fatal error in the Java virtual machine: " + signal, Signal: signal}
+	r := Report{Kind: kindOf(signal), Tool: "Java", Text: "fatal error in the Java virtual machine: " + signal,
+		Signal: signal}
 	for next := i + 1; next < len(lines) && strings.HasPrefix(lines[next], "#"); next++ {
 		if m := javaNative.FindStringSubmatch(lines[next]); m != nil {
 			r.setStack([]frame{{function: m[3], module: path.Base(m[1]), offset: m[2]}}, func(frame) bool { return false })

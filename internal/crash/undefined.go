@@ -12,7 +12,8 @@ var undefinedKinds = []struct {
 	words *regexp.Regexp
 	kind  string
 }{
-	{regexp.MustCompile(`^signed integer overflow|cannot be represented in type .*(?:negation|overflow)|^negation of`), "signed-integer-overflow"},
+	{regexp.MustCompile(`^signed integer overflow|cannot be represented in type .*(?:negation|overflow)|^negation of`),
+		"signed-integer-overflow"},
 	{regexp.MustCompile(`^unsigned integer overflow`), "unsigned-integer-overflow"},
 	{regexp.MustCompile(`null pointer`), "null-pointer"},
 	{regexp.MustCompile(`misaligned address`), "misaligned-access"},
@@ -57,7 +58,8 @@ func parseUndefined(lines []string, i int) ([]Report, int) {
 
 // undefinedNote reports whether a line shows the memory to which a message refers.
 func undefinedNote(line string) bool {
-	return strings.Contains(line, "note: pointer points here") || strings.TrimSpace(line) == "^" || memory.MatchString(line)
+	return strings.Contains(line, "note: pointer points here") || strings.TrimSpace(line) == "^" ||
+		memory.MatchString(line)
 }
 
 var memory = regexp.MustCompile(`^ (?:[0-9a-f]{2} | )+[0-9a-f ]*$|^<memory cannot be printed>$`)

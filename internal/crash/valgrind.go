@@ -18,9 +18,11 @@ var (
 var valgrindKinds = []struct{ prefix, kind string }{
 	{"Invalid read of size", "invalid-read"}, {"Invalid write of size", "invalid-write"},
 	{"Invalid free()", "bad-free"}, {"Mismatched free()", "alloc-dealloc-mismatch"},
-	{"Conditional jump or move depends on uninit", "use-of-uninitialized-value"}, {"Use of uninit", "use-of-uninitialized-value"},
+	{"Conditional jump or move depends on uninit", "use-of-uninitialized-value"},
+	{"Use of uninit", "use-of-uninitialized-value"},
 	{"Syscall param", "use-of-uninitialized-value"}, {"Source and destination overlap", "memcpy-param-overlap"},
-	{"Jump to the invalid address", "invalid-jump"}, {"Argument ", "allocation-size-too-big"}, {"Possible data race", "data-race"},
+	{"Jump to the invalid address", "invalid-jump"}, {"Argument ", "allocation-size-too-big"},
+	{"Possible data race", "data-race"},
 }
 
 // parseValgrind parses a report of Valgrind's tool Memcheck.

@@ -74,7 +74,8 @@ func (r *release) archive(p platform, common []file) (string, []byte, error) {
 	if p.os == "windows" {
 		name, suffix, write = "jobwire.exe", ".zip", writeZip
 	}
-	files := append(slices.Clone(common), file{name, 0o755, program}, file{"sbom.cdx.json", 0o644, sbom}, file{"THIRD_PARTY_LICENSES", 0o644, licenses})
+	files := append(slices.Clone(common), file{name, 0o755, program}, file{"sbom.cdx.json", 0o644, sbom},
+		file{"THIRD_PARTY_LICENSES", 0o644, licenses})
 	folder := fmt.Sprintf("jobwire-%s-%s-%s", r.version, p.os, p.arch)
 	for i := range files {
 		files[i].name = folder + "/" + files[i].name
@@ -87,13 +88,14 @@ func sorted(files []file) []file {
 	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }
 
-// writeTar returns a tar archive whose entries belong to user and group 0, except for folders in owners, which maps a name
-// to the number of its user and group. A name that ends with a slash is a folder.
+// writeTar returns a tar archive whose entries belong to user and group 0, except for folders in owners, which maps a
+// name to the number of its user and group. A name that ends with a slash is a folder.
 func writeTar(files []file, date time.Time, owners map[string]int) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, f := range sorted(files) {
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.data)), ModTime: date, Uid: owners[f.name], Gid: owners[f.name]}
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.data)),
+			ModTime: date, Uid: owners[f.name], Gid: owners[f.name]}
 		if f.mode&fs.ModeSticky != 0 {
 			h.Mode |= 0o1000
 		}

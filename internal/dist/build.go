@@ -21,8 +21,8 @@ type file struct {
 	data []byte
 }
 
-// environment returns the settings of Go for a static program of a platform. They override those of the user that change
-// the program.
+// environment returns the settings of Go for a static program of a platform. They override those of the user that
+// change the program.
 func environment(p platform) []string {
 	return []string{
 		"GOOS=" + p.os, "GOARCH=" + p.arch, "GOAMD64=v1", "GOARM64=v8.0",
@@ -32,8 +32,10 @@ func environment(p platform) []string {
 
 // build writes the program for a platform to out.
 func (r *release) build(p platform, out string) error {
-	flags := fmt.Sprintf("-s -w -X jobwire/internal/version.Number=%s -X jobwire/internal/version.commit=%s", r.version, r.commit)
-	_, err := r.command(environment(p), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, "./cmd/jobwire")
+	flags := fmt.Sprintf("-s -w -X jobwire/internal/version.Number=%s -X jobwire/internal/version.commit=%s", r.version,
+		r.commit)
+	_, err := r.command(environment(p), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out,
+		"./cmd/jobwire")
 	return err
 }
 
@@ -63,7 +65,8 @@ func (r *release) manual() ([]file, error) {
 		return nil, err
 	}
 	var files []file
-	for shell, name := range map[string]string{"bash": "jobwire.bash", "zsh": "_jobwire", "fish": "jobwire.fish", "powershell": "jobwire.ps1"} {
+	for shell, name := range map[string]string{"bash": "jobwire.bash", "zsh": "_jobwire", "fish": "jobwire.fish",
+		"powershell": "jobwire.ps1"} {
 		script, err := r.command(nil, program, "completion", shell)
 		if err != nil {
 			return nil, err
@@ -71,7 +74,8 @@ func (r *release) manual() ([]file, error) {
 		files = append(files, file{"completions/" + name, 0o644, script})
 	}
 	pages := filepath.Join(dir, "man")
-	if _, err := r.command([]string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix())}, program, "man", pages); err != nil {
+	if _, err := r.command([]string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix())}, program, "man",
+		pages); err != nil {
 		return nil, err
 	}
 	names, err := filepath.Glob(filepath.Join(pages, "*.1"))
@@ -102,7 +106,8 @@ func (r *release) licenses(p platform) ([]byte, error) {
 		return nil, err
 	}
 	goroot := strings.TrimSpace(string(root))
-	// The folders of each module, in which there may be a file: that of the module, and those of the packages and their parents.
+	// The folders of each module, in which there may be a file: that of the module, and those of the packages and their
+	// parents.
 	folders := map[string]string{goroot: "Go " + goVersion(runtime.Version())}
 	modules := map[string]string{goroot: goroot} // from a folder to that of its module
 	for line := range strings.Lines(string(list)) {
@@ -136,7 +141,8 @@ func (r *release) licenses(p platform) ([]byte, error) {
 				return nil, err
 			}
 			name, _ := filepath.Rel(modules[dir], filepath.Join(dir, e.Name()))
-			fmt.Fprintf(&b, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 80), folders[dir], filepath.ToSlash(name), bytes.TrimSpace(text))
+			fmt.Fprintf(&b, "\n%s\n%s, %s\n\n%s\n", strings.Repeat("=", 80), folders[dir], filepath.ToSlash(name),
+				bytes.TrimSpace(text))
 			licensed[folders[dir]] = true
 		}
 	}

@@ -119,7 +119,8 @@ func (r *release) image(platforms []platform) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.files = append(l.files, file{"oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)}, file{"index.json", 0o644, top})
+	l.files = append(l.files, file{"oci-layout", 0o644, []byte(`{"imageLayoutVersion":"1.0.0"}`)},
+		file{"index.json", 0o644, top})
 	return writeTar(l.files, r.date, nil)
 }
 
@@ -133,7 +134,8 @@ func (r *release) platformImage(l *layout, p platform, labels map[string]string)
 	if err != nil {
 		return descriptor{}, err
 	}
-	c := imageConfig{Created: r.date, imagePlatform: imagePlatform{p.arch, p.os}, History: []imageHistory{{r.date, "make image"}}}
+	c := imageConfig{Created: r.date, imagePlatform: imagePlatform{p.arch, p.os},
+		History: []imageHistory{{r.date, "make image"}}}
 	c.Config.User = fmt.Sprintf("%d:%[1]d", imageUser)
 	c.Config.Env = []string{"PATH=/"}
 	c.Config.Entrypoint = []string{"/jobwire"}

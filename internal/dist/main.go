@@ -1,6 +1,6 @@
-// Command dist builds the release archives and the container image of jobwire from the current folder, which is the root
-// of the repository. "make dist" and "make image" run it. Two builds of a commit with one version of Go give the same
-// bytes, in any folder and on any platform.
+// Command dist builds the release archives and the container image of jobwire from the current folder, which is the
+// root of the repository. "make dist" and "make image" run it. Two builds of a commit with one version of Go give the
+// same bytes, in any folder and on any platform.
 package main
 
 import (
@@ -67,7 +67,8 @@ type platform struct{ os, arch string }
 
 func (p platform) String() string { return p.os + "/" + p.arch }
 
-// parsePlatforms parses a list such as "linux/amd64,darwin/arm64". All of it must be in the list all; "" stands for all.
+// parsePlatforms parses a list such as "linux/amd64,darwin/arm64". All of it must be in the list all; "" stands for
+// all.
 func parsePlatforms(list, all string) ([]platform, error) {
 	if list == "" {
 		list = all
@@ -91,9 +92,9 @@ type release struct {
 	date    time.Time // of the commit; every file has this time
 }
 
-// checkout returns the release of the source in dir. The version is that of a tag vVERSION at the commit, or else that of
-// internal/version. The date is that of the commit, or the value of SOURCE_DATE_EPOCH in seconds since 1970. Without Git,
-// SOURCE_DATE_EPOCH must be set.
+// checkout returns the release of the source in dir. The version is that of a tag vVERSION at the commit, or else that
+// of internal/version. The date is that of the commit, or the value of SOURCE_DATE_EPOCH in seconds since 1970. Without
+// Git, SOURCE_DATE_EPOCH must be set.
 func checkout(dir string) (*release, error) {
 	r := &release{dir: dir, version: version.Number}
 	var gitErr error
@@ -123,8 +124,8 @@ func checkout(dir string) (*release, error) {
 	return r, err
 }
 
-// releaseVersion returns the version of the tags of a commit. Tags are "v" and the version of the source, without "-dev",
-// and may have a suffix such as "-rc1".
+// releaseVersion returns the version of the tags of a commit. Tags are "v" and the version of the source, without
+// "-dev", and may have a suffix such as "-rc1".
 func releaseVersion(source string, tags []string) (string, error) {
 	if len(tags) > 1 {
 		return "", fmt.Errorf("the commit has several tags: %s", strings.Join(tags, ", "))

@@ -73,7 +73,8 @@ func (r *release) sbom(program []byte) ([]byte, error) {
 			self.Properties = append(self.Properties, property{"jobwire:build:" + s.Key, s.Value})
 		}
 	}
-	doc := bom{"CycloneDX", "1.6", 1, bomMetadata{r.date.Format(time.RFC3339), self}, []component{goModule("std", goVersion(info.GoVersion))}}
+	doc := bom{"CycloneDX", "1.6", 1, bomMetadata{r.date.Format(time.RFC3339), self},
+		[]component{goModule("std", goVersion(info.GoVersion))}}
 	for _, m := range info.Deps {
 		if m.Replace != nil {
 			m = m.Replace

@@ -20,9 +20,10 @@ type Observe = func(ctx context.Context) (t target.Target, effective func() map[
 
 // Mutant is a server, a client or a worker with one deliberate fault.
 type Mutant struct {
-	Name     string   // describes the fault: "noop-not-sent"
-	About    string   // describes the fault in a sentence
-	KilledBy []string // the conformance cases that it must fail, by name or, for one instance, by ID; it must pass all others
+	Name  string // describes the fault: "noop-not-sent"
+	About string // describes the fault in a sentence
+	// the conformance cases that it must fail, by name or, for one instance, by ID; it must pass all others
+	KilledBy []string
 
 	Start func(context.Context) (target.Target, error) // of a server
 

@@ -1,4 +1,5 @@
-// Package page has what all HTML reports share: the head element with the style sheet, and the header with the verdict. A page is one file that refers to no other file.
+// Package page has what all HTML reports share: the head element with the style sheet, and the header with the verdict.
+// A page is one file that refers to no other file.
 package page
 
 import (
@@ -15,7 +16,8 @@ var source string
 //go:embed style.css
 var style string
 
-// Head is the data of the template "head". It writes the head element and the header of the page, and ends inside of the body.
+// Head is the data of the template "head". It writes the head element and the header of the page, and ends inside of
+// the body.
 type Head struct {
 	Title   string // of the browser window and the page
 	Verdict string // the result in one line; "" if the page has no single result

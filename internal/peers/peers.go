@@ -27,7 +27,8 @@ type peer struct {
 
 var known = map[string]peer{
 	// Servers. Both gearmands have the same name but different paths.
-	"gearmand":      {program: "/usr/sbin/gearmand", serve: []string{"-L", "127.0.0.1", "-p", "{port}", "-t", "1", "-l", "none"}},
+	"gearmand": {program: "/usr/sbin/gearmand",
+		serve: []string{"-L", "127.0.0.1", "-p", "{port}", "-t", "1", "-l", "none"}},
 	"gearmand-perl": {program: "/usr/bin/gearmand", serve: []string{"--listen=127.0.0.1", "--port={port}"}},
 	"beanstalkd":    {program: "beanstalkd", serve: []string{"-l", "127.0.0.1", "-p", "{port}"}},
 	"redis-server":  {program: "redis-server", serve: []string{"--bind", "127.0.0.1", "--port", "{port}", "--save", "", "--appendonly", "no", "--dir", "{dir}"}},
@@ -105,8 +106,8 @@ func (p *peer) find() (string, error) {
 	return path, nil
 }
 
-// Need returns the path of a peer's program: of the interpreter, if the peer is a library. If the peer is not installed,
-// Need ends the test.
+// Need returns the path of a peer's program: of the interpreter, if the peer is a library. If the peer is not
+// installed, Need ends the test.
 func Need(t testing.TB, name string) string {
 	t.Helper()
 	path, err := find(name)

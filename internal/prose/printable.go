@@ -12,8 +12,8 @@ import (
 )
 
 // Writer writes text with parts that are not trusted, such as names that a peer sent or the output of a program, to W,
-// which may be a terminal, a page or a file. It writes bytes that are not valid text, control characters except tabs and
-// line ends, and invisible characters, such as those that change the direction of text, as \x1b or \u202e. JSON and
+// which may be a terminal, a page or a file. It writes bytes that are not valid text, control characters except tabs
+// and line ends, and invisible characters, such as those that change the direction of text, as \x1b or \u202e. JSON and
 // scripts have the latter form too, and never contain the former characters, so they stay valid. It can be used by
 // several goroutines.
 //
@@ -151,12 +151,12 @@ func appendUnit(dst []byte, r rune) []byte {
 // mark begins the sequences of [Color]. It is random, so that text of a peer does not contain it.
 var mark = "\x1b" + rand.Text()
 
-// Color returns the sequence that sets a color, or another attribute of text, such as "1;31". A [Writer] with colors writes the
-// escape sequence of terminals instead.
+// Color returns the sequence that sets a color, or another attribute of text, such as "1;31". A [Writer] with colors
+// writes the escape sequence of terminals instead.
 func Color(attributes string) string { return mark + "[" + attributes + "m" }
 
-// color returns the length of the sequence of a color at the beginning of text, 0 if there is none, and -1 if the text ends
-// before this is known.
+// color returns the length of the sequence of a color at the beginning of text, 0 if there is none, and -1 if the text
+// ends before this is known.
 func color(text []byte) int {
 	if k := min(len(text), len(mark)); mark[:k] != string(text[:k]) {
 		return 0

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// List removes parts of a list as long as holds returns true for the rest: first halves, then smaller parts, and finally
-// single elements (delta debugging). It returns the smallest list that it found, which has at least one element. It ends
-// early if stop returns true. holds is called with new lists, which it may keep.
+// List removes parts of a list as long as holds returns true for the rest: first halves, then smaller parts, and
+// finally single elements (delta debugging). It returns the smallest list that it found, which has at least one
+// element. It ends early if stop returns true. holds is called with new lists, which it may keep.
 func List[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 	for n := (len(list) + 1) / 2; n > 0 && len(list) > 1 && !stop(); {
 		smaller := false
@@ -41,9 +41,9 @@ func Pairs[E any](list []E, stop func() bool, holds func([]E) bool) []E {
 	return list
 }
 
-// Bytes makes a value shorter and simpler as long as holds returns true: an empty value, one letter, the value without its
-// beginning or end, and a value of letters x only. It returns the simplest value that it found. It does not remove parts
-// from the middle.
+// Bytes makes a value shorter and simpler as long as holds returns true: an empty value, one letter, the value without
+// its beginning or end, and a value of letters x only. It returns the simplest value that it found. It does not remove
+// parts from the middle.
 func Bytes(b []byte, stop func() bool, holds func([]byte) bool) []byte {
 	for _, simple := range []string{"", "a", "x"} {
 		if string(b) == simple || len(b) == 1 && simple != "" {

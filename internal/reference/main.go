@@ -168,7 +168,10 @@ func fields(t *codec.Type) []codec.Field {
 		f.Name += " (repeated)"
 		all = append(all, f)
 	}
-	return slices.DeleteFunc(all, func(f codec.Field) bool { return kinds[f.Kind] == "" || f.Kind == codec.Length && t.Sep == "" })
+	return slices.DeleteFunc(all, func(f codec.Field) bool {
+		return kinds[f.Kind] == "" ||
+			f.Kind == codec.Length && t.Sep == ""
+	})
 }
 
 // bounds describes the valid values of a field, with the rules that other values violate.
@@ -184,7 +187,8 @@ func bounds(f codec.Field) string {
 		return holds
 	}
 	add(f.Width > 0, "", fmt.Sprintf("size %d", f.Width))
-	_ = add(f.Values != nil, f.Rule, strings.Join(f.Values, ", ")) || add(f.Hi > 0, f.Rule, fmt.Sprintf("%d to %d", f.Lo, f.Hi)) ||
+	_ = add(f.Values != nil, f.Rule, strings.Join(f.Values, ", ")) ||
+		add(f.Hi > 0, f.Rule, fmt.Sprintf("%d to %d", f.Lo, f.Hi)) ||
 		add(f.Chars != "", f.Rule, "certain characters") || add(f.Rule != "" && f.Kind != codec.Uint, f.Rule, "well-formed")
 	add(f.Max > 0, f.MaxRule, fmt.Sprintf("at most %d bytes", f.Max))
 	add(f.NonEmpty != "", f.NonEmpty, "not empty")
@@ -197,8 +201,10 @@ func bounds(f codec.Field) string {
 func about(p *codec.Protocol, t *codec.Type) (all []codec.Rule) {
 	word := t.Name == strings.ToLower(t.Name) && !strings.ContainsAny(t.Name, "-_")
 	for _, r := range p.Rules {
-		is := strings.Contains(r.Text, `"`+t.Name+`"`) || word && r.Section == t.Section && strings.HasPrefix(string(r.ID), p.Name+"."+t.Name+".")
-		for name := range strings.FieldsFuncSeq(r.Text+" "+r.Section, func(c rune) bool { return strings.ContainsRune(" ,.:;()\"", c) }) {
+		is := strings.Contains(r.Text, `"`+t.Name+`"`) ||
+			word && r.Section == t.Section && strings.HasPrefix(string(r.ID), p.Name+"."+t.Name+".")
+		for name := range strings.FieldsFuncSeq(r.Text+" "+r.Section,
+			func(c rune) bool { return strings.ContainsRune(" ,.:;()\"", c) }) {
 			prefix, many := strings.CutSuffix(name, "*")
 			is = is || !word && (name == t.Name || many && strings.HasPrefix(t.Name, prefix))
 		}

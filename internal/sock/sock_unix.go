@@ -90,8 +90,8 @@ func (s *Socket) FD() (n uint64) {
 	return n
 }
 
-// WriteUrgent writes b as urgent TCP data. Only the last byte is urgent, and the program at the other end receives it only
-// if it asks for it. On a connection without a socket, WriteUrgent returns errors.ErrUnsupported.
+// WriteUrgent writes b as urgent TCP data. Only the last byte is urgent, and the program at the other end receives it
+// only if it asks for it. On a connection without a socket, WriteUrgent returns errors.ErrUnsupported.
 func WriteUrgent(nc net.Conn, b []byte) error {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

@@ -7,8 +7,9 @@ import (
 
 // try reads into b, or writes b, without waiting. b must not be empty.
 //
-// Because try does not wait, it uses RawSyscall, which does not notify the Go scheduler. The notification would wake the
-// scheduler's monitor thread of an idle process, which costs a quarter of the processor time if messages arrive one by one.
+// Because try does not wait, it uses RawSyscall, which does not notify the Go scheduler. The notification would wake
+// the scheduler's monitor thread of an idle process, which costs a quarter of the processor time if messages arrive one
+// by one.
 func try(call, fd uintptr, b []byte) (int, error) {
 	for {
 		n, _, err := syscall.RawSyscall(call, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))

@@ -13,8 +13,9 @@ import (
 // ErrCommand is matched by the errors of invalid command lines. They are errors of the user, not of the target.
 var ErrCommand = errors.New("invalid command line")
 
-// Split splits a command line into words as a shell does: at spaces, with single quotes, double quotes and backslashes. The
-// command is started without a shell, so Split rejects pipes, variables and other characters that only a shell handles.
+// Split splits a command line into words as a shell does: at spaces, with single quotes, double quotes and backslashes.
+// The command is started without a shell, so Split rejects pipes, variables and other characters that only a shell
+// handles.
 func Split(line string) ([]string, error) {
 	const shellOnly = "|&;<>()$`"
 	var words []string
@@ -87,8 +88,8 @@ func badCommand(line, why string) error {
 	return fmt.Errorf("%w %q: %s", ErrCommand, line, why)
 }
 
-// Expand replaces {addr} in the words of a command, {host} and {port} by the parts of a TCP address, and {socket} by the path
-// of a Unix socket.
+// Expand replaces {addr} in the words of a command, {host} and {port} by the parts of a TCP address, and {socket} by
+// the path of a Unix socket.
 func Expand(args []string, addr string) ([]string, error) {
 	values := []string{"{addr}", addr}
 	if path, ok := transport.Path(addr); ok {

@@ -13,8 +13,8 @@ const (
 	portAttempts = 5
 )
 
-// Command is a server program that listens on the port or Unix socket in its arguments. It must stay in the foreground: a program that
-// becomes a daemon counts as exited.
+// Command is a server program that listens on the port or Unix socket in its arguments. It must stay in the foreground:
+// a program that becomes a daemon counts as exited.
 type Command struct {
 	Name  string        // the name in reports; empty: the command line
 	Args  []string      // program and arguments; {port}, {host} and {addr}, or {socket}, are replaced
@@ -22,8 +22,8 @@ type Command struct {
 	Ready time.Duration // how long it may take until it accepts a connection; 0: 30 s
 	Grace time.Duration // from SIGTERM to SIGKILL; 0: 3 s. At most 1 s when the context of Start has ended
 
-	// Memory is the resident memory in bytes, of the program and its child processes, at which the program is killed; 0: no
-	// limit. The end of the program then counts as a crash. Only Linux supports it.
+	// Memory is the resident memory in bytes, of the program and its child processes, at which the program is killed; 0:
+	// no limit. The end of the program then counts as a crash. Only Linux supports it.
 	Memory int64
 
 	freePort func() int // returns a random port; tests return ports that are in use
@@ -69,8 +69,8 @@ func (c Command) Start(ctx context.Context) (Target, error) {
 }
 
 // freePort returns a random port below the ranges that Linux and BSD use for outgoing connections, so that no such
-// connection uses it. isFree must be called only after the port was claimed: it listens for an instant, and would accept a
-// connection that another jobwire opens to a server that it is starting on the port.
+// connection uses it. isFree must be called only after the port was claimed: it listens for an instant, and would
+// accept a connection that another jobwire opens to a server that it is starting on the port.
 func freePort() int {
 	const low, high = 10000, 32768
 	return low + rand.IntN(high-low)

@@ -277,10 +277,12 @@ func (c *Command) ready(ctx context.Context, l *life) error {
 			if l.err != nil {
 				return l.err
 			}
-			return &Error{Target: c.Name, Reason: "the run ended while the program was starting", Output: l.output.String(), Err: ctx.Err()}
+			return &Error{Target: c.Name, Reason: "the run ended while the program was starting", Output: l.output.String(),
+				Err: ctx.Err()}
 		case <-wait.Done():
 			if err := ctx.Err(); err != nil {
-				return &Error{Target: c.Name, Reason: "the run ended while the program was starting", Output: l.output.String(), Err: err}
+				return &Error{Target: c.Name, Reason: "the run ended while the program was starting", Output: l.output.String(),
+					Err: err}
 			}
 			return &Error{Target: c.Name, Reason: fmt.Sprintf("could not start: the program did not accept a connection at %s within %v", l.addr, c.Ready), Output: l.output.String()}
 		case <-retry.C:
@@ -294,11 +296,12 @@ var errInUse = errors.New("address already in use")
 // saysInUse reports whether a program has printed that its port was in use.
 func saysInUse(output string) bool {
 	text := strings.ToLower(output)
-	return strings.Contains(text, "address already in use") || strings.Contains(text, "address in use") || strings.Contains(text, "eaddrinuse")
+	return strings.Contains(text, "address already in use") || strings.Contains(text, "address in use") ||
+		strings.Contains(text, "eaddrinuse")
 }
 
-// ended returns the error of a program that exited unexpectedly. If the program has printed that its port was in use, and
-// another program has the port, it has not crashed: it never served.
+// ended returns the error of a program that exited unexpectedly. If the program has printed that its port was in use,
+// and another program has the port, it has not crashed: it never served.
 func (c *Command) ended(addr, exit, output string) *Error {
 	if saysInUse(output) && !isFree(addr) {
 		return c.lostPort(output)

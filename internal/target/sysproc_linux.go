@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// ownGroup makes the program the leader of a process group, and makes the kernel kill it when the thread that started it
-// ends.
+// ownGroup makes the program the leader of a process group, and makes the kernel kill it when the thread that started
+// it ends.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// WaitGroup waits for the leader of a process group, and kills the rest of the group when the leader has exited. It does so
-// before it collects the exit status, because afterwards the ID of the group could be reused.
+// WaitGroup waits for the leader of a process group, and kills the rest of the group when the leader has exited. It
+// does so before it collects the exit status, because afterwards the ID of the group could be reused.
 func WaitGroup(cmd *exec.Cmd) error {
 	const byPID, exited, keep = 1, 0x4, 0x01000000 // P_PID, WEXITED, WNOWAIT
 	for {
@@ -32,8 +32,8 @@ func WaitGroup(cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-// claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends. It
-// binds an abstract Unix socket with the port in its name, so that programs can still listen on the port itself.
+// claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends.
+// It binds an abstract Unix socket with the port in its name, so that programs can still listen on the port itself.
 func claim(port string) (io.Closer, error) { return net.Listen("unix", "@jobwire/port/"+port) }
 
 // resident returns the resident memory of a process and its descendants, in bytes, or 0 if there is no such process.

@@ -23,8 +23,8 @@ func WaitGroup(cmd *exec.Cmd) error {
 // resident returns 0: the memory of a process is not known.
 func resident(int) int64 { return 0 }
 
-// claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends. It
-// locks a file.
+// claim reserves a port among all jobwire processes on this machine, until the result is closed or this process ends.
+// It locks a file.
 func claim(port string) (io.Closer, error) {
 	f, err := os.OpenFile(filepath.Join(os.TempDir(), "jobwire-port-"+port+".lock"), os.O_CREATE|os.O_RDWR, 0o666)
 	if err != nil {

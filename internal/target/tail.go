@@ -21,8 +21,8 @@ var crashHead = regexp.MustCompile(`(?m)^(panic: |fatal error: |runtime: |SIG[A-
 // crashSummary matches the line with which a sanitizer summarizes the fault.
 var crashSummary = regexp.MustCompile(`(?m)^SUMMARY: .*$`)
 
-// headOf returns the offset of the last crash report in text, or -1. A report may contain several lines that look like a
-// first line, so a match within headSize bytes of the previous report's beginning belongs to that report.
+// headOf returns the offset of the last crash report in text, or -1. A report may contain several lines that look like
+// a first line, so a match within headSize bytes of the previous report's beginning belongs to that report.
 func headOf(text []byte) int {
 	at := -1
 	for _, m := range crashHead.FindAllIndex(text, -1) {
@@ -94,8 +94,8 @@ func shorten(line string) string {
 	return line
 }
 
-// Excerpt returns the part of a program's output that errors show, with each line indented by two spaces, and its title.
-// The part is the head of a crash report and its summary, or else the last lines.
+// Excerpt returns the part of a program's output that errors show, with each line indented by two spaces, and its
+// title. The part is the head of a crash report and its summary, or else the last lines.
 func Excerpt(output string) (title, text string) {
 	split := func(s string) (lines []string) {
 		for line := range strings.FieldsFuncSeq(s, func(r rune) bool { return r == '\n' || r == '\r' }) {

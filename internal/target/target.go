@@ -144,7 +144,8 @@ type guard struct {
 const (
 	guardInterval = 50 * time.Millisecond // time between two measurements
 	growthTime    = 200 * time.Millisecond
-	growthShare   = 256 // memory grows fast if it grows by more than its limit divided by growthShare, and stops at 1/8 of that
+	// memory grows fast if it grows by more than its limit divided by growthShare, and stops at 1/8 of that
+	growthShare = 256
 )
 
 // Growing reports whether the memory of a program that has a memory limit grows fast. A program that goes on will be
@@ -197,7 +198,8 @@ func (*address) Output() string        { return "" }
 func (*address) Stop() error           { return nil }
 
 func (a *address) Restart() error {
-	return &Error{Target: a.addr, Reason: "jobwire cannot restart a server that it did not start", Err: errors.ErrUnsupported}
+	return &Error{Target: a.addr, Reason: "jobwire cannot restart a server that it did not start",
+		Err: errors.ErrUnsupported}
 }
 
 // life is one server process, or one run of a server function.

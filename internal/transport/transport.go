@@ -84,7 +84,8 @@ func Check(addr string) error {
 	}
 	if path, ok := Path(addr); ok {
 		if path == "" || len(path) > maxPath {
-			return fmt.Errorf("invalid address %q: expected unix:PATH with a path of 1 to %d bytes, got %d", addr, maxPath, len(path))
+			return fmt.Errorf("invalid address %q: expected unix:PATH with a path of 1 to %d bytes, got %d", addr, maxPath,
+				len(path))
 		}
 		return nil
 	}

@@ -9,11 +9,12 @@ import (
 	"sync"
 )
 
-// Number is the version of the source, as in "0.9.0-dev". In a build of a release it is the number of the Git tag, as in
-// "0.9.0", which "make dist" sets (-ldflags -X).
+// Number is the version of the source, as in "0.9.0-dev". In a build of a release it is the number of the Git tag, as
+// in "0.9.0", which "make dist" sets (-ldflags -X).
 var Number = "0.9.0-dev"
 
-// commit is set by "make build" and "make dist" (-ldflags -X), because Go records the commit only if it can run git in the checkout.
+// commit is set by "make build" and "make dist" (-ldflags -X), because Go records the commit only if it can run git in
+// the checkout.
 var commit string
 
 // Info identifies a build.
@@ -45,8 +46,8 @@ var Get = sync.OnceValue(func() Info {
 	return info
 })
 
-// Schema is the version of the schemas of JSON documents. It changes if a field is removed or its meaning changes, but not
-// if a field is added.
+// Schema is the version of the schemas of JSON documents. It changes if a field is removed or its meaning changes, but
+// not if a field is added.
 const Schema = 1
 
 // Head has the first fields of a JSON document, about the program that wrote it. Documents embed it.

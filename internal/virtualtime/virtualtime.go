@@ -39,8 +39,8 @@ func Run(do func()) {
 	synctest.Test(host(), func(*testing.T) { do() })
 }
 
-// Each calls do for the numbers below n, as many at a time as there are processors, each in a bubble of its own. It stops
-// early when ctx ends. bubble runs a function in a new bubble: it is Run, or calls synctest.Test in a test.
+// Each calls do for the numbers below n, as many at a time as there are processors, each in a bubble of its own. It
+// stops early when ctx ends. bubble runs a function in a new bubble: it is Run, or calls synctest.Test in a test.
 func Each(ctx context.Context, n int, bubble func(do func()), do func(i int)) {
 	var next atomic.Int64
 	var all sync.WaitGroup

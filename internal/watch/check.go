@@ -40,8 +40,10 @@ func ParseCheck(value string) (Check, error) {
 	mib, inMiB := strings.CutSuffix(limit, "MiB")
 	n, err := strconv.ParseUint(mib, 10, 20)
 	c.Limit = int64(n) << 20
-	if !slices.Contains([]string{Processor, Memory, Descriptors, Cost}, what) || limited && (what != Memory || !inMiB || err != nil || n == 0) {
-		return Check{}, fmt.Errorf("@watch %s: expected processor, memory, memory under NUMBERMiB, descriptors or cost", value)
+	if !slices.Contains([]string{Processor, Memory, Descriptors, Cost}, what) ||
+		limited && (what != Memory || !inMiB || err != nil || n == 0) {
+		return Check{}, fmt.Errorf("@watch %s: expected processor, memory, memory under NUMBERMiB, descriptors or cost",
+			value)
 	}
 	return c, nil
 }
@@ -66,7 +68,8 @@ func New(t target.Target, checks []Check) (*Watcher, error) {
 	return w, nil
 }
 
-// AtEnd performs the checks of open connections. It is called after the conversation, before its connections are closed.
+// AtEnd performs the checks of open connections. It is called after the conversation, before its connections are
+// closed.
 func (w *Watcher) AtEnd() {
 	for _, c := range w.checks {
 		switch {
@@ -80,7 +83,8 @@ func (w *Watcher) AtEnd() {
 		case c.Limit > 0:
 			more, err := MemoryAtRest(w.target, w.before, c.Limit)
 			if w.note(err); more > c.Limit {
-				w.found("the server uses %d MiB more memory than before the conversation; the limit is %d MiB", more>>20, c.Limit>>20)
+				w.found("the server uses %d MiB more memory than before the conversation; the limit is %d MiB", more>>20,
+					c.Limit>>20)
 			}
 		}
 	}

@@ -16,14 +16,16 @@ const RestShare = 0.25
 const (
 	restWindow = 100 * time.Millisecond // duration of a measurement
 	restInARow = 2                      // consecutive measurements that show an idle server
-	restMost   = 3 * time.Second        // how long a server may take to finish its work, without the time for which it waits for a processor
-	restLimit  = 20 * time.Second       // the same, with that time
+	// how long a server may take to finish its work, without the time for which it waits for a processor
+	restMost  = 3 * time.Second
+	restLimit = 20 * time.Second // the same, with that time
 )
 
-// LoadAtRest returns the share of a processor core that a server uses although it should be idle. It returns 0 as soon as
-// two consecutive measurements are at most [RestShare], or else the mean after 3 s, or up to 20 s on a busy machine. Time
-// for which the server waited for a processor is not counted, so that a busy machine does not hide a busy server. A
-// measurement that consists mostly of such time, or at whose end the server waits for a processor, does not count as idle.
+// LoadAtRest returns the share of a processor core that a server uses although it should be idle. It returns 0 as soon
+// as two consecutive measurements are at most [RestShare], or else the mean after 3 s, or up to 20 s on a busy machine.
+// Time for which the server waited for a processor is not counted, so that a busy machine does not hide a busy server.
+// A measurement that consists mostly of such time, or at whose end the server waits for a processor, does not count as
+// idle.
 func LoadAtRest(t target.Target) (share float64, err error) {
 	pid := target.Pid(t)
 	if _, ok := usageOf(pid); !ok {
@@ -64,8 +66,8 @@ func measure(pid int) measurement {
 	return m
 }
 
-// since returns the time since an earlier measurement, the part of it in which the process did not wait for a processor, and
-// the share of that part in which it ran.
+// since returns the time since an earlier measurement, the part of it in which the process did not wait for a
+// processor, and the share of that part in which it ran.
 func (m measurement) since(before measurement) (took, unwaited time.Duration, share float64) {
 	ran := m.had - before.had
 	took = m.at.Sub(before.at)
@@ -73,8 +75,8 @@ func (m measurement) since(before measurement) (took, unwaited time.Duration, sh
 	return took, unwaited, float64(ran) / float64(max(unwaited, 1))
 }
 
-// MemoryAtRest returns how many more bytes an idle server uses than before. It first waits until the server has finished
-// its work, as long as [LoadAtRest] does, and then until the result is at most limit, for at most 3 s.
+// MemoryAtRest returns how many more bytes an idle server uses than before. It first waits until the server has
+// finished its work, as long as [LoadAtRest] does, and then until the result is at most limit, for at most 3 s.
 func MemoryAtRest(t target.Target, before Usage, limit int64) (more int64, err error) {
 	if _, err := LoadAtRest(t); err != nil {
 		return 0, err

@@ -42,8 +42,8 @@ func usageOf(pid int) (u Usage, ok bool) {
 	return u, err == nil
 }
 
-// wants returns how long the threads of a process have run, and how long they have run or waited for a processor: on a busy
-// machine, a busy-looping thread waits most of the time.
+// wants returns how long the threads of a process have run, and how long they have run or waited for a processor: on a
+// busy machine, a busy-looping thread waits most of the time.
 func wants(pid int) (had, wanted time.Duration) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, name := range tasks {
@@ -79,7 +79,8 @@ func runnable(pid int) bool {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, name := range tasks {
 		b, err := os.ReadFile(name)
-		if _, rest, ok := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" ")); err == nil && ok && len(rest) > 0 && rest[0] == 'R' {
+		if _, rest, ok := bytes.Cut(b[bytes.LastIndexByte(b, ')')+1:], []byte(" ")); err == nil && ok && len(rest) > 0 &&
+			rest[0] == 'R' {
 			return true
 		}
 	}

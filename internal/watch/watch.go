@@ -19,14 +19,15 @@ func Of(t target.Target) (Usage, bool) { return usageOf(target.Pid(t)) }
 
 // Criteria for a busy loop of an idle server.
 const (
-	spinShare = 0.85                   // minimum share of a core that the server wants
-	spinTime  = 30 * time.Millisecond  // minimum time for which it must have run
-	spinLeast = 300 * time.Millisecond // minimum duration of the measurement; longer on a busy machine, until spinTime is reached
+	spinShare = 0.85                  // minimum share of a core that the server wants
+	spinTime  = 30 * time.Millisecond // minimum time for which it must have run
+	// minimum duration of the measurement; longer on a busy machine, until spinTime is reached
+	spinLeast = 300 * time.Millisecond
 	spinMost  = 4 * time.Second
 )
 
-// Spinning reports whether an idle server wants a core all the time. On a busy machine it may run only rarely, so the time
-// for which it waits for a processor counts as well. Spinning takes 10 ms if the server is idle, and at most 4 s.
+// Spinning reports whether an idle server wants a core all the time. On a busy machine it may run only rarely, so the
+// time for which it waits for a processor counts as well. Spinning takes 10 ms if the server is idle, and at most 4 s.
 func Spinning(t target.Target) bool {
 	const piece = 10 * time.Millisecond
 	pid := target.Pid(t)
@@ -48,8 +49,8 @@ func Spinning(t target.Target) bool {
 	return false
 }
 
-// rests reports whether no thread of a process has anything to do. It checks several times, because a thread in a busy loop
-// may pause for a moment.
+// rests reports whether no thread of a process has anything to do. It checks several times, because a thread in a busy
+// loop may pause for a moment.
 func rests(pid int) bool {
 	for range 3 {
 		if runnable(pid) {
@@ -60,8 +61,8 @@ func rests(pid int) bool {
 	return true
 }
 
-// AtRest returns the usage of a server after its connections were closed. It waits, for a short time, until the server has
-// at most as many descriptors as given; if descriptors is -1, until their number is stable.
+// AtRest returns the usage of a server after its connections were closed. It waits, for a short time, until the server
+// has at most as many descriptors as given; if descriptors is -1, until their number is stable.
 func AtRest(t target.Target, descriptors int) (u Usage, ok bool) {
 	for n, last := 0, -1; n < 50; n++ {
 		if u, ok = Of(t); !ok || u.Descriptors <= descriptors || descriptors < 0 && u.Descriptors == last {
@@ -102,8 +103,8 @@ func rounds(t target.Target, again func() error) func(runs int) (Usage, error) {
 	}
 }
 
-// descriptorLeak performs three rounds of repetitions, and returns how many descriptors they have left open. It returns 0
-// after a round that left a descriptor open in fewer than half of its repetitions. The first round is short, because
+// descriptorLeak performs three rounds of repetitions, and returns how many descriptors they have left open. It returns
+// 0 after a round that left a descriptor open in fewer than half of its repetitions. The first round is short, because
 // most servers leave none open.
 func descriptorLeak(t target.Target, round func(runs int) (Usage, error)) (n, repetitions int, err error) {
 	at, _ := AtRest(t, -1)
@@ -125,9 +126,9 @@ const warmUp = 2
 // it grew, or 0 if the server does not leak. The server used resident bytes before; each call of
 // round performs runs repetitions.
 //
-// The server must grow by LeakBytes in each round after the first one, in which it may fill memory that it has reserved.
-// Two rounds warm it up. Then it must grow for at least two rounds and until it has grown by its initial size: the memory
-// of a server with a garbage collector also grows until a collection.
+// The server must grow by LeakBytes in each round after the first one, in which it may fill memory that it has
+// reserved. Two rounds warm it up. Then it must grow for at least two rounds and until it has grown by its initial
+// size: the memory of a server with a garbage collector also grows until a collection.
 func MemoryLeak(resident int64, runs int, round func() (Usage, error)) (bytes int64, repetitions int, err error) {
 	most := min(resident, maxGrowth)
 	at, first := Usage{Resident: resident}, resident

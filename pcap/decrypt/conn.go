@@ -33,9 +33,10 @@ const (
 
 // Limits of the search for the next record after a loss.
 const (
-	maxAhead  = 1 << 8  // lost records
-	maxFailed = 1 << 30 // bytes that failed attempts to decrypt may cost in one direction of a connection: about 1 s of work
-	attempt   = 1000    // cost of an attempt in bytes, in addition to the size of the record
+	maxAhead = 1 << 8 // lost records
+	// bytes that failed attempts to decrypt may cost in one direction of a connection: about 1 s of work
+	maxFailed = 1 << 30
+	attempt   = 1000 // cost of an attempt in bytes, in addition to the size of the record
 )
 
 // The directions of a connection.
@@ -263,13 +264,15 @@ func (c *Conn) greet(d *direction, dir int, in cryptobyte.String) error {
 		return nil
 	}
 	var id, extensions cryptobyte.String
-	if !in.ReadUint8LengthPrefixed(&id) || !in.ReadUint16(&number) || !in.Skip(1) || !in.Empty() && !in.ReadUint16LengthPrefixed(&extensions) {
+	if !in.ReadUint8LengthPrefixed(&id) || !in.ReadUint16(&number) || !in.Skip(1) ||
+		!in.Empty() && !in.ReadUint16LengthPrefixed(&extensions) {
 		return ErrNotTLS
 	}
 	for !extensions.Empty() {
 		var kind uint16
 		var body cryptobyte.String
-		if !extensions.ReadUint16(&kind) || !extensions.ReadUint16LengthPrefixed(&body) || kind == supportedVersions && !body.ReadUint16(&version) {
+		if !extensions.ReadUint16(&kind) || !extensions.ReadUint16LengthPrefixed(&body) ||
+			kind == supportedVersions && !body.ReadUint16(&version) {
 			return ErrNotTLS
 		}
 	}
@@ -292,7 +295,8 @@ func (c *Conn) derive() {
 	labels, size := []string{"CLIENT_RANDOM"}, masterSize
 	if c.tls13 {
 		size = c.suite.hash().Size()
-		labels = []string{"CLIENT_HANDSHAKE_TRAFFIC_SECRET", "CLIENT_TRAFFIC_SECRET_0", "SERVER_HANDSHAKE_TRAFFIC_SECRET", "SERVER_TRAFFIC_SECRET_0"}
+		labels = []string{"CLIENT_HANDSHAKE_TRAFFIC_SECRET", "CLIENT_TRAFFIC_SECRET_0", "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+			"SERVER_TRAFFIC_SECRET_0"}
 	}
 	var secrets [][]byte
 	for _, label := range labels {

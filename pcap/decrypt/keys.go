@@ -10,8 +10,8 @@ import (
 	"jobwire/internal/textfile"
 )
 
-// maxSessions limits the number of TLS sessions whose secrets are kept, in about 50 MB. The secrets of further sessions are
-// ignored.
+// maxSessions limits the number of TLS sessions whose secrets are kept, in about 50 MB. The secrets of further sessions
+// are ignored.
 const maxSessions = 1 << 17
 
 // Keys are the secrets of TLS sessions, from key logs: the text format of the environment variable SSLKEYLOGFILE, as

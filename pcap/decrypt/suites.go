@@ -41,8 +41,10 @@ func newGCM(key []byte) (cipher.AEAD, error) {
 var suites = map[uint16]suite{
 	0x1301: aes128, 0x1302: aes256, 0x1303: chacha,
 
-	0x009c: aes128, 0x009e: aes128, 0xc02b: aes128, 0xc02f: aes128, 0x00a8: aes128, 0x00aa: aes128, 0x00ac: aes128, 0xd001: aes128,
-	0x009d: aes256, 0x009f: aes256, 0xc02c: aes256, 0xc030: aes256, 0x00a9: aes256, 0x00ab: aes256, 0x00ad: aes256, 0xd002: aes256,
+	0x009c: aes128, 0x009e: aes128, 0xc02b: aes128, 0xc02f: aes128, 0x00a8: aes128, 0x00aa: aes128, 0x00ac: aes128,
+	0xd001: aes128,
+	0x009d: aes256, 0x009f: aes256, 0xc02c: aes256, 0xc030: aes256, 0x00a9: aes256, 0x00ab: aes256, 0x00ad: aes256,
+	0xd002: aes256,
 	0xcca8: chacha, 0xcca9: chacha, 0xccaa: chacha, 0xccab: chacha, 0xccac: chacha, 0xccad: chacha, 0xccae: chacha,
 }
 
@@ -75,7 +77,8 @@ func newKey12(s *suite, master, clientRandom, serverRandom []byte, dir int) *key
 
 // newKey13 returns the key of a traffic secret of TLS 1.3 (RFC 8446, section 7.3).
 func newKey13(s *suite, secret []byte) *key {
-	return &key{suite: s, secret: secret, aead: s.cipher(s.expand(secret, "key", s.key)), iv: s.expand(secret, "iv", chacha20poly1305.NonceSize)}
+	return &key{suite: s, secret: secret, aead: s.cipher(s.expand(secret, "key", s.key)),
+		iv: s.expand(secret, "iv", chacha20poly1305.NonceSize)}
 }
 
 // updated returns the key after a KeyUpdate of TLS 1.3.
@@ -103,8 +106,8 @@ func (s *suite) cipher(key []byte) cipher.AEAD {
 	return a
 }
 
-// open decrypts a record into the memory of dst, and returns the type of its content. ok is false if the record is not one
-// of this key with this number.
+// open decrypts a record into the memory of dst, and returns the type of its content. ok is false if the record is not
+// one of this key with this number.
 func (k *key) open(dst, record []byte, number uint64) (content byte, plain []byte, ok bool) {
 	head, b := record[:header], record[header:]
 	var nonce [chacha20poly1305.NonceSize]byte

@@ -78,5 +78,6 @@ func (d *Durations) Quantile(q float64) time.Duration {
 
 // MarshalJSON writes the count, and quantiles in nanoseconds.
 func (d *Durations) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]int64{"count": int64(d.Count()), "p50": int64(d.Quantile(.5)), "p90": int64(d.Quantile(.9)), "p99": int64(d.Quantile(.99)), "max": int64(d.Quantile(1))})
+	return json.Marshal(map[string]int64{"count": int64(d.Count()), "p50": int64(d.Quantile(.5)),
+		"p90": int64(d.Quantile(.9)), "p99": int64(d.Quantile(.99)), "max": int64(d.Quantile(1))})
 }

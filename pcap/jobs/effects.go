@@ -12,13 +12,17 @@ import (
 // A function returns the job, or nil if it is unknown. Messages with other effects only refer to a job.
 var effects = [2][codec.Published + 1]func(*Tracker, *event) *job{
 	codec.Peer: {
-		codec.Submit: (*Tracker).submit, codec.Wait: (*Tracker).wait, codec.Release: (*Tracker).release, codec.Bury: (*Tracker).bury, codec.Kick: (*Tracker).kick,
-		codec.Touch: (*Tracker).touch, codec.Delete: (*Tracker).remove, codec.Data: (*Tracker).known, codec.Warning: (*Tracker).known, codec.Status: (*Tracker).known,
+		codec.Submit: (*Tracker).submit, codec.Wait: (*Tracker).wait, codec.Release: (*Tracker).release,
+		codec.Bury: (*Tracker).bury, codec.Kick: (*Tracker).kick,
+		codec.Touch: (*Tracker).touch, codec.Delete: (*Tracker).remove, codec.Data: (*Tracker).known,
+		codec.Warning: (*Tracker).known, codec.Status: (*Tracker).known,
 		codec.Complete: (*Tracker).complete, codec.Fail: (*Tracker).complete, codec.Exception: (*Tracker).complete,
-		codec.Register: (*Tracker).register, codec.Unregister: (*Tracker).unregister, codec.Use: (*Tracker).use, codec.Leave: (*Tracker).leave,
+		codec.Register: (*Tracker).register, codec.Unregister: (*Tracker).unregister, codec.Use: (*Tracker).use,
+		codec.Leave: (*Tracker).leave,
 	},
 	codec.Server: {
-		codec.Accept: (*Tracker).accept, codec.Refuse: (*Tracker).refuse, codec.Assign: (*Tracker).assign, codec.Bury: (*Tracker).bury,
+		codec.Accept: (*Tracker).accept, codec.Refuse: (*Tracker).refuse, codec.Assign: (*Tracker).assign,
+		codec.Bury:     (*Tracker).bury,
 		codec.Complete: (*Tracker).deliver, codec.Fail: (*Tracker).deliver, codec.Exception: (*Tracker).deliver,
 	},
 }
@@ -138,7 +142,8 @@ func (e *event) submitted() *job {
 
 // merge combines a job that was first captured at its assignment with its submission.
 func (t *Tracker) merge(old, w *job) {
-	old.submitted, old.ready, old.background, old.waiters, old.pending = w.submitted, w.ready, w.background, w.waiters, w.pending
+	old.submitted, old.ready, old.background, old.waiters, old.pending = w.submitted, w.ready, w.background, w.waiters,
+		w.pending
 	if old.limit == 0 {
 		old.limit = w.limit
 	}

@@ -39,9 +39,10 @@ type Stats struct {
 	Twice       int            `json:"ended_repeatedly"`
 	Abandoned   int            `json:"client_gone"` // no client waited for the end any more
 	Unended     int            `json:"not_ended"`
-	Wait        Durations      `json:"wait"`   // time from the submission, or from the end of a delay, to the first assignment
-	Run         Durations      `json:"run"`    // time from the assignment to the end of the job
-	Return      Durations      `json:"return"` // time from the end of the job until the client received it
+	// time from the submission, or from the end of a delay, to the first assignment
+	Wait   Durations `json:"wait"`
+	Run    Durations `json:"run"`    // time from the assignment to the end of the job
+	Return Durations `json:"return"` // time from the end of the job until the client received it
 }
 
 // Anomaly is an unusual event of a job.
@@ -60,8 +61,10 @@ func (s *Stats) redelivered(why string) {
 
 // add adds the counts of other statistics.
 func (s *Stats) add(o *Stats) {
-	for _, c := range [][2]*int{{&s.Submitted, &o.Submitted}, {&s.Coalesced, &o.Coalesced}, {&s.Refused, &o.Refused}, {&s.Assigned, &o.Assigned},
-		{&s.Redelivered, &o.Redelivered}, {&s.Released, &o.Released}, {&s.Buried, &o.Buried}, {&s.Deleted, &o.Deleted}, {&s.Completed, &o.Completed},
+	for _, c := range [][2]*int{{&s.Submitted, &o.Submitted}, {&s.Coalesced, &o.Coalesced}, {&s.Refused, &o.Refused},
+		{&s.Assigned, &o.Assigned},
+		{&s.Redelivered, &o.Redelivered}, {&s.Released, &o.Released}, {&s.Buried, &o.Buried}, {&s.Deleted, &o.Deleted},
+		{&s.Completed, &o.Completed},
 		{&s.Failed, &o.Failed}, {&s.Twice, &o.Twice}, {&s.Abandoned, &o.Abandoned}} {
 		*c[0] += *c[1]
 	}
@@ -111,7 +114,8 @@ func (t *Tracker) Report() *Report {
 			delete(t.queues, name)
 		}
 	}
-	r := Report{Head: version.NewHead(), Functions: t.queues, Anomalies: append([]Anomaly{}, t.report.Anomalies...), Forgotten: t.report.Forgotten}
+	r := Report{Head: version.NewHead(), Functions: t.queues, Anomalies: append([]Anomaly{}, t.report.Anomalies...),
+		Forgotten: t.report.Forgotten}
 	t.report.Anomalies = kept
 	return &r
 }
@@ -146,7 +150,8 @@ func (s *Stats) writeText(b *bytes.Buffer, name string, width int) {
 		n      int
 		text   string
 		always bool
-	}{{s.Coalesced, "combined with an earlier equal job", false}, {s.Refused, "refused", false}, {s.Assigned, "assigned", true}, {s.Redelivered, "redelivered", true},
+	}{{s.Coalesced, "combined with an earlier equal job", false}, {s.Refused, "refused", false},
+		{s.Assigned, "assigned", true}, {s.Redelivered, "redelivered", true},
 		{s.Released, "released", false}, {s.Buried, "buried", false}, {s.Deleted, "deleted from the queue", false},
 		{s.Completed, "completed", true}, {s.Failed, "failed", true}, {s.Twice, "ended more than once", false},
 		{s.Abandoned, "ended after the client disconnected", false}, {s.Unended, "not ended", true}} {
@@ -163,7 +168,8 @@ func (s *Stats) writeText(b *bytes.Buffer, name string, width int) {
 		d    *Durations
 	}{{"wait", &s.Wait}, {"run", &s.Run}, {"return", &s.Return}} {
 		if d.d.Count() > 0 {
-			fmt.Fprintf(b, "  %-7s p50 %-10v p90 %-10v p99 %-10v max %v\n", d.name, d.d.Quantile(.5), d.d.Quantile(.9), d.d.Quantile(.99), d.d.Quantile(1))
+			fmt.Fprintf(b, "  %-7s p50 %-10v p90 %-10v p99 %-10v max %v\n", d.name, d.d.Quantile(.5), d.d.Quantile(.9),
+				d.d.Quantile(.99), d.d.Quantile(1))
 		}
 	}
 }

@@ -24,9 +24,11 @@ type Timeline struct {
 
 // Stage is one event of a job.
 type Stage struct {
-	At   int64  // time, as in Packet.At
-	What string // submitted, created, assigned, assigned again: why, released, buried, kicked, completed, failed, deleted, result delivered, ...
-	Conn int    // ID of the connection
+	At int64 // time, as in Packet.At
+	// submitted, created, assigned, assigned again: why, released, buried, kicked, completed, failed, deleted, result
+	// delivered, ...
+	What string
+	Conn int // ID of the connection
 }
 
 const maxStages = 64 // of a timeline

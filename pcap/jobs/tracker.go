@@ -113,7 +113,8 @@ type job struct {
 
 // New returns an empty Tracker.
 func New() *Tracker {
-	return &Tracker{jobs: map[jobKey]*job{}, unassigned: map[content][]*job{}, conns: map[int]*connState{}, queues: map[string]*Stats{}, seed: maphash.MakeSeed(), sweep: minSweepJobs}
+	return &Tracker{jobs: map[jobKey]*job{}, unassigned: map[content][]*job{}, conns: map[int]*connState{},
+		queues: map[string]*Stats{}, seed: maphash.MakeSeed(), sweep: minSweepJobs}
 }
 
 // Add updates the jobs that an item affects.
@@ -157,7 +158,8 @@ func (t *Tracker) conn(it *pcap.Item) *connState {
 			clear(t.conns)
 		}
 		p := it.Conn.Protocol
-		c = &connState{id: it.Conn.ID, unnamed: slices.ContainsFunc(p.Types, func(t *codec.Type) bool { return t.Does == codec.Assign && !t.Has(codec.JobID) })}
+		c = &connState{id: it.Conn.ID, unnamed: slices.ContainsFunc(p.Types,
+			func(t *codec.Type) bool { return t.Does == codec.Assign && !t.Has(codec.JobID) })}
 		if !it.Conn.Uncertain {
 			c.queue = p.DefaultQueue
 		}
@@ -170,7 +172,8 @@ func (t *Tracker) conn(it *pcap.Item) *connState {
 // end records that a side has closed the connection. If it is a worker, its job can be assigned to another
 // worker.
 func (t *Tracker) end(it *pcap.Item) {
-	c := t.conn(it) // create the state even if the peer has sent nothing, because messages to the peer may be captured late
+	// create the state even if the peer has sent nothing, because messages to the peer may be captured late
+	c := t.conn(it)
 	c.closed, c.reset = true, c.reset || it.Kind == pcap.Breaks
 	if c.ends++; c.ends > 1 || it.Kind == pcap.Breaks {
 		delete(t.conns, c.id)
@@ -308,6 +311,7 @@ func (t *Tracker) remember(w *job) {
 
 func (t *Tracker) anomaly(w *job, format string, args ...any) {
 	if len(t.report.Anomalies) < maxAnomalies {
-		t.report.Anomalies = append(t.report.Anomalies, Anomaly{w.key.id, w.key.server.String(), w.queue, fmt.Sprintf(format, args...), w.uncertain})
+		t.report.Anomalies = append(t.report.Anomalies,
+			Anomaly{w.key.id, w.key.server.String(), w.queue, fmt.Sprintf(format, args...), w.uncertain})
 	}
 }

@@ -1,5 +1,5 @@
-// Package replay writes the connections of a capture as transcripts that "jobwire play" can send to any server. Pass the
-// items of a [jobwire/pcap.Decoder] to [Collector.Add], and then call [Collector.Write].
+// Package replay writes the connections of a capture as transcripts that "jobwire play" can send to any server. Pass
+// the items of a [jobwire/pcap.Decoder] to [Collector.Add], and then call [Collector.Write].
 package replay
 
 import (
@@ -156,7 +156,8 @@ func (t *Collector) desync(s *session, it *pcap.Item) {
 		t.steps[last].problem = partMessage
 		return
 	}
-	t.add(step{session: s, from: it.From, at: it.At, verb: transcript.Raw, problem: "from this line on, responses cannot be matched to requests"})
+	t.add(step{session: s, from: it.From, at: it.At, verb: transcript.Raw,
+		problem: "from this line on, responses cannot be matched to requests"})
 }
 
 func (t *Collector) add(st step) {
@@ -205,7 +206,8 @@ func (t *Collector) message(st *step, f *codec.Frame) {
 		}
 		v := raw[sp.Off:sp.End]
 		st.args = append(st.args, v)
-		if m := sp.Field.Means; (m == codec.Queue || m == codec.JobID || m == codec.UniqueID) && len(v) > 0 && !f.Type.Varies && !p.Unowned {
+		if m := sp.Field.Means; (m == codec.Queue || m == codec.JobID || m == codec.UniqueID) && len(v) > 0 &&
+			!f.Type.Varies && !p.Unowned {
 			t.join(s, m, string(v))
 		}
 	}

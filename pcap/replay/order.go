@@ -239,7 +239,8 @@ func (a *arranger) perform(c *act) {
 		return
 	}
 	before := func(o *act) bool {
-		return !o.done && o.at < c.reply && o.reply < 0 && a.steps[o.at].from == codec.Server && a.steps[o.at].session == a.steps[c.at].session
+		return !o.done && o.at < c.reply && o.reply < 0 && a.steps[o.at].from == codec.Server &&
+			a.steps[o.at].session == a.steps[c.at].session
 	}
 	for _, o := range a.under {
 		if before(o) {

@@ -160,7 +160,8 @@ func numberOf(job string) uint64 {
 // after its end, it has only half-closed the connection. If no message explains why the server closed a
 // connection, and the capture contains no later message, the server has probably exited.
 func ending(steps []step) []step {
-	sent, end := [2]map[*session]int{{}, {}}, [2]map[*session]bool{{}, {}} // last message of each side, and whether it has ended
+	// last message of each side, and whether it has ended
+	sent, end := [2]map[*session]int{{}, {}}, [2]map[*session]bool{{}, {}}
 	last := 0
 	for i := range steps {
 		if st := &steps[i]; st.verb <= transcript.Raw {

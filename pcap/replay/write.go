@@ -33,8 +33,8 @@ type Transcript struct {
 	Incomplete  bool // a part is missing or cannot be replayed
 }
 
-// WriteDir writes each transcript to a new file in a directory, which it creates if necessary. source is the name of the
-// capture. If a file exists, WriteDir returns an error that wraps [fs.ErrExist], and the transcripts before it.
+// WriteDir writes each transcript to a new file in a directory, which it creates if necessary. source is the name of
+// the capture. If a file exists, WriteDir returns an error that wraps [fs.ErrExist], and the transcripts before it.
 func (t *Collector) WriteDir(source, dir string) ([]Transcript, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Package report writes an HTML page about a capture: messages, traffic, timelines of jobs and violations. Pass the items of
-// a [jobwire/pcap.Decoder] to [Page.Add], and then call [Page.WriteHTML].
+// Package report writes an HTML page about a capture: messages, traffic, timelines of jobs and violations. Pass the
+// items of a [jobwire/pcap.Decoder] to [Page.Add], and then call [Page.WriteHTML].
 package report
 
 import (
@@ -122,7 +122,8 @@ type (
 // WriteHTML writes a self-contained page about a capture. d is the decoder that passed the items to the page.
 func (p *Page) WriteHTML(w io.Writer, title string, d *pcap.Decoder) error {
 	r := p.jobs.Report()
-	data := pageData{Title: title, from: p.from, Span: shortly(time.Duration(p.to - p.from)), Messages: p.messages, Report: p.sum.Report(d), Forgotten: r.Forgotten}
+	data := pageData{Title: title, from: p.from, Span: shortly(time.Duration(p.to - p.from)), Messages: p.messages,
+		Report: p.sum.Report(d), Forgotten: r.Forgotten}
 	data.Anomalies, data.AnomaliesLeft = first(r.Anomalies, pageTables)
 	total := data.functions(r)
 	data.Jobs = total.Submitted
@@ -138,18 +139,21 @@ func (p *Page) WriteHTML(w io.Writer, title string, d *pcap.Decoder) error {
 
 // Head returns the header of the page.
 func (d *pageData) Head() page.Head {
-	h := page.Head{Title: "Capture: " + d.Title, Verdict: "✓ no violations and no job anomalies", Tone: "good", Jobwire: d.Jobwire, Style: template.CSS(pageStyle)}
+	h := page.Head{Title: "Capture: " + d.Title, Verdict: "✓ no violations and no job anomalies", Tone: "good",
+		Jobwire: d.Jobwire, Style: template.CSS(pageStyle)}
 	if d.from > 0 {
 		h.Began = time.Unix(0, d.from)
 	}
-	h.Facts = []string{prose.Count(d.Packets, "packet") + " in " + d.Span, prose.Count(d.Connections, "connection"), prose.Count(d.Jobs, "job") + ", " + prose.Grouped(d.Messages) + " messages"}
+	h.Facts = []string{prose.Count(d.Packets, "packet") + " in " + d.Span, prose.Count(d.Connections, "connection"),
+		prose.Count(d.Jobs, "job") + ", " + prose.Grouped(d.Messages) + " messages"}
 	if d.Unknown > 0 {
 		h.Facts = append(h.Facts, prose.Count(d.Unknown, "connection")+" of an unknown protocol")
 	}
 	anomalies := len(d.Anomalies) + d.AnomaliesLeft
 	switch {
 	case d.Violations > 0:
-		h.Verdict, h.Tone = fmt.Sprintf("✗ messages that break a rule: %s; job anomalies: %s", prose.Grouped(d.Violations), prose.Grouped(anomalies)), "bad"
+		h.Verdict, h.Tone = fmt.Sprintf("✗ messages that break a rule: %s; job anomalies: %s", prose.Grouped(d.Violations),
+			prose.Grouped(anomalies)), "bad"
 	case anomalies > 0:
 		h.Verdict, h.Tone = "△ job anomalies: "+prose.Grouped(anomalies), "fair"
 	case d.Messages == 0:
@@ -169,13 +173,16 @@ func first[T any](all []T, n int) ([]T, int) {
 }
 
 func (d *pageData) tiles(total *jobs.Stats) {
-	d.Tiles = []pageTile{{prose.Grouped(d.Messages), "messages", false}, {prose.Grouped(d.Connections), "connections", false}}
+	d.Tiles = []pageTile{{prose.Grouped(d.Messages), "messages", false},
+		{prose.Grouped(d.Connections), "connections", false}}
 	for _, t := range []struct {
 		n     int
 		words string
 		bad   bool
-	}{{total.Submitted, "jobs submitted", false}, {total.Completed, "completed", false}, {total.Failed, "failed", true}, {total.Redelivered, "redelivered", true},
-		{total.Unended, "jobs not ended", true}, {d.Violations, "messages that break a rule", true}, {d.Gaps + d.CutPackets, "gaps: data missing in the capture", true}} {
+	}{{total.Submitted, "jobs submitted", false}, {total.Completed, "completed", false}, {total.Failed, "failed", true},
+		{total.Redelivered, "redelivered", true},
+		{total.Unended, "jobs not ended", true}, {d.Violations, "messages that break a rule", true},
+		{d.Gaps + d.CutPackets, "gaps: data missing in the capture", true}} {
 		if t.n > 0 || !t.bad {
 			d.Tiles = append(d.Tiles, pageTile{prose.Grouped(t.n), t.words, t.bad})
 		}

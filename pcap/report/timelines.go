@@ -67,7 +67,8 @@ func sample(all []*jobs.Timeline) (chosen []*jobs.Timeline, left int) {
 
 // stageBars maps a stage to the bar that begins with it; "" ends a bar.
 var stageBars = map[string]string{
-	"submitted": "wait", "created": "wait", "queued again": "wait", "coalesced": "", "assigned": "run", "assigned again": "run", "released": "wait",
+	"submitted": "wait", "created": "wait", "queued again": "wait", "coalesced": "", "assigned": "run",
+	"assigned again": "run", "released": "wait",
 	"buried": "buried", "kicked": "wait", "result delivered": "end", "refused": "end", "deleted": "end",
 }
 
@@ -83,7 +84,8 @@ func barOf(what string) string {
 // unusual reports whether the timeline of a job contains unusual events.
 func unusual(l *jobs.Timeline) bool {
 	return l.Uncertain || open(l) || slices.ContainsFunc(l.Stages, func(s jobs.Stage) bool {
-		return strings.HasPrefix(s.What, "assigned again") || s.What == "released" || s.What == "buried" || s.What == "refused" || s.What == "failed"
+		return strings.HasPrefix(s.What, "assigned again") || s.What == "released" || s.What == "buried" ||
+			s.What == "refused" || s.What == "failed"
 	})
 }
 
@@ -101,7 +103,8 @@ func length(l *jobs.Timeline) int64 { return l.Stages[len(l.Stages)-1].At - l.St
 // draw returns the row of a timeline, for an axis that begins at start and is span nanoseconds long. The
 // capture lasts from from to to. A job that has not ended is drawn up to the end of the capture.
 func draw(l *jobs.Timeline, start, span, from, to int64) pageTimeline {
-	row := pageTimeline{Handle: l.Handle, Function: l.Function, Unusual: unusual(l), Cells: []string{shortly(time.Duration(l.Stages[0].At - from)), "", "", ""}}
+	row := pageTimeline{Handle: l.Handle, Function: l.Function, Unusual: unusual(l),
+		Cells: []string{shortly(time.Duration(l.Stages[0].At - from)), "", "", ""}}
 	var words []string
 	var sums [3]time.Duration
 	class, since := "", int64(0)
@@ -116,7 +119,8 @@ func draw(l *jobs.Timeline, start, span, from, to int64) pageTimeline {
 				row.Cells[i+1] = shortly(sums[i])
 			}
 		}
-		row.Bars = append(row.Bars, pageBar{class, percent(since-start, span), percent(until-since, span), class + " " + shortly(took)})
+		row.Bars = append(row.Bars, pageBar{class, percent(since-start, span), percent(until-since, span), class + " " +
+			shortly(took)})
 	}
 	for i, s := range l.Stages {
 		text := s.What

@@ -105,7 +105,8 @@ func (t *traffic) rows() ([]pageConn, int) {
 			for i, n := range f.counts[side][:t.last+1] {
 				if n > 0 {
 					height := 15 + 85*math.Log1p(float64(n))/math.Log1p(float64(most))
-					row.Bars = append(row.Bars, pageBar{class, percent(int64(i), int64(t.last+1)), strconv.FormatFloat(height, 'f', 1, 64) + "%", fmt.Sprint(n)})
+					row.Bars = append(row.Bars, pageBar{class, percent(int64(i), int64(t.last+1)),
+						strconv.FormatFloat(height, 'f', 1, 64) + "%", fmt.Sprint(n)})
 				}
 			}
 		}

@@ -17,13 +17,13 @@ type ability struct {
 	entries [3]readyEntry // by job priority
 }
 
-// readyEntry connects a worker with the queue of one function and priority. An entry is ready or idle. It is ready if the
-// queue may have jobs; it is then in peer.ready. Otherwise it is idle, and in function.idle. An idle entry becomes ready
-// when a job is queued. A ready entry becomes idle when the worker asks for a job and the queue is empty. So GRAB_JOB need
-// not search all functions of a worker, and a queued job affects a busy worker only once.
+// readyEntry connects a worker with the queue of one function and priority. An entry is ready or idle. It is ready if
+// the queue may have jobs; it is then in peer.ready. Otherwise it is idle, and in function.idle. An idle entry becomes
+// ready when a job is queued. A ready entry becomes idle when the worker asks for a job and the queue is empty. So
+// GRAB_JOB need not search all functions of a worker, and a queued job affects a busy worker only once.
 //
-// While a queue has jobs, all entries for it are ready. While a worker sleeps, all its entries are idle, except those for
-// which the limit Options.Wakeups prevented a wakeup.
+// While a queue has jobs, all entries for it are ready. While a worker sleeps, all its entries are idle, except those
+// for which the limit Options.Wakeups prevented a wakeup.
 type readyEntry struct {
 	*ability
 	at   int                      // index in the heap peer.ready plus 1; 0 while the entry is idle
@@ -81,8 +81,8 @@ func (m *machine) reset(p *peer) {
 	}
 }
 
-// wake makes the leads of all workers to a queue that has got a job ready, and wakes those workers that are sleeping, at most
-// Options.Wakeups of them. Workers that were not woken for earlier jobs because of that limit come first.
+// wake makes the leads of all workers to a queue that has got a job ready, and wakes those workers that are sleeping,
+// at most Options.Wakeups of them. Workers that were not woken for earlier jobs because of that limit come first.
 func (m *machine) wake(fn *function, priority uint8) {
 	left := m.opts.Wakeups
 	allowed := func(p *peer) bool {
@@ -124,8 +124,8 @@ func (p *peer) wake() {
 	p.conn.Send(noop)
 }
 
-// pick returns the job that the worker gets next: of its functions' jobs of the highest priority, the oldest one of the function that
-// it registered first. It returns nil if there is none.
+// pick returns the job that the worker gets next: of its functions' jobs of the highest priority, the oldest one of the
+// function that it registered first. It returns nil if there is none.
 func (m *machine) pick(p *peer) (*ability, *job) {
 	for priority := range p.ready {
 		ready := &p.ready[priority]

@@ -25,12 +25,14 @@ var (
 	verboseReply    = typeNamed("verbose-reply")
 )
 
-// err sends an ERR reply. Spaces in the text are sent as plus signs, because the original Perl server URL-encodes the text.
+// err sends an ERR reply. Spaces in the text are sent as plus signs, because the original Perl server URL-encodes the
+// text.
 func (p *peer) err(code, text string) {
 	p.conn.Send(errReply, []byte(code), []byte(strings.ReplaceAll(text, " ", "+")))
 }
 
-// table collects the arguments of a reply that is a list. Its callers stop when it is larger than max, the limit on a packet's data.
+// table collects the arguments of a reply that is a list. Its callers stop when it is larger than max, the limit on a
+// packet's data.
 type table struct {
 	args      [][]byte
 	size, max int
@@ -56,8 +58,8 @@ func (p *peer) list(reply *codec.Type, t *table) {
 	}
 }
 
-// printable replaces control characters by \xNN, and spaces if blanks is true. Function names and IDs may contain all bytes except
-// NUL.
+// printable replaces control characters by \xNN, and spaces if blanks is true. Function names and IDs may contain all
+// bytes except NUL.
 func printable(b []byte, blanks bool) []byte {
 	out := make([]byte, 0, len(b))
 	for _, c := range b {
@@ -72,8 +74,8 @@ func printable(b []byte, blanks bool) []byte {
 
 func escape(dst []byte, c byte) []byte { return fmt.Appendf(dst, `\x%02x`, c) }
 
-// printableLine is printable for a value that is the whole line. It also escapes the first byte of a value that clients could read as
-// the end of the list or as an error reply.
+// printableLine is printable for a value that is the whole line. It also escapes the first byte of a value that clients
+// could read as the end of the list or as an error reply.
 func printableLine(b []byte) []byte {
 	out := printable(b, false)
 	if string(b) == "." || bytes.HasPrefix(b, []byte("ERR")) || gearman.SaysError(out) {
@@ -175,7 +177,8 @@ func showUnique(m *machine, p *peer, _ *codec.Frame) {
 	p.list(uniqueReply, t)
 }
 
-// maxQueue sets the queue limits of a function: one for all priorities, or one for each. Without a limit it restores the defaults.
+// maxQueue sets the queue limits of a function: one for all priorities, or one for each. Without a limit it restores
+// the defaults.
 func maxQueue(m *machine, p *peer, f *codec.Frame) {
 	var sizes []int
 	for i := 1; f.Arg(i) != nil; i++ {

@@ -8,14 +8,15 @@ type text struct {
 	size uint32
 }
 
-// blobStore stores byte strings of any size. Strings of similar size share pages, so that the memory of removed strings is reused; strings
-// longer than largest are allocated individually.
+// blobStore stores byte strings of any size. Strings of similar size share pages, so that the memory of removed strings
+// is reused; strings longer than largest are allocated individually.
 type blobStore struct {
 	classes [classes]pages[byte]
 	large   pool[[]byte, [0]link]
 }
 
-// Each size class is a third or a half larger than the one before: 16, 24, 32, 48 and so on bytes. A page has at most 64 KiB.
+// Each size class is a third or a half larger than the one before: 16, 24, 32, 48 and so on bytes. A page has at most
+// 64 KiB.
 const (
 	smallest = 16
 	classes  = 19

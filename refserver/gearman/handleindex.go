@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// handleIndex finds jobs by the numbers of their handles. Numbers are assigned consecutively, so consecutive jobs are stored together, in
-// blocks of perBlock numbers.
+// handleIndex finds jobs by the numbers of their handles. Numbers are assigned consecutively, so consecutive jobs are
+// stored together, in blocks of perBlock numbers.
 type handleIndex struct {
 	blocks map[uint64]*block // by number / perBlock
 	recent *block            // the block used last
 	spare  []*block          // empty blocks for reuse
 }
 
-// block is an array of the jobs with perBlock consecutive numbers. It takes 1 KiB, even if only one job of them is left.
+// block is an array of the jobs with perBlock consecutive numbers. It takes 1 KiB, even if only one job of them is
+// left.
 type block struct {
 	first uint64 // number / perBlock
 	len   int
@@ -63,7 +64,8 @@ func (s *handleIndex) find(n uint64) id {
 	return 0
 }
 
-// all iterates over the jobs in the order of their numbers, that is, of their submission. The current job may be removed.
+// all iterates over the jobs in the order of their numbers, that is, of their submission. The current job may be
+// removed.
 func (s *handleIndex) all(yield func(id) bool) {
 	for _, n := range slices.Sorted(maps.Keys(s.blocks)) {
 		b := s.blocks[n]

@@ -150,8 +150,8 @@ func cantDo(m *machine, p *peer, f *codec.Frame) {
 
 func resetAbilities(m *machine, p *peer, _ *codec.Frame) { m.reset(p) }
 
-// preSleep marks a worker as sleeping, and wakes it at once if there is a job for it: a job may have been queued after the worker's
-// last GRAB_JOB.
+// preSleep marks a worker as sleeping, and wakes it at once if there is a job for it: a job may have been queued after
+// the worker's last GRAB_JOB.
 func preSleep(m *machine, p *peer, _ *codec.Frame) {
 	p.sleeping = true
 	if _, j := m.pick(p); j != nil {
@@ -200,7 +200,8 @@ func assignAll(m *machine, p *peer, fn *function, j *job) {
 	p.conn.Send(jobAssignAll, m.handle(j), fn.name, unique, reducer, workload)
 }
 
-// about returns a handler for a WORK type. It calls do if the worker is running the job, and otherwise replies with an error.
+// about returns a handler for a WORK type. It calls do if the worker is running the job, and otherwise replies with an
+// error.
 func about(do func(m *machine, j *job, f *codec.Frame)) handler {
 	return func(m *machine, p *peer, f *codec.Frame) {
 		if j := m.find(f.Arg(0)); j != nil && j.worker == p.id {

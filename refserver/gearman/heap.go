@@ -1,11 +1,11 @@
 package gearman
 
-// heap is a binary heap: the item that is before all others is first. Items know their position, so that any item can be removed.
-// Adding and removing take logarithmic time.
+// heap is a binary heap: the item that is before all others is first. Items know their position, so that any item can
+// be removed. Adding and removing take logarithmic time.
 type heap[T item[T]] []T
 
-// item is an item of a heap. heapIndex returns a variable for the item's position, which the heap sets: its index plus 1, or 0 while it is
-// not in the heap.
+// item is an item of a heap. heapIndex returns a variable for the item's position, which the heap sets: its index plus
+// 1, or 0 while it is not in the heap.
 type item[T any] interface {
 	before(T) bool
 	heapIndex() *int

@@ -5,12 +5,14 @@ package gearman
 // It consists of parts, each for the hashes with the same leading bits. When a part is full, only this part
 // grows or is split, so that no addition takes long, as it would if the whole table grew.
 type index struct {
-	parts []*part // parts by the leading bits of the hash; a part that covers fewer bits is in several consecutive elements
-	bits  int     // number of leading bits
+	// parts by the leading bits of the hash; a part that covers fewer bits is in several consecutive elements
+	parts []*part
+	bits  int // number of leading bits
 	len   int
 }
 
-// part is a hash table with linear probing: the trailing bits of a hash select the slot of an entry, or the next free slot is used.
+// part is a hash table with linear probing: the trailing bits of a hash select the slot of an entry, or the next free
+// slot is used.
 type part struct {
 	bits  int // number of leading bits that its hashes have in common
 	slots []slot
@@ -22,8 +24,8 @@ type slot struct {
 	item id // 0 while the slot is free
 }
 
-// A part starts with minSlots and doubles up to maxSlots, then it is split. If its hashes have maxBits leading bits in common, it
-// doubles beyond maxSlots instead.
+// A part starts with minSlots and doubles up to maxSlots, then it is split. If its hashes have maxBits leading bits in
+// common, it doubles beyond maxSlots instead.
 const (
 	minSlots = 16
 	maxSlots = 8192

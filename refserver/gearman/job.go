@@ -19,11 +19,12 @@ type submission struct {
 	priority   uint8
 	background bool
 	reduce     bool
-	when       func(f *codec.Frame, now time.Time) (time.Time, bool) // the time of a scheduled job, false if none; nil: at once
+	// the time of a scheduled job, false if none; nil: at once
+	when func(f *codec.Frame, now time.Time) (time.Time, bool)
 }
 
-// submit handles the SUBMIT types. The arguments are: function, unique ID, for reduce jobs the reducer and an unused argument, for
-// scheduled jobs the time, workload.
+// submit handles the SUBMIT types. The arguments are: function, unique ID, for reduce jobs the reducer and an unused
+// argument, for scheduled jobs the time, workload.
 func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 	name, unique, workload := f.Arg(0), f.Arg(1), f.Arg(f.Type.NumArgs()-1)
 	var reducer []byte
@@ -71,7 +72,8 @@ func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 	}
 }
 
-// limit returns the number of jobs of the function, in any state, at which no job of the priority is added. 0 or less: unlimited.
+// limit returns the number of jobs of the function, in any state, at which no job of the priority is added. 0 or less:
+// unlimited.
 func (m *machine) limit(fn *function, priority uint8) int {
 	if fn.limits != nil {
 		return fn.limits[priority]
@@ -211,8 +213,8 @@ func (m *machine) withdraw(j *job, fn *function) {
 	}
 }
 
-// requeue takes a job from a worker that has disconnected, and puts it at the front of its queue with the same handle. It fails the job
-// if Options.Retries workers have been lost, and removes it if no client waits for it.
+// requeue takes a job from a worker that has disconnected, and puts it at the front of its queue with the same handle.
+// It fails the job if Options.Retries workers have been lost, and removes it if no client waits for it.
 func (m *machine) requeue(j *job) {
 	fn := m.function(j)
 	m.withdraw(j, fn)

@@ -1,7 +1,7 @@
 // Package gearman is the state machine of the Gearman reference server, for [refserver.Server].
 //
-// It implements the whole specification. Where the specification leaves a choice it follows common practice; README.md lists these
-// interpretations. Each message type has one handler, at the index of the type.
+// It implements the whole specification. Where the specification leaves a choice it follows common practice; README.md
+// lists these interpretations. Each message type has one handler, at the index of the type.
 package gearman
 
 import (
@@ -24,27 +24,30 @@ type Options struct {
 	Host    string // part of job handles, "H:<host>:<n>", truncated if too long; "": the name of the computer
 	Version string // what the reply to the command version has after "OK "; "": the version of jobwire
 
-	// TimeoutUnit is the unit of CAN_DO_TIMEOUT, which the specification does not define. 0: a millisecond, as in gearmand.
+	// TimeoutUnit is the unit of CAN_DO_TIMEOUT, which the specification does not define. 0: a millisecond, as in
+	// gearmand.
 	TimeoutUnit time.Duration
 
-	// Retries is the number of lost workers after which a job fails. With 1, a job fails when its first worker disconnects. 0:
-	// unlimited.
+	// Retries is the number of lost workers after which a job fails. With 1, a job fails when its first worker
+	// disconnects. 0: unlimited.
 	Retries int
 
-	// Wakeups is the maximum number of sleeping workers that are woken for a job. 0: all of them, as the specification says.
+	// Wakeups is the maximum number of sleeping workers that are woken for a job. 0: all of them, as the specification
+	// says.
 	Wakeups int
 
-	// MaxQueue is the maximum number of jobs of a function when a job is submitted with high, normal or low priority. It applies to
-	// functions for which the command maxqueue has set no limits. 0: unlimited.
+	// MaxQueue is the maximum number of jobs of a function when a job is submitted with high, normal or low priority. It
+	// applies to functions for which the command maxqueue has set no limits. 0: unlimited.
 	MaxQueue [3]int
 }
 
 // maxHost is the maximum length of the host in bytes: the longest handle must also have room for the job number.
 const maxHost = gearman.MaxHandle - len("H::") - len("18446744073709551615")
 
-// machine is the whole state of the server. No message requires a search: lists take constant time, heaps logarithmic time. The cost of
-// a message grows only with the objects that it affects: workers that get ready for a job, clients that wait for a job, lines of a list
-// (for the command workers also connections), and the registrations and jobs of a peer that disconnects or resets its abilities.
+// machine is the whole state of the server. No message requires a search: lists take constant time, heaps logarithmic
+// time. The cost of a message grows only with the objects that it affects: workers that get ready for a job, clients
+// that wait for a job, lines of a list (for the command workers also connections), and the registrations and jobs of a
+// peer that disconnects or resets its abilities.
 type machine struct {
 	*store
 	opts   Options
@@ -95,7 +98,8 @@ type peer struct {
 	work      chain // jobs assigned to it, in the order of their assignment
 }
 
-// function is a function that has jobs, workers or limits, or was created by a command. It is removed when none of these is true.
+// function is a function that has jobs, workers or limits, or was created by a command. It is removed when none of
+// these is true.
 type function struct {
 	id        id
 	name      []byte
@@ -105,9 +109,10 @@ type function struct {
 	running   int
 	abilities list.List[ability]
 	idle      [3]list.List[readyEntry] // by priority: idle entries of workers for the queue
-	passed    [3]list.List[readyEntry] // by priority: ready entries whose workers were not woken because of Options.Wakeups
-	limits    *[3]int                  // set by the command maxqueue
-	kept      bool                     // created by the command "create function"
+	// by priority: ready entries whose workers were not woken because of Options.Wakeups
+	passed [3]list.List[readyEntry]
+	limits *[3]int // set by the command maxqueue
+	kept   bool    // created by the command "create function"
 }
 
 func (m *machine) Open(c *refserver.Conn) {
@@ -135,8 +140,8 @@ func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	}
 }
 
-// maxName is the maximum length of a function name, unique ID, client ID or other name in bytes. The specification has no limit, but
-// names are stored, and listed many times.
+// maxName is the maximum length of a function name, unique ID, client ID or other name in bytes. The specification has
+// no limit, but names are stored, and listed many times.
 const maxName = 64 << 10
 
 // validate returns the reason why a legal message is rejected, or "".
@@ -196,7 +201,8 @@ func refuse(p *peer, code, text string) {
 	p.conn.Send(errorPacket, []byte(code), []byte(text))
 }
 
-// HalfClosed keeps a half-closed client until it has its results. A half-closed worker has left, because it cannot send results.
+// HalfClosed keeps a half-closed client until it has its results. A half-closed worker has left, because it cannot send
+// results.
 func (m *machine) HalfClosed(c *refserver.Conn) bool {
 	p := c.Data.(*peer)
 	p.ended = p.waiting() && p.abilities.Len() == 0 && p.work.len == 0

@@ -5,8 +5,8 @@ import "math/bits"
 // id is the number of an item in pages. 0 means no item.
 type id uint32
 
-// pages stores many items of one size, which are identified by numbers. Items refer to each other by these numbers, not by pointers, so
-// that the garbage collector need not scan a million jobs. The address of an item does not change.
+// pages stores many items of one size, which are identified by numbers. Items refer to each other by these numbers, not
+// by pointers, so that the garbage collector need not scan a million jobs. The address of an item does not change.
 //
 // The memory of empty pages is kept for reuse, at most as many pages as are in use.
 type pages[E any] struct {
@@ -23,8 +23,8 @@ type pages[E any] struct {
 const maxPage = 1 << maxShift
 const maxShift = 10
 
-// page is one page. A bitmap has a bit for each free item, and words a bit for each word of the bitmap that is not 0, so that a free item
-// is found without a search.
+// page is one page. A bitmap has a bit for each free item, and words a bit for each word of the bitmap that is not 0,
+// so that a free item is found without a search.
 type page[E any] struct {
 	memory []E // nil while the page is empty
 	free   [maxPage / 64]uint64

@@ -1,9 +1,11 @@
 package gearman
 
-// pool stores items of one type in pages. L is an array of links: one for each chain that an item may be in at the same time.
+// pool stores items of one type in pages. L is an array of links: one for each chain that an item may be in at the same
+// time.
 type pool[T any, L links] struct {
 	pages[node[T, L]]
-	nodes []*[maxPage]node[T, L] // the pages with the elements; a page is an array, so that indexing needs no bounds checks
+	// the pages with the elements; a page is an array, so that indexing needs no bounds checks
+	nodes []*[maxPage]node[T, L]
 }
 
 type node[T any, L links] struct {

@@ -32,8 +32,8 @@ type store struct {
 	peers     pool[*peer, [0]link]
 }
 
-// job is a job from its submission to its end. It is in exactly one state: scheduled (it has a timer), queued (in fn.queue) or running
-// (in worker.work).
+// job is a job from its submission to its end. It is in exactly one state: scheduled (it has a timer), queued (in
+// fn.queue) or running (in worker.work).
 //
 // Data that few jobs have is stored separately, in a name or an extra.
 type job struct {
@@ -59,7 +59,8 @@ const (
 	ofWaiter        // in peer.waits
 )
 
-// wait is one client that waits for a job that already has a waiter. A client that submits the same job twice gets its messages twice.
+// wait is one client that waits for a job that already has a waiter. A client that submits the same job twice gets its
+// messages twice.
 type wait struct{ job, peer id }
 
 // Indexes of a wait's links.
@@ -177,8 +178,8 @@ func (s *store) job(i id) *job {
 	return s.jobs.at(i)
 }
 
-// handle returns the handle of a job, which is valid until the next call. Consecutive calls are often for handles that differ only in the
-// last two digits; only these are formatted then.
+// handle returns the handle of a job, which is valid until the next call. Consecutive calls are often for handles that
+// differ only in the last two digits; only these are formatted then.
 func (s *store) handle(j *job) []byte {
 	hundred, rest := j.number/100, j.number%100
 	if hundred != s.hundred || hundred == 0 {
@@ -226,11 +227,11 @@ func (s *store) hash(b []byte) uint32 { return uint32(maphash.Bytes(s.seed, b)) 
 // keyHash combines a function with the hash of a unique ID or workload.
 func keyHash(fn *function, hash uint32) uint32 { return hash ^ uint32(fn.id)*0x9e3779b1 }
 
-// equal returns the job that a submission is merged with, or nil: a job of the function with the same unique ID, or if that is "-", with
-// the same workload. Submissions without a unique ID are never merged.
+// equal returns the job that a submission is merged with, or nil: a job of the function with the same unique ID, or if
+// that is "-", with the same workload. Submissions without a unique ID are never merged.
 //
-// Jobs of several functions rarely have the same unique ID. So byKey has only the names that byUnique does not distinguish, and the other
-// submissions need one lookup.
+// Jobs of several functions rarely have the same unique ID. So byKey has only the names that byUnique does not
+// distinguish, and the other submissions need one lookup.
 func (s *store) equal(fn *function, unique, workload []byte) *job {
 	if len(unique) == 0 {
 		return nil
@@ -273,7 +274,8 @@ func (s *store) addName(j *job, fn *function, unique, workload []byte) {
 	first := s.oldestName(unique, hash)
 	i, n := s.names.add()
 	j.name = i
-	*n = name{job: j.id, text: s.blobs.add(unique), hash: hash, key: keyHash(fn, hash), dash: isDash(unique), oldest: first == 0}
+	*n = name{job: j.id, text: s.blobs.add(unique), hash: hash, key: keyHash(fn, hash), dash: isDash(unique),
+		oldest: first == 0}
 	if n.dash {
 		n.key = keyHash(fn, s.hash(workload))
 	}

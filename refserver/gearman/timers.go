@@ -24,7 +24,8 @@ func (m *machine) stopTimer(j *job) {
 	}
 }
 
-// atOnce is the maximum number of timers that expire in one Tick, so that many timers at the same time do not delay other connections.
+// atOnce is the maximum number of timers that expire in one Tick, so that many timers at the same time do not delay
+// other connections.
 const atOnce = 1000
 
 func (m *machine) Next() time.Time {
@@ -49,7 +50,8 @@ func (m *machine) Tick(now time.Time) {
 	}
 }
 
-// never is a duration of 100 years. Longer timeouts are ignored and later times limited to it, so that they do not overflow.
+// never is a duration of 100 years. Longer timeouts are ignored and later times limited to it, so that they do not
+// overflow.
 const never = 100 * 365 * 24 * time.Hour
 
 // epoch returns the time of a SUBMIT_JOB_EPOCH, at most 100 years from now.
@@ -62,8 +64,8 @@ func epoch(f *codec.Frame, now time.Time) (time.Time, bool) {
 	return time.Unix(int64(n), 0), true
 }
 
-// schedule returns the first minute, in UTC, that matches all fields of a SUBMIT_JOB_SCHED; the current minute counts. It returns false
-// if there is none, as for February 30.
+// schedule returns the first minute, in UTC, that matches all fields of a SUBMIT_JOB_SCHED; the current minute counts.
+// It returns false if there is none, as for February 30.
 func schedule(f *codec.Frame, now time.Time) (time.Time, bool) {
 	var v [5]int
 	for i := range v {

@@ -12,15 +12,17 @@ import (
 // blockingCommand describes a blocking command. Here no command blocks: it is tried, and if there is nothing for it, a
 // wait is recorded.
 type blockingCommand struct {
-	try          string                        // the equivalent command that does not block
-	each         bool                          // try takes one key, and the key is put before its reply
-	counted      bool                          // the number of keys is before the keys
-	timeout      int                           // index of the timeout; negative: from the end; 0: after BLOCK, in milliseconds
+	try     string // the equivalent command that does not block
+	each    bool   // try takes one key, and the key is put before its reply
+	counted bool   // the number of keys is before the keys
+	// index of the timeout; negative: from the end; 0: after BLOCK, in milliseconds
+	timeout      int
 	keys         func(words []string) []string // returns the keys in the words without the timeout
 	kind         string                        // type of the keys that can serve it
 	dollarIsLast bool                          // the argument $ means the last existing entry
-	shared       bool                          // the command does not remove the element that it returns, so other waiting commands get it too
-	none         string                        // the reply if it must not wait
+	// the command does not remove the element that it returns, so other waiting commands get it too
+	shared bool
+	none   string // the reply if it must not wait
 }
 
 var blockingCommands = map[string]*blockingCommand{

@@ -23,8 +23,9 @@ const (
 	subscribed                   // RESP2 connections that subscribe may send it
 	atOnce                       // not queued by MULTI
 	anyone                       // connections that have not logged in may send it
-	far                          // the command may add elements to keys of other databases, or to keys that its arguments do not name
-	clock                        // miniredis needs the current time
+	// the command may add elements to keys of other databases, or to keys that its arguments do not name
+	far
+	clock // miniredis needs the current time
 )
 
 // plain are the commands that miniredis executes without changes, by arity.
@@ -356,7 +357,8 @@ func paired(scored func(words []string) bool) func(c *call) {
 	return func(c *call) {
 		reply := c.ask(c.words...)
 		lines := strings.SplitAfter(reply, "\r\n")
-		if n, err := strconv.Atoi(strings.TrimSpace(lines[0][1:])); reply[0] == '*' && err == nil && c.resp3() && scored(c.words) {
+		if n, err := strconv.Atoi(strings.TrimSpace(lines[0][1:])); reply[0] == '*' && err == nil && c.resp3() &&
+			scored(c.words) {
 			reply = pairs(reply[len(lines[0]):], n/2)
 		}
 		c.out = append(c.out, reply...)

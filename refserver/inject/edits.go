@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Edit injects a fault into a server. It is called once for each start of the server, so its closures can keep state of that server.
+// Edit injects a fault into a server. It is called once for each start of the server, so its closures can keep state of
+// that server.
 type Edit func(*Server)
 
 // When is a condition of an edit. nil: always.

@@ -75,68 +75,77 @@ func init() {
 			}
 			return nil
 		}},
-		{"split", "TYPES SIZE [PAUSE]", "write the message in pieces of SIZE bytes", parseSplit, func(f *fault, m *Message, _ map[string]any) error {
-			m.Split, m.Pause = f.size, f.delay
-			return nil
-		}},
+		{"split", "TYPES SIZE [PAUSE]", "write the message in pieces of SIZE bytes", parseSplit,
+			func(f *fault, m *Message, _ map[string]any) error {
+				m.Split, m.Pause = f.size, f.delay
+				return nil
+			}},
 		{"alter", "TYPES FIELD=VALUE", "change the value of a field", parseAlter, doAlter},
 		{"remove", "TYPES [KEY]", "remove the argument KEY and the one after it", parseRemove, doRemove},
-		{"retype", "TYPES NEWTYPE", "change the type; keep fields of the same name", parseRetype, func(f *fault, m *Message, _ map[string]any) error {
-			m.Retype(f.to)
-			return nil
-		}},
-		{"become", "TYPES NEWTYPE [ARG...]", "replace the message by another one", parseMessage, func(f *fault, m *Message, env map[string]any) error {
-			args, err := evalAll(f.args, env)
-			m.Become(f.to, args...)
-			return err
-		}},
-		{"reread", "TYPES TEXT", "process TEXT, if it differs from the message", parseText, func(f *fault, m *Message, env map[string]any) error {
-			text, err := f.value.eval(env)
-			if err == nil && text != string(m.Frame.Raw) {
-				m.Drop()
-				m.Peer.Feed(text)
-			}
-			return err
-		}},
-		{"write", "TYPES TEXT", "send the bytes of TEXT instead of the message", parseText, func(f *fault, m *Message, env map[string]any) error {
-			text, err := f.value.eval(env)
-			if f.side == codec.Server {
-				m.Raw = []byte(text)
+		{"retype", "TYPES NEWTYPE", "change the type; keep fields of the same name", parseRetype,
+			func(f *fault, m *Message, _ map[string]any) error {
+				m.Retype(f.to)
+				return nil
+			}},
+		{"become", "TYPES NEWTYPE [ARG...]", "replace the message by another one", parseMessage,
+			func(f *fault, m *Message, env map[string]any) error {
+				args, err := evalAll(f.args, env)
+				m.Become(f.to, args...)
 				return err
-			}
-			m.Drop()
-			m.Peer.SendRaw(text)
-			return err
-		}},
+			}},
+		{"reread", "TYPES TEXT", "process TEXT, if it differs from the message", parseText,
+			func(f *fault, m *Message, env map[string]any) error {
+				text, err := f.value.eval(env)
+				if err == nil && text != string(m.Frame.Raw) {
+					m.Drop()
+					m.Peer.Feed(text)
+				}
+				return err
+			}},
+		{"write", "TYPES TEXT", "send the bytes of TEXT instead of the message", parseText,
+			func(f *fault, m *Message, env map[string]any) error {
+				text, err := f.value.eval(env)
+				if f.side == codec.Server {
+					m.Raw = []byte(text)
+					return err
+				}
+				m.Drop()
+				m.Peer.SendRaw(text)
+				return err
+			}},
 		{"answer", "TYPES REPLY [ARG...]", "do not process the request; send REPLY", parseMessage, doAnswer},
 		{"follow", "TYPES OTHER [ARG...]", "send OTHER after the message", parseMessage, doFollow},
 		{"send", "TYPES OTHER [ARG...]", "send OTHER before the message", parseMessage, doSend},
 		{"give", "TYPES REQUEST [ARG...]", "first process REQUEST, as if the peer sent it", parseMessage, doInject},
 		{"ask", "TYPES REQUEST [ARG...]", "like give, but the reply to REQUEST is not sent", parseMessage, doAsk},
-		{"pass", "TYPES", "process the message now, before the next fault", nil, func(_ *fault, m *Message, _ map[string]any) error {
-			m.Pass()
-			return nil
-		}},
+		{"pass", "TYPES", "process the message now, before the next fault", nil,
+			func(_ *fault, m *Message, _ map[string]any) error {
+				m.Pass()
+				return nil
+			}},
 		{"note", "TYPES NAME=VALUE", "remember a value as notes.NAME", parseNote, doNote},
 		{"misread", "PATTERN TEXT", "replace received bytes that match PATTERN", parseMisread, nil},
 		{"misread-segment", "PATTERN TEXT", "the same in each segment that arrives", parseMisread, nil},
 		{"close", "TYPES", "close the connection; the message is dropped", nil, doClose},
-		{"hangup", "TYPES", "close the connection after the message", nil, func(f *fault, m *Message, _ map[string]any) error {
-			if m.Hangup = true; f.side == codec.Peer {
-				m.Pass()
-				m.Peer.Close()
-			}
-			return nil
-		}},
-		{"resume", "TYPES", "accept requests although the connection waits", nil, func(_ *fault, m *Message, _ map[string]any) error {
-			m.Peer.Resume()
-			return nil
-		}},
-		{"mute", "TYPES", "ignore the message and all bytes after it", nil, func(_ *fault, m *Message, _ map[string]any) error {
-			m.Drop()
-			m.Peer.Ignored = true
-			return nil
-		}},
+		{"hangup", "TYPES", "close the connection after the message", nil,
+			func(f *fault, m *Message, _ map[string]any) error {
+				if m.Hangup = true; f.side == codec.Peer {
+					m.Pass()
+					m.Peer.Close()
+				}
+				return nil
+			}},
+		{"resume", "TYPES", "accept requests although the connection waits", nil,
+			func(_ *fault, m *Message, _ map[string]any) error {
+				m.Peer.Resume()
+				return nil
+			}},
+		{"mute", "TYPES", "ignore the message and all bytes after it", nil,
+			func(_ *fault, m *Message, _ map[string]any) error {
+				m.Drop()
+				m.Peer.Ignored = true
+				return nil
+			}},
 		{"crash", "TYPES", "end the server", nil, func(_ *fault, m *Message, _ map[string]any) error {
 			if m.Effect != nil {
 				m.Effect()
@@ -178,9 +187,9 @@ jobwire/refserver/inject' lists the variables and functions.
 	return b.String()
 }
 
-// ParseFaults parses a fault script and returns the edit that injects the faults. It returns an error if a line is invalid. Each line of
-// a script has one fault; empty lines and lines that begin with "#" are ignored. Faults about the same message are applied in the
-// order of their lines. The variables of expressions are:
+// ParseFaults parses a fault script and returns the edit that injects the faults. It returns an error if a line is
+// invalid. Each line of a script has one fault; empty lines and lines that begin with "#" are ignored. Faults about the
+// same message are applied in the order of their lines. The variables of expressions are:
 //
 //	the fields of the message, such as function or job_handle; a field that repeats is a list
 //	message    the message: message.name is its type, message.args has the values of all fields
@@ -198,8 +207,8 @@ jobwire/refserver/inject' lists the variables and functions.
 //	args       message.args, in a protocol whose requests are commands with arguments
 //	it         an element of the list in a fault that ends in "for {LIST}"; the old value in "alter TYPES [FIELD]=VALUE"
 //
-// Fields of jobs, peers and messages are written in lower case: job.queue, peer.count["GRAB_JOB"]. The functions are those
-// of the expression language and:
+// Fields of jobs, peers and messages are written in lower case: job.queue, peer.count["GRAB_JOB"]. The functions are
+// those of the expression language and:
 //
 //	len(v)              the length of a string in bytes, or of a list
 //	number(s)           the value of a decimal, or 0
@@ -220,28 +229,30 @@ jobwire/refserver/inject' lists the variables and functions.
 //
 // A protocol may have additional functions: see [Protocol].Functions.
 //
-// The NAME of a note may contain expressions, as in "note SET {args[0]}={now()}". A note whose name begins with "peer." is stored
-// for the connection: peer.notes.NAME.
+// The NAME of a note may contain expressions, as in "note SET {args[0]}={now()}". A note whose name begins with "peer."
+// is stored for the connection: peer.notes.NAME.
 //
-// The action misread replaces bytes from peers before they are decoded. In its TEXT, $1 is the first group of the pattern, and $$ is a
-// dollar sign. Bytes above 0x7f that are not UTF-8 match [^\x00-\x7f].
+// The action misread replaces bytes from peers before they are decoded. In its TEXT, $1 is the first group of the
+// pattern, and $$ is a dollar sign. Bytes above 0x7f that are not UTF-8 match [^\x00-\x7f].
 //
 // The action alter with FIELD in square brackets alters the argument after the argument FIELD, as in
-// "alter stats-reply [pause]=0" and "alter stats-reply [kicks]={number(it) + 1}". In the arguments of a message that is sent or given,
-// {LIST...} is replaced by one argument for each element of a list. The peer of an ask must not be waiting for a reply.
+// "alter stats-reply [pause]=0" and "alter stats-reply [kicks]={number(it) + 1}". In the arguments of a message that is
+// sent or given, {LIST...} is replaced by one argument for each element of a list. The peer of an ask must not be
+// waiting for a reply.
 //
-// A line may begin with "then" and have no message types, as in "then send NOOP": this fault is applied to the messages to which the
-// previous fault was applied. A fault is not applied to a message for which its LIST is empty.
+// A line may begin with "then" and have no message types, as in "then send NOOP": this fault is applied to the messages
+// to which the previous fault was applied. A fault is not applied to a message for which its LIST is empty.
 //
-// A fault that ends in "after DURATION" performs its action so much later, unless the connection of the message has been closed by
-// then. With "if CONDITION" after the duration, it does so only if this condition is true at that time.
+// A fault that ends in "after DURATION" performs its action so much later, unless the connection of the message has
+// been closed by then. With "if CONDITION" after the duration, it does so only if this condition is true at that time.
 //
-// The action misread-segment replaces bytes in each segment that the server receives, before it divides them into messages.
+// The action misread-segment replaces bytes in each segment that the server receives, before it divides them into
+// messages.
 //
-// A fault that ends in "to {PEERS}" sends its message to these connections, or closes them. One that ends in "as {PEERS}" gives the
-// message to the server as if these connections had sent it. A fault about a message type also applies to illegal messages of the
-// type, in which fields may be missing (""); the condition violates == "" excludes them. The action alter does not change messages
-// that lack a field.
+// A fault that ends in "to {PEERS}" sends its message to these connections, or closes them. One that ends in "as
+// {PEERS}" gives the message to the server as if these connections had sent it. A fault about a message type also
+// applies to illegal messages of the type, in which fields may be missing (""); the condition violates == "" excludes
+// them. The action alter does not change messages that lack a field.
 func (p *Protocol) ParseFaults(script string) (Edit, error) {
 	all, err := p.parseFaults(script)
 	if err != nil {
@@ -272,7 +283,8 @@ func (p *Protocol) ParseFaults(script string) (Edit, error) {
 
 // observe calls do for all messages and events. The side is that of the sender.
 func (s *Server) observe(do func(codec.Side, *Message)) {
-	s.On("* "+strings.Join([]string{Opened, Illegal, Ended, HalfClosed, Closed}, " "), func(m *Message) { do(codec.Peer, m) })
+	s.On("* "+strings.Join([]string{Opened, Illegal, Ended, HalfClosed, Closed}, " "),
+		func(m *Message) { do(codec.Peer, m) })
 	s.Out("*", func(m *Message) { do(codec.Server, m) })
 }
 
@@ -308,8 +320,8 @@ func (f *fault) concerns(m *Message) bool {
 	})
 }
 
-// types returns the names of the message's type. In a protocol with commands (see [Protocol].Read) these are the command and the
-// message type.
+// types returns the names of the message's type. In a protocol with commands (see [Protocol].Read) these are the
+// command and the message type.
 func (m *Message) types() []string {
 	names := []string{m.name}
 	if m.Frame != nil && m.Frame.Type != nil && m.Frame.Type.Name != m.name {
@@ -355,7 +367,8 @@ func (f *fault) apply(m *Message, env map[string]any) bool {
 	return f.perform(m, env)
 }
 
-// perform performs the action now, for each element of the list if there is one, and reports whether the list has elements.
+// perform performs the action now, for each element of the list if there is one, and reports whether the list has
+// elements.
 func (f *fault) perform(m *Message, env map[string]any) bool {
 	if f.each == nil {
 		m.fail(f.action.do(f, m, env))
@@ -642,8 +655,8 @@ func (m *Message) replace(by *codec.Message) {
 	}
 }
 
-// retyped returns a message of another type with the values of frame. Fields with the same name keep their values. The last field keeps
-// its value if it is opaque in both types.
+// retyped returns a message of another type with the values of frame. Fields with the same name keep their values. The
+// last field keeps its value if it is opaque in both types.
 func retyped(frame *codec.Frame, to *codec.Type) *codec.Message {
 	var was codec.Message
 	frame.Message(&was)

@@ -19,7 +19,8 @@ import (
 	"jobwire/codec"
 )
 
-// maxPause is the maximum pause between the pieces of a split message. A connection cannot be closed before its pauses are over.
+// maxPause is the maximum pause between the pieces of a split message. A connection cannot be closed before its pauses
+// are over.
 const maxPause = time.Second
 
 // faultParser parses one line of a fault script.
@@ -138,7 +139,8 @@ func (p *faultParser) types(f *fault) error {
 		list = p.next()
 	}
 	if list == "" {
-		return fmt.Errorf("expected a message type after %s; the notation is: %s %s", p.action.name, p.action.name, p.action.args)
+		return fmt.Errorf("expected a message type after %s; the notation is: %s %s", p.action.name, p.action.name,
+			p.action.args)
 	}
 	f.types = strings.Split(list, ",")
 	if slices.Contains(f.types, "") {
@@ -157,13 +159,15 @@ func (p *faultParser) types(f *fault) error {
 		switch known := len(matched) > before; {
 		case pattern[0] == '(':
 			if !slices.Contains([]string{Opened, Illegal, Ended, HalfClosed, Closed}, pattern) {
-				return fmt.Errorf("unknown event %s: expected %s, %s, %s, %s or %s", pattern, Opened, Illegal, Ended, HalfClosed, Closed)
+				return fmt.Errorf("unknown event %s: expected %s, %s, %s, %s or %s", pattern, Opened, Illegal, Ended, HalfClosed,
+					Closed)
 			}
 			f.side, directed = codec.Peer, true
 		case !known && p.protocol.Read != nil && !directed && pattern == strings.ToUpper(pattern): // a command
 			f.side, directed = codec.Peer, true
 		case !known && (p.protocol.Read == nil || pattern != strings.ToUpper(pattern)):
-			return fmt.Errorf("%s has no message type %q; its types are %s", p.protocol.Title, pattern, typeNames(p.protocol.Protocol))
+			return fmt.Errorf("%s has no message type %q; its types are %s", p.protocol.Title, pattern,
+				typeNames(p.protocol.Protocol))
 		}
 	}
 	for _, t := range matched {
@@ -187,8 +191,8 @@ func (p *faultParser) types(f *fault) error {
 
 var nthWord = regexp.MustCompile(`^nth=(.*)$`)
 
-// endings parses and removes "for LIST", "to PEERS", "as PEERS", "when CONDITION", "after DURATION [if CONDITION]" and "nth=N" at the
-// end of the line.
+// endings parses and removes "for LIST", "to PEERS", "as PEERS", "when CONDITION", "after DURATION [if CONDITION]" and
+// "nth=N" at the end of the line.
 func (p *faultParser) endings(f *fault) (err error) {
 	if n := len(p.words); n > 0 {
 		if m := nthWord.FindStringSubmatch(p.words[n-1]); m != nil {
@@ -230,7 +234,8 @@ func (p *faultParser) endings(f *fault) (err error) {
 		case ending.word == "for":
 			p.env["it"] = element(f.each.Node())
 		case !slices.Contains(peerActions, p.action.name):
-			return fmt.Errorf("%s cannot have %q; these actions can: %s", p.action.name, ending.word, strings.Join(peerActions, ", "))
+			return fmt.Errorf("%s cannot have %q; these actions can: %s", p.action.name, ending.word,
+				strings.Join(peerActions, ", "))
 		}
 	}
 	return nil
@@ -287,8 +292,8 @@ func (p *faultParser) compile(source string, options ...expr.Option) (*vm.Progra
 	return program, nil
 }
 
-// identity makes == and != compare peers and jobs by identity. The expression language would compare the structs, which other
-// goroutines may be changing.
+// identity makes == and != compare peers and jobs by identity. The expression language would compare the structs, which
+// other goroutines may be changing.
 type identity struct{}
 
 // Visit replaces a comparison of peers or jobs by a call of the function same or different.
@@ -418,7 +423,8 @@ func parseAlter(p *faultParser, f *fault) error {
 	}
 	f.field = strings.ReplaceAll(field, "-", "_")
 	if _, known := p.env[f.field]; !known || samples[f.field] != nil || functions[f.field] != nil {
-		return fmt.Errorf("%s has no field %q; expected one of: %s", strings.Join(f.types, ","), field, strings.Join(p.variables(), ", "))
+		return fmt.Errorf("%s has no field %q; expected one of: %s", strings.Join(f.types, ","), field,
+			strings.Join(p.variables(), ", "))
 	}
 	f.value, err = p.template(value)
 	return err
@@ -489,14 +495,16 @@ func parseRetype(p *faultParser, f *fault) error {
 	return p.sends(f.side, f.to)
 }
 
-// sends returns an error unless the side sends messages of the type. In a protocol with commands, peers may send any command.
+// sends returns an error unless the side sends messages of the type. In a protocol with commands, peers may send any
+// command.
 func (p *faultParser) sends(side codec.Side, name string) error {
 	t := p.protocol.TypeNamed(name)
 	switch {
 	case t == nil && side == codec.Peer && p.protocol.Read != nil: // a command
 		return nil
 	case t == nil:
-		return fmt.Errorf("%s has no message type %q; its types are %s", p.protocol.Title, name, typeNames(p.protocol.Protocol))
+		return fmt.Errorf("%s has no message type %q; its types are %s", p.protocol.Title, name,
+			typeNames(p.protocol.Protocol))
 	case !t.Sends(side):
 		return fmt.Errorf("the %s never sends %s", side, name)
 	}

@@ -23,13 +23,13 @@ type Protocol struct {
 	New   func() refserver.Machine
 	Waive []codec.RuleID // rules that the server does not enforce
 
-	// Paired is set if the type of a reply depends on the request. Each reply is then decoded as a reply to the last message that
-	// the peer sent, even if the machine got another one.
+	// Paired is set if the type of a reply depends on the request. Each reply is then decoded as a reply to the last
+	// message that the peer sent, even if the machine got another one.
 	Paired bool
 
-	// Read sets m.Name and m.Args of a message from a peer, and reports whether edits may change the message. Messages for which
-	// it sets no name are passed to the machine unchanged. Write is the reverse function. If they are nil, the name is that of the
-	// message type, and the arguments are the values of its fields.
+	// Read sets m.Name and m.Args of a message from a peer, and reports whether edits may change the message. Messages for
+	// which it sets no name are passed to the machine unchanged. Write is the reverse function. If they are nil, the name
+	// is that of the message type, and the arguments are the values of its fields.
 	Read  func(m *Message) bool
 	Write func(name string, args []string) *codec.Frame
 
@@ -53,15 +53,16 @@ type Record struct {
 
 // MutantSpec describes a faulty server.
 type MutantSpec struct {
-	Name     string                   `yaml:"name"`      // see [mutant.Mutant]
-	About    string                   `yaml:"about"`     // see [mutant.Mutant]
-	KilledBy string                   `yaml:"killed-by"` // conformance cases that it fails, separated by spaces, without the protocol name
-	Fault    string                   `yaml:"fault"`     // a fault script: see [Protocol.ParseFaults]
-	Edit     Edit                     `yaml:"-"`         // may be nil
-	Waive    []codec.RuleID           `yaml:"waive"`     // rules that the server does not enforce
-	MaxLine  int                      `yaml:"max-line"`  // see [codec.Options]; 0: the default
-	MaxData  int                      `yaml:"max-data"`  // see [codec.Options]; 0: the default
-	New      func() refserver.Machine `yaml:"-"`         // returns the machine; nil: Protocol.New
+	Name  string `yaml:"name"`  // see [mutant.Mutant]
+	About string `yaml:"about"` // see [mutant.Mutant]
+	// conformance cases that it fails, separated by spaces, without the protocol name
+	KilledBy string                   `yaml:"killed-by"`
+	Fault    string                   `yaml:"fault"`    // a fault script: see [Protocol.ParseFaults]
+	Edit     Edit                     `yaml:"-"`        // may be nil
+	Waive    []codec.RuleID           `yaml:"waive"`    // rules that the server does not enforce
+	MaxLine  int                      `yaml:"max-line"` // see [codec.Options]; 0: the default
+	MaxData  int                      `yaml:"max-data"` // see [codec.Options]; 0: the default
+	New      func() refserver.Machine `yaml:"-"`        // returns the machine; nil: Protocol.New
 }
 
 // Mutants returns the faulty servers that the rows describe.
@@ -79,7 +80,8 @@ func (p *Protocol) Mutants(specs []MutantSpec) []mutant.Mutant {
 	return all
 }
 
-// Check returns an error if the row has no fault, or an invalid fault script or rule. It panics if its edit has an unknown message type.
+// Check returns an error if the row has no fault, or an invalid fault script or rule. It panics if its edit has an
+// unknown message type.
 func (p *Protocol) Check(r *MutantSpec) error {
 	if r.Fault == "" && r.Edit == nil && r.New == nil && r.Waive == nil && r.MaxData == 0 && r.MaxLine == 0 {
 		return fmt.Errorf("%s has no fault", r.Name)
@@ -120,8 +122,8 @@ func (p *Protocol) start(ctx context.Context, r *MutantSpec, edit func() (Edit, 
 	return target.InMemory(ctx, r.Name, func(ctx context.Context, ln net.Listener) error { return p.serve(ctx, ln, r, e) })
 }
 
-// Serve runs the server that the row describes on the connections that ln accepts. It returns like [refserver.Server.Serve], or with
-// an error if the fault script is invalid.
+// Serve runs the server that the row describes on the connections that ln accepts. It returns like
+// [refserver.Server.Serve], or with an error if the fault script is invalid.
 func (p *Protocol) Serve(ctx context.Context, ln net.Listener, r *MutantSpec) error {
 	edit, err := p.edit(r)
 	if err != nil {

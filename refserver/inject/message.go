@@ -10,11 +10,12 @@ import (
 
 // Names of the events of a connection. An event is handled as a [Message] with this name.
 const (
-	Opened     = "(opened)"
-	Illegal    = "(illegal)"     // the peer sent an illegal message; Err is the violation
-	Ended      = "(ended)"       // the peer has closed its direction or the connection, whichever comes first
-	HalfClosed = "(half-closed)" // the peer has closed its direction; if an edit drops the event, the server keeps the connection
-	Closed     = "(closed)"      // the connection is closed; if an edit drops the event, the machine is not informed
+	Opened  = "(opened)"
+	Illegal = "(illegal)" // the peer sent an illegal message; Err is the violation
+	Ended   = "(ended)"   // the peer has closed its direction or the connection, whichever comes first
+	// the peer has closed its direction; if an edit drops the event, the server keeps the connection
+	HalfClosed = "(half-closed)"
+	Closed     = "(closed)" // the connection is closed; if an edit drops the event, the machine is not informed
 )
 
 // Message is a message from a peer, a message to a peer, or an event of a connection.
@@ -24,8 +25,10 @@ type Message struct {
 	Job   *Job         // the job that the message is about, or nil if it is not known
 	Frame *codec.Frame // nil for events; valid only while the message is handled
 	Err   *codec.Error // the violation of an illegal message, otherwise nil
-	Name  string       `expr:"name"` // message type, or event; for messages from peers in a protocol with Read, the command
-	Args  []string     `expr:"args"` // values of the fields; for messages from peers in a protocol with Read, the arguments of the command
+	// message type, or event; for messages from peers in a protocol with Read, the command
+	Name string `expr:"name"`
+	// values of the fields; for messages from peers in a protocol with Read, the arguments of the command
+	Args []string `expr:"args"`
 
 	// For messages to a peer only:
 	Raw    []byte         // if not nil, these bytes are sent instead
@@ -101,8 +104,8 @@ func (m *Message) Retype(name string) {
 // Drop prevents that the message is passed to the machine or sent to the peer.
 func (m *Message) Drop() { m.done = true }
 
-// Pass passes a message from a peer to the machine now. Messages that are neither passed nor dropped by edits are passed afterwards.
-// It does nothing for an event.
+// Pass passes a message from a peer to the machine now. Messages that are neither passed nor dropped by edits are
+// passed afterwards. It does nothing for an event.
 func (m *Message) Pass() {
 	if m.done || m.Frame == nil {
 		return
@@ -134,8 +137,8 @@ func (m *Message) Answer(name string, args ...string) {
 	m.Peer.Send(name, args...)
 }
 
-// Send sends a message to the peer; edits do not change it. If name ends with a line feed, name itself is sent. It panics if the type is
-// unknown.
+// Send sends a message to the peer; edits do not change it. If name ends with a line feed, name itself is sent. It
+// panics if the type is unknown.
 func (p *Peer) Send(name string, args ...string) {
 	if strings.HasSuffix(name, "\n") {
 		p.SendRaw(name)
@@ -169,9 +172,9 @@ func (p *Peer) InjectSilently(name string, args ...string) {
 	p.server.silent = false
 }
 
-// Ask passes a message to the machine as if the peer had sent it, and returns the reply, which is not sent. The peer must not be waiting
-// for a reply. Raw is the reply as bytes; if the machine sent several messages, Raw has all of them and the other fields are those of the
-// last one.
+// Ask passes a message to the machine as if the peer had sent it, and returns the reply, which is not sent. The peer
+// must not be waiting for a reply. Raw is the reply as bytes; if the machine sent several messages, Raw has all of them
+// and the other fields are those of the last one.
 func (p *Peer) Ask(name string, args ...string) *Message {
 	s := p.server
 	before := s.asking

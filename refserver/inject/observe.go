@@ -53,7 +53,8 @@ func (p *Protocol) observer(specs []MutantSpec) (*observer, error) {
 			return nil, fmt.Errorf("%s: %w", r.Name, err)
 		}
 		segments := func(f *fault) bool { return f.bytes != nil && f.bytes.segment }
-		if r.Edit != nil || r.New != nil || r.Waive != nil || r.MaxData > 0 || r.MaxLine > 0 || slices.ContainsFunc(faults, segments) {
+		if r.Edit != nil || r.New != nil || r.Waive != nil || r.MaxData > 0 || r.MaxLine > 0 ||
+			slices.ContainsFunc(faults, segments) {
 			o.effective[r.Name] = true
 			continue
 		}

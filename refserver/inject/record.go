@@ -99,7 +99,8 @@ type Job struct {
 	Orphan   bool   `expr:"orphan"` // the creator disconnected while a worker had the job
 }
 
-// exists reports whether j is a real job, not the empty one that expressions get if there is no job. A job without a handle has a queue.
+// exists reports whether j is a real job, not the empty one that expressions get if there is no job. A job without a
+// handle has a queue.
 func (j *Job) exists() bool { return j.ID != "" || j.Queue != "" }
 
 // Queued reports whether the job has not ended and is not assigned to a worker.

@@ -16,8 +16,8 @@ const (
 	Leave = Closed   // a connection has been closed
 )
 
-// Server is a machine that applies edits to another machine. Its methods, except those of connections, are called under the lock of the
-// reference server.
+// Server is a machine that applies edits to another machine. Its methods, except those of connections, are called under
+// the lock of the reference server.
 type Server struct {
 	refserver.Machine
 	timers
@@ -26,14 +26,15 @@ type Server struct {
 	Decode Decoder                 // decoder of messages from peers; nil: that of the protocol
 	Wrap   func(net.Conn) net.Conn // replaces each connection; nil: no change
 
-	Peers         []*Peer        // connected peers, in the order in which they connected
-	Opened        int            // number of connections, including closed ones
-	Jobs          []*Job         // in the order of their submission
-	ReceivedCount int            // number of messages from all peers, including illegal ones
-	Cause         string         // type of the message that the server's state machine is handling, Time or Leave; "" if none
-	Noted         map[string]any // stored by faults
-	Errors        func(error)    // called if a fault has an expression that cannot be evaluated; may be nil
-	Request       *Message       // the message that the server's state machine is handling, or nil
+	Peers         []*Peer // connected peers, in the order in which they connected
+	Opened        int     // number of connections, including closed ones
+	Jobs          []*Job  // in the order of their submission
+	ReceivedCount int     // number of messages from all peers, including illegal ones
+	// type of the message that the server's state machine is handling, Time or Leave; "" if none
+	Cause   string
+	Noted   map[string]any // stored by faults
+	Errors  func(error)    // called if a fault has an expression that cannot be evaluated; may be nil
+	Request *Message       // the message that the server's state machine is handling, or nil
 
 	protocol  *Protocol
 	nonStrict codec.Session
@@ -60,8 +61,9 @@ func (p *Protocol) server(m refserver.Machine) *Server {
 	}
 }
 
-// On calls do for messages from peers, before the machine handles them, and for events. types are message types or events, separated by
-// spaces; "*" means all message types. On panics if a type is unknown, unless the protocol has Write.
+// On calls do for messages from peers, before the machine handles them, and for events. types are message types or
+// events, separated by spaces; "*" means all message types. On panics if a type is unknown, unless the protocol has
+// Write.
 func (s *Server) On(types string, do func(*Message)) { s.add(s.received, types, do) }
 
 // Out calls do for messages of these types before they are sent. It panics like On.
@@ -76,7 +78,8 @@ func (s *Server) add(to map[string][]func(*Message), types string, do func(*Mess
 	}
 }
 
-// run calls the functions for a message, first those for its type, then those for "*", until one of them passes or drops the message.
+// run calls the functions for a message, first those for its type, then those for "*", until one of them passes or
+// drops the message.
 func (s *Server) run(by map[string][]func(*Message), m *Message) {
 	m.original()
 	for _, name := range []string{m.name, "*"} {
@@ -295,7 +298,8 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 	update(s.protocol.Record.Sent, m)
 	p.Reply = m.Name
 	s.run(s.sent, m)
-	v.Drop, v.Delay, v.Close, v.Extra, v.Split, v.Pause, v.Also = m.done, m.Delay, m.Hangup, m.Copies, m.Split, m.Pause, m.Also
+	v.Drop, v.Delay, v.Close, v.Extra, v.Split, v.Pause, v.Also = m.done, m.Delay, m.Hangup, m.Copies, m.Split, m.Pause,
+		m.Also
 	if m.Raw != nil {
 		v.Raw = &m.Raw
 	} else if m.changed() {

@@ -1,5 +1,5 @@
-// Command relay forwards the bytes of connections and checks nothing. Its CPU time, compared with that of "jobwire audit",
-// shows what the checks cost.
+// Command relay forwards the bytes of connections and checks nothing. Its CPU time, compared with that of "jobwire
+// audit", shows what the checks cost.
 //
 //	relay LISTEN SERVER
 package main

@@ -31,7 +31,8 @@ func (r TypeTests) Sample(t *codec.Type) *codec.Message {
 		return Message(r.Protocol, t.Name, args...)
 	}
 	m := t.Sample()
-	if sized := slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Kind == codec.Length }); sized || t.End == "" {
+	if sized := slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Kind == codec.Length }); sized ||
+		t.End == "" {
 		for i := range m.Args {
 			if t.FieldAt(i).Kind == codec.Opaque {
 				m.Args[i] = []byte("a\x00b\r\n")

@@ -153,7 +153,8 @@ func Refused(t *testing.T, open func() codec.Session, from codec.Side, raw []byt
 	got := *e
 	got.Detail = ""
 	if got != want || !e.Fatal && length != n {
-		t.Errorf("%d, %v (fatal %v); want %d, %s at byte %d, %s (fatal %v)", length, e, e.Fatal, n, want.Rule, want.Offset, want.Field, want.Fatal)
+		t.Errorf("%d, %v (fatal %v); want %d, %s at byte %d, %s (fatal %v)", length, e, e.Fatal, n, want.Rule, want.Offset,
+			want.Field, want.Fatal)
 	}
 	if e.Detail == "" {
 		t.Error("the error has no detail")

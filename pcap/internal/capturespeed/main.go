@@ -63,7 +63,8 @@ func measure(jobwire string, captures []string, tshark bool) error {
 			slices.SortFunc(costs, func(a, b cost) int { return cmp.Compare(a.seconds, b.seconds) })
 			c := costs[n/2] // the median
 			shown := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == capture || a == "-r" })
-			fmt.Printf("%-14s %-34.34s %8.2f %10.0f %8.0f\n", filepath.Base(capture), filepath.Base(program)+" "+strings.Join(shown, " "),
+			fmt.Printf("%-14s %-34.34s %8.2f %10.0f %8.0f\n", filepath.Base(capture),
+				filepath.Base(program)+" "+strings.Join(shown, " "),
 				c.seconds, float64(info.Size())/1e6/c.seconds, c.memory)
 			return nil
 		}

@@ -31,7 +31,8 @@ func Capture(t *testing.T, p *codec.Protocol, script string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[transcript.Verb]pcap.Kind{transcript.Send: pcap.Data, transcript.Raw: pcap.Data, transcript.Closes: pcap.Closes, transcript.HalfCloses: pcap.HalfCloses, transcript.Resets: pcap.Resets}
+	kinds := map[transcript.Verb]pcap.Kind{transcript.Send: pcap.Data, transcript.Raw: pcap.Data,
+		transcript.Closes: pcap.Closes, transcript.HalfCloses: pcap.HalfCloses, transcript.Resets: pcap.Resets}
 	ids := map[string]int{}
 	for _, ev := range events {
 		kind, ok := kinds[ev.Verb]
@@ -41,7 +42,8 @@ func Capture(t *testing.T, p *codec.Protocol, script string) []byte {
 		if _, seen := ids[ev.Actor.Name]; !seen {
 			ids[ev.Actor.Name] = len(ids)
 		}
-		if err := w.Write(pcap.Event{Conn: ids[ev.Actor.Name], From: ev.From, Kind: kind, Data: ev.Frame.Raw, At: start.Add(ev.At)}); err != nil {
+		if err := w.Write(pcap.Event{Conn: ids[ev.Actor.Name], From: ev.From, Kind: kind, Data: ev.Frame.Raw,
+			At: start.Add(ev.At)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -18,8 +18,9 @@ import (
 // protocol that the reference program does not use.
 type Variant struct {
 	Name, Role string
-	Edit       func(*peer.Program)     // called once for each start of the driver
-	Violates   map[codec.RuleID]string // rules of level SHOULD, MAY or INTERPRETATION that it knowingly violates, with the reasons
+	Edit       func(*peer.Program) // called once for each start of the driver
+	// rules of level SHOULD, MAY or INTERPRETATION that it knowingly violates, with the reasons
+	Violates map[codec.RuleID]string
 }
 
 // Variants tests that all variants pass under all fault profiles and violate no rule except their own, in memory and
@@ -83,6 +84,7 @@ func (v *Variant) check(t *testing.T, o *audit.Outcome) {
 		}
 	}
 	if testing.Verbose() {
-		t.Logf("%s, %s: %s: %s in %v, %d runs", v.Role, v.Name, o.Profile.Name, o.Verdict, o.Took.Round(time.Millisecond), o.Runs)
+		t.Logf("%s, %s: %s: %s in %v, %d runs", v.Role, v.Name, o.Profile.Name, o.Verdict, o.Took.Round(time.Millisecond),
+			o.Runs)
 	}
 }

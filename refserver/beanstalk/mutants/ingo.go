@@ -15,10 +15,12 @@ import (
 // inGo are faults that no fault script can describe.
 var inGo = []mutantSpec{
 	{Name: "big-body-run", About: "The server executes a body that is too large as commands.",
-		KilledBy: "size.too-big-skipped size.too-big-twice", Edit: inject.Decode(func(s codec.Session, p []byte, f *codec.Frame) (int, error) {
+		KilledBy: "size.too-big-skipped size.too-big-twice",
+		Edit: inject.Decode(func(s codec.Session, p []byte, f *codec.Frame) (int, error) {
 			n, err := s.Decode(codec.Peer, p, f)
 			if e, ok := err.(*codec.Error); ok && e.Rule == protocol.RulePutSize {
-				if k := bytes.IndexByte(p, '\n') + 1; bytes.Contains(p[:k], []byte(" 69000")) || bytes.Contains(p[:k], []byte(" 70000")) {
+				if k := bytes.IndexByte(p, '\n') + 1; bytes.Contains(p[:k], []byte(" 69000")) ||
+					bytes.Contains(p[:k], []byte(" 70000")) {
 					n = k
 				}
 			}

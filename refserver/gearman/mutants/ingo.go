@@ -12,7 +12,8 @@ var inGo = []mutantSpec{
 	{Name: "timeout-in-hours", About: "The server reads the timeout in CAN_DO_TIMEOUT as hours.",
 		KilledBy: "timeout.fails timeout.late-result timeout.two-jobs timeout.fails-uniq after.late-packet after.late-status after.known after.another-worker after.every-client after.next-job after.same-unique-id after.background", New: with(gearman.Options{TimeoutUnit: time.Hour})},
 	{Name: "timeout-in-nanoseconds", About: "The server reads the timeout in CAN_DO_TIMEOUT as nanoseconds.",
-		KilledBy: "timeout.in-time timeout.values timeout.announces", New: with(gearman.Options{TimeoutUnit: time.Nanosecond})},
+		KilledBy: "timeout.in-time timeout.values timeout.announces",
+		New:      with(gearman.Options{TimeoutUnit: time.Nanosecond})},
 	{Name: "lost-job-fails", About: "A job fails when its worker disconnects, instead of being assigned again.",
 		KilledBy: "retry.client-waits retry.after-data retry.background retry.twice retry.lost-worker-returns field.retry-same-handle " +
 			"field.retry-wakes field.retry-two-jobs retry.worker-leaves retry.high-first",

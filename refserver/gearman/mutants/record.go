@@ -18,7 +18,8 @@ func submission(typ string) bool { return strings.HasPrefix(typ, "SUBMIT_") }
 
 // detached reports whether jobs that are submitted with the type have no client that waits.
 func detached(typ string) bool {
-	return strings.HasSuffix(typ, "_BG") || strings.HasSuffix(typ, "_BACKGROUND") || typ == "SUBMIT_JOB_EPOCH" || typ == "SUBMIT_JOB_SCHED"
+	return strings.HasSuffix(typ, "_BG") || strings.HasSuffix(typ, "_BACKGROUND") || typ == "SUBMIT_JOB_EPOCH" ||
+		typ == "SUBMIT_JOB_SCHED"
 }
 
 var record = inject.Record{

@@ -34,7 +34,8 @@ var waits = []mutantSpec{
 	{Name: "one-served-for-a-push", About: "A push of several elements serves only one waiting connection.",
 		KilledBy: "pop.many-at-once", Edit: lined(line{turn: longest, most: 1})},
 	{Name: "eight-wait-in-order", About: "If more than eight connections wait for a list, the server serves the last first.",
-		KilledBy: "many.waiting-workers[n=9] many.waiting-clients[n=9]", Edit: lined(line{turn: func(l *line, of []*wait) *wait {
+		KilledBy: "many.waiting-workers[n=9] many.waiting-clients[n=9]",
+		Edit: lined(line{turn: func(l *line, of []*wait) *wait {
 			if len(of) > 8 {
 				return latest(l, of)
 			}

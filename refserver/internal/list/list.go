@@ -1,4 +1,5 @@
-// Package list implements linked lists whose links are part of the items, so that adding and removing need no allocation and no search.
+// Package list implements linked lists whose links are part of the items, so that adding and removing need no
+// allocation and no search.
 package list
 
 // List is a doubly linked list of items. The zero value is empty.
@@ -7,7 +8,8 @@ type List[T any] struct {
 	len         int
 }
 
-// Element is the position of an item in a list. An item has one for each list that it can be in; Item must be set before the first use.
+// Element is the position of an item in a list. An item has one for each list that it can be in; Item must be set
+// before the first use.
 type Element[T any] struct {
 	Item       *T
 	in         *List[T] // nil while it is not in a list

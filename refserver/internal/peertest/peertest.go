@@ -19,7 +19,8 @@ import (
 // replyTimeout is how long a peer waits for an expected message. In a synctest bubble this time passes without waiting.
 const replyTimeout = 20 * time.Second
 
-// Peer is a connection to a server. The messages that it sends may violate rules; those of the server are decoded strictly.
+// Peer is a connection to a server. The messages that it sends may violate rules; those of the server are decoded
+// strictly.
 type Peer struct {
 	Conn net.Conn
 
@@ -151,7 +152,8 @@ func (e *Peer) Next() (name string, args []string) {
 	panic("unreachable")
 }
 
-// Want checks the type and the arguments of the next message from the server, and returns the arguments. "*" matches any argument.
+// Want checks the type and the arguments of the next message from the server, and returns the arguments. "*" matches
+// any argument.
 func (e *Peer) Want(name string, args ...string) []string {
 	e.t.Helper()
 	got, have := e.Next()
@@ -165,8 +167,8 @@ func (e *Peer) Want(name string, args ...string) []string {
 	return have
 }
 
-// NextOrStop returns the type of the next message from the server. It returns false if stop is closed before a message arrives, or
-// if the connection ends, which is an error of the test.
+// NextOrStop returns the type of the next message from the server. It returns false if stop is closed before a message
+// arrives, or if the connection ends, which is an error of the test.
 func (e *Peer) NextOrStop(stop <-chan struct{}) (name string, ok bool) {
 	select {
 	case f, ok := <-e.frames:
@@ -180,7 +182,8 @@ func (e *Peer) NextOrStop(stop <-chan struct{}) (name string, ok bool) {
 	}
 }
 
-// Ended waits for the end of the connection, checks that the server sends no more messages, and returns the error of the last read.
+// Ended waits for the end of the connection, checks that the server sends no more messages, and returns the error of
+// the last read.
 func (e *Peer) Ended() error {
 	e.t.Helper()
 	select {
@@ -231,8 +234,8 @@ func Serve(t testing.TB, p *codec.Protocol, m refserver.Machine) (addr string) {
 	return l.Addr().String()
 }
 
-// Feed sends b to the server on a new connection, reads and discards the replies, and closes the connection and the server. It must be
-// called in a synctest bubble.
+// Feed sends b to the server on a new connection, reads and discards the replies, and closes the connection and the
+// server. It must be called in a synctest bubble.
 func Feed(t testing.TB, srv *refserver.Server, b []byte) {
 	near := Connect(t, srv)
 	drained := make(chan struct{})

@@ -13,7 +13,8 @@ func main() {
 	case "completion":
 		fmt.Println("completion for", os.Args[2])
 	case "man":
-		if os.MkdirAll(os.Args[2], 0o777) != nil || os.WriteFile(os.Args[2]+"/jobwire.1", []byte(os.Getenv("SOURCE_DATE_EPOCH")), 0o666) != nil {
+		if os.MkdirAll(os.Args[2], 0o777) != nil ||
+			os.WriteFile(os.Args[2]+"/jobwire.1", []byte(os.Getenv("SOURCE_DATE_EPOCH")), 0o666) != nil {
 			os.Exit(1)
 		}
 	case "--version":
