@@ -54,9 +54,19 @@ func ParseWords(s string) ([]string, error) {
 }
 
 // MatchWords reports whether words match arguments, of which "..." matches any number of words. known contains the
-// values of names; MatchWords adds the names that are not in it. A literal also matches the words that are equivalent
-// to it, unless equivalent is nil.
-func MatchWords(want []Arg, words []string, known map[string]string, equivalent func(literal, word string) bool) bool {
+// values of names; if the words match, MatchWords adds the names that are not in it. A literal also matches the words
+// that are equivalent to it, unless equivalent is nil.
+func MatchWords(
+	want []Arg, words []string, known map[string]string, equivalent func(literal, word string) bool,
+) (matched bool) {
+	var added []string
+	defer func() {
+		for _, name := range added {
+			if !matched {
+				delete(known, name)
+			}
+		}
+	}()
 	for i, a := range want {
 		if a.Kind == Rest {
 			for k := i; k <= len(words); k++ {
@@ -72,7 +82,7 @@ func MatchWords(want []Arg, words []string, known map[string]string, equivalent 
 		literal, word := string(a.Value), words[i]
 		switch v, ok := known[a.Name]; {
 		case a.Kind == Name && !ok:
-			known[a.Name] = word
+			known[a.Name], added = word, append(added, a.Name)
 		case a.Kind == Name && v != word:
 			return false
 		case a.Kind == Literal && literal != word && (equivalent == nil || !equivalent(literal, word)):

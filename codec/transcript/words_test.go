@@ -24,6 +24,7 @@ func TestMatchWords(t *testing.T) {
 		{`ok ...`, "ok", nil, " b"},
 		{`ok $a ... x 3`, "ok 1 x 2 x 3", nil, "1 b"},
 		{`ok ... x`, "ok 1 x 2", nil, ""},
+		{`ok ... x $a`, "ok 1 x 2 x 3", nil, "3 b"},
 		{`ok ab`, "ok cd", nil, ""},
 		{`ok ab`, "ok cd", sameLength, " b"},
 	} {
