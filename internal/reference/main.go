@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"go/ast"
@@ -101,7 +102,8 @@ func readWords() (map[string][]string, error) {
 			if v.Type != nil {
 				typ = fmt.Sprint(v.Type)
 			}
-			text, _, _ := strings.Cut(strings.TrimSpace(v.Comment.Text()), ", in units")
+			comment := strings.Join(strings.Fields(cmp.Or(v.Comment, v.Doc).Text()), " ")
+			text, _, _ := strings.Cut(comment, ", in units")
 			words[typ] = append(words[typ], text)
 		}
 	}
