@@ -27,7 +27,7 @@ type Header struct {
 	Direction RuleID // the side does not send the type
 	Size      RuleID // more bytes than DefaultMaxData
 
-	MaxRepeat  int    // most elements of a list
+	MaxRepeat  int    // most elements of a list, if a type has one
 	RepeatRule RuleID // violated by more
 
 	// Parts of the details of errors.

@@ -14,7 +14,8 @@ const (
 	provisional = 1 << 32 // marks a magic that the first message may replace
 )
 
-// Link prepares the header for messages of the given types, and sets the separator and the form rules of the types.
+// Link prepares the header for messages of the given types, and sets the separator and the form rules of the types. It
+// panics if the declaration of a list is incomplete.
 func (h *Header) Link(types []Type) {
 	at := 0
 	for i, f := range h.Fields {
@@ -29,6 +30,9 @@ func (h *Header) Link(types []Type) {
 			h.types = append(h.types, nil)
 		}
 		h.types[t.Code] = t
+		if len(t.Repeat) > 0 && (t.Repeat[0].Prefix == "" || h.MaxRepeat == 0) {
+			panic("codec: a list of packets needs a prefix of its elements and a limit: " + t.Name)
+		}
 		n := len(t.Fields)
 		t.fills = n > 0 && len(t.Repeat) == 0 && !t.Fields[0].Optional && t.Fields[n-1].Width == 0
 	}

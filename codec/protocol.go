@@ -222,7 +222,7 @@ type Type struct {
 	Form    [2]*Form // the form rules, by the side that sends the message
 
 	plain bool  // all fields are plain, and a message contains nothing else
-	fills bool  // the last field of a binary message extends to the end of the message
+	fills bool  // a packet whose fields Layout.Split decodes alone: no list, and the last field extends to the end
 	args  []int // by argument: the index of its field; fields of Repeat are numbered after Fields
 	once  int   // the number of arguments that are not repeated
 	at    [meanings]uint8

@@ -164,7 +164,7 @@ func unanswered(f *play.Failure) (what reaction) {
 	switch {
 	case f.Reason == play.Ended:
 		what = reaction{verb: transcript.Closes, text: "closed the connection"}
-	case unsentEvent(f):
+	case nothingSent(f):
 		what = reaction{verb: transcript.Nothing, text: "sent no reply"}
 	case f.Reason == play.Mismatched && f.Event != nil && f.Event.Frame.Type != nil &&
 		f.Event.Frame.Type.Does == codec.Refuse:

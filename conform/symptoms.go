@@ -115,7 +115,7 @@ func failureSymptoms(c *Case, p *play.Result) []symptom {
 		return one(CauseDisconnect, sent, "the target closed the connection"+after)
 	case f.Reason == play.CannotSend && f.Waited > 0:
 		return one(CauseNoReply, "unread", "the target does not read what it is sent")
-	case unsentEvent(f):
+	case nothingSent(f):
 		var all []symptom
 		if answers(last.legal(), f.Step) {
 			all = one(CauseNoReply, sent, fmt.Sprintf("no reply to %s within %v", sent, f.Waited))
@@ -190,7 +190,7 @@ func answers(t *codec.Type, st *transcript.Step) bool {
 }
 
 // request is the last message that a peer sent on the connection on which a case failed. It is the last message on any
-// connection if there is none, or if the target did not send a message that does not answer it.
+// connection if that connection has none, or if a message is missing that is not a reply to it.
 type request struct {
 	event *play.Event  // nil: no peer sent a message
 	kind  *codec.Type  // type, also of a message that was sent as raw bytes; nil if it is not known
@@ -208,8 +208,8 @@ func lastRequest(c *Case, p *play.Result) (r request) {
 			continue
 		}
 		own := p.Failure == nil || ev.Actor == p.Failure.Step.Peer
-		if r.event == nil || own && !(unsentEvent(p.Failure) && ev.Frame.Type != nil &&
-			!answers(ev.Frame.Type, p.Failure.Step)) {
+		other := nothingSent(p.Failure) && ev.Frame.Type != nil && !answers(ev.Frame.Type, p.Failure.Step)
+		if r.event == nil || own && !other {
 			r.event = ev
 		}
 		if own {
@@ -222,8 +222,8 @@ func lastRequest(c *Case, p *play.Result) (r request) {
 	return r
 }
 
-// unsentEvent reports whether the target did not send the message that a step expects.
-func unsentEvent(f *play.Failure) bool {
+// nothingSent reports whether the target did not send the message that a step expects.
+func nothingSent(f *play.Failure) bool {
 	return f != nil && f.Reason == play.TimedOut && f.Event == nil
 }
 

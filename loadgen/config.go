@@ -134,7 +134,10 @@ func (c Config) Complete() (Config, error) {
 	if c.Count == 0 && c.Duration == 0 {
 		c.Duration = DefaultDuration
 	}
-	return c, cmp.Or(c.checkValues(sc), c.checkRun(sc))
+	if err := c.checkValues(sc); err != nil {
+		return c, err
+	}
+	return c, c.checkRun(sc)
 }
 
 // checkValues returns an error if a value is outside its limits, or two settings exclude each other.

@@ -3,6 +3,8 @@ package play
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 
 	"jobwire/codec/transcript"
@@ -14,7 +16,7 @@ type Driver struct {
 	Tasks   *io.PipeWriter
 	Answers <-chan string // closed when the program has exited
 	Exited  chan struct{} // closed when the program has exited
-	Err     error         // of the program, after it has exited
+	Err     error         // of the program, after it has exited; or that one of its answers was too long, which ends it
 	Kill    func()        // ends the program
 }
 
@@ -26,14 +28,17 @@ const pipeSize = 32 << 10
 
 // Drive starts a program that connects to addr. The end of ctx ends it.
 func Drive(ctx context.Context, program mutant.Program, addr string) *Driver {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	in, tasks := io.Pipe()
 	out, written := io.Pipe()
 	answers := make(chan string)
-	d := &Driver{Tasks: tasks, Answers: answers, Exited: make(chan struct{}), Kill: cancel}
+	d := &Driver{Tasks: tasks, Answers: answers, Exited: make(chan struct{}), Kill: func() { cancel(nil) }}
 	go func() {
 		defer close(d.Exited)
 		d.Err = program(ctx, addr, in, written)
+		if cause := context.Cause(ctx); errors.Is(cause, bufio.ErrTooLong) {
+			d.Err = cause
+		}
 		in.Close()
 		written.Close()
 	}()
@@ -43,6 +48,9 @@ func Drive(ctx context.Context, program mutant.Program, addr string) *Driver {
 		for {
 			answer, err := transcript.ReadLine(lines, maxAnswer)
 			if err != nil {
+				if err != io.EOF {
+					cancel(fmt.Errorf("cannot read an answer of more than %d MiB: %w", maxAnswer>>20, err))
+				}
 				out.CloseWithError(err)
 				<-d.Exited
 				return

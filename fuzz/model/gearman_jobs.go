@@ -139,7 +139,7 @@ func (s gSubmit) job(m *gearman, f *codec.Frame) *gJob {
 }
 
 // full reports whether the limit of the function for the priority may exclude another job, and whether it must. From
-// the first job in an unknown state on, the number of jobs is unknown.
+// the first job in an unknown state on, the number of jobs is unknown, which full records in vague.
 func (fn *gFunction) full(priority int) (may, must bool) {
 	// The limit counts queued jobs. The specification does not say whether it also counts running jobs.
 	waiting, total := 0, 0

@@ -12,7 +12,7 @@ const (
 	tick    = 10 * time.Millisecond
 	minLost = 5 * time.Millisecond // a delay of one tick of up to minLost is normal
 
-	// Acceptable is the longest delay that proves nothing about the machine.
+	// Acceptable is the longest delay that is normal for a machine that is not busy. Since ignores such delays.
 	Acceptable = 20 * time.Millisecond
 )
 
@@ -65,7 +65,7 @@ func (m *Meter) Note(at time.Time, by time.Duration) {
 	m.long = append(m.long, delay{at, by})
 }
 
-// Lost returns the sum of all delays so far.
+// Lost returns the sum of all delays so far of more than 5 ms each.
 func (m *Meter) Lost() time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,10 +1,10 @@
 package prose
 
-// Distance returns the edit distance of two words: the number of insertions, deletions and
-// replacements. It is 64 for words of more than 64 bytes.
+// Distance returns the edit distance of two words: the number of insertions, deletions and replacements. Of words with
+// more than 64 bytes it returns the length of the longer one.
 func Distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
+	if longer := max(len(a), len(b)); longer > 64 {
+		return longer
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {

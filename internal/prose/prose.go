@@ -1,4 +1,4 @@
-// Package prose formats text for terminals.
+// Package prose formats text for terminals, and compares words for suggestions.
 package prose
 
 import (

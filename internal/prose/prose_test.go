@@ -102,3 +102,19 @@ func TestWriterAllocates(t *testing.T) {
 		t.Errorf("expected no allocation, got %v", n)
 	}
 }
+
+func TestDistance(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0},
+		{"gearman", "german", 1},
+		{"kitten", "sitting", 3},
+		{strings.Repeat("x", 200), "gearman", 200},
+	} {
+		if got := Distance(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q and %q: %d, want %d", tt.a, tt.b, got, tt.want)
+		}
+	}
+}

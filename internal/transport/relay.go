@@ -20,7 +20,8 @@ const drainTimeout = time.Second
 
 // Serve relays the connections to ln until ctx ends. forward forwards the bytes of both ends until both have ended.
 // dial connects to the server; if it fails, Serve resets the connection. After ctx has ended, reads fail, but the bytes
-// that were received can still be forwarded. Serve closes ln, and returns when all connections have ended.
+// that were received can still be forwarded. Serve closes ln, and returns when all connections have ended. If ln fails,
+// Serve ends all connections and returns the error.
 func (r *Relay) Serve(ctx context.Context, ln net.Listener, dial func(context.Context) (net.Conn, error),
 	forward func(near, far net.Conn)) error {
 	ctx, cancel := context.WithCancel(ctx)

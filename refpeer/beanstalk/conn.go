@@ -197,14 +197,18 @@ var ways = map[string][]action{
 
 // work reserves jobs and does with each what the task says.
 func work(ctx context.Context, c *conn, t peer.Task) ([]string, error) {
-	jobs, done := t["JOBS"], 0
-	for ; jobs == "0" || strconv.Itoa(done) != jobs; done++ {
+	jobs, err := strconv.Atoi(t["JOBS"])
+	if err != nil {
+		return nil, errors.Join(peer.ErrUsage, err)
+	}
+	done := 0
+	for ; jobs == 0 || done < jobs; done++ {
 		one := maps.Clone(t)
-		if jobs == "0" {
+		if jobs == 0 {
 			one["TIMEOUT"] = "0"
 		}
 		_, err := reserve(ctx, c, one)
-		if jobs == "0" && peer.FailedWith(err, timedOut) {
+		if jobs == 0 && peer.FailedWith(err, timedOut) {
 			break
 		}
 		if err != nil {

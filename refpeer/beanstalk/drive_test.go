@@ -57,7 +57,7 @@ func TestTasks(t *testing.T) {
 		"large":        {`put t "x"*65536`, "error too-big", "put t x", "ok 1"},
 		"bad format":   {"put t x pri=4294967296", "error server BAD_FORMAT", "put t x", "ok 1"},
 		"work delete":  {"put t x", "ok 1", "put u y", "ok 2", "work t,u delete 2", "ok 2", "peek 1", "error not-found"},
-		"work release": {"put t x", "ok 1", "work t release 1", "ok 1", "stats 1", "ok ready t"},
+		"work release": {"put t x", "ok 1", "work t release 01", "ok 1", "stats 1", "ok ready t"},
 		"work bury":    {"put t x", "ok 1", "put t y", "ok 2", "work t bury 0", "ok 2", "stats 2", "ok buried t"},
 		"work touch":   {"put t x", "ok 1", "work t touch 0", "ok 1", "peek 1", "error not-found", "work t touch 0", "ok 0"},
 		"usage":        {"put t", "error usage", "put t x colour=red", "error usage", "work t juggle 1", "error usage", "juggle", "error usage", "reserve t timeout=soon", "error usage"},
@@ -67,6 +67,21 @@ func TestTasks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { conversation(t, bench, bench.Serve(t), lines...) })
 		})
 	}
+}
+
+// TestRefusedPreparation: a client that does not wait for the reply to "use" answers with the refusal, also if the server
+// accepts the job, which is then in another tube.
+func TestRefusedPreparation(t *testing.T) {
+	t.Parallel()
+	b := bench
+	b.Document = func() *peer.Program {
+		p := beanstalk.Document()
+		p.Pipelined = true
+		return p
+	}
+	synctest.Test(t, func(t *testing.T) {
+		conversation(t, b, b.Serve(t), "put -t x", "error server BAD_FORMAT", "put t y", "ok 2", "peek 2", "ok y")
+	})
 }
 
 // TestDraining: if no other answer applies, the answer contains the first word of the server's reply.

@@ -1,6 +1,7 @@
 package gearmonkey
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -37,31 +38,34 @@ func TestManyAtOnce(t *testing.T) {
 			all[i] = map[string]int{}
 			creating.Go(func() {
 				tasks, in := io.Pipe()
-				answers := make([]string, each)
-				var out strings.Builder
-				go func() {
-					for k := range each {
-						task := fmt.Sprintf("run %s %d priority=%s", []string{"f", "g"}[k%2], i+k*clients, priorities[k%len(priorities)])
-						if k%10 == i {
-							task += " blocking=0 rollcall"
-						}
-						io.WriteString(in, task+"\n")
+				replies, out := io.Pipe()
+				creating.Go(func() {
+					if err := Drive(ctx, addr, tasks, out); err != nil {
+						t.Errorf("client %d: %v", i, err)
 					}
-					in.Close()
-				}()
-				if err := Drive(ctx, addr, tasks, &out); err != nil {
-					t.Errorf("client %d: %v", i, err)
+					out.Close()
+				})
+				answers := bufio.NewScanner(replies)
+				for k := range each {
+					fn, waits := []string{"f", "g"}[k%2], k%10 == i
+					task := fmt.Sprintf("run %s %d priority=%s", fn, i+k*clients, priorities[k%len(priorities)])
+					if waits {
+						task += " blocking=0 rollcall"
+					}
+					io.WriteString(in, task+"\n")
+					answers.Scan()
+					id, ok := strings.CutPrefix(answers.Text(), "ok ")
+					switch {
+					case ok:
+						all[i][fn+id] = i + k*clients
+					case !strings.HasPrefix(answers.Text(), "error nothing-registered"): // the workers may not have registered yet
+						t.Errorf("client %d, job %d: %s", i, k, answers.Text())
+					}
+					if got := redis(t, addr, "HGET", "job:"+fn+":"+id, "status"); ok && waits && got != "success" {
+						t.Errorf("client %d has waited for job %d, whose status is %s", i, k, got)
+					}
 				}
-				copy(answers, strings.Split(out.String(), "\n"))
-				for k, answer := range answers {
-					id, ok := strings.CutPrefix(answer, "ok ")
-					if !ok && !strings.HasPrefix(answer, "error nothing-registered") { // the workers may not have registered yet
-						t.Errorf("client %d, job %d: %s", i, k, answer)
-					}
-					if ok {
-						all[i][[]string{"f", "g"}[k%2]+id] = i + k*clients
-					}
-				}
+				in.Close()
 			})
 		}
 		creating.Wait()

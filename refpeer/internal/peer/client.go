@@ -163,6 +163,7 @@ func (c *Conn) handle(m *codec.Message) error {
 		return fmt.Errorf("%w: %s without a pending request", ErrProtocol, m.Type.Name)
 	case codec.Refuse:
 		if c.waiting.Len() == 0 { // otherwise, the refusal is the reply to a line that the server has not understood
+			c.Broken = true // nothing says what the refusal is about
 			return c.program.Refusal(m)
 		}
 	case codec.Data, codec.Warning, codec.Status:
@@ -223,7 +224,8 @@ func (c *Conn) replied(r *codec.Request[request], m *codec.Message) error {
 	if !succeeds(r.Type, m.Type) {
 		refusal := c.program.Refusal(m)
 		if t.Required {
-			return fmt.Errorf("a request on which others depend was rejected: %s", refusal.Error())
+			c.Broken = true
+			return Failure{Words: refusal.Words} // its code is that of another request
 		}
 		if t.refused = cmp.Or(t.refused, error(refusal)); c.program.Protocol.IsGeneralError(m.Type) {
 			t.failed = cmp.Or(t.failed, t.refused)

@@ -23,7 +23,7 @@ const (
 )
 
 // errEndedByFault is returned if an injected fault has ended the driver.
-var errEndedByFault = errors.New("fallen over the end of a connection")
+var errEndedByFault = errors.New("an injected fault ended the driver after the server had closed a connection")
 
 // Verb is a kind of task.
 type Verb struct {
@@ -111,12 +111,15 @@ func (d *Driver) perform(ctx context.Context, line string) ([]string, error) {
 		return nil, fmt.Errorf("%w: %q", ErrUsage, line)
 	}
 	v, ok := d.Tasks[words[0]]
+	if !ok {
+		return nil, fmt.Errorf("%w: unknown task %s", ErrUsage, words[0])
+	}
 	t := maps.Clone(d.Defaults)
 	if t == nil {
 		t = Task{}
 	}
 	others, fits := t.parse(v.Form, words[1:])
-	if !ok || !fits {
+	if !fits {
 		return nil, fmt.Errorf("%w: expected %s %s", ErrUsage, words[0], v.Form)
 	}
 	return v.Do(ctx, d, t, others)

@@ -22,9 +22,12 @@ type Program struct {
 	Refusal  func(m *codec.Message) Failure // returns the failure of a task for a message that reports no success
 
 	// Sequential is whether each step is sent after the reply to the step before. A sequential worker does not sleep: it
-	// polls its queues in turn. The end of the driver ends it between two jobs, if it ends within Grace.
+	// polls its queues in turn.
 	Sequential bool
-	Grace      time.Duration
+
+	// Grace is how long a worker may go on after the end of the context, to end its job and to leave. Then its connection
+	// is aborted.
+	Grace time.Duration
 
 	Own any // a pointer to the options of the protocol
 	Options
@@ -138,6 +141,8 @@ func (c *Conn) send(s Sequence, t Task, call *Call) error {
 		if r := c.waiting.Add(m.Type); r != nil {
 			r.Value = request{call, st, attached(m)}
 			call.waiting++
+		} else if len(m.Type.Answers) > 0 {
+			return Failure{Words: []string{"other", "too many requests without a reply"}}
 		}
 	}
 	return nil

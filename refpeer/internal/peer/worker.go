@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -93,7 +94,10 @@ func (d *Driver) work(ctx context.Context, t Task, queues []string, jobs int) (d
 		case jobs == 0:
 			return done, nil
 		default:
-			conns[0].Pause(PollTime)
+			select {
+			case <-ctx.Done():
+			case <-time.After(PollTime):
+			}
 		}
 	}
 	return done, nil
@@ -138,17 +142,19 @@ func (d *Driver) enter(ctx context.Context, t Task, queues []string) (*Conn, err
 	return c, nil
 }
 
-// leave leaves the queues, sends what was not sent yet, and closes the connection. It returns the first error. After an
-// error of the connection, leave sends nothing.
+// leave leaves the queues, sends what was not sent yet, and closes the connection. It returns the first error, which may
+// be err. After an error of the connection, leave sends nothing.
 func (c *Conn) leave(t Task, err error) error {
+	last := err
 	for _, q := range c.entered {
-		if works(err) {
+		if works(last) {
 			t["QUEUE"] = q
-			err = errors.Join(err, c.perform("Exit", t))
+			last = c.perform("Exit", t)
+			err = cmp.Or(err, last)
 		}
 	}
-	if works(err) {
-		err = errors.Join(err, c.perform("Leave", t), c.afterEOF(c.flush()))
+	if works(last) {
+		err = cmp.Or(err, c.perform("Leave", t), c.afterEOF(c.flush()))
 	}
 	c.stop()
 	c.close()
@@ -192,7 +198,7 @@ func (c *Conn) work(t Task, most int, wait bool) (done int, err error) {
 				continue
 			}
 			if err := c.flush(); err != nil {
-				return done - 1, c.afterEOF(err)
+				return done, c.afterEOF(err)
 			}
 		}
 	}
