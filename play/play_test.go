@@ -591,6 +591,25 @@ func TestListenerStaysOpen(t *testing.T) {
 	}
 }
 
+// TestRawBytesInParts: a step of raw bytes may comprise several messages, which need not arrive together. A message that
+// another choice of the step expects does not wait for the rest.
+func TestRawBytesInParts(t *testing.T) {
+	const echo = `00 "RES" 00 00 00 11 00 00 00 01 "x"`
+	const request = "Client -> Job Server: ECHO_REQ x\n"
+	parts := request + "Job Server -> Client: raw " + echo + "\nJob Server -> Client: raw " + echo + " after 20ms\n"
+	for expected, fails := range map[string]bool{
+		"raw " + echo + " " + echo:         false,
+		"raw " + echo + " 01":              true,
+		"raw " + echo + " " + echo + " 00": true,
+		"ECHO_RES x\n  or raw " + echo + " " + echo + " 00\nJob Server -> Client: ECHO_RES x": false,
+	} {
+		peers, _ := runBoth(t, request+"Job Server -> Client: "+expected+"\n", parts, play.Options{})
+		if (peers.Failure != nil) != fails {
+			t.Errorf("%s: failure %v, want one: %t", expected, peers.Failure, fails)
+		}
+	}
+}
+
 // TestRawBytesArriveWhileDecoding: bytes that violate a rule are compared with the transcript, also if they arrive between
 // two checks of the received bytes.
 func TestRawBytesArriveWhileDecoding(t *testing.T) {

@@ -35,16 +35,19 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 	}
 	l.expect(st)
 	for past := 0; ; {
-		if c := p.rawFits(l, st); c != nil {
+		out := l.next(st.From)
+		b, more := l.peek() // after next, so that it contains at least the bytes that next has decoded
+		if c := rawFits(b, st); c != nil {
 			got := Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index,
 				Frame: codec.Frame{From: st.From, Raw: c.Bytes}}
-			var f codec.Frame
-			l.sess.Decode(st.From, c.Bytes, &f)
+			if out.kind == waiting { // the session has not seen these bytes
+				var f codec.Frame
+				l.sess.Decode(st.From, c.Bytes, &f)
+			}
 			l.consume(len(c.Bytes))
 			return p.accept(c, got)
 		}
-		out := l.next(st.From)
-		if p.undecided(l, st, out.kind) {
+		if p.undecided(l, st, out, more && rawMayFit(b, st)) {
 			if !p.wait(ctx, deadline) {
 				return p.deadlinePassed(ctx, l, st, index, past)
 			}
@@ -99,9 +102,25 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 	}
 }
 
-// undecided reports whether more must arrive before an outcome can be compared with a step.
-func (p *performer) undecided(l *conn, st *transcript.Step, kind outcomeKind) bool {
-	return kind == waiting || kind == broken && p.rawMayFit(l, st) || kind == ended && l.mayReturn(st)
+// undecided reports whether more must arrive before an outcome can be compared with a step. rawMayFit reports whether
+// further bytes may complete one of the step's raw choices, which can comprise several messages or a part of one.
+func (p *performer) undecided(l *conn, st *transcript.Step, out outcome, rawMayFit bool) bool {
+	switch out.kind {
+	case waiting:
+		return true
+	case broken:
+		return rawMayFit
+	case message:
+		if !rawMayFit {
+			return false
+		}
+		ev := l.event(out)
+		c, _ := p.choose(l, st, &ev)
+		return c == nil
+	case ended:
+		return l.mayReturn(st)
+	}
+	return false
 }
 
 // event returns the event of an outcome. Its frame shares the memory of l.frame.
@@ -214,24 +233,20 @@ func (p *performer) timeoutText(st *transcript.Step, past int) string {
 		wanted(st), within, past)
 }
 
-// rawFits returns the raw choice whose bytes have all arrived, if there is one.
-func (p *performer) rawFits(l *conn, st *transcript.Step) *transcript.Choice {
-	b, _ := l.peek()
+// rawFits returns the raw choice with which the received bytes begin, if there is one.
+func rawFits(b []byte, st *transcript.Step) *transcript.Choice {
 	for i := range st.Choices {
-		if c := &st.Choices[i]; c.Verb == transcript.Raw && len(b) >= len(c.Bytes) &&
-			string(b[:len(c.Bytes)]) == string(c.Bytes) {
+		if c := &st.Choices[i]; c.Verb == transcript.Raw && bytes.HasPrefix(b, c.Bytes) {
 			return c
 		}
 	}
 	return nil
 }
 
-// rawMayFit reports whether the received bytes may still become a raw choice, or have become one since rawFits was
-// called. In the latter case, another wake is pending.
-func (p *performer) rawMayFit(l *conn, st *transcript.Step) bool {
-	b, more := l.peek()
+// rawMayFit reports whether the received bytes are the beginning of a raw choice.
+func rawMayFit(b []byte, st *transcript.Step) bool {
 	return slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
-		return c.Verb == transcript.Raw && (bytes.HasPrefix(b, c.Bytes) || more && bytes.HasPrefix(c.Bytes, b))
+		return c.Verb == transcript.Raw && bytes.HasPrefix(c.Bytes, b)
 	})
 }
 
