@@ -15,6 +15,8 @@ import (
 
 	"jobwire/audit"
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
@@ -22,8 +24,8 @@ import (
 )
 
 type auditOptions struct {
-	target   targetFlags
-	listen   listenFlags
+	target   connect.TargetFlags
+	listen   connect.ListenFlags
 	program  string
 	duration time.Duration
 	format   string
@@ -31,7 +33,7 @@ type auditOptions struct {
 	pcap     string
 	waive    []string
 	hex      bool
-	color    colorFlag
+	color    cli.ColorFlag
 }
 
 // settleTime is how long the proxy waits for the connections of a program that has exited to close.
@@ -43,51 +45,51 @@ func newAudit() *cobra.Command {
 		Use:   "audit PROTOCOL [flags]",
 		Short: "Check the traffic of clients and workers against the protocol",
 	}
-	onProtocol(cmd, o.execute)
+	connect.OnProtocol(cmd, o.execute)
 	f := cmd.Flags()
-	o.target.add(cmd)
+	o.target.Add(cmd)
 	f.StringVar(&o.program, "program", "", "start the client or worker with `COMMAND`, in which {addr}, {host} and {port} stand for the address of the proxy")
-	o.listen.add(cmd, "listen", "`ADDRESS` on which the proxy listens: HOST:PORT or unix:PATH (port 0: choose a free port)")
+	o.listen.Add(cmd, "listen", "`ADDRESS` on which the proxy listens: HOST:PORT or unix:PATH (port 0: choose a free port)")
 	f.DurationVar(&o.duration, "duration", 0, "length of the audit, such as 1m (0: no limit)")
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of the traffic to `FILE`, with a packet comment for each violation")
 	o.addReport(cmd, "`DIR` for transcripts of the traffic")
-	groupFlags(cmd, auditFlagGroups)
+	cli.GroupFlags(cmd, auditFlagGroups)
 	cmd.AddCommand(newAuditStress(), newAuditProfiles(), newAuditSelfTest())
 	return cmd
 }
 
 // auditFlagGroups are the groups in which the help lists the flags of audit and audit stress.
-var auditFlagGroups = []flagGroup{
-	{"Server", "addr exec"},
-	connectionGroup,
-	{"Client or worker", "program listen listen-cert listen-key listen-client-ca duration timeout"},
-	{"Report", "format transcripts pcap waive hex color"},
+var auditFlagGroups = []cli.FlagGroup{
+	{Title: "Server", Names: "addr exec"},
+	connect.ConnectionGroup,
+	{Title: "Client or worker", Names: "program listen listen-cert listen-key listen-client-ca duration timeout"},
+	{Title: "Report", Names: "format transcripts pcap waive hex color"},
 }
 
 // addReport adds the flags about violations and the report.
 func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
 	f := cmd.Flags()
-	formatFlag(cmd, &o.format, "text", "json")
+	cli.FormatFlag(cmd, &o.format, "text", "json")
 	f.StringVar(&o.scripts, "transcripts", "", transcripts)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
 	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
-	o.color.add(cmd)
+	o.color.Add(cmd)
 }
 
 // check checks the flags that audit and audit stress have in common, and returns the waived rules and whether to use
 // color.
 func (o *auditOptions) check(cmd *cobra.Command, sys *catalog.Entry) (waive []codec.RuleID, color bool, err error) {
-	if err := o.target.check(sys); err != nil {
+	if err := o.target.Check(sys); err != nil {
 		return nil, false, err
 	}
-	if waive, err = ruleIDs(sys.Protocol, o.waive); err != nil {
+	if waive, err = connect.RuleIDs(sys.Protocol, o.waive); err != nil {
 		return nil, false, err
 	}
-	return waive, o.color.on(cmd.OutOrStdout()), nil
+	return waive, o.color.On(cmd.OutOrStdout()), nil
 }
 
 func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
-	tuneMemory(softMemory, gcPercent)
+	cli.TuneMemory(cli.SoftMemory, cli.GCPercent)
 	p := sys.Protocol
 	waive, color, err := o.check(cmd, sys)
 	if err != nil {
@@ -96,18 +98,18 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	var words []string
 	if o.program != "" {
 		if words, err = target.Split(o.program); err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
-	o.target.conn.warnings = cmd.ErrOrStderr()
+	o.target.Conn.Warnings = cmd.ErrOrStderr()
 	srv, err := o.server(ctx, sys, waive)
 	if err != nil {
 		return err
 	}
 	defer srv.Stop()
-	ln, err := o.listen.listen(o.address(p))
+	ln, err := o.listen.Listen(o.address(p))
 	if err != nil {
 		return err
 	}
@@ -115,15 +117,15 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		defer time.AfterFunc(o.duration, cancel).Stop()
 	}
 	live := &liveFindings{protocol: p, w: cmd.ErrOrStderr()}
-	if live.color = color && isTerminal(live.w); live.color {
-		allowColors(live.w)
+	if live.color = color && cli.IsTerminal(live.w); live.color {
+		cli.AllowColors(live.w)
 	}
 	found := live.show
 	var rec *recording
 	if o.scripts != "" || o.pcap != "" {
 		if rec, err = record(p, o.pcap); err != nil {
 			ln.Close()
-			return usage(err)
+			return cli.Usage(err)
 		}
 		defer rec.Discard()
 		found = func(f *audit.Finding) {
@@ -131,7 +133,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			rec.Note(f)
 		}
 	}
-	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: !o.target.builtin(),
+	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: !o.target.Builtin(),
 		Found: found})
 	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, srv) }}
 	if rec != nil {
@@ -154,7 +156,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	cancel()
 	run.Wait()
 	if err != nil {
-		return &exit{exitFailed, err}
+		return &cli.Error{Status: cli.StatusFailed, Err: err}
 	}
 	r := a.Report()
 	if o.format == "json" {
@@ -172,7 +174,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	case err != nil:
 		return err
 	case ended != nil:
-		return &exit{exitFailed, fmt.Errorf("--program: the command failed: %w", ended)}
+		return &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("--program: the command failed: %w", ended)}
 	}
 	return o.outcome(r, cmd.Context().Err() != nil)
 }
@@ -181,15 +183,15 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 func (o *auditOptions) outcome(r *audit.Report, interrupted bool) error {
 	switch {
 	case o.program != "" && r.Connections == 0 && interrupted:
-		return &exit{exitFailed, errors.New("--program: interrupted before the command connected to the proxy")}
+		return &cli.Error{Status: cli.StatusFailed, Err: errors.New("--program: interrupted before the command connected to the proxy")}
 	case o.program != "" && r.Connections == 0:
-		return &exit{exitFailed, errors.New("--program: the command ended without connecting to the proxy")}
+		return &cli.Error{Status: cli.StatusFailed, Err: errors.New("--program: the command ended without connecting to the proxy")}
 	case r.Failed():
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	case r.Untested() != "" && interrupted:
-		return &exit{exitInvalid, errors.New("interrupted: " + r.Untested())}
+		return &cli.Error{Status: cli.StatusInvalid, Err: errors.New("interrupted: " + r.Untested())}
 	case r.Untested() != "":
-		return &exit{exitInvalid, errors.New(r.Untested())}
+		return &cli.Error{Status: cli.StatusInvalid, Err: errors.New(r.Untested())}
 	}
 	return nil
 }
@@ -205,13 +207,13 @@ func (o *auditOptions) address(p *codec.Protocol) string {
 // server returns the server to which the proxy forwards: that of --addr or --exec, or the built-in server, which
 // accepts only violations of waived rules.
 func (o *auditOptions) server(ctx context.Context, sys *catalog.Entry, waive []codec.RuleID) (target.Target, error) {
-	if o.target.builtin() {
+	if o.target.Builtin() {
 		return target.Func(ctx, "the built-in "+sys.Protocol.Name+" server",
 			func(ctx context.Context, ln net.Listener) error {
 				return refserver.New(sys.New(), refserver.Options{Protocol: sys.Protocol, Codec: codec.Options{Waive: waive}}).Serve(ctx, ln)
 			})
 	}
-	srv, err := o.target.startChecked(ctx, sys)
+	srv, err := o.target.StartChecked(ctx, sys)
 	if err != nil {
 		return nil, err
 	}

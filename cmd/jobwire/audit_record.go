@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"jobwire/audit"
+	"jobwire/cmd/internal/capturefile"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/pcap"
@@ -89,7 +90,7 @@ func (r *recording) Add(conn int, from codec.Side, b []byte, what transcript.Ver
 		r.over[conn] = true
 	}
 	r.bytes += len(b)
-	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: kinds[what], Data: b, At: time.Now(),
+	r.err = r.w.Write(pcap.Event{Conn: conn, From: from, Kind: capturefile.Kinds[what], Data: b, At: time.Now(),
 		Comments: r.comments(conn, from, what)})
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"jobwire/audit"
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/internal/target"
 	"jobwire/internal/virtualtime"
 	"jobwire/refserver"
@@ -43,14 +45,14 @@ func newAuditStress() *cobra.Command {
 		Use:   "stress PROTOCOL [FAULT-PROFILE...] [flags]",
 		Short: "Test clients and workers under faults of network and server",
 	}
-	onProtocolAnd(cmd, ofProtocol(faultProfileChoices), o.execute)
+	connect.OnProtocolAnd(cmd, connect.OfProtocol(faultProfileChoices), o.execute)
 	f := cmd.Flags()
-	o.target.add(cmd)
+	o.target.Add(cmd)
 	f.StringArrayVar(&o.programs, "program", nil,
 		"driver to start, as `ROLE=COMMAND`; repeatable (default: the reference client and worker)")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "time limit for one task")
 	o.addReport(cmd, "`DIR` for transcripts of failed runs")
-	groupFlags(cmd, auditFlagGroups)
+	cli.GroupFlags(cmd, auditFlagGroups)
 	return cmd
 }
 
@@ -64,7 +66,7 @@ func newAuditProfiles() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for i := range audit.Profiles {
 				c := &audit.Profiles[i]
-				listItem(cmd.OutOrStdout(), fmt.Sprintf("%-16s ", c.Name), c.About+c.Note())
+				cli.ListItem(cmd.OutOrStdout(), fmt.Sprintf("%-16s ", c.Name), c.About+c.Note())
 			}
 			return nil
 		},
@@ -77,13 +79,13 @@ func newAuditSelfTest() *cobra.Command {
 		Use:   "self-test PROTOCOL",
 		Short: "Check that audit stress detects injected faults",
 	}
-	onProtocol(cmd, auditSelfTest)
+	connect.OnProtocol(cmd, auditSelfTest)
 	return cmd
 }
 
 // execute runs drivers under the named fault profiles, or under all, and reports the results.
 func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []string) error {
-	tuneMemory(softMemory, gcPercent)
+	cli.TuneMemory(cli.SoftMemory, cli.GCPercent)
 	profiles, err := faultProfiles(names)
 	if err != nil {
 		return err
@@ -94,31 +96,31 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	}
 	p := sys.Protocol
 	if len(audit.Roles(p)) == 0 {
-		return usage(fmt.Errorf("there is no stress test for %s", p.Title))
+		return cli.Usage(fmt.Errorf("there is no stress test for %s", p.Title))
 	}
 	tested := drivers(sys)
 	if len(o.programs) > 0 {
 		named, err := programs(o.programs)
 		if err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 		tested = map[string]audit.Driver{}
 		for role, program := range named {
 			if !slices.Contains(audit.Roles(p), role) {
-				return usage(fmt.Errorf("--program: expected one of the roles %[2]s, got %[1]q", role,
+				return cli.Usage(fmt.Errorf("--program: expected one of the roles %[2]s, got %[1]q", role,
 					strings.Join(audit.Roles(p), ", ")))
 			}
 			tested[role] = audit.Driver(program)
 		}
-		o.target.conn.warnings = cmd.ErrOrStderr()
+		o.target.Conn.Warnings = cmd.ErrOrStderr()
 	}
 	if len(tested) == 0 {
-		return usage(fmt.Errorf("no reference client or worker for %s: name a driver with --program", p.Title))
+		return cli.Usage(fmt.Errorf("no reference client or worker for %s: name a driver with --program", p.Title))
 	}
 	opts := stressOf(sys, profiles, tested)
 	opts.Limit, opts.Codec.Waive = o.timeout, waive
-	opts.Start = func(ctx context.Context) (target.Target, error) { return o.target.start(ctx, sys) }
-	if !o.target.builtin() { // report an unreachable server once, not for each run
+	opts.Start = func(ctx context.Context) (target.Target, error) { return o.target.Start(ctx, sys) }
+	if !o.target.Builtin() { // report an unreachable server once, not for each run
 		srv, err := o.server(cmd.Context(), sys, nil)
 		if err != nil {
 			return err
@@ -129,17 +131,17 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 				role, f.Task, f.Note)
 		}
 	}
-	if o.target.addr != "" {
+	if o.target.Addr != "" {
 		opts.Profiles = slices.DeleteFunc(opts.Profiles, func(c *audit.Profile) bool { return c.Restarts })
 	}
-	progress := newProgress(cmd.ErrOrStderr(), len(opts.Profiles)*len(tested))
+	progress := cli.NewProgress(cmd.ErrOrStderr(), len(opts.Profiles)*len(tested))
 	out, shown := cmd.OutOrStdout(), audit.TextOptions{Color: color, Hex: o.hex}
 	var failed error
 	if o.scripts != "" {
 		opts.Record = func() (audit.Recording, error) { return record(p, "") }
 	}
 	opts.Done = func(x *audit.Outcome) {
-		progress.clear()
+		progress.Clear()
 		text := x.AppendText(nil, p, shown)
 		if x.Recording != nil {
 			defer x.Recording.Discard()
@@ -159,10 +161,10 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 			_, err := out.Write(text)
 			failed = cmp.Or(failed, err)
 		}
-		progress.step()
+		progress.Step()
 	}
 	all, err := audit.Stress(cmd.Context(), opts)
-	progress.clear()
+	progress.Clear()
 	interrupted := cmd.Context().Err() != nil
 	if err != nil && !interrupted {
 		return err
@@ -173,13 +175,13 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 		err = audit.SummarizeOutcomes(out, p, all)
 	}
 	if err == nil && interrupted {
-		err = fmt.Errorf("the run was interrupted after %s", counted(len(all), "run"))
+		err = fmt.Errorf("the run was interrupted after %s", cli.Counted(len(all), "run"))
 	}
 	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
-		err = &exit{exitFailed, nil}
+		err = &cli.Error{Status: cli.StatusFailed}
 	}
 	if roles := audit.UntestedRoles(all); err == nil && len(roles) > 0 {
-		err = &exit{exitInvalid, fmt.Errorf("nothing was checked: the driver of %s sent no message",
+		err = &cli.Error{Status: cli.StatusInvalid, Err: fmt.Errorf("nothing was checked: the driver of %s sent no message",
 			strings.Join(roles, " and "))}
 	}
 	return err
@@ -193,13 +195,13 @@ func (o *stressOptions) repeats(sys *catalog.Entry, x *audit.Outcome) string {
 			words = append(words, "--program", program)
 		}
 	}
-	return target.Join(append(words, o.target.words()...))
+	return target.Join(append(words, o.target.Words()...))
 }
 
 func stressOf(sys *catalog.Entry, profiles []*audit.Profile, tested map[string]audit.Driver) audit.StressOptions {
 	return audit.StressOptions{
 		Protocol: sys.Protocol, Profiles: profiles, Drivers: tested, Partners: drivers(sys),
-		Start: func(ctx context.Context) (target.Target, error) { return (&targetFlags{}).start(ctx, sys) },
+		Start: func(ctx context.Context) (target.Target, error) { return (&connect.TargetFlags{}).Start(ctx, sys) },
 	}
 }
 
@@ -209,7 +211,7 @@ func faultProfiles(names []string) ([]*audit.Profile, error) {
 	for _, name := range names {
 		p := audit.ProfileNamed(name)
 		if p == nil {
-			return nil, usage(fmt.Errorf("unknown fault profile %q: to list the fault profiles, run 'jobwire audit profiles'",
+			return nil, cli.Usage(fmt.Errorf("unknown fault profile %q: to list the fault profiles, run 'jobwire audit profiles'",
 				name))
 		}
 		all = append(all, p)
@@ -232,7 +234,7 @@ func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 				names = append(names, e.Protocol.Name)
 			}
 		}
-		return usage(fmt.Errorf("audit self-test supports %s only", strings.Join(names, ", ")))
+		return cli.Usage(fmt.Errorf("audit self-test supports %s only", strings.Join(names, ", ")))
 	}
 	all, err := faultProfiles(nil)
 	if err != nil {
@@ -245,7 +247,7 @@ func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 		})
 	}
 	var report *audit.SelfTestReport
-	if err := untilInterrupt(cmd.Context(), func() (err error) {
+	if err := cli.UntilInterrupt(cmd.Context(), func() (err error) {
 		report, err = audit.SelfTest(cmd.Context(), opts, sys.PeerMutants(), virtualtime.Run)
 		return err
 	}); err != nil {
@@ -255,7 +257,7 @@ func auditSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 		return err
 	}
 	if !report.Passed() {
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	}
 	return nil
 }

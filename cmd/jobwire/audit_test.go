@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
@@ -57,7 +59,7 @@ type starter = func(context.Context) (target.Target, error)
 // time.
 func inMemory(sys *catalog.Entry) starter {
 	return func(ctx context.Context) (target.Target, error) {
-		return target.InMemory(ctx, "reference server", serve(sys))
+		return target.InMemory(ctx, "reference server", connect.Builtin(sys))
 	}
 }
 
@@ -214,7 +216,7 @@ func TestAuditOfRealServers(t *testing.T) {
 		t.Run(tt.server, func(t *testing.T) {
 			t.Parallel()
 			peers.Need(t, tt.server)
-			sys, err := entryNamed(tt.protocol)
+			sys, err := connect.EntryNamed(tt.protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -258,7 +260,7 @@ func TestAuditOfLoad(t *testing.T) {
 			var out, complaints bytes.Buffer
 			run(t.Context(), []string{"bench", "run", tt.protocol, "--addr", tp.Addr().String(), "--scenario", "chaos", "--count", "2000", "--kill", "60", "--work", "1ms", "--settle", "300ms"}, nil, &out, &complaints)
 			out.Reset()
-			if status := run(t.Context(), []string{"decode", "-", "--audit"}, bytes.NewReader(tp.capture(t)), &out, &complaints); status != exitOK {
+			if status := run(t.Context(), []string{"decode", "-", "--audit"}, bytes.NewReader(tp.capture(t)), &out, &complaints); status != cli.StatusOK {
 				t.Errorf("exit status %d: %s%s", status, out.String(), complaints.String())
 			}
 		})
@@ -298,7 +300,7 @@ func auditedProgram(t *testing.T, sys *catalog.Entry, c *conform.Case, programs 
 // reference client and worker, and the violation of each faulty one.
 func TestAuditOfPrograms(t *testing.T) {
 	t.Parallel()
-	sys, err := entryNamed("gearmonkey")
+	sys, err := connect.EntryNamed("gearmonkey")
 	if err != nil {
 		t.Fatal(err)
 	}

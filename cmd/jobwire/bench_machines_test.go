@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/peers"
 	"jobwire/loadgen"
 )
@@ -112,7 +113,7 @@ func TestBenchOnTwoMachines(t *testing.T) {
 	killed.Wait()
 
 	var merged, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"bench", "merge", m.dir, "--format", "json"}, strings.NewReader(""), &merged, &stderr); status != exitInvalid {
+	if status := run(t.Context(), []string{"bench", "merge", m.dir, "--format", "json"}, strings.NewReader(""), &merged, &stderr); status != cli.StatusInvalid {
 		t.Errorf("merge has status %d: %s", status, stderr.String())
 	}
 	var got loadgen.Report

@@ -18,8 +18,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/target"
-	"jobwire/loadgen"
 )
 
 // jobwireItself returns the path of the program under test. TestMain makes it run the test binary.
@@ -49,7 +49,7 @@ func benchJSON(t *testing.T, args ...string) benchResult {
 	args = slices.Concat([]string{"bench"}, args, []string{"--format", "json"})
 	status := run(t.Context(), args, strings.NewReader(""), &out, &stderr)
 	// On a busy machine the command reports that it was late, which makes the run invalid but not its counts.
-	if status != exitOK && status != exitInvalid {
+	if status != cli.StatusOK && status != cli.StatusInvalid {
 		t.Fatalf("%v: status %d: %s", args, status, stderr.String())
 	}
 	var r benchResult
@@ -137,7 +137,7 @@ func TestBenchInterrupted(t *testing.T) {
 	io.Copy(io.Discard, lines)
 	err := cmd.Wait()
 	var e *exec.ExitError
-	if !errors.As(err, &e) || e.ExitCode() != exitFailed {
+	if !errors.As(err, &e) || e.ExitCode() != cli.StatusFailed {
 		t.Errorf("it ended with %v", err)
 	}
 	for _, want := range []string{" jobs/s", "latency", "none lost", "failed: the run was interrupted; no job was lost"} {
@@ -182,31 +182,5 @@ func TestCommandsInDeploymentsExist(t *testing.T) {
 	}
 	if commands["jobwire bench run"] != 1 || commands["jobwire bench merge"] != 3 {
 		t.Errorf("the Jobs run %v", commands)
-	}
-}
-
-// TestDefaultWarmup tests that a tenth of the duration, and at most a second, is not measured by default, and that runs
-// that measure all jobs or have a changing rate have no warm-up.
-func TestDefaultWarmup(t *testing.T) {
-	changing, err := loadgen.ParseSchedule("100-200/10s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		cfg  loadgen.Config
-		sc   loadgen.Scenario
-		want time.Duration
-	}{
-		{loadgen.Config{Duration: 300 * time.Millisecond}, loadgen.Scenario{}, 30 * time.Millisecond},
-		{loadgen.Config{Duration: time.Minute}, loadgen.Scenario{}, time.Second},
-		{loadgen.Config{}, loadgen.Scenario{}, min(time.Second, loadgen.DefaultDuration/10)},
-		{loadgen.Config{Count: 10}, loadgen.Scenario{}, 0},
-		{loadgen.Config{Duration: time.Second}, loadgen.Scenario{Backlog: true}, 0},
-		{loadgen.Config{Duration: time.Second}, loadgen.Scenario{Crash: true}, 0},
-		{loadgen.Config{Duration: time.Second, Rate: changing}, loadgen.Scenario{}, 0},
-	} {
-		if got := defaultWarmup(&tt.cfg, tt.sc); got != tt.want {
-			t.Errorf("%+v, %+v: %v, expected %v", tt.cfg, tt.sc, got, tt.want)
-		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/transport"
 )
 
@@ -72,7 +73,7 @@ func TestBrokenTargets(t *testing.T) {
 						c.Close()
 					}
 					text := out.String() + complaints.String()
-					if status != exitFailed && status != exitUnreachable || text == "" {
+					if status != cli.StatusFailed && status != cli.StatusUnreachable || text == "" {
 						t.Errorf("%q: status %d: %.2000s", args, status, text)
 					}
 				})

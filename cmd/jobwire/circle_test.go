@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"jobwire/cmd/internal/cli"
 )
 
 // TestCaptureConvertsToEveryFormatAndBack converts a capture to a transcript, a case, a vector of the corpus, a seed of the fuzzer, a finding, and to
@@ -47,24 +49,24 @@ func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 	must(os.Mkdir(filepath.Join(dir, "cases"), 0o777))
 	faulty := jobwire + " serve gearman --listen 127.0.0.1:{port} --fault 'drop NOOP'"
 
-	step(exitOK, "encode", "corpus/gearman/example.wire", "--pcap", "capture.pcap")
+	step(cli.StatusOK, "encode", "corpus/gearman/example.wire", "--pcap", "capture.pcap")
 
 	// Capture to transcript.
-	shows(step(exitOK, "decode", "transcripts", "capture.pcap", "-o", "talks"), "talks/gearman-1.wire: 2 connections")
+	shows(step(cli.StatusOK, "decode", "transcripts", "capture.pcap", "-o", "talks"), "talks/gearman-1.wire: 2 connections")
 
 	// Transcript to case: the case passes, and fails with a server that does not wake a worker.
-	woken := step(exitOK, "play", "case", "woken", "talks/gearman-1.wire")
+	woken := step(cli.StatusOK, "play", "case", "woken", "talks/gearman-1.wire")
 	shows(woken, "gearman.grab.no-job")
 	must(os.WriteFile(filepath.Join(dir, "cases/woken.wire"), []byte(woken), 0o666))
-	shows(step(exitOK, "conform", "gearman", "--cases", "cases"), "1 passed")
-	shows(step(exitFailed, "conform", "gearman", "--cases", "cases", "--timeout", "1s", "--exec", faulty), "Job Server -> Worker: NOOP\n")
-	shows(step(exitFailed, "play", "case", "woken", "talks/gearman-1.wire", "--timeout", "1s", "--exec", faulty), "NOOP")
+	shows(step(cli.StatusOK, "conform", "gearman", "--cases", "cases"), "1 passed")
+	shows(step(cli.StatusFailed, "conform", "gearman", "--cases", "cases", "--timeout", "1s", "--exec", faulty), "Job Server -> Worker: NOOP\n")
+	shows(step(cli.StatusFailed, "play", "case", "woken", "talks/gearman-1.wire", "--timeout", "1s", "--exec", faulty), "NOOP")
 
 	// Case to corpus.
-	shows(step(exitOK, "corpus", "add", "cases/woken.wire", "--conversation", "woken"), "accept.wire")
+	shows(step(cli.StatusOK, "corpus", "add", "cases/woken.wire", "--conversation", "woken"), "accept.wire")
 
 	// Corpus to seed to finding.
-	shows(step(exitFailed, "fuzz", "gearman", "--exec", faulty, "--seed-file", "corpus/gearman/woken.wire",
+	shows(step(cli.StatusFailed, "fuzz", "gearman", "--exec", faulty, "--seed-file", "corpus/gearman/woken.wire",
 		"--seed", "1", "--stop-on-failure", "--timeout", "1s", "--minimize", "5s"), "expected NOOP, got no message")
 	found, err := filepath.Glob(filepath.Join(dir, "findings/gearman-*.wire"))
 	must(err)
@@ -77,14 +79,14 @@ func TestCaptureConvertsToEveryFormatAndBack(t *testing.T) {
 		{"conform", "gearman", "--cases", "findings", "--segments", "plain", "--timeout", "1s"},
 		{"play", found[0], "--timeout", "1s"},
 	} {
-		step(exitOK, again...)
-		step(exitFailed, append(again, "--exec", faulty)...)
+		step(cli.StatusOK, again...)
+		step(cli.StatusFailed, append(again, "--exec", faulty)...)
 	}
-	step(exitOK, "encode", found[0], "--pcap", "again.pcap")
-	step(exitOK, "decode", "summary", "again.pcap")
-	step(exitOK, "corpus", "add", found[0])
+	step(cli.StatusOK, "encode", found[0], "--pcap", "again.pcap")
+	step(cli.StatusOK, "decode", "summary", "again.pcap")
+	step(cli.StatusOK, "corpus", "add", found[0])
 	capture := strings.TrimSuffix(found[0], ".wire") + ".pcapng"
-	step(exitOK, "decode", "summary", capture)
+	step(cli.StatusOK, "decode", "summary", capture)
 	if b, err := os.ReadFile(capture); err != nil || !bytes.Contains(b, []byte("Finding: ")) {
 		t.Errorf("the capture has no comment about the finding: %v", err)
 	}
@@ -98,12 +100,12 @@ func TestPlayCaseRefuses(t *testing.T) {
 		status           int
 		args             []string
 	}{
-		{"no name", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES a\n", "case", exitUsage, []string{"a b", "-"}},
-		{"several", "@case a\nClient -> Job Server: ECHO_REQ a\n@case b\nClient -> Job Server: ECHO_REQ a\n", "one transcript", exitUsage, []string{"a", "-"}},
-		{"silence", "Client -> Job Server: closes\n", "no", exitFailed, []string{"a", "-"}},
-		{"another answer", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n", "ECHO_RES", exitFailed, []string{"a", "-"}},
-		{"with --annotate", "Client -> Job Server: ECHO_REQ a\n", "annotate", exitUsage, []string{"a", "-", "--annotate"}},
-		{"no transcript", "", "one transcript", exitUsage, []string{"a"}},
+		{"no name", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES a\n", "case", cli.StatusUsage, []string{"a b", "-"}},
+		{"several", "@case a\nClient -> Job Server: ECHO_REQ a\n@case b\nClient -> Job Server: ECHO_REQ a\n", "one transcript", cli.StatusUsage, []string{"a", "-"}},
+		{"silence", "Client -> Job Server: closes\n", "no", cli.StatusFailed, []string{"a", "-"}},
+		{"another answer", "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n", "ECHO_RES", cli.StatusFailed, []string{"a", "-"}},
+		{"with --annotate", "Client -> Job Server: ECHO_REQ a\n", "annotate", cli.StatusUsage, []string{"a", "-", "--annotate"}},
+		{"no transcript", "", "one transcript", cli.StatusUsage, []string{"a"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -18,6 +18,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/capturefile"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/internal/target"
@@ -27,13 +30,13 @@ import (
 )
 
 type conformOptions struct {
-	target   targetFlags
+	target   connect.TargetFlags
 	profiles []string
 	programs []string
 	roles    []string       // of conform cases
 	suite    *conform.Suite // all cases; nil before load
 	cases    string
-	color    colorFlag
+	color    cli.ColorFlag
 	format   string
 	html     string
 	pcap     string
@@ -62,9 +65,9 @@ func newConform() *cobra.Command {
 		Use:   "conform PROTOCOL [flags]",
 		Short: "Test a server, client or worker against the specification",
 	}
-	onProtocol(cmd, o.execute)
+	connect.OnProtocol(cmd, o.execute)
 	f := cmd.Flags()
-	o.target.add(cmd)
+	o.target.Add(cmd)
 	f.StringArrayVar(&o.profiles, "profile", nil,
 		"`NAME` or file of the profile of a server to start and test; repeatable")
 	f.StringArrayVar(&o.programs, "program", nil, "client or worker program to test, as `ROLE=COMMAND`; repeatable")
@@ -86,27 +89,27 @@ func newConform() *cobra.Command {
 	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
 	f.DurationVar(&o.budget, "budget", 5*time.Minute,
 		"time after which no further case starts; the most informative cases run first; 0: unlimited")
-	f.IntVar(&o.target.memory, "memory", defaultMemory,
+	f.IntVar(&o.target.Memory, "memory", defaultMemory,
 		"limit for the memory of a server that conform starts, in `MIB`, at most a "+
 			"quarter of the machine's memory if the flag is not given; a server that needs more is killed, and counts as crashed; 0: unlimited")
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
-	formatFlag(cmd, &o.format, append([]string{"text"}, slices.Sorted(maps.Keys(formats))...)...)
+	cli.FormatFlag(cmd, &o.format, append([]string{"text"}, slices.Sorted(maps.Keys(formats))...)...)
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
 	f.StringVar(&o.pcap, "pcap", "", "`FILE` for a capture of the cases that did not pass; packet comments name the case and its rules")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "write all causes and all cases, also those that passed, as they end")
-	o.color.add(cmd)
-	groupFlags(cmd, conformFlagGroups)
+	o.color.Add(cmd)
+	cli.GroupFlags(cmd, conformFlagGroups)
 	cmd.AddCommand(newConformCases(), newConformMatrix(), newConformSelfTest())
 	return cmd
 }
 
 // conformFlagGroups are the groups in which the help lists the flags of conform and its subcommands.
-var conformFlagGroups = []flagGroup{
-	{"Target", "addr exec profile program waive"},
-	connectionGroup,
-	{"Cases", "run failed skip level role cases quick"},
-	{"Run", "segments all fail-fast watch fresh parallel timeout budget memory"},
-	{"Report", "format html pcap verbose color"},
+var conformFlagGroups = []cli.FlagGroup{
+	{Title: "Target", Names: "addr exec profile program waive"},
+	connect.ConnectionGroup,
+	{Title: "Cases", Names: "run failed skip level role cases quick"},
+	{Title: "Run", Names: "segments all fail-fast watch fresh parallel timeout budget memory"},
+	{Title: "Report", Names: "format html pcap verbose color"},
 }
 
 // addSelection adds the flags that select cases.
@@ -129,23 +132,23 @@ func newConformCases() *cobra.Command {
 		Use:   "cases PROTOCOL [flags]",
 		Short: "List the test cases",
 	}
-	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		suite, err := o.selected(sys, o.roles)
 		if err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 		return listCases(cmd.OutOrStdout(), suite, o.format)
 	})
 	o.addSelection(cmd)
 	cmd.Flags().StringArrayVar(&o.roles, "role", nil, "only cases for programs of this `ROLE`, such as Worker; repeatable")
 	o.addCases(cmd)
-	formatFlag(cmd, &o.format, "text", "json")
-	groupFlags(cmd, conformFlagGroups)
+	cli.FormatFlag(cmd, &o.format, "text", "json")
+	cli.GroupFlags(cmd, conformFlagGroups)
 	return cmd
 }
 
 func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
-	tuneMemory(softMemory, gcPercent)
+	cli.TuneMemory(cli.SoftMemory, cli.GCPercent)
 	keepReport()
 	if o.watch != nil {
 		return o.watchRuns(cmd, sys)
@@ -156,14 +159,14 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 // once runs the cases once.
 func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 	if machine := loadgen.ReadEnvironment(nil).Memory >> 20; !cmd.Flags().Changed("memory") && machine > 0 {
-		o.target.memory = min(o.target.memory, int(machine/4))
+		o.target.Memory = min(o.target.Memory, int(machine/4))
 	}
 	subjects, err := o.subjects(cmd, sys)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if o.only, err = o.fromLastRun(sys, subjects); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if o.quick && !cmd.Flags().Changed("segments") {
 		o.segments = []string{play.Plain.String()}
@@ -177,22 +180,22 @@ func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	suite, runner, err := o.plan(sys)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
-	color := o.color.on(cmd.OutOrStdout())
-	var page *textFile
+	color := o.color.On(cmd.OutOrStdout())
+	var page *cli.TextFile
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
-		if page, err = createText(o.html); err != nil {
-			return usage(err)
+		if page, err = cli.CreateText(o.html); err != nil {
+			return cli.Usage(err)
 		}
 		defer page.Close()
 	}
-	var capture *captureFile
+	var packets *capturefile.File
 	if o.pcap != "" {
-		if capture, err = createCapture(o.pcap, sys.Protocol); err != nil {
-			return usage(err)
+		if packets, err = capturefile.Create(o.pcap, sys.Protocol); err != nil {
+			return cli.Usage(err)
 		}
-		defer capture.file.Close()
+		defer packets.File.Close()
 	}
 	var reports []*conform.Report
 	for _, subj := range subjects {
@@ -210,8 +213,8 @@ func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 			return err
 		}
 	}
-	if capture != nil {
-		if err := writeFailedCases(capture, reports); err != nil {
+	if packets != nil {
+		if err := capturefile.WriteFailedCases(packets, reports); err != nil {
 			return err
 		}
 	}
@@ -220,31 +223,31 @@ func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 			return err
 		}
 	}
-	if status := conformStatus(cmd.ErrOrStderr(), reports); status != exitOK {
-		return &exit{status, nil}
+	if status := conformStatus(cmd.ErrOrStderr(), reports); status != cli.StatusOK {
+		return &cli.Error{Status: status}
 	}
 	return nil
 }
 
 // conformStatus returns the exit status for the reports, and prints why a target was not tested.
 func conformStatus(w io.Writer, reports []*conform.Report) int {
-	status := exitOK
+	status := cli.StatusOK
 	for _, r := range reports {
 		if r.Interrupted {
-			status = max(status, exitFailed)
+			status = max(status, cli.StatusFailed)
 		}
 		switch {
 		case r.Unreachable() != "":
 			fmt.Fprintf(w, "jobwire: %s\n", r.Unreachable())
-			status = exitUnreachable
+			status = cli.StatusUnreachable
 		case r.Lost():
 			fmt.Fprintf(w, "jobwire: %s crashed, and no case passed\n", r.Target)
-			status = exitUnreachable
+			status = cli.StatusUnreachable
 		case r.Failed() || r.Count(conform.NotRun) > 0:
-			status = max(status, exitFailed)
+			status = max(status, cli.StatusFailed)
 		case r.Untested() != "" && !r.Interrupted:
 			fmt.Fprintf(w, "jobwire: %s: %s\n", r.Target, r.Untested())
-			status = max(status, exitFailed)
+			status = max(status, cli.StatusFailed)
 		}
 	}
 	return status
@@ -253,7 +256,7 @@ func conformStatus(w io.Writer, reports []*conform.Report) int {
 // keepReport makes the program end at the third interrupt rather than at the second one, so that the report is not lost
 // while servers are stopped or while it is written.
 func keepReport() {
-	if !alone {
+	if !cli.Alone {
 		return
 	}
 	signals := make(chan os.Signal, 2)
@@ -279,11 +282,11 @@ func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runne
 		r.InferAfter = 0
 	}
 	switch {
-	case o.fresh && o.target.addr != "":
+	case o.fresh && o.target.Addr != "":
 		return nil, r, errors.New("--fresh starts a new server for each case; conform cannot start the server of --addr: use --exec instead")
 	}
 	var err error
-	if r.Waive, err = ruleIDs(sys.Protocol, o.waive); err != nil {
+	if r.Waive, err = connect.RuleIDs(sys.Protocol, o.waive); err != nil {
 		return nil, r, err
 	}
 	for _, name := range o.segments {
@@ -403,7 +406,7 @@ func (o *conformOptions) load(sys *catalog.Entry) (suite *conform.Suite, err err
 // subject is a server to test, and its profile, which lists known failures.
 type subject struct {
 	name    string // name of the profile, as in --profile; "" without a profile
-	target  targetFlags
+	target  connect.TargetFlags
 	profile *conform.Profile
 	version string // of the server, or "" if it is not known
 }
@@ -412,9 +415,9 @@ type subject struct {
 // --addr or --exec, for which a profile only lists known failures.
 func (o *conformOptions) subjects(cmd *cobra.Command, sys *catalog.Entry) ([]subject, error) {
 	if len(o.profiles) == 0 {
-		return []subject{{target: o.target, version: builtinVersion(o.target)}}, o.target.check(sys)
+		return []subject{{target: o.target, version: builtinVersion(o.target)}}, o.target.Check(sys)
 	}
-	explicit := !o.target.builtin()
+	explicit := !o.target.Builtin()
 	if explicit && len(o.profiles) > 1 {
 		return nil, errors.New("--addr and --exec name one server, so only one --profile is allowed with them")
 	}
@@ -430,13 +433,13 @@ func (o *conformOptions) subjects(cmd *cobra.Command, sys *catalog.Entry) ([]sub
 		}
 		s := subject{name: name, target: o.target, profile: p}
 		if !explicit {
-			s.target.exec = p.Exec
+			s.target.Exec = p.Exec
 			if s.version, err = p.ServerVersion(cmd.Context()); err != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: the version of %s is not known: %v\n", p.Name, err)
 			}
 		}
 		s.version = cmp.Or(s.version, builtinVersion(s.target))
-		if err := s.target.check(sys); err != nil {
+		if err := s.target.Check(sys); err != nil {
 			return nil, err
 		}
 		all = append(all, s)
@@ -445,8 +448,8 @@ func (o *conformOptions) subjects(cmd *cobra.Command, sys *catalog.Entry) ([]sub
 }
 
 // builtinVersion returns the version of the built-in server, or "" if the target is another server.
-func builtinVersion(t targetFlags) string {
-	if t.builtin() {
+func builtinVersion(t connect.TargetFlags) string {
+	if t.Builtin() {
 		return version.Number
 	}
 	return ""
@@ -455,13 +458,13 @@ func builtinVersion(t targetFlags) string {
 // runSuite runs the suite against one subject, and prints the results as text if --format is text.
 func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner,
 	subj subject, color bool) *conform.Report {
-	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.name(sys),
+	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.Name(sys),
 		Version: subj.version}
-	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.start(ctx, sys) }
-	if subj.target.builtin() {
+	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.Start(ctx, sys) }
+	if subj.target.Builtin() {
 		runner.StartProcess = func(ctx context.Context) (target.Target,
 			error) {
-			return startServe(ctx, o.nameOf(subj, sys), sys)
+			return connect.StartBuiltin(ctx, o.nameOf(subj, sys), sys)
 		}
 	}
 	if runner.Profile = subj.profile; subj.profile != nil {
@@ -470,7 +473,7 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 	runner.Command = o.command(cmd, sys, subj)
 	runner.Note = func(note string) { report.Notes = append(report.Notes, note) }
 	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
-	progress := newProgress(cmd.ErrOrStderr(), len(suite.Cases))
+	progress := cli.NewProgress(cmd.ErrOrStderr(), len(suite.Cases))
 	report.Began = time.Now()
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
@@ -479,14 +482,14 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 			stop(conform.ErrFirstFailure)
 		}
 		if o.format == "text" {
-			progress.clear()
+			progress.Clear()
 			text.Case(r)
 		}
-		progress.step()
+		progress.Step()
 	})
 	report.Took = time.Since(report.Began)
 	report.EndedBy(context.Cause(ctx))
-	progress.clear()
+	progress.Clear()
 	if o.format == "text" {
 		text.Summary(report)
 	}
@@ -524,10 +527,10 @@ func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj su
 
 // nameOf returns the name of the tested server, clients and workers in reports.
 func (o *conformOptions) nameOf(subj subject, sys *catalog.Entry) string {
-	name := subj.target.name(sys)
+	name := subj.target.Name(sys)
 	if subj.profile != nil {
 		name = subj.profile.Name
-		if !subj.target.builtin() && subj.version != "" {
+		if !subj.target.Builtin() && subj.version != "" {
 			name += " " + subj.version
 		}
 	}
@@ -557,7 +560,7 @@ func listCases(w io.Writer, s *conform.Suite, format string) error {
 		for _, c := range s.Cases {
 			rows = append(rows, row{c.ID, c.Rules, c.Level, c.About})
 		}
-		return writeJSON(w, struct {
+		return cli.WriteJSON(w, struct {
 			version.Head
 			Cases []row `json:"cases"`
 		}{version.NewHead(), rows})
@@ -581,9 +584,9 @@ func listCases(w io.Writer, s *conform.Suite, format string) error {
 		if n > 1 {
 			about += fmt.Sprintf(" (1 of %d instances)", n)
 		}
-		if isTerminal(w) {
+		if cli.IsTerminal(w) {
 			fmt.Fprintf(w, "  %s  %s\n", c.Family, c.Level)
-			listItem(w, "      ", about)
+			cli.ListItem(w, "      ", about)
 			continue
 		}
 		fmt.Fprintf(w, "  %-40s %-9s %s\n", c.Family, c.Level, about)

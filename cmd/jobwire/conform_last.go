@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/conform"
 )
 
@@ -29,7 +30,7 @@ func (o *conformOptions) lastRunFile(sys *catalog.Entry, subj subject) (string, 
 	if err != nil {
 		return "", err
 	}
-	words := append([]string{subj.target.name(sys)}, o.programs...)
+	words := append([]string{subj.target.Name(sys)}, o.programs...)
 	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	return filepath.Join(dir, "jobwire", "conform", fmt.Sprintf("%s-%x.json", sys.Protocol.Name, sum[:8])), nil
 }
@@ -76,7 +77,7 @@ func (o *conformOptions) keepLastRun(sys *catalog.Entry, subj subject, r *confor
 			failed = append(failed, id)
 		}
 	}
-	last.Target, last.Failed = subj.target.name(sys), failed
+	last.Target, last.Failed = subj.target.Name(sys), failed
 	if causes := r.Causes(); len(causes) > 0 {
 		last.Causes = nil
 		for _, c := range causes {
@@ -91,7 +92,7 @@ func (o *conformOptions) keepLastRun(sys *catalog.Entry, subj subject, r *confor
 		return err
 	}
 	part := fmt.Sprintf("%s.%d", name, os.Getpid())
-	err = create(part, func(w io.Writer) error {
+	err = cli.Create(part, func(w io.Writer) error {
 		_, err := w.Write(text)
 		return err
 	})
@@ -135,7 +136,7 @@ func (o *conformOptions) fromLastRun(sys *catalog.Entry, subjects []subject) (fa
 	if len(subjects) != 1 {
 		return nil, fmt.Errorf("%s needs one target, got %d profiles", flag, len(subjects))
 	}
-	name := subjects[0].target.name(sys)
+	name := subjects[0].target.Name(sys)
 	last, err := o.readLastRun(sys, subjects[0])
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: there is no earlier run of %s against %s", flag, sys.Protocol.Name, name)

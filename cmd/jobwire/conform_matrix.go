@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/conform"
 	"jobwire/internal/textfile"
 )
@@ -17,17 +18,17 @@ func newConformMatrix() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "matrix [NAME=]RESULT... [flags]",
 		Short: "Write a page that compares saved results by requirement",
-		Args:  files("expected saved results: files that 'jobwire conform PROTOCOL --format json' has written"),
+		Args:  cli.OneOrMore("expected saved results: files that 'jobwire conform PROTOCOL --format json' has written"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, arg := range args {
 				if err := addResult(m, arg); err != nil {
-					return usage(err)
+					return cli.Usage(err)
 				}
 			}
 			if out == "" {
 				return m.WriteHTML(cmd.OutOrStdout())
 			}
-			return create(out, m.WriteHTML)
+			return cli.Create(out, m.WriteHTML)
 		},
 	}
 	f := cmd.Flags()

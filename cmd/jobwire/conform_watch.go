@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/target"
 )
 
@@ -30,7 +31,7 @@ type watched map[string]string
 func (o *conformOptions) watchRuns(cmd *cobra.Command, sys *catalog.Entry) error {
 	paths, err := o.watchedPaths()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	for n := 1; ; n++ {
 		before := readWatched(paths)
@@ -41,7 +42,7 @@ func (o *conformOptions) watchRuns(cmd *cobra.Command, sys *catalog.Entry) error
 		result := "all passed"
 		if err != nil {
 			result = err.Error()
-			if e := (*exit)(nil); errors.As(err, &e) && n == 1 && e.status == exitUsage {
+			if e := (*cli.Error)(nil); errors.As(err, &e) && n == 1 && e.Status == cli.StatusUsage {
 				return err
 			}
 		}
@@ -58,7 +59,7 @@ func (o *conformOptions) watchRuns(cmd *cobra.Command, sys *catalog.Entry) error
 // watchedPaths returns the files and folders of --watch, and the files that the command line of --exec names, such
 // as the program.
 func (o *conformOptions) watchedPaths() ([]string, error) {
-	if o.target.exec == "" {
+	if o.target.Exec == "" {
 		return nil, errors.New("--watch needs --exec: conform cannot start the other servers again after a change")
 	}
 	for _, path := range o.watch {
@@ -66,7 +67,7 @@ func (o *conformOptions) watchedPaths() ([]string, error) {
 			return nil, fmt.Errorf("--watch: %w", err)
 		}
 	}
-	words, err := target.Split(o.target.exec)
+	words, err := target.Split(o.target.Exec)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io/fs"
-	"jobwire/conform/mutanttest"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,7 +16,11 @@ import (
 	"strings"
 	"testing"
 
+	"jobwire/conform/mutanttest"
+
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
@@ -215,7 +218,7 @@ func TestConnectionCommands(t *testing.T) {
 				t.Run(strings.Join([]string{name, to.name, command}, "/"), func(t *testing.T) {
 					t.Parallel()
 					var out, complaints bytes.Buffer
-					if status := run(t.Context(), append(args, to.flags...), nil, &out, &complaints); status != exitOK && status != exitInvalid {
+					if status := run(t.Context(), append(args, to.flags...), nil, &out, &complaints); status != cli.StatusOK && status != cli.StatusInvalid {
 						t.Errorf("exit status %d: %s%s", status, out.String(), complaints.String())
 					}
 				})
@@ -255,8 +258,8 @@ func TestConnectionErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv(userVariable, "ann")
-	t.Setenv(passwordVariable, "wrong-"+testPassword)
+	t.Setenv(connect.UserVariable, "ann")
+	t.Setenv(connect.PasswordVariable, "wrong-"+testPassword)
 	for i, tt := range []struct{ name, protocol, addr, flags, want string }{
 		{"path", "gearman", absent, "", "check the path, and whether the server runs"},
 		{"refused", "gearman", "127.0.0.1:1", "", "connection refused"},
@@ -297,7 +300,7 @@ func TestConnectionErrors(t *testing.T) {
 				for line := range strings.Lines(complaints.String()) {
 					found = found || strings.HasPrefix(line, "jobwire: ") && strings.Contains(line, tt.addr) && strings.Contains(line, tt.want)
 				}
-				if status != exitUnreachable || !found {
+				if status != cli.StatusUnreachable || !found {
 					t.Errorf("expected exit status 3 and one line about %s with %q, got %d: %s%s", tt.addr, tt.want, status, out.String(), complaints.String())
 				}
 			})
@@ -323,24 +326,24 @@ func TestLoginMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Setenv(passwordVariable, "")
+	t.Setenv(connect.PasswordVariable, "")
 	for _, tt := range []struct {
 		args   []string
 		status int
 	}{
-		{[]string{"conform", "gearmonkey"}, exitUnreachable},
-		{[]string{"bench", "run", "gearmonkey"}, exitUnreachable},
-		{[]string{"fuzz", "gearmonkey"}, exitUnreachable},
-		{[]string{"audit", "stress", "gearmonkey"}, exitUnreachable},
-		{[]string{"audit", "gearmonkey", "--listen", "127.0.0.1:0", "--duration", "10ms"}, exitInvalid},
-		{[]string{"play", without}, exitUnreachable},
-		{[]string{"play", with}, exitOK},
+		{[]string{"conform", "gearmonkey"}, cli.StatusUnreachable},
+		{[]string{"bench", "run", "gearmonkey"}, cli.StatusUnreachable},
+		{[]string{"fuzz", "gearmonkey"}, cli.StatusUnreachable},
+		{[]string{"audit", "stress", "gearmonkey"}, cli.StatusUnreachable},
+		{[]string{"audit", "gearmonkey", "--listen", "127.0.0.1:0", "--duration", "10ms"}, cli.StatusInvalid},
+		{[]string{"play", without}, cli.StatusUnreachable},
+		{[]string{"play", with}, cli.StatusOK},
 	} {
 		var out, complaints bytes.Buffer
 		status := run(t.Context(), append(tt.args, "--addr", addr), nil, &out, &complaints)
 		lines := 0
 		for line := range strings.Lines(complaints.String()) {
-			if strings.HasPrefix(line, "jobwire: ") && strings.Contains(line, addr+": the server requires a login") && strings.Contains(line, "NOAUTH") && strings.Contains(line, "set $"+passwordVariable) {
+			if strings.HasPrefix(line, "jobwire: ") && strings.Contains(line, addr+": the server requires a login") && strings.Contains(line, "NOAUTH") && strings.Contains(line, "set $"+connect.PasswordVariable) {
 				lines++
 			}
 		}
@@ -376,7 +379,7 @@ func TestConnectionUsage(t *testing.T) {
 		}
 		var out, errors bytes.Buffer
 		status := run(t.Context(), words, nil, &out, &errors)
-		if complaints := errors.String(); status != exitUsage && status != exitFailed || !strings.Contains(complaints, want) {
+		if complaints := errors.String(); status != cli.StatusUsage && status != cli.StatusFailed || !strings.Contains(complaints, want) {
 			t.Errorf("%s: expected %q, got %s", args, want, complaints)
 		}
 	}
@@ -397,8 +400,8 @@ func TestPasswordIsSecret(t *testing.T) {
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	for _, password := range []string{testPassword, "wrong-" + testPassword} {
-		t.Setenv(userVariable, "ann")
-		t.Setenv(passwordVariable, password)
+		t.Setenv(connect.UserVariable, "ann")
+		t.Setenv(connect.PasswordVariable, password)
 		for _, args := range [][]string{
 			{"conform", "gearmonkey", "--run", "case:*pushed", "--segments", "plain", "-v", "--html", file("conform.html"), "--pcap", file("conform.pcapng"), "--format", "json"},
 			{"play", script, "--annotate", "--full", "--pcap", file("play.pcapng")},
@@ -470,12 +473,12 @@ func TestKeyLog(t *testing.T) {
 			keys := filepath.Join(dir, name+".keys")
 			args := append(args, "--addr", transport.Name(ln), "--tls-ca", own.Cert)
 			if name == "bench" {
-				t.Setenv(keyLogVariable, keys)
+				t.Setenv(connect.KeyLogVariable, keys)
 			} else {
 				args = append(args, "--tls-keylog", keys)
 			}
 			var out, complaints bytes.Buffer
-			if status := run(t.Context(), args, nil, &out, &complaints); status != exitOK && status != exitInvalid {
+			if status := run(t.Context(), args, nil, &out, &complaints); status != cli.StatusOK && status != cli.StatusInvalid {
 				t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
 			}
 			log, err := os.ReadFile(keys)
@@ -529,7 +532,7 @@ func TestConnectionPeers(t *testing.T) {
 				tt.exec += peers.Start(t, tt.peer).Addr()
 			}
 			args := append([]string{"conform", tt.protocol, "--profile", tt.profile, "--segments", "plain", "--run", tt.cases, "--exec", tt.exec}, tt.flags...)
-			out, complaints := jobwireRun(t, exitOK, args...)
+			out, complaints := jobwireRun(t, cli.StatusOK, args...)
 			if strings.Contains(out+complaints, testPassword) {
 				t.Error("conform prints the password")
 			}

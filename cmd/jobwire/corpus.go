@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec/vectors"
 )
 
@@ -14,7 +16,7 @@ func newCorpus() *cobra.Command {
 		Use:   "corpus PROTOCOL [NAME...]",
 		Short: "List or print the test vectors of a protocol",
 	}
-	onProtocolAnd(cmd, ofProtocol(vectorChoices), showCorpus)
+	connect.OnProtocolAnd(cmd, connect.OfProtocol(vectorChoices), showCorpus)
 	cmd.AddCommand(newCorpusAdd())
 	return cmd
 }
@@ -46,7 +48,7 @@ func showCorpus(cmd *cobra.Command, sys *catalog.Entry, selected []string) error
 			}
 		}
 		if !found {
-			return usage(fmt.Errorf("expected the name of a test vector of %s, got %q: to list the names, run 'jobwire corpus %s'", sys.Protocol.Title, name, sys.Protocol.Name))
+			return cli.Usage(fmt.Errorf("expected the name of a test vector of %s, got %q: to list the names, run 'jobwire corpus %s'", sys.Protocol.Title, name, sys.Protocol.Name))
 		}
 	}
 	return nil

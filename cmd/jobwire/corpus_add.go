@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/codec/vectors"
@@ -32,11 +34,11 @@ func newCorpusAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add FILE... [flags]",
 		Short: "Add test vectors from transcripts, captures and fuzzer inputs",
-		Args:  files("expected at least one transcript, capture or fuzzer input, got none"),
+		Args:  cli.OneOrMore("expected at least one transcript, capture or fuzzer input, got none"),
 		RunE:  o.execute,
 	}
 	f := cmd.Flags()
-	protocolFlag(cmd, &o.protocol)
+	connect.ProtocolFlag(cmd, &o.protocol)
 	f.StringVar(&o.dir, "dir", "corpus", "`DIR` of the corpus in the working copy of jobwire")
 	f.StringVar(&o.conversation, "conversation", "", "save the whole transcript too, as a vector with this `NAME`")
 	return cmd
@@ -44,13 +46,13 @@ func newCorpusAdd() *cobra.Command {
 
 func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	if o.conversation != "" && (len(files) > 1 || strings.ContainsAny(o.conversation, `/\`)) {
-		return usage(fmt.Errorf("--conversation: expected a name without slashes and one transcript, got %q and %d files",
+		return cli.Usage(fmt.Errorf("--conversation: expected a name without slashes and one transcript, got %q and %d files",
 			o.conversation, len(files)))
 	}
 	for _, name := range files {
 		src, err := os.ReadFile(name)
 		if err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 		streams, unread := o.streams(cmd, name, src)
 		for _, p := range slices.SortedFunc(maps.Keys(streams),
@@ -60,7 +62,7 @@ func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 				err = fmt.Errorf("%w: set --dir to the corpus directory of a working copy of jobwire", err)
 			}
 			if err != nil {
-				return usage(err)
+				return cli.Usage(err)
 			}
 			for _, v := range added {
 				fmt.Fprintf(cmd.OutOrStdout(), "%s: %s: %s\n", v.File, v.Name, v.About)
@@ -82,16 +84,16 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 	error) {
 	if all, ok, err := vectors.ParseGoFuzz(src); ok {
 		if err != nil {
-			return nil, usage(fmt.Errorf("%s: %w", name, err))
+			return nil, cli.Usage(fmt.Errorf("%s: %w", name, err))
 		}
-		sys, err := entryNamed(cmp.Or(o.protocol, "gearman"))
+		sys, err := connect.EntryNamed(cmp.Or(o.protocol, "gearman"))
 		if err != nil {
 			return nil, err
 		}
 		return map[*codec.Protocol][]vectors.Sent{sys.Protocol: all}, nil
 	}
 	if strings.HasSuffix(name, ".wire") {
-		sys, scripts, err := readScripts(cmd, o.protocol, name)
+		sys, scripts, err := connect.ReadScripts(cmd, o.protocol, name)
 		if err != nil {
 			return nil, err
 		}
@@ -102,7 +104,7 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 				events, err = play.Encode(peersAlone(s), time.Unix(0, 0), false)
 			}
 			if err != nil {
-				return nil, usage(err)
+				return nil, cli.Usage(err)
 			}
 			for _, ev := range events {
 				if ev.Frame.Raw != nil {
@@ -113,7 +115,7 @@ func (o *corpusAddOptions) streams(cmd *cobra.Command, name string, src []byte) 
 		if o.conversation != "" {
 			err = vectors.AddConversation(o.dir, sys.Protocol, o.conversation, src)
 		}
-		return map[*codec.Protocol][]vectors.Sent{sys.Protocol: all}, usage(err)
+		return map[*codec.Protocol][]vectors.Sent{sys.Protocol: all}, cli.Usage(err)
 	}
 	return o.captured(name, src)
 }
@@ -130,11 +132,11 @@ func peersAlone(s *transcript.Script) *transcript.Script {
 func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protocol][]vectors.Sent, error) {
 	f, err := pcap.NewFile(name, bytes.NewReader(src))
 	if err != nil {
-		return nil, usage(fmt.Errorf("expected a transcript (.wire), a capture or an input of the Go fuzzer: %w", err))
+		return nil, cli.Usage(fmt.Errorf("expected a transcript (.wire), a capture or an input of the Go fuzzer: %w", err))
 	}
 	var opts pcap.Options
 	if o.protocol != "" {
-		sys, err := entryNamed(o.protocol)
+		sys, err := connect.EntryNamed(o.protocol)
 		if err != nil {
 			return nil, err
 		}
@@ -147,5 +149,5 @@ func (o *corpusAddOptions) captured(name string, src []byte) (map[*codec.Protoco
 			all[p] = append(all[p], vectors.Sent{Conn: fmt.Sprint(it.Conn.ID), From: it.From, Raw: bytes.Clone(it.Raw)})
 		}
 	}).Decode(f)
-	return all, damaged(err)
+	return all, cli.Failed(err)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/pcap"
 	"jobwire/pcap/decrypt"
 	"jobwire/pcap/jobs"
@@ -39,14 +41,14 @@ type decodeOptions struct {
 	utc      bool
 	html     string
 	output   string
-	color    colorFlag
+	color    cli.ColorFlag
 }
 
 // decodeFlagGroups are the groups in which the help lists the flags of decode and its subcommands.
-var decodeFlagGroups = []flagGroup{
-	{"Capture", "interface tls-keys"},
-	{"Messages", "protocol port filter job audit certain"},
-	{"Output", "output format html annotate hex full utc color"},
+var decodeFlagGroups = []cli.FlagGroup{
+	{Title: "Capture", Names: "interface tls-keys"},
+	{Title: "Messages", Names: "protocol port filter job audit certain"},
+	{Title: "Output", Names: "output format html annotate hex full utc color"},
 }
 
 // command returns a command that reads a capture.
@@ -67,24 +69,24 @@ func (o *decodeOptions) command(name, short string,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts, err := o.options()
 			if err != nil {
-				return usage(err)
+				return cli.Usage(err)
 			}
 			if o.tlsKeys != "" {
 				log, err := os.Open(o.tlsKeys) // stays open, because programs may append to it during a live capture
 				if err != nil {
-					return usage(fmt.Errorf("--tls-keys: %w", err))
+					return cli.Usage(fmt.Errorf("--tls-keys: %w", err))
 				}
 				defer log.Close()
 				if opts.Keys, err = decrypt.NewKeys(log); err != nil {
-					return usage(fmt.Errorf("--tls-keys: %s: %w", o.tlsKeys, err))
+					return cli.Usage(fmt.Errorf("--tls-keys: %s: %w", o.tlsKeys, err))
 				}
 			}
 			in, err := o.open(cmd, args, opts.Ports)
 			if err != nil {
-				return usage(err)
+				return cli.Usage(err)
 			}
 			defer in.Close()
-			tuneMemory(decodeMemory, gcPercent)
+			cli.TuneMemory(decodeMemory, cli.GCPercent)
 			return run(cmd, in, opts)
 		},
 	}
@@ -106,15 +108,15 @@ func newDecode() *cobra.Command {
 	cmd := o.command("decode", "List the messages of a packet capture", o.list)
 	o.addSelection(cmd)
 	f := cmd.Flags()
-	formatFlag(cmd, &o.format, "text", "json")
+	cli.FormatFlag(cmd, &o.format, "text", "json")
 	f.Lookup("format").Usage += " (json: one object per line)"
 	f.BoolVar(&o.annotate, "annotate", false, "show the bytes of every message with their meaning")
 	f.BoolVar(&o.hex, "hex", false, "like --annotate, with bytes in hex for text protocols too")
 	f.BoolVar(&o.full, "full", false, "show long payloads in full, and the bytes of unknown protocols")
 	f.BoolVar(&o.utc, "utc", false, "show times in UTC (default: local time)")
-	o.color.add(cmd)
+	o.color.Add(cmd)
 	o.addCertain(cmd)
-	groupFlags(cmd, decodeFlagGroups)
+	cli.GroupFlags(cmd, decodeFlagGroups)
 	cmd.AddCommand(newDecodeSummary(), newDecodeJobs(), newDecodePackets(), newDecodeTranscripts())
 	return cmd
 }
@@ -135,18 +137,18 @@ func (o *decodeOptions) addCertain(cmd *cobra.Command) {
 func newDecodeSummary() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := o.command("summary", "Count the messages of each type, gaps and violations", o.summarize)
-	formatFlag(cmd, &o.format, "text", "json")
+	cli.FormatFlag(cmd, &o.format, "text", "json")
 	o.addCertain(cmd)
 	cmd.Flags().StringVar(&o.html, "html", "", "`FILE` for an HTML report with job timelines")
-	groupFlags(cmd, decodeFlagGroups)
+	cli.GroupFlags(cmd, decodeFlagGroups)
 	return cmd
 }
 
 func newDecodeJobs() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := o.command("jobs", "Show statistics of the jobs of each queue", o.countJobs)
-	formatFlag(cmd, &o.format, "text", "json")
-	groupFlags(cmd, decodeFlagGroups)
+	cli.FormatFlag(cmd, &o.format, "text", "json")
+	cli.GroupFlags(cmd, decodeFlagGroups)
 	return cmd
 }
 
@@ -155,7 +157,7 @@ func newDecodePackets() *cobra.Command {
 	cmd := o.command("packets", "Copy the packets of selected messages to a new capture", o.copyPackets)
 	o.addSelection(cmd)
 	cmd.Flags().StringVarP(&o.output, "output", "o", "-", "write the capture (pcapng) to `FILE` (-: standard output)")
-	groupFlags(cmd, decodeFlagGroups)
+	cli.GroupFlags(cmd, decodeFlagGroups)
 	return cmd
 }
 
@@ -168,7 +170,7 @@ func newDecodeTranscripts() *cobra.Command {
 	cmd.Flags().StringVarP(&o.output, "output", "o", "",
 		"write the transcripts to `DIR`, which must not contain files with their names (required)")
 	cmd.MarkFlagRequired("output")
-	groupFlags(cmd, decodeFlagGroups)
+	cli.GroupFlags(cmd, decodeFlagGroups)
 	return cmd
 }
 
@@ -192,7 +194,7 @@ func (o *decodeOptions) options() (pcap.Options, error) {
 	}
 	if o.protocol != "" {
 		var sys *catalog.Entry
-		if sys, err = entryNamed(o.protocol); err == nil {
+		if sys, err = connect.EntryNamed(o.protocol); err == nil {
 			opts.Protocol = sys.Protocol
 		}
 	}
@@ -221,9 +223,9 @@ func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Optio
 	if o.format == "json" {
 		w = pcap.NewJSONLines(out, o.full)
 	} else {
-		show := pcap.ListingOptions{Full: o.full, Hex: o.hex, Color: o.color.on(out), Lines: !o.annotate && !o.hex}
-		if isTerminal(out) {
-			show.Width = columns(out)
+		show := pcap.ListingOptions{Full: o.full, Hex: o.hex, Color: o.color.On(out), Lines: !o.annotate && !o.hex}
+		if cli.IsTerminal(out) {
+			show.Width = cli.Columns(out)
 		}
 		if o.utc {
 			show.Local = time.UTC
@@ -253,11 +255,11 @@ func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Optio
 		return nil // run reports the error, which output has kept
 	}
 	if cmd.Context().Err() != nil {
-		sum.Report(d).WriteText(stderr, lineWidth(stderr))
+		sum.Report(d).WriteText(stderr, cli.LineWidth(stderr))
 	}
 	noteUndecoded(stderr, in.Name, d.Stats())
 	if err != nil {
-		return &exit{exitFailed, err}
+		return &cli.Error{Status: cli.StatusFailed, Err: err}
 	}
 	return o.verdict(stderr, in.Name, selected, d.Stats())
 }
@@ -276,14 +278,14 @@ func (o *decodeOptions) selected(add func(*pcap.Item)) func(*pcap.Item) {
 func noteUndecoded(stderr io.Writer, name string, st pcap.Stats) {
 	for _, header := range slices.Sorted(maps.Keys(st.NotUnderstood)) {
 		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: jobwire does not read %s\n", name,
-			counted(st.NotUnderstood[header], "packet"), header)
+			cli.Counted(st.NotUnderstood[header], "packet"), header)
 	}
 	if st.Damaged > 0 {
-		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: damaged headers\n", name, counted(st.Damaged, "packet"))
+		fmt.Fprintf(stderr, "jobwire: %s: %s not decoded: damaged headers\n", name, cli.Counted(st.Damaged, "packet"))
 	}
 	if st.Dropped > 0 {
 		fmt.Fprintf(stderr, "jobwire: %s: %s dropped: they arrived faster than they were read\n", name,
-			counted(st.Dropped, "packet"))
+			cli.Counted(st.Dropped, "packet"))
 	}
 }
 
@@ -295,11 +297,11 @@ func (o *decodeOptions) verdict(stderr io.Writer, name string, selected int, st 
 	}
 	switch {
 	case o.job != "" && selected == 0:
-		return &exit{exitFailed, fmt.Errorf("%s: no message of job %s", name, o.job)}
+		return &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("%s: no message of job %s", name, o.job)}
 	case o.audit && st.Violations > 0:
-		return &exit{exitFailed, fmt.Errorf("%s: %d messages violate a rule", name, st.Violations)}
+		return &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("%s: %d messages violate a rule", name, st.Violations)}
 	case o.audit && st.Messages == 0:
-		return usage(fmt.Errorf("%s: no message was decoded, so that nothing could be checked", name))
+		return cli.Usage(fmt.Errorf("%s: no message was decoded, so that nothing could be checked", name))
 	}
 	return nil
 }
@@ -309,12 +311,12 @@ func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.
 	var sum pcap.Summary
 	opts.Check, opts.Likely = true, !o.certain
 	add := sum.Add
-	var file *textFile
+	var file *cli.TextFile
 	page := report.New()
 	if o.html != "" {
 		var err error
-		if file, err = createText(o.html); err != nil {
-			return usage(err)
+		if file, err = cli.CreateText(o.html); err != nil {
+			return cli.Usage(err)
 		}
 		defer file.Close()
 		add = func(it *pcap.Item) {
@@ -333,7 +335,7 @@ func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.
 			return err
 		}
 	}
-	return damaged(damage)
+	return cli.Failed(damage)
 }
 
 // countJobs prints statistics of jobs.
@@ -347,7 +349,7 @@ func (o *decodeOptions) countJobs(cmd *cobra.Command, in *pcap.Input, opts pcap.
 	if err := o.print(cmd, r); err != nil {
 		return err
 	}
-	return damaged(damage)
+	return cli.Failed(damage)
 }
 
 // print prints a report in the format of --format.
@@ -356,24 +358,16 @@ func (o *decodeOptions) print(cmd *cobra.Command, r interface {
 }) error {
 	w := cmd.OutOrStdout()
 	if o.format == "json" {
-		return writeJSON(w, r)
+		return cli.WriteJSON(w, r)
 	}
-	return r.WriteText(w, lineWidth(w))
-}
-
-// damaged returns the error for the exit status of a capture that could not be read to its end, or nil.
-func damaged(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &exit{exitFailed, err}
+	return r.WriteText(w, cli.LineWidth(w))
 }
 
 // copyPackets copies the packets of the selected messages. It reads the capture twice: first to find the messages, then
 // to copy packets.
 func (o *decodeOptions) copyPackets(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
 	if in.IsFile(o.output) {
-		return usage(fmt.Errorf("--output: expected another file than the capture, got %s", o.output))
+		return cli.Usage(fmt.Errorf("--output: expected another file than the capture, got %s", o.output))
 	}
 	if err := in.Keep(); err != nil {
 		return err
@@ -398,16 +392,16 @@ func (o *decodeOptions) copyPackets(cmd *cobra.Command, in *pcap.Input, opts pca
 	})
 	switch {
 	case damage != nil: // x.Write has returned the same error
-		return damaged(damage)
+		return cli.Failed(damage)
 	case err != nil:
-		return usage(err)
+		return cli.Usage(err)
 	}
 	stderr := cmd.ErrOrStderr()
-	fmt.Fprintf(stderr, "jobwire: %s: %s with %s\n", o.output, counted(packets, "packet"),
-		counted(selected, "selected item"))
+	fmt.Fprintf(stderr, "jobwire: %s: %s with %s\n", o.output, cli.Counted(packets, "packet"),
+		cli.Counted(selected, "selected item"))
 	err = o.verdict(stderr, in.Name, selected, d.Stats())
 	if n := x.LeftOut(); n > 0 {
-		err = &exit{exitFailed, fmt.Errorf("%s: %d selected items are left out, because they are on more connections than fit in memory; select fewer with --filter or --port", in.Name, n)}
+		err = &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("%s: %d selected items are left out, because they are on more connections than fit in memory; select fewer with --filter or --port", in.Name, n)}
 	}
 	return err
 }
@@ -434,11 +428,11 @@ func writeTranscripts(w, stderr io.Writer, in pcap.Source, name, dir string, opt
 	}
 	switch {
 	case errors.Is(err, os.ErrExist):
-		return usage(fmt.Errorf("%w: jobwire does not overwrite transcripts; name another directory", err))
+		return cli.Usage(fmt.Errorf("%w: jobwire does not overwrite transcripts; name another directory", err))
 	case err != nil:
-		return usage(err)
+		return cli.Usage(err)
 	case damage == nil && len(all) == 0:
-		return &exit{exitFailed, fmt.Errorf("%s: no messages that can be written as a transcript", name)}
+		return &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("%s: no messages that can be written as a transcript", name)}
 	}
-	return damaged(damage)
+	return cli.Failed(damage)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/peers"
 )
 
@@ -25,7 +26,7 @@ func TestDecodePipeInterrupted(t *testing.T) {
 	t.Run("capture cut within a packet", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "example.pcap")
 		var printed bytes.Buffer
-		if status := run(t.Context(), []string{"encode", "../../corpus/gearman/example.wire", "--pcap", file}, nil, io.Discard, &printed); status != exitOK {
+		if status := run(t.Context(), []string{"encode", "../../corpus/gearman/example.wire", "--pcap", file}, nil, io.Discard, &printed); status != cli.StatusOK {
 			t.Fatal(printed.String())
 		}
 		interruptPipe(t, func() {}, "SUBMIT_JOB", "write-capture", file)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/pcap"
 )
 
@@ -69,7 +70,7 @@ func TestDecodeInterface(t *testing.T) {
 		t.Skipf("no capture off an interface: %s", complaints.String())
 	}
 	var r pcap.Report
-	if err := json.Unmarshal(out.Bytes(), &r); status != exitOK || err != nil {
+	if err := json.Unmarshal(out.Bytes(), &r); status != cli.StatusOK || err != nil {
 		t.Fatalf("exit status %d, %v: %s", status, err, complaints.String())
 	}
 	if b := r.Messages["beanstalk"].ToServer; b["use"] != 1 || b["watch"] != 1 || r.Connections != 1 {
@@ -98,7 +99,7 @@ func captureWriter() {
 func TestDecodeInterrupted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "example.pcap")
 	var said bytes.Buffer
-	if status := run(t.Context(), []string{"encode", "../../corpus/gearman/example.wire", "--pcap", file}, nil, io.Discard, &said); status != exitOK {
+	if status := run(t.Context(), []string{"encode", "../../corpus/gearman/example.wire", "--pcap", file}, nil, io.Discard, &said); status != cli.StatusOK {
 		t.Fatal(said.String())
 	}
 	capture, err := os.ReadFile(file)
@@ -117,7 +118,7 @@ func TestDecodeInterrupted(t *testing.T) {
 	}()
 	var out bytes.Buffer
 	status := run(ctx, []string{"decode", "summary", "-"}, in, &out, &said)
-	if status != exitOK || said.Len() > 0 || !strings.Contains(out.String(), " packets, ") {
+	if status != cli.StatusOK || said.Len() > 0 || !strings.Contains(out.String(), " packets, ") {
 		t.Errorf("exit status %d: %s%s", status, out.String(), said.String())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/internal/peers"
@@ -331,7 +332,7 @@ func TestDecodesWhatTsharkDecodesIncorrectly(t *testing.T) {
 				t.Errorf("tshark says %q, %v", out, err)
 			}
 			var ours, complaints bytes.Buffer
-			if s := run(t.Context(), []string{"decode", file, "--format", "json"}, nil, &ours, &complaints); s != exitOK {
+			if s := run(t.Context(), []string{"decode", file, "--format", "json"}, nil, &ours, &complaints); s != cli.StatusOK {
 				t.Fatalf("exit status %d: %s", s, complaints.String())
 			}
 			for _, want := range c.ours {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec/gearman"
 	"jobwire/internal/peers"
 	"jobwire/pcap"
@@ -77,7 +78,7 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 func summaryOf(t *testing.T, file string) *pcap.Report {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"decode", "summary", file, "--format", "json"}, nil, &out, &complaints); status != exitOK {
+	if status := run(t.Context(), []string{"decode", "summary", file, "--format", "json"}, nil, &out, &complaints); status != cli.StatusOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	var r pcap.Report

@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
@@ -71,7 +72,7 @@ func plainCapture(t *testing.T, protocol string) string {
 			t.Fatal(err)
 		}
 	}
-	jobwireRun(t, exitOK, "encode", script, "--pcap", file)
+	jobwireRun(t, cli.StatusOK, "encode", script, "--pcap", file)
 	return file
 }
 
@@ -495,9 +496,9 @@ func TestDecodeTLSKeys(t *testing.T) {
 	packets[0].Secrets = []byte(keys)
 	writePackets(t, embedded, packets)
 
-	want, _ := jobwireRun(t, exitOK, "decode", plain)
+	want, _ := jobwireRun(t, cli.StatusOK, "decode", plain)
 	for _, args := range [][]string{{file, "--tls-keys", log}, {embedded}, {file, "--tls-keys", log, "--protocol", "gearman"}, {embedded, "--protocol", "gearman", "--port", "4730"}} {
-		if got, _ := jobwireRun(t, exitOK, append([]string{"decode"}, args...)...); !slices.Equal(messageLines(got), messageLines(want)) {
+		if got, _ := jobwireRun(t, cli.StatusOK, append([]string{"decode"}, args...)...); !slices.Equal(messageLines(got), messageLines(want)) {
 			t.Errorf("%v: expected\n%s\ngot\n%s", args, want, got)
 		}
 	}
@@ -511,13 +512,13 @@ func TestDecodeTLSKeys(t *testing.T) {
 		"gearman-1.wire: 2 connections, 13 steps": {"transcripts", embedded, "-o", filepath.Join(dir, "talks")},
 		"is encrypted (TLS)":                      {file},
 	} {
-		if out, _ := jobwireRun(t, exitOK, append([]string{"decode"}, args...)...); !strings.Contains(out, want) {
+		if out, _ := jobwireRun(t, cli.StatusOK, append([]string{"decode"}, args...)...); !strings.Contains(out, want) {
 			t.Errorf("%v: expected %q, got\n%s", args, want, out)
 		}
 	}
 
 	page := filepath.Join(dir, "page.html")
-	jobwireRun(t, exitOK, "decode", "summary", embedded, "--html", page)
+	jobwireRun(t, cli.StatusOK, "decode", "summary", embedded, "--html", page)
 	if b, err := os.ReadFile(page); err != nil || !bytes.Contains(b, []byte("<h2>Job timelines")) {
 		t.Errorf("expected job timelines in the HTML report, error %v", err)
 	}
@@ -525,15 +526,15 @@ func TestDecodeTLSKeys(t *testing.T) {
 	// An excerpt contains the keys of its connections if the capture contains them.
 	part := filepath.Join(dir, "part.pcapng")
 	only := []string{"--filter", "type=SUBMIT_JOB"}
-	jobwireRun(t, exitOK, "decode", "packets", embedded, "--filter", "type=SUBMIT_JOB", "-o", part)
-	want, _ = jobwireRun(t, exitOK, append([]string{"decode", embedded}, only...)...)
-	if got, _ := jobwireRun(t, exitOK, append([]string{"decode", part}, only...)...); len(messageLines(got)) != 1 || len(messageLines(got)) != len(messageLines(want)) {
+	jobwireRun(t, cli.StatusOK, "decode", "packets", embedded, "--filter", "type=SUBMIT_JOB", "-o", part)
+	want, _ = jobwireRun(t, cli.StatusOK, append([]string{"decode", embedded}, only...)...)
+	if got, _ := jobwireRun(t, cli.StatusOK, append([]string{"decode", part}, only...)...); len(messageLines(got)) != 1 || len(messageLines(got)) != len(messageLines(want)) {
 		t.Errorf("excerpt: expected\n%s\ngot\n%s", want, got)
 	}
 	if b, err := os.ReadFile(part); err != nil || bytes.Count(b, []byte("CLIENT_TRAFFIC_SECRET_0 ")) != 1 {
 		t.Errorf("expected the keys of one connection in the excerpt, error %v", err)
 	}
-	jobwireRun(t, exitOK, "decode", "packets", file, "--tls-keys", log, "--filter", "type=SUBMIT_JOB", "-o", part)
+	jobwireRun(t, cli.StatusOK, "decode", "packets", file, "--tls-keys", log, "--filter", "type=SUBMIT_JOB", "-o", part)
 	if b, err := os.ReadFile(part); err != nil || bytes.Contains(b, []byte("TRAFFIC_SECRET")) {
 		t.Errorf("expected no keys of --tls-keys in the excerpt, error %v", err)
 	}

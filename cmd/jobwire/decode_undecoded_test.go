@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec"
 	"jobwire/pcap"
 )
@@ -55,13 +56,13 @@ func TestDecodeOfNothing(t *testing.T) {
 			args   string
 			status int
 		}{
-			{"decode", exitOK}, {"decode --format json", exitOK}, {"decode --annotate", exitOK}, {"decode --job H:lap:1",
-				exitFailed}, {"decode --audit", exitUsage},
-			{"decode --audit --format json", exitUsage}, {"decode summary", exitOK}, {"decode summary --format json",
-				exitOK}, {"decode jobs", exitOK},
-			{"decode jobs --format json", exitOK}, {"decode packets -o " + filepath.Join(t.TempDir(), "x"), exitOK},
-			{"decode packets --audit -o " + filepath.Join(t.TempDir(), "x"), exitUsage},
-			{"decode transcripts -o " + t.TempDir(), exitFailed},
+			{"decode", cli.StatusOK}, {"decode --format json", cli.StatusOK}, {"decode --annotate", cli.StatusOK}, {"decode --job H:lap:1",
+				cli.StatusFailed}, {"decode --audit", cli.StatusUsage},
+			{"decode --audit --format json", cli.StatusUsage}, {"decode summary", cli.StatusOK}, {"decode summary --format json",
+				cli.StatusOK}, {"decode jobs", cli.StatusOK},
+			{"decode jobs --format json", cli.StatusOK}, {"decode packets -o " + filepath.Join(t.TempDir(), "x"), cli.StatusOK},
+			{"decode packets --audit -o " + filepath.Join(t.TempDir(), "x"), cli.StatusUsage},
+			{"decode transcripts -o " + t.TempDir(), cli.StatusFailed},
 		} {
 			var out, stderr bytes.Buffer
 			status := run(t.Context(), append(strings.Fields(c.args), file), nil, &out, &stderr)
@@ -83,12 +84,12 @@ func TestDecodeAuditNeedsMessages(t *testing.T) {
 		name, sent, args string
 		status           int
 	}{
-		{"a message", "use a\r\n", "", exitOK},
-		{"a message that is not selected", "use a\r\n", "--filter type=put", exitOK},
-		{"a violation", "use \r\n", "", exitFailed},
-		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "", exitUsage},
-		{"TLS", "\x16\x03\x01\x00\xfa\x01\x00\x00\xf6", "", exitUsage},
-		{"other ports", "use a\r\n", "--port 1", exitUsage},
+		{"a message", "use a\r\n", "", cli.StatusOK},
+		{"a message that is not selected", "use a\r\n", "--filter type=put", cli.StatusOK},
+		{"a violation", "use \r\n", "", cli.StatusFailed},
+		{"another protocol", "GET / HTTP/1.1\r\n\r\n", "", cli.StatusUsage},
+		{"TLS", "\x16\x03\x01\x00\xfa\x01\x00\x00\xf6", "", cli.StatusUsage},
+		{"other ports", "use a\r\n", "--port 1", cli.StatusUsage},
 	} {
 		var b bytes.Buffer
 		w, err := pcap.NewWriter(&b, 11300)

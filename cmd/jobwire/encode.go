@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/cmd/internal/capturefile"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
-	"jobwire/codec/transcript"
 	"jobwire/play"
 )
 
@@ -36,13 +38,13 @@ func newEncode() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.execute(cmd, args[0]) },
 
-		ValidArgsFunction: filesNamed("wire"),
+		ValidArgsFunction: cli.FilesNamed("wire"),
 	}
 	f := cmd.Flags()
-	protocolFlag(cmd, &o.protocol)
+	connect.ProtocolFlag(cmd, &o.protocol)
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of all connections to `FILE` (-: standard output)")
 	f.StringVarP(&o.output, "output", "o", "-", "write the raw bytes to `FILE` (-: standard output)")
-	choiceFlag(cmd, &o.from, "from", "write only bytes from this `SENDER`: peers (clients and workers), server or both",
+	cli.ChoiceFlag(cmd, &o.from, "from", "write only bytes from this `SENDER`: peers (clients and workers), server or both",
 		"peers", "server", "both")
 	f.StringVar(&o.actor, "actor", "", "write only the connection of this `ACTOR`: a name of a client or worker in the transcript")
 	cmd.MarkFlagsMutuallyExclusive("pcap", "output")
@@ -54,7 +56,7 @@ func newEncode() *cobra.Command {
 func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	sides := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server},
 		"both": {codec.Peer, codec.Server}}[o.from]
-	sys, scripts, err := readScripts(cmd, o.protocol, name)
+	sys, scripts, err := connect.ReadScripts(cmd, o.protocol, name)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	for _, s := range scripts {
 		more, err := play.Encode(s, time.Now(), true)
 		if err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 		for i := range s.Steps {
 			if st := &s.Steps[i]; st.Choices[0].Open() {
@@ -77,12 +79,12 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	}
 	if o.pcap != "" {
 		return writeOutput(cmd, o.pcap, func(w io.Writer) error {
-			return writeCapture(w, sys.Protocol, events,
-				func(i int) []string { return []string{places[i] + described(sys.Protocol, &events[i])} })
+			return capturefile.Write(w, sys.Protocol, events,
+				func(i int) []string { return []string{places[i] + capturefile.Described(sys.Protocol, &events[i])} })
 		})
 	}
 	if o.actor != "" && !slices.ContainsFunc(events, func(ev play.Event) bool { return ev.Actor.Name == o.actor }) {
-		return usage(fmt.Errorf("--actor: expected the name of a client or worker in the transcript, got %q", o.actor))
+		return cli.Usage(fmt.Errorf("--actor: expected the name of a client or worker in the transcript, got %q", o.actor))
 	}
 	return writeOutput(cmd, o.output, func(w io.Writer) error {
 		for i := range events {
@@ -99,31 +101,14 @@ func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 // writeOutput calls f with a new file, or with standard output if the name is "-".
 func writeOutput(cmd *cobra.Command, name string, f func(io.Writer) error) error {
 	if name == "-" {
-		if isTerminal(cmd.OutOrStdout()) {
-			return usage(errors.New("expected a file or a pipe for raw bytes, got a terminal: redirect the output or set --output"))
+		if cli.IsTerminal(cmd.OutOrStdout()) {
+			return cli.Usage(errors.New("expected a file or a pipe for raw bytes, got a terminal: redirect the output or set --output"))
 		}
-		return f(unescapedWriter(cmd.OutOrStdout()))
+		return f(cli.UnescapedWriter(cmd.OutOrStdout()))
 	}
 	file, err := os.Create(name)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	return errors.Join(f(file), file.Close())
-}
-
-// described returns the sender, the receiver and the type of a message, and the rule that the message violates.
-func described(p *codec.Protocol, ev *play.Event) string {
-	from, to, what := ev.Actor.Name, p.ServerName, ev.Verb.String()
-	if ev.From == codec.Server {
-		from, to = to, from
-	}
-	if t := ev.Frame.Type; t != nil {
-		what = t.Name
-	} else if ev.Verb == transcript.Raw {
-		what = "bytes that are not a message"
-	}
-	if ev.Err != nil {
-		what += fmt.Sprintf(" [%s] %s", ev.Err.Rule, ev.Err.Detail)
-	}
-	return fmt.Sprintf("%s -> %s: %s", from, to, what)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/vectors"
 	"jobwire/export"
@@ -36,7 +38,7 @@ func newExport() *cobra.Command {
 func newExportFile(name, short, what string, write func(io.Writer, *codec.Protocol) error) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: name + " PROTOCOL [flags]", Short: short}
-	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		var out bytes.Buffer
 		if err := write(&out, sys.Protocol); err != nil {
 			return err
@@ -56,9 +58,9 @@ func newExportFile(name, short, what string, write func(io.Writer, *codec.Protoc
 func newExportFolder(name, short string, content func(*export.Conversation) []byte) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{Use: name + " PROTOCOL -o DIR [flags]", Short: short}
-	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		if dir == "" {
-			return usage(errors.New("expected a folder for the files (--output DIR), got none"))
+			return cli.Usage(errors.New("expected a folder for the files (--output DIR), got none"))
 		}
 		all, err := conversations(sys.Protocol)
 		if err != nil {
@@ -72,14 +74,14 @@ func newExportFolder(name, short string, content func(*export.Conversation) []by
 			return err
 		}
 		if len(old) > 0 {
-			return usage(fmt.Errorf("--output: expected an empty or new folder, got %s, which contains %s: choose another folder", dir, old[0].Name()))
+			return cli.Usage(fmt.Errorf("--output: expected an empty or new folder, got %s, which contains %s: choose another folder", dir, old[0].Name()))
 		}
 		for i := range all {
 			if err := newfile.Write(filepath.Join(dir, all[i].Name), content(&all[i])); err != nil {
 				return err
 			}
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", dir, counted(len(all), "file"))
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", dir, cli.Counted(len(all), "file"))
 		return err
 	})
 	cmd.Flags().StringVarP(&dir, "output", "o", "",

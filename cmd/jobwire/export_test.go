@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestExportedMessages(t *testing.T) {
 	for _, name := range catalog.Names() {
 		t.Run(name, func(t *testing.T) {
-			sys, err := entryNamed(name)
+			sys, err := connect.EntryNamed(name)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
@@ -316,7 +317,7 @@ func TestFindingsReplay(t *testing.T) {
 				}
 				for try := 1; ; try++ {
 					status, out := replay(t, name, script)
-					if breaks == "" && status == exitOK || breaks != "" && status == exitFailed && strings.Contains(out, "^^ "+breaks) {
+					if breaks == "" && status == cli.StatusOK || breaks != "" && status == cli.StatusFailed && strings.Contains(out, "^^ "+breaks) {
 						break
 					}
 					if try == tries {
@@ -414,7 +415,7 @@ func replayLibrary(t *testing.T, name, script string) (status int, out string) {
 	for i, a := range want {
 		if i >= len(got) || !strings.HasPrefix(got[i], a) {
 			t.Errorf("the answer to task %d does not begin with %s", i+1, a)
-			status = exitFailed
+			status = cli.StatusFailed
 		}
 	}
 	return status, out

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"jobwire/cmd/internal/cli"
 )
 
 // TestValues tests that each flag of each command refuses an empty value, and each number a value outside of its
@@ -18,21 +20,21 @@ func TestValues(t *testing.T) {
 	each := func(c *cobra.Command, f *pflag.Flag) {
 		flags++
 		refused := []string{"", " "}
-		switch limited, ok := f.Value.(numberValue); {
+		switch limited, ok := f.Value.(cli.NumberValue); {
 		case ok:
 			numbers++
-			limit := limited.limit
-			refused = append(refused, "-1", above(limit.high), "99999999999999999999999", "-9223372036854775808")
+			limit := limited.Limit
+			refused = append(refused, "-1", above(limit.High), "99999999999999999999999", "-9223372036854775808")
 			refused = append(refused, "1e99", "NaN", "Inf", "x")
-			for _, v := range []string{limit.low, limit.high} {
+			for _, v := range []string{limit.Low, limit.High} {
 				if err := f.Value.Set(v); err != nil {
 					t.Errorf("%s: --%s %s: %v", c.CommandPath(), f.Name, v, err)
 				}
 			}
-			if !strings.Contains(f.Usage, "at most "+limit.high) && f.Name != "seed" {
+			if !strings.Contains(f.Usage, "at most "+limit.High) && f.Name != "seed" {
 				t.Errorf("%s: the help of --%s does not name its limit: %s", c.CommandPath(), f.Name, f.Usage)
 			}
-		case !slices.Contains(textTypes, f.Value.Type()):
+		case !slices.Contains(cli.TextTypes, f.Value.Type()):
 			t.Errorf("%s: --%s is not in the table of limits", c.CommandPath(), f.Name)
 		}
 		for _, value := range refused {
@@ -41,14 +43,14 @@ func TestValues(t *testing.T) {
 			status := run(t.Context(), args, strings.NewReader(""), &out, &errs)
 			first, _, _ := strings.Cut(errs.String(), "\n")
 			want := "--" + f.Name
-			if limited, ok := f.Value.(numberValue); ok {
+			if limited, ok := f.Value.(cli.NumberValue); ok {
 				want += " " + value + ": expected a "
-				first = strings.Replace(first, "from "+limited.limit.low+" to "+limited.limit.high, "", 1)
+				first = strings.Replace(first, "from "+limited.Limit.Low+" to "+limited.Limit.High, "", 1)
 				if strings.Contains(first, "from") {
 					t.Errorf("%q: %q does not name the limits", args, first)
 				}
 			}
-			if status != exitUsage || !strings.Contains(first, want) || out.Len() > 0 {
+			if status != cli.StatusUsage || !strings.Contains(first, want) || out.Len() > 0 {
 				t.Errorf("%q: status %d, %q, %q", args, status, first, out.String())
 			}
 		}

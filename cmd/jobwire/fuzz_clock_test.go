@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/peers"
 )
 
@@ -26,13 +27,13 @@ func TestFastClock(t *testing.T) {
 	}
 	args := []string{"fuzz", "replay", "gearman", name, "--exec", gearmand + " -L 127.0.0.1 -p {port} -t 1 -l none"}
 	var out, errs bytes.Buffer
-	if status := run(t.Context(), args, nil, &out, &errs); status == exitOK || !strings.Contains(errs.String(), "add --fast-clock=10") {
+	if status := run(t.Context(), args, nil, &out, &errs); status == cli.StatusOK || !strings.Contains(errs.String(), "add --fast-clock=10") {
 		t.Errorf("without --fast-clock: status %d\n%s%s", status, out.String(), errs.String())
 	}
 	out.Reset()
 	errs.Reset()
 	status := run(t.Context(), append(args, "--fast-clock"), nil, &out, &errs)
-	if got := out.String(); status != exitFailed || !strings.Contains(got, "message sequence 1 of 2: ") || !strings.Contains(got, "expected WORK_FAIL H:") || !strings.Contains(got, "1 failure in 2") {
+	if got := out.String(); status != cli.StatusFailed || !strings.Contains(got, "message sequence 1 of 2: ") || !strings.Contains(got, "expected WORK_FAIL H:") || !strings.Contains(got, "1 failure in 2") {
 		t.Errorf("status %d\n%s%s", status, got, errs.String())
 	}
 }

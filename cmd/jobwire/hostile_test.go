@@ -20,6 +20,7 @@ import (
 	"unicode"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec"
 	"jobwire/codec/vectors"
 	"jobwire/internal/transport"
@@ -68,7 +69,7 @@ func TestHostileOutput(t *testing.T) {
 			var out, e bytes.Buffer
 			status := run(t.Context(), append(args, "--exec", program+" {port}"), strings.NewReader(""), &out, &e)
 			text := out.String() + e.String()
-			if status == exitOK || !strings.Contains(text, "last words \\x1b") {
+			if status == cli.StatusOK || !strings.Contains(text, "last words \\x1b") {
 				t.Errorf("expected a failure with the output of the program, got status %d:\n%s", status, text)
 			}
 			if c := controlIn(text); c != "" {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/target"
 )
 
@@ -71,7 +72,7 @@ func TestTenThousandIdleConnections(t *testing.T) {
 		defer nc.Close()
 	}
 	status := run(t.Context(), []string{"play", "-q", filepath.Join(corpusDir(t), "gearman", "example.wire"), "--addr", srv.Addr()}, nil, io.Discard, io.Discard)
-	if status != exitOK {
+	if status != cli.StatusOK {
 		t.Errorf("among them, the example falls short: status %d", status)
 	}
 	grown := memory() - before

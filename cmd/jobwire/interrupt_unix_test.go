@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"jobwire/cmd/internal/cli"
 )
 
 // TestInterrupts interrupts the program in its phases, in which it would wait for an hour: it ends soon, says that it
@@ -35,35 +37,35 @@ func TestInterrupts(t *testing.T) {
 		args   []string // ADDR and FIFO stand for names
 		status int
 	}{
-		{starting, []string{"conform", "gearman", "--exec", starts}, exitFailed},
-		{starting, []string{"conform", "gearman", "--exec", ignores}, exitFailed},
-		{starting, []string{"play", example, "--exec", starts}, exitFailed},
-		{starting, []string{"play", example, "--exec", ignores}, exitFailed},
-		{starting, []string{"audit", "gearman", "--exec", starts}, exitFailed},
-		{starting, []string{"audit", "stress", "gearman", "--exec", starts}, exitFailed},
-		{starting, []string{"audit", "stress", "gearman", "--exec", ignores}, exitFailed},
-		{starting, []string{"fuzz", "gearman", "--exec", starts}, exitFailed},
-		{starting, []string{"bench", "run", "gearman", "--exec", starts}, exitFailed},
-		{starting, []string{"bench", "run", "gearman", "--exec", ignores}, exitFailed},
-		{starting, []string{"bench", "run", "gearman", "--scenario", "crash", "--exec", starts}, exitFailed},
-		{starting, []string{"bench", "search", "gearman", "--slo", "p99<1s", "--exec", starts}, exitFailed},
-		{starting, []string{"bench", "compare", "gearman", "--server", "a=" + starts, "--server", "embedded"}, exitFailed},
-		{talking, []string{"conform", "gearman", "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
-		{talking, []string{"play", example, "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
-		{talking, []string{"audit", "stress", "gearman", "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
-		{talking, []string{"fuzz", "gearman", "--addr", "ADDR", "--timeout", "1h"}, exitFailed},
-		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--settle", "1h"}, exitFailed},
-		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--scenario", "background"}, exitFailed},
-		{reading, []string{"play", "FIFO"}, exitFailed},
-		{reading, []string{"decode", "FIFO"}, exitOK},
-		{reading, []string{"encode", "FIFO"}, exitFailed},
-		{reading, []string{"bench", "report", "FIFO"}, exitFailed},
-		{reading, []string{"bench", "merge", "FIFO"}, exitFailed},
-		{reading, []string{"conform", "gearman", "--profile", "FIFO"}, exitFailed},
-		{reading, []string{"fuzz", "replay", "gearman", "FIFO"}, exitFailed},
-		{serving, []string{"serve", "gearman", "--listen", "127.0.0.1:0"}, exitOK},
-		{serving, []string{"audit", "gearman", "--listen", "127.0.0.1:0"}, exitInvalid},
-		{serving, []string{"play", example, "--listen", "127.0.0.1:0", "--timeout", "1h"}, exitFailed},
+		{starting, []string{"conform", "gearman", "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"conform", "gearman", "--exec", ignores}, cli.StatusFailed},
+		{starting, []string{"play", example, "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"play", example, "--exec", ignores}, cli.StatusFailed},
+		{starting, []string{"audit", "gearman", "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"audit", "stress", "gearman", "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"audit", "stress", "gearman", "--exec", ignores}, cli.StatusFailed},
+		{starting, []string{"fuzz", "gearman", "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"bench", "run", "gearman", "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"bench", "run", "gearman", "--exec", ignores}, cli.StatusFailed},
+		{starting, []string{"bench", "run", "gearman", "--scenario", "crash", "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"bench", "search", "gearman", "--slo", "p99<1s", "--exec", starts}, cli.StatusFailed},
+		{starting, []string{"bench", "compare", "gearman", "--server", "a=" + starts, "--server", "embedded"}, cli.StatusFailed},
+		{talking, []string{"conform", "gearman", "--addr", "ADDR", "--timeout", "1h"}, cli.StatusFailed},
+		{talking, []string{"play", example, "--addr", "ADDR", "--timeout", "1h"}, cli.StatusFailed},
+		{talking, []string{"audit", "stress", "gearman", "--addr", "ADDR", "--timeout", "1h"}, cli.StatusFailed},
+		{talking, []string{"fuzz", "gearman", "--addr", "ADDR", "--timeout", "1h"}, cli.StatusFailed},
+		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--settle", "1h"}, cli.StatusFailed},
+		{talking, []string{"bench", "run", "gearman", "--addr", "ADDR", "--scenario", "background"}, cli.StatusFailed},
+		{reading, []string{"play", "FIFO"}, cli.StatusFailed},
+		{reading, []string{"decode", "FIFO"}, cli.StatusOK},
+		{reading, []string{"encode", "FIFO"}, cli.StatusFailed},
+		{reading, []string{"bench", "report", "FIFO"}, cli.StatusFailed},
+		{reading, []string{"bench", "merge", "FIFO"}, cli.StatusFailed},
+		{reading, []string{"conform", "gearman", "--profile", "FIFO"}, cli.StatusFailed},
+		{reading, []string{"fuzz", "replay", "gearman", "FIFO"}, cli.StatusFailed},
+		{serving, []string{"serve", "gearman", "--listen", "127.0.0.1:0"}, cli.StatusOK},
+		{serving, []string{"audit", "gearman", "--listen", "127.0.0.1:0"}, cli.StatusInvalid},
+		{serving, []string{"play", example, "--listen", "127.0.0.1:0", "--timeout", "1h"}, cli.StatusFailed},
 	} {
 		for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 			t.Run(fmt.Sprintf("%s/%s/%v", tt.phase, strings.Join(tt.args[:2], " "), signal), func(t *testing.T) {
@@ -129,7 +131,7 @@ func TestInterrupts(t *testing.T) {
 				if took := time.Since(begin); took > 20*time.Second {
 					t.Errorf("the program ended %v after the signal", took)
 				}
-				says := tt.status == exitOK || strings.Contains(text, "interrupt")
+				says := tt.status == cli.StatusOK || strings.Contains(text, "interrupt")
 				if status := cmd.ProcessState.ExitCode(); status != tt.status || !says {
 					t.Errorf("%q: status %d, want %d: %s", args, status, tt.status, text)
 				}

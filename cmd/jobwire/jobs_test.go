@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/internal/transport"
 	"jobwire/pcap/jobs"
 )
@@ -18,7 +20,7 @@ func followed(t *testing.T, capture []byte) (r struct {
 }) {
 	t.Helper()
 	var out, complaints bytes.Buffer
-	if status := run(t.Context(), []string{"decode", "jobs", "-", "--format", "json"}, bytes.NewReader(capture), &out, &complaints); status != exitOK {
+	if status := run(t.Context(), []string{"decode", "jobs", "-", "--format", "json"}, bytes.NewReader(capture), &out, &complaints); status != cli.StatusOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
@@ -60,7 +62,7 @@ func TestJobsOfBench(t *testing.T) {
 	} {
 		t.Run(tt.protocol+"/"+tt.scenario, func(t *testing.T) {
 			t.Parallel()
-			sys, err := entryNamed(tt.protocol)
+			sys, err := connect.EntryNamed(tt.protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,7 +76,7 @@ func TestJobsOfBench(t *testing.T) {
 					args = append(args, "--kill", "60", "--settle", "2s")
 				}
 				var out, complaints bytes.Buffer
-				if status := run(t.Context(), args, strings.NewReader(""), &out, &complaints); status == exitUsage {
+				if status := run(t.Context(), args, strings.NewReader(""), &out, &complaints); status == cli.StatusUsage {
 					t.Fatal(complaints.String())
 				}
 				if err := json.Unmarshal(out.Bytes(), &sent); err != nil {
@@ -83,7 +85,7 @@ func TestJobsOfBench(t *testing.T) {
 				capture = tp.capture(t)
 			})
 			var said, complaints bytes.Buffer
-			if status := run(t.Context(), []string{"decode", "-", "--audit"}, bytes.NewReader(capture), &said, &complaints); status != exitOK {
+			if status := run(t.Context(), []string{"decode", "-", "--audit"}, bytes.NewReader(capture), &said, &complaints); status != cli.StatusOK {
 				t.Errorf("exit status %d: %s", status, said.String())
 			}
 			seen := followed(t, capture)

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/peers"
 )
 
@@ -15,7 +16,7 @@ func TestManPagesAreValid(t *testing.T) {
 	dir := t.TempDir()
 	root := newRoot()
 	root.InitDefaultCompletionCmd()
-	if err := writeManPages(root, dir, "2026-01-02"); err != nil {
+	if err := cli.WriteManPages(root, dir, "2026-01-02"); err != nil {
 		t.Fatal(err)
 	}
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))

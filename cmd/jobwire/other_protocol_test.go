@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/transport"
 )
 
@@ -39,7 +40,7 @@ func TestOtherProtocol(t *testing.T) {
 						var out, complaints bytes.Buffer
 						status := run(t.Context(), args, nil, &out, &complaints)
 						want := "it answers as a server of " + server.Protocol.Title
-						if status != exitUnreachable || !strings.Contains(complaints.String(), want) {
+						if status != cli.StatusUnreachable || !strings.Contains(complaints.String(), want) {
 							t.Errorf("%q: status %d: %s%s", args, status, &out, &complaints)
 						}
 					})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/peers"
 )
 
@@ -137,7 +139,7 @@ func (s *session) check(t *testing.T, dir string) {
 		if cmd.ProcessState == nil {
 			t.Fatal(err)
 		}
-		if status = cmd.ProcessState.ExitCode(); status >= exitUsage {
+		if status = cmd.ProcessState.ExitCode(); status >= cli.StatusUsage {
 			t.Fatalf("$ %sexit status %d\n%s", step.command, status, out)
 		}
 		if !shownAs(step.output).MatchString(tidy(string(out))) {
@@ -251,25 +253,33 @@ func TestCommandsInDocsAreRight(t *testing.T) {
 	}
 }
 
-// checkCommands runs a shell line in which every jobwire only parses its flags. Other programs are not found.
+// checkCommands parses the arguments of every jobwire in a shell line. The shell expands them, and finds no other
+// program.
 func checkCommands(t *testing.T, where, line string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "cases"), 0o777); err != nil { // earlier commands of a page create it
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "jobwire() { \"$JOBWIRE\" \"$@\" --help >/dev/null 2>>\"$REFUSED\"; }\n"+line+"\nwait")
-	refused := filepath.Join(dir, "refused")
-	cmd.Dir, cmd.Env = dir, []string{"JOBWIRE=" + jobwireItself(t), "REFUSED=" + refused, "PATH=" + dir, "GORACE=" + os.Getenv("GORACE")}
+	const end = "end of the command"
+	calls := filepath.Join(dir, "calls")
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c",
+		`jobwire() { printf '%s\0' "$@" "`+end+`" >>"$CALLS"; }`+"\n"+line+"\nwait")
+	cmd.Dir, cmd.Env = dir, []string{"CALLS=" + calls, "PATH=" + dir}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	complaints, err := os.ReadFile(refused)
+	called, err := os.ReadFile(calls)
 	if err != nil {
 		t.Errorf("%s: %s: no jobwire was run: %s", where, line, out)
-	} else if len(complaints) > 0 {
-		t.Errorf("%s: %s: %s", where, line, complaints)
+	}
+	for call := range strings.SplitSeq(strings.TrimSuffix(string(called), "\x00"+end+"\x00"), "\x00"+end+"\x00") {
+		var stderr strings.Builder
+		args := append(strings.Split(call, "\x00"), "--help")
+		if status := run(t.Context(), args, strings.NewReader(""), io.Discard, &stderr); status != cli.StatusOK || stderr.Len() > 0 {
+			t.Errorf("%s: %s: status %d: %s", where, line, status, stderr.String())
+		}
 	}
 }
 

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -15,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/capturefile"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/conform"
 	"jobwire/internal/target"
-	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
 	"jobwire/internal/watch"
 	"jobwire/play"
@@ -27,8 +25,8 @@ import (
 
 type playOptions struct {
 	protocol string
-	target   targetFlags
-	listen   listenFlags
+	target   connect.TargetFlags
+	listen   connect.ListenFlags
 	actors   []string
 	exact    bool
 	annotate bool
@@ -38,7 +36,7 @@ type playOptions struct {
 	timeout  time.Duration
 	waive    []string
 	pcap     string
-	color    colorFlag
+	color    cli.ColorFlag
 }
 
 func newPlay() *cobra.Command {
@@ -46,12 +44,12 @@ func newPlay() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "play FILE... [flags]",
 		Short: "Play a transcript against a server, or as the server",
-		Args:  files("play needs at least one transcript file, or - for standard input"),
+		Args:  cli.OneOrMore("play needs at least one transcript file, or - for standard input"),
 		RunE:  o.execute,
 	}
 	f := cmd.Flags()
-	o.target.add(cmd)
-	o.listen.add(cmd, "listen", "play the server: listen on `ADDRESS`: HOST:PORT or unix:PATH")
+	o.target.Add(cmd)
+	o.listen.Add(cmd, "listen", "play the server: listen on `ADDRESS`: HOST:PORT or unix:PATH")
 	o.addTranscript(cmd)
 	f.StringArrayVar(&o.actors, "actor", nil, "play only this `ACTOR` of the transcript, such as 'Worker 2', or all actors of a role, such as Worker; repeatable")
 	f.BoolVar(&o.annotate, "annotate", false, "show the bytes of every message")
@@ -59,8 +57,8 @@ func newPlay() *cobra.Command {
 	f.BoolVar(&o.full, "full", false, "show long payloads in full")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print only transcripts that fail")
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of the messages to `FILE`; packet comments name the line of each message in the transcript")
-	o.color.add(cmd)
-	groupFlags(cmd, playFlagGroups)
+	o.color.Add(cmd)
+	cli.GroupFlags(cmd, playFlagGroups)
 	cmd.MarkFlagsMutuallyExclusive("listen", "addr", "exec")
 	cmd.MarkFlagsMutuallyExclusive("listen", "actor")
 	cmd.AddCommand(newPlayCase())
@@ -68,113 +66,51 @@ func newPlay() *cobra.Command {
 }
 
 // playFlagGroups are the groups in which the help lists the flags of play and play case.
-var playFlagGroups = []flagGroup{
-	{"Server", "addr exec listen listen-cert listen-key listen-client-ca"},
-	connectionGroup,
-	{"Transcript", "protocol actor exact timeout waive"},
-	{"Output", "annotate hex full quiet pcap color"},
+var playFlagGroups = []cli.FlagGroup{
+	{Title: "Server", Names: "addr exec listen listen-cert listen-key listen-client-ca"},
+	connect.ConnectionGroup,
+	{Title: "Transcript", Names: "protocol actor exact timeout waive"},
+	{Title: "Output", Names: "annotate hex full quiet pcap color"},
 }
 
 // addTranscript adds the flags about the transcript and how to compare replies with it.
 func (o *playOptions) addTranscript(cmd *cobra.Command) {
 	f := cmd.Flags()
-	protocolFlag(cmd, &o.protocol)
+	connect.ProtocolFlag(cmd, &o.protocol)
 	f.BoolVar(&o.exact, "exact", false, "send and expect job handles exactly as recorded")
 	f.DurationVar(&o.timeout, "timeout", play.DefaultTimeout, "time limit for each reply, if the transcript sets none")
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that received messages may break; repeatable")
 }
 
-// protocolFlag adds --protocol, for commands whose argument is a file.
-func protocolFlag(cmd *cobra.Command, name *string) {
-	cmd.Flags().StringVar(name, "protocol", "", "`PROTOCOL` of the transcript (default: its @protocol line, else gearman)")
-}
-
-// readScripts parses the transcripts in a file, or in standard input if the name is "-". The protocol is the argument
-// if it is not empty, else that of the @protocol line in the file, else Gearman.
-func readScripts(cmd *cobra.Command, protocol, name string) (*catalog.Entry, []*transcript.Script, error) {
-	src, err := readText(cmd, name, "a transcript")
-	if err != nil {
-		return nil, nil, usage(err)
-	}
-	sys, err := entryNamed(cmp.Or(protocol, declaredProtocol(src), "gearman"))
-	if err != nil {
-		return nil, nil, err
-	}
-	scripts, err := parseScripts(sys.Protocol, name, src)
-	return sys, scripts, err
-}
-
-// readText reads a text file, or standard input if the name is "-".
-func readText(cmd *cobra.Command, name, kind string) ([]byte, error) {
-	if name != "-" {
-		return textfile.Read(name, kind)
-	}
-	return io.ReadAll(textfile.NewReader(cmd.InOrStdin(), kind))
-}
-
-// declaredProtocol returns the protocol in an @protocol line before the first step, or "".
-func declaredProtocol(src []byte) string {
-	for line := range bytes.Lines(src) {
-		if rest, ok := bytes.CutPrefix(line, []byte("@protocol ")); ok {
-			return string(bytes.TrimSpace(rest))
-		}
-		if bytes.Contains(line, []byte("->")) && line[0] != '#' {
-			break
-		}
-	}
-	return ""
-}
-
-func parseScripts(p *codec.Protocol, name string, src []byte) ([]*transcript.Script, error) {
-	scripts, err := transcript.Parse(p, name, src)
-	if err != nil {
-		return nil, usage(err)
-	}
-	for _, s := range scripts {
-		if len(s.Steps) == 0 {
-			return nil, usage(fmt.Errorf("%s:%d: the transcript contains no messages", name, s.Line))
-		}
-		for _, m := range s.Meta {
-			if !slices.Contains(vectorKeys, m.Key) && !slices.Contains(conform.Keys(), m.Key) {
-				return nil, usage(fmt.Errorf("%s:%d:%d: unknown key @%s", name, m.Line, m.Col, m.Key))
-			}
-		}
-	}
-	return scripts, nil
-}
-
-// vectorKeys are the keys that transcripts may have in addition to those of cases. The corpus uses them.
-var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
-
 // read checks the flags, and reads transcripts of one protocol and the rules to waive.
 func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Entry, scripts []*transcript.Script,
 	waive []codec.RuleID, err error) {
 	for _, name := range files {
-		speaks, more, err := readScripts(cmd, o.protocol, name)
+		speaks, more, err := connect.ReadScripts(cmd, o.protocol, name)
 		if err != nil {
 			return nil, nil, nil, err
 		}
 		if sys != nil && speaks != sys {
-			return nil, nil, nil, usage(fmt.Errorf("%s is a transcript of %s, but the previous file is a transcript of %s: name only transcripts of one protocol", name, speaks.Protocol.Title, sys.Protocol.Title))
+			return nil, nil, nil, cli.Usage(fmt.Errorf("%s is a transcript of %s, but the previous file is a transcript of %s: name only transcripts of one protocol", name, speaks.Protocol.Title, sys.Protocol.Title))
 		}
 		sys, scripts = speaks, append(scripts, more...)
 	}
-	if err := o.target.check(sys); err != nil {
+	if err := o.target.Check(sys); err != nil {
 		return nil, nil, nil, err
 	}
 	for _, s := range scripts {
 		if how := s.Value("segments"); how != "" {
 			if _, err := play.SegmentationNamed(how); err != nil {
-				return nil, nil, nil, usage(fmt.Errorf("%s: @segments: %w", s.File, err))
+				return nil, nil, nil, cli.Usage(fmt.Errorf("%s: @segments: %w", s.File, err))
 			}
 		}
 	}
-	waive, err = ruleIDs(sys.Protocol, o.waive)
+	waive, err = connect.RuleIDs(sys.Protocol, o.waive)
 	return sys, scripts, waive, err
 }
 
 func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
-	tuneMemory(softMemory, gcPercent)
+	cli.TuneMemory(cli.SoftMemory, cli.GCPercent)
 	sys, scripts, waive, err := o.read(cmd, files)
 	if err != nil {
 		return err
@@ -182,39 +118,39 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	if err := o.checkCast(scripts); err != nil {
 		return err
 	}
-	color := o.color.on(cmd.OutOrStdout())
-	o.target.conn.warnings = cmd.ErrOrStderr()
+	color := o.color.On(cmd.OutOrStdout())
+	o.target.Conn.Warnings = cmd.ErrOrStderr()
 	stage, err := o.stage(cmd, sys, scripts)
 	if err != nil {
 		return err
 	}
 	defer stage.clear()
 
-	var capture *captureFile
+	var packets *capturefile.File
 	if o.pcap != "" {
-		if capture, err = createCapture(o.pcap, sys.Protocol); err != nil {
-			return usage(err)
+		if packets, err = capturefile.Create(o.pcap, sys.Protocol); err != nil {
+			return cli.Usage(err)
 		}
-		defer capture.file.Close()
+		defer packets.File.Close()
 	}
-	status := exitOK
+	status := cli.StatusOK
 	for i, s := range scripts {
 		if cmd.Context().Err() != nil {
-			status = exitFailed
-			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: interrupted after %d of %s\n", i, counted(len(scripts), "transcript"))
+			status = cli.StatusFailed
+			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: interrupted after %d of %s\n", i, cli.Counted(len(scripts), "transcript"))
 			break
 		}
 		show := play.ReportOptions{Bytes: o.annotate || o.hex, Full: o.full, Hex: o.hex, Color: color}
 		opts := play.Options{Timeout: o.timeout, Exact: o.exact, Actors: o.actors, Codec: codec.Options{Waive: waive}}
 		watcher, err := stage.watch(s)
 		if err != nil {
-			return usage(fmt.Errorf("%s: %w", s.File, err))
+			return cli.Usage(fmt.Errorf("%s: %w", s.File, err))
 		}
 		opts.Watch(watcher)
 		began := time.Now()
 		r := stage.perform(cmd.Context(), s, opts)
-		if capture != nil {
-			if err := capture.add(r.Events, began, playComments(s, r)); err != nil {
+		if packets != nil {
+			if err := packets.Add(r.Events, began, capturefile.PlayComments(s, r)); err != nil {
 				return err
 			}
 		}
@@ -226,42 +162,42 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 			case errors.As(err, &short):
 				amiss = err.Error()
 			case err != nil:
-				return usage(fmt.Errorf("%s: %w", s.File, err))
+				return cli.Usage(fmt.Errorf("%s: %w", s.File, err))
 			}
 			if amiss != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", s.File, amiss)
-				got = exitFailed
+				got = cli.StatusFailed
 			}
 			status = max(status, got)
 			continue
 		}
 		if err = stage.died(); err != nil {
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
-			got = exitUnreachable
+			got = cli.StatusUnreachable
 		}
-		if o.target.conn.loginMissing.Load() && replies(r) <= 1 { // the transcript does not log in
-			status = exitUnreachable
+		if o.target.Conn.LoginMissing.Load() && replies(r) <= 1 { // the transcript does not log in
+			status = cli.StatusUnreachable
 			break
 		}
 		if other := o.otherServer(cmd.Context(), sys, stage.target, s, r); err == nil && other != nil {
-			err, got = other, exitUnreachable
+			err, got = other, cli.StatusUnreachable
 			fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %v\n", err)
 		}
 		if isFinding(s) && r.Messages() > 0 {
-			got = exitFailed // the server still has the fault, which may have crashed it
+			got = cli.StatusFailed // the server still has the fault, which may have crashed it
 		}
 		status = max(status, got)
 		if err != nil {
 			break
 		}
 	}
-	if capture != nil {
-		if err := capture.close(); err != nil {
+	if packets != nil {
+		if err := packets.Close(); err != nil {
 			return err
 		}
 	}
-	if status != exitOK {
-		return &exit{status, nil}
+	if status != cli.StatusOK {
+		return &cli.Error{Status: status}
 	}
 	return nil
 }
@@ -278,7 +214,7 @@ func (o *playOptions) otherServer(ctx context.Context, sys *catalog.Entry, t tar
 		return err
 	}
 	c.Close()
-	return o.target.checkProtocol(ctx, sys, t)
+	return o.target.CheckProtocol(ctx, sys, t)
 }
 
 // replies returns the number of messages that servers have sent.
@@ -306,7 +242,7 @@ func (o *playOptions) checkCast(scripts []*transcript.Script) error {
 			}
 		}
 		if !found {
-			return usage(fmt.Errorf("--actor %q: no such actor in the transcript", name))
+			return cli.Usage(fmt.Errorf("--actor %q: no such actor in the transcript", name))
 		}
 	}
 	return nil
@@ -320,8 +256,8 @@ type stage struct {
 }
 
 func (o *playOptions) stage(cmd *cobra.Command, sys *catalog.Entry, scripts []*transcript.Script) (*stage, error) {
-	if o.listen.addr != "" {
-		ln, err := o.listen.listen("")
+	if o.listen.Addr != "" {
+		ln, err := o.listen.Listen("")
 		if err != nil {
 			return nil, err
 		}
@@ -359,10 +295,10 @@ func (st *stage) died() error {
 func (o *playOptions) startFor(ctx context.Context, sys *catalog.Entry, scripts []*transcript.Script) (target.Target,
 	error) {
 	watched := slices.ContainsFunc(scripts, func(s *transcript.Script) bool { return s.Value("watch") != "" })
-	if watched && o.target.builtin() {
-		return startServe(ctx, o.target.name(sys), sys)
+	if watched && o.target.Builtin() {
+		return connect.StartBuiltin(ctx, o.target.Name(sys), sys)
 	}
-	return o.target.start(ctx, sys)
+	return o.target.Start(ctx, sys)
 }
 
 // watch returns a watcher for the checks of the server process that the transcript requests. It returns nil if there
@@ -407,19 +343,19 @@ func (o *playOptions) report(cmd *cobra.Command, s *transcript.Script, r *play.R
 	if many && !o.quiet {
 		fmt.Fprintln(out)
 	}
-	verdict, status := "passed", exitOK
+	verdict, status := "passed", cli.StatusOK
 	switch f := r.Failure; {
 	case f == nil && r.Grade == transcript.NonStrict:
 		verdict = "non-strict: the transcript accepts these replies, but the specification asks for different ones"
 	case f != nil && cmd.Context().Err() != nil:
-		verdict, status = "interrupted at line "+fmt.Sprint(f.Step.Line), exitFailed
+		verdict, status = "interrupted at line "+fmt.Sprint(f.Step.Line), cli.StatusFailed
 	case f != nil:
-		verdict, status = "failed at line "+fmt.Sprint(f.Step.Line), exitFailed
+		verdict, status = "failed at line "+fmt.Sprint(f.Step.Line), cli.StatusFailed
 		if f.Reason == play.Unreachable {
-			status = exitUnreachable
+			status = cli.StatusUnreachable
 		}
 	}
-	if !o.quiet || status != exitOK {
+	if !o.quiet || status != cli.StatusOK {
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s, %d messages in %v\n", title, verdict, r.Messages(),
 			r.Took.Round(10*time.Microsecond))
 	}

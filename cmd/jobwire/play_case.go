@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/audit"
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/codec/vectors"
@@ -37,12 +38,12 @@ func newPlayCase() *cobra.Command {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return filesNamed("wire")(cmd, args, typed)
+			return cli.FilesNamed("wire")(cmd, args, typed)
 		},
 	}
-	o.target.add(cmd)
+	o.target.Add(cmd)
 	o.addTranscript(cmd)
-	groupFlags(cmd, playFlagGroups)
+	cli.GroupFlags(cmd, playFlagGroups)
 	return cmd
 }
 
@@ -54,10 +55,10 @@ func (o *playOptions) writeCase(cmd *cobra.Command, name, file string) error {
 		return err
 	}
 	if len(scripts) != 1 {
-		return usage(fmt.Errorf("%s: expected one transcript, got %d", file, len(scripts)))
+		return cli.Usage(fmt.Errorf("%s: expected one transcript, got %d", file, len(scripts)))
 	}
 	s := scripts[0]
-	t, err := o.target.start(cmd.Context(), sys)
+	t, err := o.target.Start(cmd.Context(), sys)
 	if err != nil {
 		return err
 	}
@@ -76,12 +77,12 @@ func (o *playOptions) writeCase(cmd *cobra.Command, name, file string) error {
 		if err := o.otherServer(cmd.Context(), sys, t, s, r); err != nil {
 			return err
 		}
-		return &exit{o.report(cmd, s, r, play.ReportOptions{}, false), nil}
+		return &cli.Error{Status: o.report(cmd, s, r, play.ReportOptions{}, false)}
 	}
 	report := a.Report()
 	for i := range report.BrokenRules {
 		if b := &report.BrokenRules[i]; b.By == codec.Server {
-			return &exit{exitFailed, fmt.Errorf("the replies match the transcript, but the server breaks rule %s: for details, run 'jobwire audit'", b.Rule.ID)}
+			return &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("the replies match the transcript, but the server breaks rule %s: for details, run 'jobwire audit'", b.Rule.ID)}
 		}
 	}
 	format, err := vectors.Rules(sys.Protocol)
@@ -90,12 +91,12 @@ func (o *playOptions) writeCase(cmd *cobra.Command, name, file string) error {
 	}
 	rules := report.ServerRules(format)
 	if len(rules) == 0 {
-		return &exit{exitFailed, errors.New("no rule applies to a message of the server in this transcript, so a test case of it would test nothing")}
+		return &cli.Error{Status: cli.StatusFailed, Err: errors.New("no rule applies to a message of the server in this transcript, so a test case of it would test nothing")}
 	}
 	about := cmp.Or(s.Value("about"), fmt.Sprintf("The messages recorded in %s.", filepath.Base(s.File)))
 	text, err := conform.CaseText(s, name, about, rules)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	_, err = cmd.OutOrStdout().Write(text)
 	return err

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/internal/prose"
@@ -27,8 +29,8 @@ func newRules() *cobra.Command {
 		Use:   "rules PROTOCOL [RULE...] [flags]",
 		Short: "List the rules of a protocol and the tests of each rule",
 	}
-	onProtocolAnd(cmd, ofProtocol(ruleChoices), o.execute)
-	formatFlag(cmd, &o.format, "text", "json")
+	connect.OnProtocolAnd(cmd, connect.OfProtocol(connect.RuleChoices), o.execute)
+	cli.FormatFlag(cmd, &o.format, "text", "json")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false,
 		"print all tests of each requirement (default: the first four)")
 	return cmd
@@ -37,14 +39,14 @@ func newRules() *cobra.Command {
 func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry, globs []string) error {
 	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	rules, err := conform.Coverage(suite)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if rules, err = selectRules(sys.Protocol, rules, globs); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if o.format == "json" {
 		return writeRulesJSON(cmd.OutOrStdout(), rules)
@@ -83,7 +85,7 @@ func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
 	for _, r := range rules {
 		rows = append(rows, row{r.ID, r.Level, r.Section, r.Text, r.Reading, append([]string{}, r.TestedBy...), r.Untestable})
 	}
-	return writeJSON(w, struct {
+	return cli.WriteJSON(w, struct {
 		version.Head
 		Rules []row `json:"rules"`
 	}{version.NewHead(), rows})
@@ -95,8 +97,8 @@ const ruleWidth = 100
 func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 	section, tested, untestable := "", 0, 0
 	width := ruleWidth
-	if isTerminal(w) {
-		width = min(width, columns(w))
+	if cli.IsTerminal(w) {
+		width = min(width, cli.Columns(w))
 	}
 	show := func(s string) { fmt.Fprintln(w, prose.Wrap("    ", "    ", s, width)) }
 	for _, r := range rules {
@@ -126,6 +128,6 @@ func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 			untestable++
 		}
 	}
-	fmt.Fprintf(w, "\n%s: %d tested, %d not testable, %d not tested\n", counted(len(rules), "requirement"), tested,
+	fmt.Fprintf(w, "\n%s: %d tested, %d not testable, %d not tested\n", cli.Counted(len(rules), "requirement"), tested,
 		untestable, len(rules)-tested-untestable)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/prose"
@@ -20,7 +22,7 @@ import (
 )
 
 type serveOptions struct {
-	listen  listenFlags
+	listen  connect.ListenFlags
 	login   string
 	strict  bool
 	trace   bool
@@ -30,7 +32,7 @@ type serveOptions struct {
 	faults  []string
 	waive   []string
 	maxData int
-	color   colorFlag
+	color   cli.ColorFlag
 
 	machines map[string]func() refserver.Machine // by protocol
 	owners   map[string]string                   // the protocol of each flag that only one protocol has
@@ -43,9 +45,9 @@ func newServe() *cobra.Command {
 		Short: "Run a reference server",
 		Long:  inject.FaultSyntax(),
 	}
-	onProtocol(cmd, o.execute)
+	connect.OnProtocol(cmd, o.execute)
 	f := cmd.Flags()
-	o.listen.add(cmd, "tls", "`ADDRESS` to listen on: HOST:PORT or unix:PATH; port 0: a free port (default 127.0.0.1 and the usual port of the protocol)")
+	o.listen.Add(cmd, "tls", "`ADDRESS` to listen on: HOST:PORT or unix:PATH; port 0: a free port (default 127.0.0.1 and the usual port of the protocol)")
 	f.StringVar(&o.login, "login-file", "", "require a login: `FILE` with the password, or with the user name and the password on two lines")
 	f.BoolVar(&o.strict, "strict", false, "check every rule, and close a connection when its peer first breaks one")
 	f.BoolVar(&o.trace, "trace", false, "print every message")
@@ -55,7 +57,7 @@ func newServe() *cobra.Command {
 	f.StringArrayVar(&o.faults, "fault", nil, "`FAULT` to inject into the server, in the notation that this help describes; repeatable")
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` that clients and workers may break; repeatable")
 	f.IntVar(&o.maxData, "max-data", 0, "maximum `SIZE` in bytes of the data of a message (0: the default of the protocol)")
-	o.color.add(cmd)
+	o.color.Add(cmd)
 	for _, sys := range catalog.All() {
 		own := pflag.NewFlagSet(sys.Protocol.Name, pflag.ContinueOnError)
 		o.machines[sys.Protocol.Name] = sys.Server(own)
@@ -65,16 +67,16 @@ func newServe() *cobra.Command {
 			f.AddFlag(fl)
 		})
 	}
-	groupFlags(cmd, []flagGroup{
-		{"Server", "listen tls-cert tls-key tls-client-ca login-file strict waive max-data fault"},
-		{"Output", "trace annotate hex audit color"},
+	cli.GroupFlags(cmd, []cli.FlagGroup{
+		{Title: "Server", Names: "listen tls-cert tls-key tls-client-ca login-file strict waive max-data fault"},
+		{Title: "Output", Names: "trace annotate hex audit color"},
 	})
 	return cmd
 }
 
 func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	p := sys.Protocol
-	waive, err := ruleIDs(p, o.waive)
+	waive, err := connect.RuleIDs(p, o.waive)
 	if err != nil {
 		return err
 	}
@@ -83,16 +85,16 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	for flag, owner := range o.owners {
 		if cmd.Flags().Changed(flag) && owner != p.Name {
-			return usage(fmt.Errorf("--%s works only with 'serve %s'", flag, owner))
+			return cli.Usage(fmt.Errorf("--%s works only with 'serve %s'", flag, owner))
 		}
 	}
 	opts := refserver.Options{Protocol: p, Strict: o.strict, Codec: codec.Options{MaxData: o.maxData, Waive: waive}}
 	out := cmd.OutOrStdout()
-	if o, ok := out.(*output); ok {
+	if o, ok := out.(*cli.Output); ok {
 		// if standard output is not read, the spool may still write to it after this command has ended
-		out = newOutput(o.to.w)
+		out = cli.NewOutput(o.To.W)
 	}
-	color := o.color.on(out)
+	color := o.color.On(out)
 	what, tracing := "trace: %s messages", o.trace || o.bytes || o.hex
 	if !tracing {
 		what = "audit: %s violations"
@@ -103,11 +105,11 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if o.login != "" {
 		m, ok := machine.(interface{ RequireLogin(user, password string) })
 		if !ok {
-			return usage(fmt.Errorf("--login-file: %s has no login", p.Title))
+			return cli.Usage(fmt.Errorf("--login-file: %s has no login", p.Title))
 		}
 		credentials, err := transport.ReadCredentials(o.login)
 		if err != nil {
-			return usage(fmt.Errorf("--login-file: %w", err))
+			return cli.Usage(fmt.Errorf("--login-file: %w", err))
 		}
 		m.RequireLogin(credentials.User, credentials.Password)
 	}
@@ -115,12 +117,12 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if len(o.faults) > 0 {
 		faulty, err := sys.Injector().Wrap(machine, &opts, strings.Join(o.faults, "\n"))
 		if err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 		faulty.Errors = func(err error) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: --fault: %v\n", err) }
 		machine = faulty
 	}
-	ln, err := o.listen.listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort)))
+	ln, err := o.listen.Listen(net.JoinHostPort("127.0.0.1", strconv.Itoa(p.DefaultPort)))
 	if err != nil {
 		return err
 	}
@@ -151,7 +153,7 @@ func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s %s\n", prose.Grouped(int64(w.violations)), noun)
 	}
 	if err != nil || w.violations > 0 && o.audit {
-		return &exit{exitFailed, err}
+		return &cli.Error{Status: cli.StatusFailed, Err: err}
 	}
 	return nil
 }

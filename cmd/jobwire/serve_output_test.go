@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"jobwire/cmd/internal/cli"
 )
 
 // TestSpool checks that a spool accepts messages without waiting while its output is not read. When the output is read
@@ -107,9 +109,9 @@ func TestServeUnread(t *testing.T) {
 		status int
 		stderr string // a pattern of its last lines
 	}{
-		{"--trace", exitOK, `jobwire: trace: [0-9,]+ messages left out, because standard output was read too slowly\n$`},
-		{"--annotate --hex", exitOK, `jobwire: trace: [0-9,]+ messages left out, because standard output was read too slowly\n$`},
-		{"--audit", exitFailed, `jobwire: audit: 8,000 violations left out, because standard output was read too slowly\njobwire: 8,000 violations\n$`},
+		{"--trace", cli.StatusOK, `jobwire: trace: [0-9,]+ messages left out, because standard output was read too slowly\n$`},
+		{"--annotate --hex", cli.StatusOK, `jobwire: trace: [0-9,]+ messages left out, because standard output was read too slowly\n$`},
+		{"--audit", cli.StatusFailed, `jobwire: audit: 8,000 violations left out, because standard output was read too slowly\njobwire: 8,000 violations\n$`},
 	} {
 		t.Run(tt.flags, func(t *testing.T) {
 			t.Parallel()

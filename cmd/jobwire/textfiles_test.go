@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"jobwire/cmd/internal/cli"
 )
 
 // TestTextFiles reads each kind of text file with a byte order mark, which is skipped, and what is not a text: the
@@ -77,7 +79,7 @@ func TestTextFiles(t *testing.T) {
 			named := func(errs string) bool {
 				return strings.Contains(errs, filepath.Join(dir, "f")) || strings.Contains(errs, "f.wire")
 			}
-			if status, errs := command(tt.text); status != exitUsage || !strings.Contains(errs, tt.want) || !named(errs) {
+			if status, errs := command(tt.text); status != cli.StatusUsage || !strings.Contains(errs, tt.want) || !named(errs) {
 				t.Errorf("%s %q: status %d, %q; want %q", r.kind, tt.text, status, errs, tt.want)
 			}
 		}
@@ -100,16 +102,16 @@ func TestNoCases(t *testing.T) {
 		status int
 		want   string
 	}{
-		{[]string{"conform", "gearman", "--cases", folder}, exitUsage,
+		{[]string{"conform", "gearman", "--cases", folder}, cli.StatusUsage,
 			"--cases " + folder + ": found no .wire files with test cases of Gearman"},
-		{[]string{"conform", "gearman", "--cases", empty}, exitUsage,
+		{[]string{"conform", "gearman", "--cases", empty}, cli.StatusUsage,
 			"--cases " + empty + ": expected a folder of .wire files, got a file"},
-		{[]string{"conform", "gearman", "--cases", dir}, exitUsage, "empty.wire:1:1: expected at least one message"},
-		{[]string{"conform", "gearman", "--cases", dir + "/none"}, exitFailed, "--cases: "},
-		{[]string{"play", folder}, exitUsage, folder + ": expected a transcript, got a folder"},
-		{[]string{"play", empty}, exitUsage, empty + ":1:1: expected at least one message"},
-		{[]string{"conform", "gearman", "--profile", folder}, exitUsage, folder + ": expected a profile, got a folder"},
-		{[]string{"bench", "compare", folder, folder}, exitUsage, folder + ": the folder contains no .json files"},
+		{[]string{"conform", "gearman", "--cases", dir}, cli.StatusUsage, "empty.wire:1:1: expected at least one message"},
+		{[]string{"conform", "gearman", "--cases", dir + "/none"}, cli.StatusFailed, "--cases: "},
+		{[]string{"play", folder}, cli.StatusUsage, folder + ": expected a transcript, got a folder"},
+		{[]string{"play", empty}, cli.StatusUsage, empty + ":1:1: expected at least one message"},
+		{[]string{"conform", "gearman", "--profile", folder}, cli.StatusUsage, folder + ": expected a profile, got a folder"},
+		{[]string{"bench", "compare", folder, folder}, cli.StatusUsage, folder + ": the folder contains no .json files"},
 	} {
 		var out, errs bytes.Buffer
 		status := run(t.Context(), tt.args, strings.NewReader(""), &out, &errs)

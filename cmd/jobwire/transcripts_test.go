@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"jobwire/conform/mutanttest"
 	"net"
 	"os"
 	"os/exec"
@@ -15,7 +14,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"jobwire/conform/mutanttest"
+
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/peers"
@@ -31,7 +34,7 @@ func transcribed(t *testing.T, capture []byte, args ...string) []string {
 	dir := t.TempDir()
 	var out, complaints bytes.Buffer
 	args = append([]string{"decode", "transcripts", "-", "-o", dir}, args...)
-	if status := run(t.Context(), args, bytes.NewReader(capture), &out, &complaints); status != exitOK {
+	if status := run(t.Context(), args, bytes.NewReader(capture), &out, &complaints); status != cli.StatusOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.wire"))
@@ -46,7 +49,7 @@ func performed(t *testing.T, files []string, args ...string) {
 	t.Helper()
 	for _, file := range files {
 		var out, complaints bytes.Buffer
-		if status := run(t.Context(), append([]string{"play", file}, args...), nil, &out, &complaints); status != exitOK {
+		if status := run(t.Context(), append([]string{"play", file}, args...), nil, &out, &complaints); status != cli.StatusOK {
 			text, _ := os.ReadFile(file)
 			t.Errorf("exit status %d: %s%s\n%s", status, out.String(), complaints.String(), text)
 		}
@@ -115,7 +118,7 @@ func benched(t *testing.T, sys *catalog.Entry, addr string) []string {
 	var out, complaints bytes.Buffer
 	args := []string{"bench", "run", sys.Protocol.Name, "--addr", transport.Name(tp),
 		"--count", "100", "--clients", "1", "--workers", "1"}
-	if status := run(t.Context(), args, nil, &out, &complaints); status != exitOK {
+	if status := run(t.Context(), args, nil, &out, &complaints); status != cli.StatusOK {
 		t.Fatalf("exit status %d: %s%s", status, out.String(), complaints.String())
 	}
 	return transcribed(t, tp.capture(t), "--protocol", sys.Protocol.Name)
@@ -139,7 +142,7 @@ func TestTranscriptsOfBench(t *testing.T) {
 func TestTranscriptsOfServers(t *testing.T) {
 	for protocol, server := range map[string]string{"gearman": "gearmand", "beanstalk": "beanstalkd", "gearmonkey": "redis-server"} {
 		t.Run(server, func(t *testing.T) {
-			sys, err := entryNamed(protocol)
+			sys, err := connect.EntryNamed(protocol)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -242,7 +245,7 @@ Worker -> Server: closes after 10ms
 			text := conversation
 			for range 2 {
 				var capture, complaints bytes.Buffer
-				if status := run(t.Context(), []string{"encode", "-", "--protocol", protocol, "--pcap", "-"}, strings.NewReader(text), &capture, &complaints); status != exitOK {
+				if status := run(t.Context(), []string{"encode", "-", "--protocol", protocol, "--pcap", "-"}, strings.NewReader(text), &capture, &complaints); status != cli.StatusOK {
 					t.Fatalf("exit status %d: %s%s", status, complaints.String(), text)
 				}
 				files := transcribed(t, capture.Bytes())
@@ -276,7 +279,7 @@ func TestTranscriptOfCaptureWithMissingPacket(t *testing.T) {
 		var out, complaints bytes.Buffer
 		example := filepath.Join(corpusDir(t), "gearman", "example.wire")
 		args := []string{"play", example, "--addr", transport.Name(tp)}
-		if status := run(t.Context(), args, nil, &out, &complaints); status != exitOK {
+		if status := run(t.Context(), args, nil, &out, &complaints); status != cli.StatusOK {
 			t.Fatalf("exit status %d: %s", status, complaints.String())
 		}
 		capture = tp.capture(t)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/internal/peers"
@@ -23,7 +24,7 @@ func TestTsharkReadsWhatEncodeWrites(t *testing.T) {
 	vectors := filepath.Join(corpusDir(t), "gearman", "accept.wire")
 	capture := filepath.Join(t.TempDir(), "accept.pcap")
 	var complaints bytes.Buffer
-	if status := run(t.Context(), []string{"encode", vectors, "--pcap", capture}, nil, io.Discard, &complaints); status != exitOK {
+	if status := run(t.Context(), []string{"encode", vectors, "--pcap", capture}, nil, io.Discard, &complaints); status != cli.StatusOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 
@@ -91,7 +92,7 @@ func TestTsharkShowsWhatEncodeComments(t *testing.T) {
 		t.Fatal(err)
 	}
 	var complaints bytes.Buffer
-	if status := run(t.Context(), []string{"encode", wire, "--pcap", capture}, nil, io.Discard, &complaints); status != exitOK {
+	if status := run(t.Context(), []string{"encode", wire, "--pcap", capture}, nil, io.Discard, &complaints); status != cli.StatusOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
 	out, err := exec.CommandContext(t.Context(), tshark, "-r", capture, "-Y", "frame.comment", "-T", "fields", "-e", "frame.number", "-e", "frame.comment").Output()

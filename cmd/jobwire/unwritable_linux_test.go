@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/transport"
 )
 
@@ -70,7 +71,7 @@ func TestFullFolder(t *testing.T) {
 			cmd.Run()
 			file := regexp.QuoteMeta(folder) + `/\S+`
 			last := regexp.MustCompile("(?m)^jobwire: .*" + file + `: no space left on device\n\z`)
-			if status := cmd.ProcessState.ExitCode(); status != exitFailed || !last.Match(complaints.Bytes()) {
+			if status := cmd.ProcessState.ExitCode(); status != cli.StatusFailed || !last.Match(complaints.Bytes()) {
 				t.Errorf("expected status 1 and a last line about a file, got %d: %s", status, &complaints)
 			}
 			if strings.Contains(out.String(), "\nempty: ") || strings.HasPrefix(out.String(), "empty: ") {
@@ -117,7 +118,7 @@ func TestKeyLogOnFullDisk(t *testing.T) {
 			cmd.Run()
 			last := "jobwire: --tls-keylog: write " + folder + "/keys: no space left on device\n"
 			status, all := cmd.ProcessState.ExitCode(), out.String()+complaints.String()
-			if status != exitFailed || !strings.HasSuffix(complaints.String(), last) || !strings.Contains(all, tt.says) {
+			if status != cli.StatusFailed || !strings.HasSuffix(complaints.String(), last) || !strings.Contains(all, tt.says) {
 				t.Errorf("expected status 1 and the last line %q, got %d: %s%s", last, status, &out, &complaints)
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/transport"
 )
 
@@ -29,7 +30,7 @@ func inputs(t *testing.T) *strings.Replacer {
 		{"conform", "gearman", "--run", "gearman.echo.order", "--format", "json"},
 	} {
 		var out, complaints bytes.Buffer
-		if status := run(t.Context(), args, nil, &out, &complaints); status != exitOK {
+		if status := run(t.Context(), args, nil, &out, &complaints); status != cli.StatusOK {
 			t.Fatalf("%q: status %d: %s", args, status, &complaints)
 		}
 		if args[0] == "conform" {
@@ -52,7 +53,7 @@ func TestClosedOutput(t *testing.T) {
 		status := run(t.Context(), args, strings.NewReader(""), refusing{err}, &complaints)
 		want := fmt.Sprintf("jobwire: cannot write: %v\n", err)
 		text := complaints.String()
-		if status != exitFailed || !strings.HasSuffix(text, want) || strings.Count(text, err.Error()) != 1 {
+		if status != cli.StatusFailed || !strings.HasSuffix(text, want) || strings.Count(text, err.Error()) != 1 {
 			t.Errorf("expected status 1 and one line %q, got %d: %s", want, status, &complaints)
 		}
 	}
@@ -111,7 +112,7 @@ func TestFullDisk(t *testing.T) {
 				why++
 			}
 		}
-		if status != exitFailed || why != 1 || strings.Contains(out.String()+complaints.String(), "saved in "+full) {
+		if status != cli.StatusFailed || why != 1 || strings.Contains(out.String()+complaints.String(), "saved in "+full) {
 			t.Errorf("expected status 1 and one line about %s, got %d: %s%s", full, status, &out, &complaints)
 		}
 	}

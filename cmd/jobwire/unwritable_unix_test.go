@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobwire/cmd/internal/cli"
 )
 
 // TestProgramWithClosedOutput runs the program with a standard output whose reader has closed it: it ends with status 1
@@ -55,7 +57,7 @@ func TestProgramWithClosedOutput(t *testing.T) {
 				stdin.Write(packets) // and no end of the file
 			}
 			cmd.Wait()
-			if status := cmd.ProcessState.ExitCode(); status != exitFailed || ctx.Err() != nil || complaints.String() != want {
+			if status := cmd.ProcessState.ExitCode(); status != cli.StatusFailed || ctx.Err() != nil || complaints.String() != want {
 				t.Errorf("status %d, %v: %s", status, ctx.Err(), strings.TrimSpace(complaints.String()))
 			}
 		})

@@ -65,7 +65,11 @@ var layers = []layer{
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
 	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "play", "refserver", "internal/*"}},
 	{"examples", []string{"codec", "conform", "internal/peers"}}, // for tests
-	{"examples/ci", nil}, // tests only
+	{"examples/ci", nil},                         // tests only
+	{"cmd/internal/cli", []string{"internal/*"}}, // no command in particular
+	{"cmd/internal/connect", []string{"catalog", "codec", "codec/transcript", "conform", "fuzz", "refserver", "cmd/internal/cli", "internal/*"}},
+	{"cmd/internal/capturefile", []string{"codec", "codec/transcript", "conform", "pcap", "play"}},
+	{"cmd/internal/*cmd", []string{"*", "*/*", "cmd/internal/cli", "cmd/internal/connect", "cmd/internal/capturefile"}},
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},
 }
 
@@ -89,9 +93,9 @@ var dependencies = []dependency{
 	{"golang.org/x/perf/benchmath", []string{"loadgen"}, false},                // significance tests
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable
 	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // timers; live capture; limits of another process
-	{"github.com/spf13/cobra", []string{"cmd/*"}, false},
-	{"github.com/spf13/pflag", []string{"cmd/*"}, false}, // flags of cobra commands
-	{"golang.org/x/term", []string{"cmd/*"}, false},
+	{"github.com/spf13/cobra", []string{"cmd/*", "cmd/internal/*"}, false},
+	{"github.com/spf13/pflag", []string{"cmd/*", "cmd/internal/*"}, false}, // flags of cobra commands
+	{"golang.org/x/term", []string{"cmd/internal/cli"}, false},
 	{"github.com/alicebob/miniredis/v2", []string{"refserver/gearmonkey"}, false}, // the Redis server for GearMonkey
 	{"github.com/goccy/go-yaml", []string{"conform", "examples", "refserver/inject"}, true},
 	{"github.com/expr-lang/expr", []string{"refserver/inject"}, false}, // the conditions and values of faults

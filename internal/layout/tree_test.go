@@ -157,22 +157,22 @@ func noises(s *source) []string {
 
 // unescaped are the functions of product code that write without [prose.Writer], by file, with the reason.
 var unescaped = map[string]string{
-	"cmd/jobwire/output.go":           "prose.Writer itself",
-	"cmd/jobwire/main.go":             "run makes an output of both; the other message has no foreign text",
-	"cmd/jobwire/encode.go":           "raw bytes",
-	"cmd/jobwire/capture.go":          "captures",
-	"cmd/jobwire/audit_record.go":     "captures",
-	"cmd/jobwire/fuzz_output.go":      "captures, inputs of go test, and quoted keys",
-	"cmd/jobwire/export.go":           "raw bytes of the corpus",
-	"cmd/jobwire/man.go":              "no foreign text",
-	"cmd/jobwire/connection.go":       "keys of TLS",
-	"codec/vectors/add.go":            "transcripts, whose notation is ASCII",
-	"pcap/input.go":                   "a copy of a capture",
-	"pcap/replay/write.go":            "transcripts",
-	"fuzz/store.go":                   "inputs, which only fuzz reads",
-	"fuzz/faults/effects.go":          "a server with faults",
-	"internal/newfile/newfile.go":     "bytes of the other files in this list",
-	"internal/target/sysproc_unix.go": "an empty file",
+	"cmd/internal/cli/output.go":          "prose.Writer itself",
+	"cmd/jobwire/main.go":                 "run makes an output of both; the other message has no foreign text",
+	"cmd/jobwire/encode.go":               "raw bytes",
+	"cmd/internal/capturefile/capture.go": "captures",
+	"cmd/jobwire/audit_record.go":         "captures",
+	"cmd/internal/fuzzcmd/output.go":      "captures, inputs of go test, and quoted keys",
+	"cmd/jobwire/export.go":               "raw bytes of the corpus",
+	"cmd/internal/cli/man.go":             "no foreign text",
+	"cmd/internal/connect/connection.go":  "keys of TLS",
+	"codec/vectors/add.go":                "transcripts, whose notation is ASCII",
+	"pcap/input.go":                       "a copy of a capture",
+	"pcap/replay/write.go":                "transcripts",
+	"fuzz/store.go":                       "inputs, which only fuzz reads",
+	"fuzz/faults/effects.go":              "a server with faults",
+	"internal/newfile/newfile.go":         "bytes of the other files in this list",
+	"internal/target/sysproc_unix.go":     "an empty file",
 }
 
 // writers returns the calls with which product code could write foreign text without escapes.
@@ -180,7 +180,7 @@ func writers(s *source) []string {
 	if s.test || unescaped[s.name] != "" || s.file.Name.Name == "main" && !strings.HasPrefix(s.name, "cmd/") {
 		return nil
 	}
-	return s.calls(regexp.MustCompile(`^(os\.(Create(Temp)?|WriteFile|OpenFile|Stdout|Stderr)|newfile\.Write(Once)?|unescapedWriter)$`), nil)
+	return s.calls(regexp.MustCompile(`^(os\.(Create(Temp)?|WriteFile|OpenFile|Stdout|Stderr)|newfile\.Write(Once)?|cli\.UnescapedWriter)$`), nil)
 }
 
 // TestForeignTextIsEscaped tests that there is one way from foreign text to a terminal or a file.
@@ -189,7 +189,7 @@ func TestForeignTextIsEscaped(t *testing.T) {
 	for _, s := range sources(t) {
 		delete(left, s.name)
 		for _, at := range writers(&s) {
-			t.Errorf("%s: write text with the functions of cmd/jobwire/output.go, which escape what can control a terminal", at)
+			t.Errorf("%s: write text with the functions of cmd/internal/cli/output.go, which escape what can control a terminal", at)
 		}
 	}
 	for name := range left {
@@ -232,8 +232,8 @@ func TestSourcesAreRejected(t *testing.T) {
 		{"a/a.go", "func f(w io.Writer) { fmt.Fprintln(w) }", 0, 0, 0},
 		{"a/a_test.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0, 0},
 		{"cmd/a/a.go", "func f() { fmt.Println(); os.Exit(1) }", 0, 0, 0},
-		{"cmd/a/a.go", "func f() { os.Create(name); g(unescapedWriter(w)) }", 0, 0, 2},
-		{"cmd/jobwire/capture.go", "func f() { os.Create(name) }", 0, 0, 0},
+		{"cmd/a/a.go", "func f() { os.Create(name); g(cli.UnescapedWriter(w)) }", 0, 0, 2},
+		{"cmd/internal/capturefile/capture.go", "func f() { os.Create(name) }", 0, 0, 0},
 	}
 	for _, tt := range tests {
 		s, err := parse(tt.name, []byte("package a\n"+tt.body))

@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"errors"
@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
@@ -21,7 +23,7 @@ import (
 // contender is a server to compare.
 type contender struct {
 	name   string
-	target targetFlags
+	target connect.TargetFlags
 }
 
 // contenders parses the values of --server, at least two.
@@ -30,7 +32,7 @@ func contenders(flags []string) ([]contender, error) {
 	names := map[string]bool{}
 	for _, text := range flags {
 		name, command, ok := strings.Cut(text, "=")
-		c := contender{name: name, target: targetFlags{exec: command}}
+		c := contender{name: name, target: connect.TargetFlags{Exec: command}}
 		switch {
 		case !ok && name != "embedded":
 			return nil, fmt.Errorf("--server %q: expected NAME=COMMAND with {port} in the command, or embedded", text)
@@ -68,15 +70,15 @@ var comparisonFormats = map[string]func(*loadgen.Comparison, io.Writer) error{
 func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry) error {
 	all, err := contenders(o.servers)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	cfg, err := o.plan(cmd, sys)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	files, err := o.open()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer files.discard()
 	stderr := cmd.ErrOrStderr()
@@ -107,7 +109,7 @@ turns:
 func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
-			return &exit{exitFailed, errors.New("interrupted before each server was measured at least once")}
+			return &cli.Error{Status: cli.StatusFailed, Err: errors.New("interrupted before each server was measured at least once")}
 		}
 	}
 	c := loadgen.Compare(groups)
@@ -116,7 +118,7 @@ func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files 
 		return err
 	}
 	if cmd.Context().Err() != nil {
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	}
 	var verdicts []loadgen.Verdict
 	for _, r := range c.Runs {
@@ -131,27 +133,27 @@ func newBenchCompare() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare PROTOCOL --server NAME=COMMAND... [flags]\n  jobwire bench compare RESULT... [flags]",
 		Short: "Compare servers, or saved results",
-		Args:  files("expected a protocol, or saved results: files that --output has saved, or folders of such files"),
+		Args:  cli.OneOrMore("expected a protocol, or saved results: files that --output has saved, or folders of such files"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, typed string) ([]cobra.Completion,
 			cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
-			protocols, _ := names(catalog.Names()).after(typed)
+			protocols, _ := cli.Names(catalog.Names()).After(typed)
 			return protocols, cobra.ShellCompDirectiveDefault // or saved results
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.html == "" && cmd.Flags().Changed("tolerance") {
-				return usage(errors.New("--tolerance needs --html"))
+				return cli.Usage(errors.New("--tolerance needs --html"))
 			}
 			var err error
 			if o.tolerated, err = loadgen.ParseTolerance(o.tolerance); err != nil {
-				return usage(fmt.Errorf("--tolerance: %w", err))
+				return cli.Usage(fmt.Errorf("--tolerance: %w", err))
 			}
 			if slices.Contains(catalog.Names(), args[0]) {
-				sys, err := entryNamed(args[0])
+				sys, err := connect.EntryNamed(args[0])
 				if err == nil && len(args) > 1 {
-					err = usage(fmt.Errorf("expected a protocol or saved results, got the protocol %s and %s", args[0], args[1]))
+					err = cli.Usage(fmt.Errorf("expected a protocol or saved results, got the protocol %s and %s", args[0], args[1]))
 				}
 				if err != nil {
 					return err
@@ -168,13 +170,13 @@ func newBenchCompare() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.servers, "server", nil, "server to compare, as `NAME=COMMAND`, or embedded for the built-in server; repeatable")
 	f.IntVar(&o.rounds, "rounds", 6, "number of runs of each server")
-	formatFlag(cmd, &o.format, "text", "json", "bench")
+	cli.FormatFlag(cmd, &o.format, "text", "json", "bench")
 	f.Lookup("format").Usage += " (for benchstat)"
 	f.StringVarP(&o.out, "output", "o", "", "`FILE` for the comparison as JSON")
 	o.addHTML(cmd)
 	f.StringVar(&o.tolerance, "tolerance", "10%", "`RATIO`; the HTML report marks only differences that are larger")
 	o.addQuiet(cmd)
-	groupFlags(cmd, benchFlagGroups)
+	cli.GroupFlags(cmd, benchFlagGroups)
 	return cmd
 }
 
@@ -183,7 +185,7 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if !slices.Contains([]string{"format", "output", "html", "tolerance"}, f.Name) && err == nil {
-			err = usage(fmt.Errorf("--%s has no effect on saved results", f.Name))
+			err = cli.Usage(fmt.Errorf("--%s has no effect on saved results", f.Name))
 		}
 	})
 	if err != nil {
@@ -193,16 +195,16 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	for _, arg := range args {
 		runs, err := loadgen.ReadFiles(arg)
 		if err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 		groups = append(groups, loadgen.GroupByTarget(arg, runs)...)
 	}
 	if len(groups) < 2 {
-		return usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))
+		return cli.Usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))
 	}
 	files, err := o.open()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer files.discard()
 	return o.report(cmd, groups, files)

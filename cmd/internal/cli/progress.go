@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -12,24 +12,24 @@ type progress struct {
 	shown       bool
 }
 
-func newProgress(w io.Writer, total int) *progress {
-	if !isTerminal(w) {
+func NewProgress(w io.Writer, total int) *progress {
+	if !IsTerminal(w) {
 		w = nil
 	}
 	return &progress{w: w, total: total}
 }
 
-func (p *progress) step() {
+func (p *progress) Step() {
 	p.done++
 	if p.w != nil && p.done < p.total {
-		overwrite(p.w, fmt.Sprintf("%d of %d", p.done, p.total))
+		Overwrite(p.w, fmt.Sprintf("%d of %d", p.done, p.total))
 		p.shown = true
 	}
 }
 
-func (p *progress) clear() {
+func (p *progress) Clear() {
 	if p.shown {
-		overwrite(p.w, "")
+		Overwrite(p.w, "")
 		p.shown = false
 	}
 }

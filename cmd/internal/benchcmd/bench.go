@@ -1,4 +1,5 @@
-package main
+// Package benchcmd has the command bench and its subcommands.
+package benchcmd
 
 import (
 	"cmp"
@@ -13,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
 )
@@ -28,7 +31,7 @@ const (
 
 // benchOptions has the flags of the commands that run a load, and the values parsed from them.
 type benchOptions struct {
-	target        targetFlags
+	target        connect.TargetFlags
 	pid           int
 	cfg           loadgen.Config // the flags that have a field in loadgen.Config
 	size          string
@@ -59,7 +62,7 @@ type benchOptions struct {
 	start     time.Time            // parsed --start-at; zero: start at once
 }
 
-func newBench() *cobra.Command {
+func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a server under load, and check what happened to every job",
@@ -70,7 +73,7 @@ func newBench() *cobra.Command {
 			case slices.Contains(catalog.Names(), args[0]):
 				return fmt.Errorf("expected a command before the protocol, as jobwire bench run %s", args[0])
 			}
-			return fmt.Errorf("unknown command %q%s", args[0], suggestion(args[0], commandNames(c)))
+			return fmt.Errorf("unknown command %q%s", args[0], cli.Suggestion(args[0], cli.CommandNames(c)))
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -86,9 +89,9 @@ func newBenchRun() *cobra.Command {
 		Use:   "run PROTOCOL [flags]",
 		Short: "Measure a server under load",
 	}
-	onProtocol(cmd, o.run)
+	connect.OnProtocol(cmd, o.run)
 	f := cmd.Flags()
-	o.target.add(cmd)
+	o.target.Add(cmd)
 	o.addLoad(cmd)
 	o.addClosedLoop(cmd)
 	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
@@ -110,7 +113,7 @@ func newBenchRun() *cobra.Command {
 	f.StringVar(&o.startAt, "start-at", "", "`TIME` at which the load begins, such as 15:04:05 or 2006-01-02T15:04:05Z")
 	o.addOutputs(cmd)
 	o.addQuiet(cmd)
-	groupFlags(cmd, benchFlagGroups)
+	cli.GroupFlags(cmd, benchFlagGroups)
 	return cmd
 }
 
@@ -120,9 +123,9 @@ func newBenchScenarios() *cobra.Command {
 		Use:   "scenarios PROTOCOL",
 		Short: "List the scenarios: what clients and workers do",
 	}
-	onProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		for _, s := range loadgen.Scenarios(sys.Protocol) {
-			listItem(cmd.OutOrStdout(), fmt.Sprintf("%-12s ", s.Name), s.About)
+			cli.ListItem(cmd.OutOrStdout(), fmt.Sprintf("%-12s ", s.Name), s.About)
 		}
 		return nil
 	})
@@ -133,14 +136,14 @@ func newBenchScenarios() *cobra.Command {
 func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 	cfg, err := o.plan(cmd, sys)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if scenarioNamed(sys, cfg.Scenario).Crash {
 		return o.crash(cmd, sys, cfg)
 	}
 	files, err := o.open()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer files.discard()
 	report, err := o.runOnce(cmd, sys, o.target, cfg, files.log)
@@ -149,7 +152,7 @@ func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	if o.before != nil {
 		if err := report.Baseline(o.before, o.tolerated); err != nil {
-			return usage(err)
+			return cli.Usage(err)
 		}
 	}
 	if err := errors.Join(benchFormats[o.format](cmd.OutOrStdout(), report), files.write(report)); err != nil {
@@ -188,13 +191,13 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	if err := o.parseObjectives(); err != nil {
 		return cfg, err
 	}
-	if o.pid != 0 && o.target.addr == "" {
+	if o.pid != 0 && o.target.Addr == "" {
 		return cfg, errors.New("--pid needs --addr: bench knows the process of a server that it starts itself")
 	}
 	if p := (loadgen.Processor{Pid: o.pid}); o.pid != 0 && !p.Found() {
 		return cfg, fmt.Errorf("--pid %d: no such process in /proc", o.pid)
 	}
-	if err := o.target.check(sys); err != nil {
+	if err := o.target.Check(sys); err != nil {
 		return cfg, err
 	}
 	if cfg.Size, err = loadgen.ParseSizes(o.size); err != nil {
@@ -259,7 +262,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 }
 
 // runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
-func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config,
+func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf connect.TargetFlags, cfg loadgen.Config,
 	log *loadgen.Log) (*loadgen.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
@@ -274,12 +277,12 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf target
 		}
 		late := o.late(time.Now())
 		if cfg, err = cfg.Late(late); err != nil {
-			return nil, &exit{exitFailed, fmt.Errorf("--start-at %s was %v ago: %w", o.startAt, late.Round(time.Second), err)}
+			return nil, &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("--start-at %s was %v ago: %w", o.startAt, late.Round(time.Second), err)}
 		}
 		o.part.Late = late.Seconds()
 	}
 	if err := loadgen.WaitUntil(cmd.Context(), o.start); err != nil {
-		return nil, &exit{exitFailed, errors.New("interrupted before the run started")}
+		return nil, &cli.Error{Status: cli.StatusFailed, Err: errors.New("interrupted before the run started")}
 	}
 	return o.measure(cmd, t, cfg, log)
 }
@@ -334,7 +337,7 @@ func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.
 func benchStatus(err error, report *loadgen.Report) error {
 	switch {
 	case errors.Is(err, target.ErrUnreachable):
-		return &exit{exitUnreachable, nil}
+		return &cli.Error{Status: cli.StatusUnreachable}
 	case report.Share != nil && err == nil:
 		return nil
 	}
@@ -345,9 +348,9 @@ func benchStatus(err error, report *loadgen.Report) error {
 func verdictStatus(all ...loadgen.Verdict) error {
 	switch {
 	case slices.Contains(all, loadgen.Failed):
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	case slices.Contains(all, loadgen.Invalid):
-		return &exit{exitInvalid, nil}
+		return &cli.Error{Status: cli.StatusInvalid}
 	}
 	return nil
 }

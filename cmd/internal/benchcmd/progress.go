@@ -1,10 +1,11 @@
-package main
+package benchcmd
 
 import (
 	"bytes"
 	"fmt"
 	"io"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/loadgen"
 )
 
@@ -20,7 +21,7 @@ func newBenchProgress(w io.Writer, quiet bool) *benchProgress {
 	if quiet {
 		return &benchProgress{}
 	}
-	return &benchProgress{w: w, live: isTerminal(w)}
+	return &benchProgress{w: w, live: cli.IsTerminal(w)}
 }
 
 func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
@@ -33,13 +34,13 @@ func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
 		fmt.Fprintln(p.w, line.String())
 		return
 	}
-	overwrite(p.w, line.String())
+	cli.Overwrite(p.w, line.String())
 	p.shown = true
 }
 
 // end clears the line of progress, so that the report can take its place.
 func (p *benchProgress) end() {
 	if p.shown {
-		overwrite(p.w, "")
+		cli.Overwrite(p.w, "")
 	}
 }

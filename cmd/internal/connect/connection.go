@@ -1,4 +1,6 @@
-package main
+// Package connect has the arguments and flags of commands about a protocol, a transcript, a target and the connections
+// to it or from its clients.
+package connect
 
 import (
 	"context"
@@ -15,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/internal/version"
@@ -22,9 +25,9 @@ import (
 
 // Environment variables with the login, and the one of browsers and curl with the name of a key log.
 const (
-	userVariable     = "JOBWIRE_USER"
-	passwordVariable = "JOBWIRE_PASSWORD"
-	keyLogVariable   = "SSLKEYLOGFILE"
+	UserVariable     = "JOBWIRE_USER"
+	PasswordVariable = "JOBWIRE_PASSWORD"
+	KeyLogVariable   = "SSLKEYLOGFILE"
 )
 
 // connectFlags has the values of the flags about connections to a server.
@@ -38,16 +41,16 @@ type connectFlags struct {
 
 	dialer *transport.Dialer // set by check
 
-	// warnings is set by commands whose clients may send a login themselves. A missing login is then not an error, but a
+	// Warnings is set by commands whose clients may send a login themselves. A missing login is then not an error, but a
 	// warning, which is written here.
-	warnings     io.Writer
+	Warnings     io.Writer
 	loginChecked atomic.Bool // checkLogin has returned nil
-	loginMissing atomic.Bool // checkLogin has written a warning
+	LoginMissing atomic.Bool // checkLogin has written a warning
 }
 
-// connectionGroup is the group in which the help lists the flags.
-var connectionGroup = flagGroup{"Connection",
-	"tls tls-ca tls-cert tls-key tls-server-name tls-insecure tls-keylog login-file"}
+// ConnectionGroup is the group in which the help lists the flags.
+var ConnectionGroup = cli.FlagGroup{Title: "Connection",
+	Names: "tls tls-ca tls-cert tls-key tls-server-name tls-insecure tls-keylog login-file"}
 
 func (c *connectFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -58,8 +61,8 @@ func (c *connectFlags) add(cmd *cobra.Command) {
 	f.StringVar(&c.serverName, "tls-server-name", "",
 		"`NAME` in the certificate of the server (default: the host of the address)")
 	f.BoolVar(&c.insecure, "tls-insecure", false, "do not check the certificate of the server")
-	f.Var(&c.keyLog, "tls-keylog", "`FILE` to which to append the keys of TLS connections, for decode --tls-keys (default: $"+keyLogVariable+")")
-	f.StringVar(&c.loginFile, "login-file", "", "`FILE` with the password, or with the user name and the password on two lines (default: $"+userVariable+" and $"+passwordVariable+")")
+	f.Var(&c.keyLog, "tls-keylog", "`FILE` to which to append the keys of TLS connections, for decode --tls-keys (default: $"+KeyLogVariable+")")
+	f.StringVar(&c.loginFile, "login-file", "", "`FILE` with the password, or with the user name and the password on two lines (default: $"+UserVariable+" and $"+PasswordVariable+")")
 }
 
 // words returns the flags that were set as words of a command line.
@@ -107,7 +110,7 @@ func (c *connectFlags) check(s *catalog.Entry, builtin bool) error {
 		}
 		d.TLS = config
 	}
-	credentials := transport.Credentials{User: os.Getenv(userVariable), Password: os.Getenv(passwordVariable)}
+	credentials := transport.Credentials{User: os.Getenv(UserVariable), Password: os.Getenv(PasswordVariable)}
 	switch {
 	case c.loginFile != "" && s.Login == nil:
 		return fmt.Errorf("--login-file: %s has no login", s.Protocol.Title)
@@ -148,12 +151,12 @@ func (c *connectFlags) checkLogin(ctx context.Context, s *catalog.Entry, t targe
 	nc.SetDeadline(time.Now().Add(checkLoginTime))
 	if err := s.Login(nc, "", ""); err != nil {
 		err = &target.Error{Target: t.String(), Reason: "the server requires a login", Err: fmt.Errorf(
-			"%w: set $%s and, if the server has users, $%s, or add --login-file", err, passwordVariable, userVariable)}
-		if c.warnings == nil {
+			"%w: set $%s and, if the server has users, $%s, or add --login-file", err, PasswordVariable, UserVariable)}
+		if c.Warnings == nil {
 			return err
 		}
-		c.loginMissing.Store(true)
-		fmt.Fprintf(c.warnings, "jobwire: %v\n", err)
+		c.LoginMissing.Store(true)
+		fmt.Fprintf(c.Warnings, "jobwire: %v\n", err)
 	}
 	c.loginChecked.Store(true)
 	return nil
@@ -166,7 +169,7 @@ func login(s *catalog.Entry, nc net.Conn, c transport.Credentials) error {
 		return nil
 	}
 	text := strings.ReplaceAll(err.Error(), c.Password, "***")
-	return fmt.Errorf("cannot log in: %s: check $%s and $%s, or --login-file", text, userVariable, passwordVariable)
+	return fmt.Errorf("cannot log in: %s: check $%s and $%s, or --login-file", text, UserVariable, PasswordVariable)
 }
 
 // keyLog is a file to which connections append their keys. It is the value of the flag with its name. Its methods
@@ -185,7 +188,7 @@ func (k *keyLog) Type() string       { return "string" }
 func (k *keyLog) open(config *tls.Config) error {
 	name := k.name
 	if name == "" {
-		name = os.Getenv(keyLogVariable)
+		name = os.Getenv(KeyLogVariable)
 	}
 	if name == "" {
 		return nil
@@ -212,13 +215,13 @@ func (k *keyLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// keyLogError returns the error because of which keys of connections of a command are missing in the key log, or nil.
-func keyLogError(cmd *cobra.Command) error {
+// KeyLogError returns the error because of which keys of connections of a command are missing in the key log, or nil.
+func KeyLogError(cmd *cobra.Command) error {
 	f := cmd.Flags().Lookup("tls-keylog")
 	if f == nil {
 		return nil
 	}
-	text, _ := f.Value.(textValue)
+	text, _ := f.Value.(cli.TextValue)
 	k, ok := text.Value.(*keyLog)
 	if !ok {
 		return nil
@@ -229,18 +232,18 @@ func keyLogError(cmd *cobra.Command) error {
 	return nil
 }
 
-// listenFlags has the values of the flags about connections from clients and workers.
-type listenFlags struct {
-	addr   string
+// ListenFlags has the values of the flags about connections from clients and workers.
+type ListenFlags struct {
+	Addr   string
 	files  transport.Files
 	prefix string
 }
 
-// add adds --listen, and flags with the names PREFIX-cert, PREFIX-key and PREFIX-client-ca.
-func (l *listenFlags) add(cmd *cobra.Command, prefix, usage string) {
+// Add adds --listen, and flags with the names PREFIX-cert, PREFIX-key and PREFIX-client-ca.
+func (l *ListenFlags) Add(cmd *cobra.Command, prefix, usage string) {
 	f := cmd.Flags()
 	l.prefix = prefix
-	f.StringVar(&l.addr, "listen", "", usage)
+	f.StringVar(&l.Addr, "listen", "", usage)
 	f.StringVar(&l.files.Cert, prefix+"-cert", "",
 		"accept only TLS connections, with the certificate in `FILE`, in PEM format")
 	f.StringVar(&l.files.Key, prefix+"-key", "", "`FILE` with the key of the certificate, in PEM format")
@@ -248,10 +251,10 @@ func (l *listenFlags) add(cmd *cobra.Command, prefix, usage string) {
 		"require client certificates that are signed by a certificate authority in `FILE`, in PEM format")
 }
 
-// listen listens on the address of --listen, or on addr without it. Errors are errors of usage.
-func (l *listenFlags) listen(addr string) (net.Listener, error) {
-	if l.addr != "" {
-		addr = l.addr
+// Listen listens on the address of --listen, or on addr without it. Errors are errors of usage.
+func (l *ListenFlags) Listen(addr string) (net.Listener, error) {
+	if l.Addr != "" {
+		addr = l.Addr
 	}
 	var config *tls.Config
 	if l.files != (transport.Files{}) {
@@ -260,12 +263,12 @@ func (l *listenFlags) listen(addr string) (net.Listener, error) {
 			err = errors.New("TLS connections need a certificate")
 		}
 		if err != nil {
-			return nil, usage(fmt.Errorf("--%s-cert, --%s-key: %w", l.prefix, l.prefix, err))
+			return nil, cli.Usage(fmt.Errorf("--%s-cert, --%s-key: %w", l.prefix, l.prefix, err))
 		}
 	}
 	ln, err := transport.Listen(addr, config)
 	if err != nil {
-		return nil, usage(fmt.Errorf("cannot listen: %w; --listen selects another address", err))
+		return nil, cli.Usage(fmt.Errorf("cannot listen: %w; --listen selects another address", err))
 	}
 	return ln, nil
 }

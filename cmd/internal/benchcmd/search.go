@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
 	"jobwire/loadgen"
@@ -35,20 +37,20 @@ func newBenchSearch() *cobra.Command {
 		Use:   "search PROTOCOL --slo OBJECTIVE [flags]",
 		Short: "Find the highest rate that meets an objective",
 	}
-	onProtocol(cmd, o.search)
+	connect.OnProtocol(cmd, o.search)
 	o.cfg.Window, o.cfg.Batch, o.cfg.Interval = 1, 1, time.Second
-	o.target.add(cmd)
+	o.target.Add(cmd)
 	o.addLoad(cmd)
 	o.addObjectives(cmd)
 	f := cmd.Flags()
 	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
-	formatFlag(cmd, &o.format, "text", "json")
+	cli.FormatFlag(cmd, &o.format, "text", "json")
 	f.StringVarP(&o.out, "output", "o", "", "`FILE` for the result as JSON, which 'bench report' reads")
 	o.addHTML(cmd)
 	o.addQuiet(cmd)
 	f.Lookup("duration").Usage = "length of each trial (default 5s)"
 	f.Lookup("rate").Usage = "`RATE` in jobs per second of the first trial, such as 5000 or poisson:5000 (default 1000)"
-	groupFlags(cmd, benchFlagGroups)
+	cli.GroupFlags(cmd, benchFlagGroups)
 	return cmd
 }
 
@@ -57,15 +59,15 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	cfg, err := o.plan(cmd, sys)
 	switch {
 	case err != nil:
-		return usage(err)
+		return cli.Usage(err)
 	case len(o.objective) == 0:
-		return usage(errors.New("search finds the highest rate that meets an objective: add one with --slo, as --slo 'p99<5ms'"))
+		return cli.Usage(errors.New("search finds the highest rate that meets an objective: add one with --slo, as --slo 'p99<5ms'"))
 	case cfg.Rate != nil && len(cfg.Rate.Steps) > 1:
-		return usage(errors.New("--rate: the search starts at this rate, which must be a single number"))
+		return cli.Usage(errors.New("--rate: the search starts at this rate, which must be a single number"))
 	}
 	files, err := o.open()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer files.discard()
 	schedule := loadgen.Schedule{Steps: []loadgen.Step{{From: searchFrom, To: searchFrom}}}
@@ -102,7 +104,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: loadgen.ReadEnvironment(os.Args),
 		Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
-		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo,
+		Target: o.target.Name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo,
 		Seconds: cfg.Duration.Seconds()}
 	report.LimitRange, err = s.Run(cmd.Context())
 	interrupted := errors.Is(err, context.Canceled)
@@ -137,11 +139,11 @@ var searchFormats = map[string]func(*loadgen.SearchReport, io.Writer) error{
 func searchStatus(s *loadgen.SearchReport) error {
 	switch bracket := s.LimitRange; {
 	case s.Error != "":
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	case bracket.Passed == 0 && bracket.Saturated:
-		return &exit{exitInvalid, nil}
+		return &cli.Error{Status: cli.StatusInvalid}
 	case bracket.Passed == 0:
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	}
 	return nil
 }

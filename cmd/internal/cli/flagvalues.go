@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -14,52 +14,52 @@ import (
 
 var errEmpty = errors.New("expected a value, got an empty one")
 
-// checkValues makes the flags of a command and its subcommands refuse empty texts, and numbers outside of their limits.
+// CheckValues makes the flags of a command and its subcommands refuse empty texts, and numbers outside of their limits.
 // An empty value usually comes from a variable that is not set. It must not mean the same as no flag.
-func checkValues(cmd *cobra.Command) {
+func CheckValues(cmd *cobra.Command) {
 	wrap := func(f *pflag.Flag) {
 		switch f.Value.(type) {
-		case textValue, textList, numberValue: // also a flag of a parent command
+		case TextValue, textList, NumberValue: // also a flag of a parent command
 			return
 		}
 		if f.DefValue == "[]" {
 			f.DefValue = "" // the help does not show it, as without the wrapper
 		}
-		if slices.Contains(textTypes, f.Value.Type()) {
+		if slices.Contains(TextTypes, f.Value.Type()) {
 			f.Value = nonEmpty(f)
 		} else if limit, ok := numberLimits[f.Name]; ok && f.NoOptDefVal == "" {
 			if f.Name == "duration" && cmd.HasParent() && cmd.Parent().Name() == "bench" {
-				limit.low = "1ms" // the default is not 0
+				limit.Low = "1ms" // the default is not 0
 			}
-			f.Value = numberValue{f.Value, limit}
+			f.Value = NumberValue{f.Value, limit}
 			if f.Name != "seed" {
-				f.Usage += "; at most " + limit.high
+				f.Usage += "; at most " + limit.High
 			}
 		}
 	}
 	cmd.Flags().VisitAll(wrap)
 	cmd.PersistentFlags().VisitAll(wrap)
 	for _, c := range cmd.Commands() {
-		checkValues(c)
+		CheckValues(c)
 	}
 }
 
-// textTypes are the types of flags whose values pflag accepts although they are empty.
-var textTypes = []string{"string", "stringArray", "stringSlice"}
+// TextTypes are the types of flags whose values pflag accepts although they are empty.
+var TextTypes = []string{"string", "stringArray", "stringSlice"}
 
 // nonEmpty returns the value of a flag, which refuses empty values.
 func nonEmpty(f *pflag.Flag) pflag.Value {
-	v := textValue{f.Value}
+	v := TextValue{f.Value}
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return textList{v, list}
 	}
 	return v
 }
 
-// textValue is the value of a flag that is not empty, or a list of such values.
-type textValue struct{ pflag.Value }
+// TextValue is the value of a flag that is not empty, or a list of such values.
+type TextValue struct{ pflag.Value }
 
-func (t textValue) Set(s string) error {
+func (t TextValue) Set(s string) error {
 	parts := []string{s}
 	if t.Type() == "stringSlice" {
 		parts = strings.Split(s, ",")
@@ -74,12 +74,12 @@ func (t textValue) Set(s string) error {
 
 // textList is a textValue that is a list.
 type textList struct {
-	textValue
+	TextValue
 	pflag.SliceValue
 }
 
 // numberLimit has the lowest and the highest value of a flag that is a number, a time or a list of numbers.
-type numberLimit struct{ low, high string }
+type numberLimit struct{ Low, High string }
 
 // Limits of times: of a run, and of one step of a run.
 var (
@@ -136,27 +136,27 @@ type errLimit struct {
 }
 
 func (e errLimit) Error() string {
-	return fmt.Sprintf("expected %s from %s to %s", e.kind, e.low, e.high)
+	return fmt.Sprintf("expected %s from %s to %s", e.kind, e.Low, e.High)
 }
 
-// numberValue is the value of a flag within its limits.
-type numberValue struct {
+// NumberValue is the value of a flag within its limits.
+type NumberValue struct {
 	pflag.Value
-	limit numberLimit
+	Limit numberLimit
 }
 
-func (n numberValue) Set(s string) error {
+func (n NumberValue) Set(s string) error {
 	kind := "a number"
 	if n.Type() == "duration" {
 		kind = "a time"
 	}
 	if n.Value.Set(s) != nil {
-		return errLimit{n.limit, kind}
+		return errLimit{n.Limit, kind}
 	}
-	low, high := numeric(n.limit.low), numeric(n.limit.high)
+	low, high := numeric(n.Limit.Low), numeric(n.Limit.High)
 	for text := range strings.SplitSeq(strings.Trim(n.String(), "[]"), ",") {
 		if v := numeric(text); !(v >= low && v <= high) {
-			return errLimit{n.limit, kind}
+			return errLimit{n.Limit, kind}
 		}
 	}
 	return nil

@@ -1,10 +1,11 @@
-package main
+package benchcmd
 
 import (
 	"errors"
 
 	"github.com/spf13/cobra"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/loadgen"
 )
 
@@ -13,7 +14,7 @@ func newBenchMerge() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "merge FILE|DIR... [flags]",
 		Short: "Merge the results of processes that ran shares of one load",
-		Args:  files("expected the results of the shares of a load (.json), or a folder with these files"),
+		Args:  cli.OneOrMore("expected the results of the shares of a load (.json), or a folder with these files"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return o.merge(cmd, args) },
 	}
 	o.addObjectives(cmd)
@@ -23,21 +24,21 @@ func newBenchMerge() *cobra.Command {
 
 func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
 	if err := o.parseObjectives(); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	parts, err := loadgen.ReadParts(args)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer parts.Close()
 	files, err := o.open()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer files.discard()
 	report, err := parts.Merge(o.objective, files.log)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if err := errors.Join(benchFormats[o.format](cmd.OutOrStdout(), report), files.write(report)); err != nil {
 		return err

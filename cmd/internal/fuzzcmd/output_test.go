@@ -1,4 +1,4 @@
-package main
+package fuzzcmd
 
 import (
 	"bytes"
@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/fuzz"
 	"jobwire/internal/target"
 )
@@ -22,11 +24,11 @@ import (
 func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed string) {
 	t.Helper()
 	var w, e bytes.Buffer
-	sys, err := entryNamed("gearman")
+	sys, err := connect.EntryNamed("gearman")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: targetFlags{exec: exec}}
+	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: connect.TargetFlags{Exec: exec}}
 	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: exec}
 	steps := []byte("@case fuzz.x\n\nClient -> Job Server: ECHO_REQ there\n")
 	for _, fd := range []*fuzz.Finding{
@@ -36,7 +38,7 @@ func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed strin
 		out.found(fd)
 	}
 	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &fuzz.Fault{Oracle: fuzz.HangConn}, Input: &fuzz.Input{}, Text: steps})
-	if err := out.end(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}, false); err != nil {
+	if err := out.End(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}, false); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(e.String(), "new finding"); n != 2 {
@@ -107,17 +109,17 @@ func TestFuzzVerdict(t *testing.T) {
 		err   error
 		want  int
 	}{
-		{fuzz.Stats{Executions: 5}, nil, exitOK},
-		{fuzz.Stats{Executions: 5}, context.Canceled, exitOK},
-		{fuzz.Stats{Executions: 5, Unexamined: 1}, nil, exitInvalid},
-		{fuzz.Stats{Executions: 5, Unexamined: 1}, context.Canceled, exitInvalid},
-		{fuzz.Stats{}, context.Canceled, exitInvalid},
-		{fuzz.Stats{Executions: 5, Unexamined: 1, Findings: 1}, nil, exitFailed},
-		{fuzz.Stats{Executions: 5, Findings: 1}, unreachable, exitFailed},
+		{fuzz.Stats{Executions: 5}, nil, cli.StatusOK},
+		{fuzz.Stats{Executions: 5}, context.Canceled, cli.StatusOK},
+		{fuzz.Stats{Executions: 5, Unexamined: 1}, nil, cli.StatusInvalid},
+		{fuzz.Stats{Executions: 5, Unexamined: 1}, context.Canceled, cli.StatusInvalid},
+		{fuzz.Stats{}, context.Canceled, cli.StatusInvalid},
+		{fuzz.Stats{Executions: 5, Unexamined: 1, Findings: 1}, nil, cli.StatusFailed},
+		{fuzz.Stats{Executions: 5, Findings: 1}, unreachable, cli.StatusFailed},
 	} {
-		got := exitOK
-		if e, ok := errors.AsType[*exit](fuzzVerdict(tt.stats, tt.err)); ok {
-			got = e.status
+		got := cli.StatusOK
+		if e, ok := errors.AsType[*cli.Error](fuzzVerdict(tt.stats, tt.err)); ok {
+			got = e.Status
 		}
 		if got != tt.want {
 			t.Errorf("%+v, %v: expected status %d, got %d", tt.stats, tt.err, tt.want, got)

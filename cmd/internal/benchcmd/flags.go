@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 )
 
 // addLoad adds the flags that describe a load.
@@ -58,16 +60,17 @@ func (o *benchOptions) addQuiet(cmd *cobra.Command) {
 }
 
 // benchFlagGroups are the groups in which the help of the commands that run a load lists their flags.
-var benchFlagGroups = []flagGroup{
-	{"Server", "addr exec pid server rounds"},
-	connectionGroup,
-	{"Load", "scenario clients window batch think ramp reconnect workers grabs work kill functions zipf prefix size payload-file seed"},
-	{"Scheduled rate", "rate max-in-flight"},
-	{"Crash test", "kills kill-after allow-loss"},
-	{"Length", "count duration warmup settle"},
-	{"Criteria", "slo stop-on-failure linear baseline tolerance"},
-	{"Several machines", "shares share-index start-at"},
-	{"Output", "format output html hlog hgrm interval quiet"},
+var benchFlagGroups = []cli.FlagGroup{
+	{Title: "Server", Names: "addr exec pid server rounds"},
+	connect.ConnectionGroup,
+	{Title: "Load",
+		Names: "scenario clients window batch think ramp reconnect workers grabs work kill functions zipf prefix size payload-file seed"},
+	{Title: "Scheduled rate", Names: "rate max-in-flight"},
+	{Title: "Crash test", Names: "kills kill-after allow-loss"},
+	{Title: "Length", Names: "count duration warmup settle"},
+	{Title: "Criteria", Names: "slo stop-on-failure linear baseline tolerance"},
+	{Title: "Several machines", Names: "shares share-index start-at"},
+	{Title: "Output", Names: "format output html hlog hgrm interval quiet"},
 }
 
 // checkFlags rejects flags that would have no effect.

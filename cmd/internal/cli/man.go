@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 	"jobwire/internal/version"
 )
 
-func newMan() *cobra.Command {
+func NewMan() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write a man page for each command",
@@ -23,12 +23,12 @@ func newMan() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			date, err := sourceDate()
 			if err != nil {
-				return usage(err)
+				return Usage(err)
 			}
 			if err := os.MkdirAll(args[0], 0o777); err != nil {
 				return err
 			}
-			return writeManPages(c.Root(), args[0], date)
+			return WriteManPages(c.Root(), args[0], date)
 		},
 	}
 }
@@ -46,14 +46,14 @@ func sourceDate() (string, error) {
 	return time.Unix(seconds, 0).UTC().Format(time.DateOnly), nil
 }
 
-// writeManPages writes the page of a command and of each of its subcommands to dir.
-func writeManPages(cmd *cobra.Command, dir, date string) error {
+// WriteManPages writes the page of a command and of each of its subcommands to dir.
+func WriteManPages(cmd *cobra.Command, dir, date string) error {
 	if err := os.WriteFile(filepath.Join(dir, manName(cmd)+".1"), []byte(manPage(cmd, date)), 0o666); err != nil {
 		return err
 	}
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
-			if err := writeManPages(c, dir, date); err != nil {
+			if err := WriteManPages(c, dir, date); err != nil {
 				return err
 			}
 		}

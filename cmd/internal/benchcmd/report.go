@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"bytes"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/textfile"
 	"jobwire/loadgen"
 )
@@ -18,28 +19,28 @@ func newBenchReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RESULT [flags]",
 		Short: "Show a saved result",
-		Args:  files("expected a saved result: a file that --output has saved"),
+		Args:  cli.OneOrMore("expected a saved result: a file that --output has saved"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.parseObjectives(); err != nil {
-				return usage(err)
+				return cli.Usage(err)
 			}
 			if len(args) > 1 {
-				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'",
+				return cli.Usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'",
 					len(args)))
 			}
 			text, err := textfile.Read(args[0], loadgen.SavedResult)
 			if err != nil {
-				return usage(err)
+				return cli.Usage(err)
 			}
 			if s := loadgen.ParseSearch(text); s != nil {
 				return o.reportSearch(cmd, s)
 			}
 			runs, err := loadgen.ReadReports(bytes.NewReader(text))
 			if err != nil {
-				return usage(fmt.Errorf("%s: %w", args[0], err))
+				return cli.Usage(fmt.Errorf("%s: %w", args[0], err))
 			}
 			if len(runs) != 1 {
-				return usage(fmt.Errorf("%s: expected the result of one run, got those of %d: run 'jobwire bench compare %[1]s'",
+				return cli.Usage(fmt.Errorf("%s: expected the result of one run, got those of %d: run 'jobwire bench compare %[1]s'",
 					args[0], len(runs)))
 			}
 			report := runs[0]
@@ -48,7 +49,7 @@ func newBenchReport() *cobra.Command {
 			}
 			err = benchFormats[o.format](cmd.OutOrStdout(), report)
 			if o.html != "" && err == nil {
-				err = create(o.html, func(w io.Writer) error { return loadgen.WriteHTML(w, report) })
+				err = cli.Create(o.html, func(w io.Writer) error { return loadgen.WriteHTML(w, report) })
 			}
 			return errors.Join(err, benchStatus(nil, report))
 		},
@@ -63,13 +64,13 @@ func newBenchReport() *cobra.Command {
 func (o *benchOptions) reportSearch(cmd *cobra.Command, s *loadgen.SearchReport) error {
 	switch {
 	case searchFormats[o.format] == nil:
-		return usage(fmt.Errorf("--format %s: expected json or text for the result of a search", o.format))
+		return cli.Usage(fmt.Errorf("--format %s: expected json or text for the result of a search", o.format))
 	case len(o.slo) > 0:
-		return usage(errors.New("--slo has no effect on the result of a search"))
+		return cli.Usage(errors.New("--slo has no effect on the result of a search"))
 	}
 	err := searchFormats[o.format](s, cmd.OutOrStdout())
 	if o.html != "" && err == nil {
-		err = create(o.html, s.WriteHTML)
+		err = cli.Create(o.html, s.WriteHTML)
 	}
 	return errors.Join(err, searchStatus(s))
 }

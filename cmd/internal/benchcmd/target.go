@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/connect"
 	"jobwire/internal/target"
 )
 
@@ -28,9 +29,9 @@ var half = sync.OnceValue(func() int {
 // be measured separately. An interrupt ends the run, which then waits for the jobs in flight, but not the server. In
 // a closed loop (open is false), the load generator and the built-in server each use half of the processors; in an
 // open loop the load generator can use all of them, because it must keep its schedule.
-func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bool) (target.Target, error) {
-	if tf.addr != "" {
-		return tf.startChecked(ctx, sys)
+func startApart(ctx context.Context, sys *catalog.Entry, tf connect.TargetFlags, open bool) (target.Target, error) {
+	if tf.Addr != "" {
+		return tf.StartChecked(ctx, sys)
 	}
 	n := 0
 	if !open {
@@ -40,14 +41,14 @@ func startApart(ctx context.Context, sys *catalog.Entry, tf targetFlags, open bo
 	stop := context.AfterFunc(ctx, cancel)
 	defer stop()
 	t, err := func() (target.Target, error) {
-		if tf.exec != "" {
-			return tf.startChecked(life, sys)
+		if tf.Exec != "" {
+			return tf.StartChecked(life, sys)
 		}
 		self, err := os.Executable()
 		if err != nil {
 			return nil, err
 		}
-		c := target.Command{Name: tf.name(sys), Args: []string{self, "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}"}}
+		c := target.Command{Name: tf.Name(sys), Args: []string{self, "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}"}}
 		if n > 0 {
 			c.Env = []string{"GOMAXPROCS=" + strconv.Itoa(n)}
 		}

@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
@@ -34,17 +35,17 @@ var crashFormats = map[string]func(*loadgen.CrashReport, io.Writer) error{
 // crash runs the scenario crash and writes its report.
 func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen.Config) error {
 	switch {
-	case o.target.addr != "":
-		return usage(errors.New("--scenario " + cfg.Scenario + " kills and starts the server: use --exec instead of --addr"))
+	case o.target.Addr != "":
+		return cli.Usage(errors.New("--scenario " + cfg.Scenario + " kills and starts the server: use --exec instead of --addr"))
 	case crashFormats[o.format] == nil:
-		return usage(fmt.Errorf("--format %s: expected text, json or html with --scenario %s", o.format, cfg.Scenario))
+		return cli.Usage(fmt.Errorf("--format %s: expected text, json or html with --scenario %s", o.format, cfg.Scenario))
 	case o.hlog != "" || o.hgrm != "" || o.baseline != "" || o.part.Shares > 0 || len(o.objective) > 0:
-		return usage(errors.New("--scenario " + cfg.Scenario +
+		return cli.Usage(errors.New("--scenario " + cfg.Scenario +
 			" cannot be used with --slo, --baseline, --shares, --hlog or --hgrm"))
 	}
 	files, err := o.open()
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer files.discard()
 	dir, err := os.MkdirTemp("", "jobwire-crash-")
@@ -53,7 +54,7 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 	}
 	defer os.RemoveAll(dir)
 	tf := o.target
-	tf.exec = strings.ReplaceAll(tf.exec, "{dir}", dir)
+	tf.Exec = strings.ReplaceAll(tf.Exec, "{dir}", dir)
 	stderr := cmd.ErrOrStderr()
 	rounds := 0
 	k := &loadgen.Crash{Config: cfg, Kills: o.kills, After: o.killAfter, AllowLoss: o.allowLoss,
@@ -80,13 +81,13 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 	if report == nil {
 		return err
 	}
-	report.Target, report.Environment = o.target.name(sys), loadgen.ReadEnvironment(os.Args)
+	report.Target, report.Environment = o.target.Name(sys), loadgen.ReadEnvironment(os.Args)
 	if err := errors.Join(crashFormats[o.format](report, cmd.OutOrStdout()),
 		files.save(report.WriteJSON, report.WriteHTML)); err != nil {
 		return err
 	}
 	if len(report.Rounds) == 0 && errors.Is(err, target.ErrUnreachable) {
-		return &exit{exitUnreachable, nil}
+		return &cli.Error{Status: cli.StatusUnreachable}
 	}
 	return verdictStatus(report.Verdict)
 }

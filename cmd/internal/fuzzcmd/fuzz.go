@@ -1,4 +1,5 @@
-package main
+// Package fuzzcmd has the command fuzz and its subcommands.
+package fuzzcmd
 
 import (
 	"context"
@@ -6,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/vectors"
 	"jobwire/conform"
@@ -25,7 +27,7 @@ import (
 )
 
 type fuzzOptions struct {
-	target   targetFlags
+	target   connect.TargetFlags
 	seed     uint64
 	duration time.Duration
 	count    int64
@@ -47,13 +49,13 @@ type fuzzOptions struct {
 	logs     string
 }
 
-func newFuzz() *cobra.Command {
+func New() *cobra.Command {
 	o := &fuzzOptions{}
 	cmd := &cobra.Command{
 		Use:   "fuzz PROTOCOL [flags]",
 		Short: "Fuzz a server and save each failure as a replayable transcript",
 	}
-	onProtocol(cmd, o.execute)
+	connect.OnProtocol(cmd, o.execute)
 	f := cmd.Flags()
 	o.addServer(cmd)
 	f.StringVar(&o.profile, "profile", "", "`NAME` or file of the profile of a server to start; fuzz does not report failures that the profile lists")
@@ -66,28 +68,28 @@ func newFuzz() *cobra.Command {
 	f.BoolVar(&o.stop, "stop-on-failure", false, "stop at the first reproduced finding")
 	f.StringVar(&o.findings, "findings", "findings", "`DIR` for the transcripts and captures of the findings")
 	f.StringVar(&o.logs, "logs", "", "`DIR` for the logs of everything that was sent, one for each server")
-	formatFlag(cmd, &o.format, "text", "json", "junit", "markdown", "sarif")
+	cli.FormatFlag(cmd, &o.format, "text", "json", "junit", "markdown", "sarif")
 	f.Lookup("format").Usage += " (json: one object per line)"
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")
 	o.addVerbose(cmd)
-	groupFlags(cmd, fuzzFlagGroups)
+	cli.GroupFlags(cmd, fuzzFlagGroups)
 	cmd.AddCommand(newFuzzReplay(), newFuzzSelfTest(), newFuzzServe())
 	return cmd
 }
 
 // fuzzFlagGroups are the groups in which the help lists the flags of fuzz and its subcommands.
-var fuzzFlagGroups = []flagGroup{
-	{"Server", "addr exec profile allow-remote fast-clock"},
-	connectionGroup,
-	{"Faults", "run in-memory"},
-	{"Run", "duration count parallel timeout stop-on-failure"},
-	{"Messages", "seed seed-file state"},
-	{"Findings", "findings minimize format html logs verbose"},
+var fuzzFlagGroups = []cli.FlagGroup{
+	{Title: "Server", Names: "addr exec profile allow-remote fast-clock"},
+	connect.ConnectionGroup,
+	{Title: "Faults", Names: "run in-memory"},
+	{Title: "Run", Names: "duration count parallel timeout stop-on-failure"},
+	{Title: "Messages", Names: "seed seed-file state"},
+	{Title: "Findings", Names: "findings minimize format html logs verbose"},
 }
 
 // addServer adds the flags about the server and its replies.
 func (o *fuzzOptions) addServer(cmd *cobra.Command) {
-	o.target.add(cmd)
+	o.target.Add(cmd)
 	f := cmd.Flags()
 	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply")
 	f.IntVar(&o.clock, "fast-clock", 0, "with --exec: also run servers whose clock runs `FACTOR` times as fast, to reach time limits sooner (C programs; needs libfaketime)")
@@ -114,31 +116,31 @@ func newFuzzReplay() *cobra.Command {
 		Use:   "replay PROTOCOL LOG [flags]",
 		Short: "Send the messages in the log of an earlier run",
 	}
-	onProtocolAnd(cmd, nil, o.replayLog)
+	connect.OnProtocolAnd(cmd, nil, o.replayLog)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
 		cobra.ShellCompDirective) {
 		if len(args) > 0 {
-			return filesNamed("log")(cmd, args, typed)
+			return cli.FilesNamed("log")(cmd, args, typed)
 		}
-		return names(catalog.Names()).after(typed)
+		return cli.Names(catalog.Names()).After(typed)
 	}
 	o.addServer(cmd)
-	groupFlags(cmd, fuzzFlagGroups)
+	cli.GroupFlags(cmd, fuzzFlagGroups)
 	return cmd
 }
 
 func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	begun := time.Now()
-	tuneMemory(softMemory, 100) // until the server has answered: it may not be one of this protocol
+	cli.TuneMemory(cli.SoftMemory, 100) // until the server has answered: it may not be one of this protocol
 	if err := o.check(sys); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if o.count > 0 && !cmd.Flags().Changed("duration") {
 		o.duration = 0
 	}
 	cfg, err := o.config(cmd, sys)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	if cfg.StartFast != nil { // report at once if the program does not work with a fast clock
 		t, err := cfg.StartFast(cmd.Context())
@@ -147,14 +149,14 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		target.Kill(t)
 	}
-	if o.target.addr != "" {
-		if _, err := o.target.startChecked(cmd.Context(), sys); err != nil {
+	if o.target.Addr != "" {
+		if _, err := o.target.StartChecked(cmd.Context(), sys); err != nil {
 			return err
 		}
 	}
 	out, err := newFuzzOutput(cmd, sys, o)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	cfg.KnownAs = out.known
 	cfg.Found, cfg.Dropped, cfg.Progress, cfg.Keep, cfg.Candidate = out.found, out.dropped, out.progress, out.keep,
@@ -174,7 +176,7 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err != nil && stats.Executions == 0 && !interrupted {
 		return err // there is nothing to report
 	}
-	if werr := out.end(stats, interrupted); werr != nil {
+	if werr := out.End(stats, interrupted); werr != nil {
 		return werr
 	}
 	if interrupted && stats.Executions == 0 {
@@ -191,9 +193,9 @@ func fuzzVerdict(s fuzz.Stats, err error) error {
 	}
 	switch {
 	case s.Findings > 0:
-		return &exit{exitFailed, err}
+		return &cli.Error{Status: cli.StatusFailed, Err: err}
 	case err == nil && (s.Unexamined > 0 || s.Executions == 0):
-		return &exit{exitInvalid, nil}
+		return &cli.Error{Status: cli.StatusInvalid}
 	}
 	return err
 }
@@ -201,29 +203,29 @@ func fuzzVerdict(s fuzz.Stats, err error) error {
 // replayLog sends the inputs in a log to a new server.
 func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []string) error {
 	if len(files) != 1 {
-		return usage(fmt.Errorf("expected one log, got %d files", len(files)))
+		return cli.Usage(fmt.Errorf("expected one log, got %d files", len(files)))
 	}
 	if err := o.check(sys); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	cfg, err := o.config(cmd, sys)
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	f, err := textfile.Open(files[0], "a log of fuzz")
 	if err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
 	defer f.Close()
 	log, err := fuzz.ReadLog(cfg.Protocol, f)
 	if err != nil {
-		return usage(fmt.Errorf("%s: %w", files[0], err))
+		return cli.Usage(fmt.Errorf("%s: %w", files[0], err))
 	}
 	w, failures := cmd.OutOrStdout(), 0
 	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *fuzz.Fault) {
 		failures++
 		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), v.Severity(), v.Title(),
-			oneLine(v.Text))
+			cli.OneLine(v.Text))
 		for line := range strings.Lines(v.Output) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
 		}
@@ -231,9 +233,9 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "%s in %s\n", counted(failures, "failure"), counted(len(log.Entries), "message sequence"))
+	fmt.Fprintf(w, "%s in %s\n", cli.Counted(failures, "failure"), cli.Counted(len(log.Entries), "message sequence"))
 	if failures > 0 {
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	}
 	return nil
 }
@@ -241,12 +243,12 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 // check returns an error if a flag is invalid.
 func (o *fuzzOptions) check(sys *catalog.Entry) error {
 	switch {
-	case o.clock > 0 && o.target.exec == "" && o.profile == "":
+	case o.clock > 0 && o.target.Exec == "" && o.profile == "":
 		return errors.New("--fast-clock requires --exec, because it starts servers with another clock")
-	case o.target.addr != "" && !o.remote && !isLocal(o.target.addr):
-		return fmt.Errorf("--addr %s is not a loopback address: fuzzing can crash the server and lose jobs; add --allow-remote to allow it", o.target.addr)
+	case o.target.Addr != "" && !o.remote && !isLocal(o.target.Addr):
+		return fmt.Errorf("--addr %s is not a loopback address: fuzzing can crash the server and lose jobs; add --allow-remote to allow it", o.target.Addr)
 	}
-	return o.target.check(sys)
+	return o.target.Check(sys)
 }
 
 // isLocal reports whether addr is a loopback address, or an address that other machines do not have.
@@ -277,8 +279,8 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		if err != nil {
 			return nil, fmt.Errorf("--profile: %w", err)
 		}
-		if o.target.builtin() {
-			o.target.exec = profile.Exec
+		if o.target.Builtin() {
+			o.target.Exec = profile.Exec
 		}
 		known = fuzz.Known(profile.Fuzz)
 	}
@@ -289,34 +291,34 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	cfg := &fuzz.Config{
 		Protocol: sys.Protocol, Seeds: seeds, Seed: o.seed, Duration: o.duration, Count: o.count, Workers: o.parallel,
 		Timeout: o.timeout, Minimize: o.minimize, First: o.stop, Known: known,
-		Check: func(ctx context.Context, t target.Target) error { return o.target.checkProtocol(ctx, sys, t) },
-		Works: func() { tuneMemory(fuzzMemory, fuzzGarbage) },
+		Check: func(ctx context.Context, t target.Target) error { return o.target.CheckProtocol(ctx, sys, t) },
+		Works: func() { cli.TuneMemory(fuzzMemory, fuzzGarbage) },
 		Start: func(ctx context.Context) (target.Target, error) {
-			return startSelf(ctx, o.target.name(sys), embedded...)
+			return connect.StartSelf(ctx, o.target.Name(sys), embedded...)
 		},
 	}
-	if !o.target.builtin() {
+	if !o.target.Builtin() {
 		const name = "the built-in reference server"
 		cfg.Reference = func(ctx context.Context) (target.Target, error) {
-			if network, _ := transport.Split(o.target.addr); network == "memory" { // no process, for virtual time
-				return target.InMemory(ctx, name, serve(sys))
+			if network, _ := transport.Split(o.target.Addr); network == "memory" { // no process, for virtual time
+				return target.InMemory(ctx, name, connect.Builtin(sys))
 			}
-			return startSelf(ctx, name, embedded...)
+			return connect.StartSelf(ctx, name, embedded...)
 		}
 	}
 	switch {
-	case o.target.addr != "":
+	case o.target.Addr != "":
 		cfg.Fixed = true
-		cfg.Start = func(ctx context.Context) (target.Target, error) { return o.target.start(ctx, sys) }
-	case o.target.exec != "":
-		words, err := target.Split(o.target.exec)
+		cfg.Start = func(ctx context.Context) (target.Target, error) { return o.target.Start(ctx, sys) }
+	case o.target.Exec != "":
+		words, err := target.Split(o.target.Exec)
 		if err != nil {
 			return nil, err
 		}
 		start := func(ctx context.Context, env []string) (target.Target, error) {
-			t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady,
-				Grace: fuzzGrace}.Start(ctx)
-			return o.target.connect(ctx, sys, t, err)
+			t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: connect.ReadyTime,
+				Grace: connect.GraceTime}.Start(ctx)
+			return o.target.Connect(ctx, sys, t, err)
 		}
 		cfg.Start = func(ctx context.Context) (target.Target, error) { return start(ctx, nil) }
 		if o.clock > 1 {
@@ -329,7 +331,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 				t, err := start(ctx, env)
 				if err == nil && !target.Loads(t, "libfaketime") {
 					target.Kill(t)
-					err = usage(errors.New("--fast-clock: expected a program that reads the clock with the C library, got one in Go, or one that is statically linked"))
+					err = cli.Usage(errors.New("--fast-clock: expected a program that reads the clock with the C library, got one in Go, or one that is statically linked"))
 				}
 				return t, err
 			}
@@ -346,12 +348,6 @@ const fuzzMemory = 1 << 30
 // use.
 const fuzzGarbage = 800
 
-// fuzzReady is the time limit for the start of a server. It is long because the fuzzer keeps the machine busy.
-const fuzzReady = 30 * time.Second
-
-// fuzzGrace is the time limit for a server to exit and to print a report about leaks.
-const fuzzGrace = 5 * time.Second
-
 // fastClock returns the environment variables with which the clock of a program runs the given number of times as fast.
 func fastClock(times int) ([]string, error) {
 	for _, folder := range []string{"/usr/lib/*/faketime", "/usr/lib*/faketime", "/usr/local/lib*/faketime"} {
@@ -360,22 +356,6 @@ func fastClock(times int) ([]string, error) {
 		}
 	}
 	return nil, errors.New("--fast-clock: libfaketime is not installed (Debian package libfaketime)")
-}
-
-// startSelf starts this program as a server in a process of its own.
-func startSelf(ctx context.Context, name string, args ...string) (target.Target, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	// Several servers run in parallel: one processor for each is enough, and takes less CPU time.
-	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzz.ServerEnv(), "GOMAXPROCS=1"),
-		Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
-}
-
-// startServe starts the reference server in a process of its own.
-func startServe(ctx context.Context, name string, sys *catalog.Entry) (target.Target, error) {
-	return startSelf(ctx, name, "serve", sys.Protocol.Name, "--listen", "127.0.0.1:{port}")
 }
 
 // readSeeds returns fuzzer inputs with the messages of the corpus, of the cases that test a server, and of the files of
@@ -412,7 +392,7 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input,
 	if ext := filepath.Ext(name); ext == ".pcap" || ext == ".pcapng" || ext == ".cap" {
 		return captureSeeds(p, name)
 	}
-	_, scripts, err := readScripts(cmd, p.Name, name)
+	_, scripts, err := connect.ReadScripts(cmd, p.Name, name)
 	if err != nil {
 		return nil, err
 	}

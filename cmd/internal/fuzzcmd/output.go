@@ -1,4 +1,4 @@
-package main
+package fuzzcmd
 
 import (
 	"bytes"
@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/capturefile"
+	"jobwire/cmd/internal/cli"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
@@ -41,15 +43,15 @@ type fuzzOutput struct {
 	all    []*fuzz.Finding
 	files  map[*fuzz.Finding]string // name of the transcript of each finding
 	saved  int                      // number of candidates saved
-	page   *textFile                // for the HTML report, or nil
+	page   *cli.TextFile            // for the HTML report, or nil
 }
 
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
-	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: isTerminal(cmd.ErrOrStderr()),
+	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: cli.IsTerminal(cmd.ErrOrStderr()),
 		last: time.Now(), files: map[*fuzz.Finding]string{}}
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
 		var err error
-		if out.page, err = createText(o.html); err != nil {
+		if out.page, err = cli.CreateText(o.html); err != nil {
 			return nil, err
 		}
 	}
@@ -71,7 +73,7 @@ func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuz
 }
 
 func (out *fuzzOutput) begin(cfg *fuzz.Config) {
-	out.target, out.waive = out.o.target.name(out.sys), cfg.Known.Waive
+	out.target, out.waive = out.o.target.Name(out.sys), cfg.Known.Waive
 	if out.o.state != "" {
 		more, err := fuzz.ReadCorpus(cfg.Protocol, filepath.Join(out.o.state, "pool"))
 		if err != nil {
@@ -111,7 +113,7 @@ func (out *fuzzOutput) progress(s fuzz.Stats) {
 	line := statsLine(s, out.prev)
 	out.prev, out.last = s, time.Now()
 	if out.live {
-		overwrite(out.e, line)
+		cli.Overwrite(out.e, line)
 		out.shown = true
 	} else {
 		fmt.Fprintf(out.e, "jobwire: %s\n", line)
@@ -124,16 +126,8 @@ func statsLine(s, prev fuzz.Stats) string {
 		rate = float64(s.Executions-prev.Executions) / d.Seconds()
 	}
 	return fmt.Sprintf("%v: %d executions, %.0f/s; %d inputs kept; %s, %s; %s",
-		s.Elapsed.Round(time.Second), s.Executions, rate, s.Corpus, counted(s.Findings, "finding"),
-		counted(s.Duplicates, "duplicate"), s.Doing)
-}
-
-// counted returns a number with its noun, in the plural unless the number is 1.
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return fmt.Sprintf("%d %s", n, noun)
+		s.Elapsed.Round(time.Second), s.Executions, rate, s.Corpus, cli.Counted(s.Findings, "finding"),
+		cli.Counted(s.Duplicates, "duplicate"), s.Doing)
 }
 
 // log prints a line about the reproduction of a candidate.
@@ -141,17 +135,17 @@ func (out *fuzzOutput) log(line string) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
-	fmt.Fprintf(out.e, "jobwire: %s\n", oneLine(line))
+	fmt.Fprintf(out.e, "jobwire: %s\n", cli.OneLine(line))
 }
 
 func (out *fuzzOutput) clear() {
 	if out.shown {
-		overwrite(out.e, "")
+		cli.Overwrite(out.e, "")
 		out.shown = false
 	}
 }
 
-// found saves a finding. Findings are printed at the end, in order of severity.
+// Found saves a finding. Findings are printed at the end, in order of severity.
 func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	path, err := out.save(fd, out.o.findings)
 	if err != nil {
@@ -170,7 +164,7 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	if err != nil {
 		saved = fmt.Sprintf("not saved: %v", err)
 	}
-	fmt.Fprintf(out.e, "jobwire: %s, %s; %s\n", what, oneLine(out.describe(fd, path).Headline()), saved)
+	fmt.Fprintf(out.e, "jobwire: %s, %s; %s\n", what, cli.OneLine(out.describe(fd, path).Headline()), saved)
 }
 
 // dropped removes a finding and its files, because the crash has the same cause as another finding.
@@ -191,7 +185,7 @@ func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
 func (out *fuzzOutput) saveLog(l *fuzz.Log) {
 	err := os.MkdirAll(out.o.logs, 0o777)
 	if err == nil {
-		err = create(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), l.Write)
+		err = cli.Create(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), l.Write)
 	}
 	if err != nil {
 		out.fail(err)
@@ -214,14 +208,14 @@ func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
 	switch {
 	case fd.Tried == 0:
 		return "Candidate: observed once. The run ended before fuzz could try to reproduce it."
-	case !fd.Reproduced && out.o.target.addr != "":
+	case !fd.Reproduced && out.o.target.Addr != "":
 		return "Not reproduced: observed once. To try again, fuzz would have to restart the server, which it cannot do with --addr."
 	case !fd.Reproduced && fd.Inputs == 0:
 		return "Not reproduced: observed once, before fuzz had sent anything to the server."
 	case !fd.Reproduced:
 		return fmt.Sprintf("Not reproduced: observed once. The transcript has the last %s before the server process ended.",
-			counted(fd.Inputs, "conversation"))
-	case out.o.target.addr != "":
+			cli.Counted(fd.Inputs, "conversation"))
+	case out.o.target.Addr != "":
 		return fmt.Sprintf("Reproduced in %d of %d attempts on the same server.", fd.Shown, fd.Tried)
 	}
 	return fmt.Sprintf("Reproduced in %d of %d attempts, each on a newly started server.", fd.Shown, fd.Tried)
@@ -247,13 +241,13 @@ func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
 		}
 	}
 	switch t := &out.o.target; {
-	case t.addr != "":
-		words = append(words, "--addr", t.addr)
+	case t.Addr != "":
+		words = append(words, "--addr", t.Addr)
 		if again && out.o.remote {
 			words = append(words, "--allow-remote")
 		}
-	case t.exec != "":
-		words = append(words, "--exec", t.exec)
+	case t.Exec != "":
+		words = append(words, "--exec", t.Exec)
 	}
 	for i, w := range words {
 		words[i] = shellQuoted(w)
@@ -306,7 +300,7 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	var wire bytes.Buffer
 	f := out.describe(fd, base+".wire")
 	fmt.Fprintf(&wire, "# %s\n# %s\n# Observed: %s\n# %s\n# Server: %s\n# To repeat it: %s\n# Found by jobwire %s, random seed %d\n",
-		oneLine(f.Headline()), f.Impact, oneLine(f.Text), f.Evidence, oneLine(out.target), oneLine(f.Command), version.Get(),
+		cli.OneLine(f.Headline()), f.Impact, cli.OneLine(f.Text), f.Evidence, cli.OneLine(out.target), cli.OneLine(f.Command), version.Get(),
 		out.o.seed)
 	if rule := f.Cites(); rule != "" {
 		fmt.Fprintf(&wire, "# Rule %s\n", rule)
@@ -325,31 +319,31 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	}
 	fmt.Fprintf(&wire, "\n@protocol %s\n", out.sys.Protocol.Name)
 	wire.Write(fd.Text)
-	err := create(base+".wire", func(w io.Writer) error {
+	err := cli.Create(base+".wire", func(w io.Writer) error {
 		_, err := w.Write(wire.Bytes())
 		return err
 	})
 	if err == nil && fd.Log != nil {
-		err = create(base+".log", fd.Log.Write)
+		err = cli.Create(base+".log", fd.Log.Write)
 	}
 	if err != nil {
 		return "", err
 	}
 	files := map[string][]byte{} // not text
 	events, at := fd.Events(out.sys.Protocol)
-	var capture, raw bytes.Buffer
+	var packets, raw bytes.Buffer
 	if len(events) > 0 {
-		err := writeCapture(&capture, out.sys.Protocol, events, func(i int) []string {
-			about := []string{described(out.sys.Protocol, &events[i])}
+		err := capturefile.Write(&packets, out.sys.Protocol, events, func(i int) []string {
+			about := []string{capturefile.Described(out.sys.Protocol, &events[i])}
 			if i == at {
-				about = append(about, "Finding: "+oneLine(f.Headline()), oneLine(f.Text))
+				about = append(about, "Finding: "+cli.OneLine(f.Headline()), cli.OneLine(f.Text))
 			}
 			return about
 		})
 		if err != nil {
 			return "", err
 		}
-		files[base+".pcapng"] = capture.Bytes()
+		files[base+".pcapng"] = packets.Bytes()
 	}
 	for i := range events {
 		if ev := &events[i]; ev.Verb <= transcript.Raw && ev.From == 0 {
@@ -377,10 +371,8 @@ func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
 	return base + ".wire", nil
 }
 
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// end prints the findings, the most severe first, and a summary.
-func (out *fuzzOutput) end(s fuzz.Stats, interrupted bool) error {
+// End prints the findings, the most severe first, and a summary.
+func (out *fuzzOutput) End(s fuzz.Stats, interrupted bool) error {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()

@@ -1,4 +1,4 @@
-package main
+package fuzzcmd
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/catalog"
+	"jobwire/cmd/internal/cli"
+	"jobwire/cmd/internal/connect"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
 	"jobwire/fuzz/faults"
@@ -60,17 +62,17 @@ func newFuzzSelfTest() *cobra.Command {
 		Use:   "self-test PROTOCOL [flags]",
 		Short: "Check that fuzz finds injected faults",
 	}
-	onProtocol(cmd, o.runSelfTest)
+	connect.OnProtocol(cmd, o.runSelfTest)
 	f := cmd.Flags()
 	f.StringArrayVar(&o.run, "run", nil, "only the faults whose name matches `GLOB`; repeatable")
-	cmd.RegisterFlagCompletionFunc("run", completed(ofProtocol(injectedChoices)))
+	cmd.RegisterFlagCompletionFunc("run", connect.Completed(connect.OfProtocol(injectedChoices)))
 	f.BoolVar(&o.inMemory, "in-memory", false,
 		"only servers that run in memory and in virtual time, without those that need a process")
 	f.Int64Var(&o.count, "count", faultlessWithin, "number of message sequences to send to a server without a fault")
 	f.Uint64Var(&o.seed, "seed", 0, "random seed (0: choose one)")
-	formatFlag(cmd, &o.format, "text", "json")
+	cli.FormatFlag(cmd, &o.format, "text", "json")
 	o.addVerbose(cmd)
-	groupFlags(cmd, fuzzFlagGroups)
+	cli.GroupFlags(cmd, fuzzFlagGroups)
 	return cmd
 }
 
@@ -79,9 +81,9 @@ func newFuzzSelfTest() *cobra.Command {
 // virtual time, unless their faults need a process.
 func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err := o.check(sys); err != nil {
-		return usage(err)
+		return cli.Usage(err)
 	}
-	tuneMemory(fuzzMemory, fuzzGarbage)
+	cli.TuneMemory(fuzzMemory, fuzzGarbage)
 	var servers [2][]faults.Fault // in memory, and in processes
 	if len(o.run) == 0 {
 		servers[0] = []faults.Fault{faults.Faultless(sys.Protocol.Name)}
@@ -101,14 +103,14 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 	}
 	n := len(servers[0]) + len(servers[1])
 	if n == 0 {
-		return usage(fmt.Errorf("--run: no injected fault of %s matches; got %q", sys.Protocol.Title, o.run))
+		return cli.Usage(fmt.Errorf("--run: no injected fault of %s matches; got %q", sys.Protocol.Title, o.run))
 	}
 	cfg, err := o.config(nil, sys)
 	if err != nil {
 		return err
 	}
 	failed, start := 0, time.Now()
-	progress := newProgress(cmd.ErrOrStderr(), n)
+	progress := cli.NewProgress(cmd.ErrOrStderr(), n)
 	var mu sync.Mutex // of the output
 	prove := func(f faults.Fault, process bool) {
 		p, proveErr := o.proveOne(cmd, sys, *cfg, f, process)
@@ -117,8 +119,8 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 		if err = errors.Join(err, proveErr); err != nil || cmd.Context().Err() != nil {
 			return
 		}
-		progress.step()
-		progress.clear()
+		progress.Step()
+		progress.Clear()
 		if !p.Passed {
 			failed++
 		}
@@ -129,7 +131,7 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 		o.printProof(cmd, p)
 	}
 	direct := func(do func()) { do() } // prove has a bubble for the server alone
-	interrupted := untilInterrupt(cmd.Context(), func() error {
+	interrupted := cli.UntilInterrupt(cmd.Context(), func() error {
 		virtualtime.Each(cmd.Context(), len(servers[0]), direct, func(i int) { prove(servers[0][i], false) })
 		return nil
 	})
@@ -143,13 +145,13 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 	case err != nil:
 		return err
 	case cmd.Context().Err() != nil:
-		return errSelfTest
+		return cli.ErrSelfTest
 	case o.format == "text":
 		fmt.Fprintf(cmd.OutOrStdout(), "\n%s passed, %d failed in %.0f s; random seed %d; jobwire %s\n",
-			counted(n-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
+			cli.Counted(n-failed, "server"), failed, time.Since(start).Seconds(), o.seed, version.Get())
 	}
 	if failed > 0 {
-		return &exit{exitFailed, nil}
+		return &cli.Error{Status: cli.StatusFailed}
 	}
 	return nil
 }
@@ -186,7 +188,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 		p.Passed = !faultless && p.Plays && p.Lines <= smallEnough
 	}
 	if o.verbose {
-		cfg.Note = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, oneLine(line)) }
+		cfg.Note = func(line string) { fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", f.Name, cli.OneLine(line)) }
 	}
 	run := func(ctx context.Context) {
 		stats, runErr := fuzz.Run(ctx, cfg)
@@ -200,7 +202,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 		cfg.Timeout, cfg.Duration = processTimeout, processFor
 		args := []string{"fuzz", "serve", sys.Protocol.Name, f.Name, "--listen", "127.0.0.1:{port}"}
 		cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) {
-			return startSelf(ctx, f.Name, args...)
+			return connect.StartSelf(ctx, f.Name, args...)
 		}
 		run(cmd.Context())
 	} else {
@@ -224,20 +226,20 @@ func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 	w := cmd.OutOrStdout()
 	switch {
 	case p.Injected == "" && p.Oracle == "":
-		fmt.Fprintf(w, "passed  server without a fault: no findings in %s, %.1f s\n", counted(int(p.Count), "execution"),
+		fmt.Fprintf(w, "passed  server without a fault: no findings in %s, %.1f s\n", cli.Counted(int(p.Count), "execution"),
 			p.Seconds)
 	case p.Oracle == "":
 		fmt.Fprintf(w, "MISSED  injected fault %s (%s): no findings in %s, %.1f s\n        %s\n", p.Name, p.Injected,
-			counted(int(p.Count), "execution"), p.Seconds, p.About)
+			cli.Counted(int(p.Count), "execution"), p.Seconds, p.About)
 	case p.Injected == "":
-		fmt.Fprintf(w, "FAILED  server without a fault: expected no findings, got %s\n", oneLine(p.Text))
+		fmt.Fprintf(w, "FAILED  server without a fault: expected no findings, got %s\n", cli.OneLine(p.Text))
 	default:
 		mark := "found "
 		if !p.Passed {
 			mark = "FAILED"
 		}
 		fmt.Fprintf(w, "%s  %s (%s) in %s, %.1f s; transcript of %s\n        %s\n        %s\n", mark, p.Name, p.Injected,
-			counted(int(p.Count), "execution"), p.Seconds, counted(p.Lines, "line"), p.About, oneLine(p.Text))
+			cli.Counted(int(p.Count), "execution"), p.Seconds, cli.Counted(p.Lines, "line"), p.About, cli.OneLine(p.Text))
 		if !p.Plays {
 			fmt.Fprintf(w, "        'jobwire play' does not show the fault with this transcript\n")
 		} else if p.Lines > smallEnough {
@@ -258,23 +260,34 @@ func newFuzzServe() *cobra.Command {
 		Short:  "Run the server with an injected fault of the self-test",
 		Hidden: true,
 	}
-	onProtocolAnd(cmd, ofProtocol(injectedChoices), func(cmd *cobra.Command, sys *catalog.Entry, args []string) error {
+	connect.OnProtocolAnd(cmd, connect.OfProtocol(injectedChoices), func(cmd *cobra.Command, sys *catalog.Entry, args []string) error {
 		if len(args) != 1 {
-			return usage(fmt.Errorf("expected the name of one injected fault, got %d", len(args)))
+			return cli.Usage(fmt.Errorf("expected the name of one injected fault, got %d", len(args)))
 		}
 		fault := faults.Named(args[0])
 		if none := faults.Faultless(sys.Protocol.Name); args[0] == none.Name {
 			fault = &none
 		}
 		if fault == nil || fault.Protocol != sys.Protocol.Name {
-			return usage(fmt.Errorf("%s has no injected fault %q", sys.Protocol.Title, args[0]))
+			return cli.Usage(fmt.Errorf("%s has no injected fault %q", sys.Protocol.Title, args[0]))
 		}
 		ln, err := net.Listen("tcp", listen)
 		if err != nil {
-			return usage(fmt.Errorf("cannot listen: %w", err))
+			return cli.Usage(fmt.Errorf("cannot listen: %w", err))
 		}
 		return fault.Serve(cmd.Context(), ln)
 	})
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`HOST:PORT` to listen on")
 	return cmd
+}
+
+// injectedChoices returns the faults that 'jobwire fuzz self-test' injects.
+func injectedChoices(e *catalog.Entry) cli.Choices {
+	var c cli.Choices
+	for _, f := range faults.All() {
+		if f.Protocol == e.Protocol.Name {
+			c.Add(f.Name, f.About)
+		}
+	}
+	return c
 }

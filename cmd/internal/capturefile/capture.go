@@ -1,4 +1,5 @@
-package main
+// Package capturefile writes the messages of played transcripts as capture files with comments.
+package capturefile
 
 import (
 	"errors"
@@ -15,8 +16,8 @@ import (
 	"jobwire/play"
 )
 
-// kinds maps the verbs of transcript events to the kinds of capture events. Silence is not an event in a capture.
-var kinds = map[transcript.Verb]pcap.Kind{
+// Kinds maps the verbs of transcript events to the kinds of capture events. Silence is not an event in a capture.
+var Kinds = map[transcript.Verb]pcap.Kind{
 	transcript.Send:       pcap.Data,
 	transcript.Raw:        pcap.Data,
 	transcript.Opens:      pcap.Opens,
@@ -25,13 +26,13 @@ var kinds = map[transcript.Verb]pcap.Kind{
 	transcript.Resets:     pcap.Resets,
 }
 
-// writeCapture writes a capture of one transcript.
-func writeCapture(w io.Writer, p *codec.Protocol, events []play.Event, comments func(i int) []string) error {
+// Write writes a capture of one transcript.
+func Write(w io.Writer, p *codec.Protocol, events []play.Event, comments func(i int) []string) error {
 	c, err := newScriptWriter(w, p)
 	if err != nil {
 		return err
 	}
-	if err := c.add(events, time.Time{}, comments); err != nil {
+	if err := c.Add(events, time.Time{}, comments); err != nil {
 		return err
 	}
 	return c.w.Close()
@@ -48,15 +49,15 @@ func newScriptWriter(w io.Writer, p *codec.Protocol) (*scriptWriter, error) {
 	return &scriptWriter{w: cw}, err
 }
 
-// add writes the events of a transcript as packets of new connections, one for each actor. The time of an event is
+// Add writes the events of a transcript as packets of new connections, one for each actor. The time of an event is
 // began plus its time in the transcript; if began is zero, the events are 1 ms apart. If a peer closes its connection
 // and the server sends another event on it, add half-closes the connection instead. comments returns the packet
 // comments of the event with index i.
-func (c *scriptWriter) add(events []play.Event, began time.Time, comments func(i int) []string) error {
+func (c *scriptWriter) Add(events []play.Event, began time.Time, comments func(i int) []string) error {
 	next := map[string]codec.Side{} // sender of the next event on the connection of each actor
 	answered := make([]bool, len(events))
 	for i, ev := range slices.Backward(events) {
-		if _, ok := kinds[ev.Verb]; ok {
+		if _, ok := Kinds[ev.Verb]; ok {
 			answered[i] = next[ev.Actor.Name] == codec.Server
 			next[ev.Actor.Name] = ev.From
 		}
@@ -68,7 +69,7 @@ func (c *scriptWriter) add(events []play.Event, began time.Time, comments func(i
 	conns := map[string]*conn{} // open connections
 	for i := range events {
 		ev := &events[i]
-		kind, ok := kinds[ev.Verb]
+		kind, ok := Kinds[ev.Verb]
 		cn := conns[ev.Actor.Name]
 		if !ok || cn == nil && kind != pcap.Data && kind != pcap.Opens {
 			continue
@@ -101,34 +102,34 @@ func (c *scriptWriter) add(events []play.Event, began time.Time, comments func(i
 	return nil
 }
 
-// captureFile is a capture file with the packets of several transcripts.
-type captureFile struct {
+// File is a capture file with the packets of several transcripts.
+type File struct {
 	*scriptWriter
-	file *os.File
+	File *os.File
 }
 
-func createCapture(name string, p *codec.Protocol) (*captureFile, error) {
+func Create(name string, p *codec.Protocol) (*File, error) {
 	f, err := os.Create(name)
 	if err != nil {
 		return nil, err
 	}
 	w, err := newScriptWriter(f, p)
-	return &captureFile{w, f}, err
+	return &File{w, f}, err
 }
 
-// close finishes the capture and closes the file.
-func (c *captureFile) close() error { return errors.Join(c.w.Close(), c.file.Close()) }
+// Close finishes the capture and closes the file.
+func (c *File) Close() error { return errors.Join(c.w.Close(), c.File.Close()) }
 
-// playComments returns a function that returns the packet comments for the events of a played transcript: the file
+// PlayComments returns a function that returns the packet comments for the events of a played transcript: the file
 // and line of each message and, for the last event, why the run failed.
-func playComments(s *transcript.Script, r *play.Result) func(i int) []string {
+func PlayComments(s *transcript.Script, r *play.Result) func(i int) []string {
 	last := lastShown(r.Events)
 	return func(i int) []string {
 		ev, place := &r.Events[i], s.File
 		if ev.Step >= 0 {
 			place = fmt.Sprintf("%s:%d", s.File, s.Steps[ev.Step].Line)
 		}
-		about := []string{place + ": " + described(s.Protocol, ev)}
+		about := []string{place + ": " + Described(s.Protocol, ev)}
 		if i == last && r.Failure != nil {
 			about = append(about, "Failed: "+r.Failure.Error())
 		}
@@ -141,7 +142,7 @@ func playComments(s *transcript.Script, r *play.Result) func(i int) []string {
 func caseComments(p *codec.Protocol, r *conform.Result) func(i int) []string {
 	last := lastShown(r.Play.Events)
 	return func(i int) []string {
-		about := []string{r.Case.ID + ": " + described(p, &r.Play.Events[i])}
+		about := []string{r.Case.ID + ": " + Described(p, &r.Play.Events[i])}
 		if i == last {
 			about = append(about, fmt.Sprintf("%s: %s [%s]: %s", r.Case.ID, r.Verdict, r.Rule(), r.Note))
 		}
@@ -149,27 +150,44 @@ func caseComments(p *codec.Protocol, r *conform.Result) func(i int) []string {
 	}
 }
 
-// writeFailedCases writes the messages of the cases that did not pass, one case after the other, and closes the
+// WriteFailedCases writes the messages of the cases that did not pass, one case after the other, and closes the
 // capture.
-func writeFailedCases(c *captureFile, reports []*conform.Report) error {
+func WriteFailedCases(c *File, reports []*conform.Report) error {
 	for _, rep := range reports {
 		for i := range rep.Results {
 			if r := &rep.Results[i]; r.Play != nil {
-				if err := c.add(r.Play.Events, time.Time{}, caseComments(rep.Protocol, r)); err != nil {
+				if err := c.Add(r.Play.Events, time.Time{}, caseComments(rep.Protocol, r)); err != nil {
 					return err
 				}
 			}
 		}
 	}
-	return c.close()
+	return c.Close()
 }
 
 // lastShown returns the index of the last event that add writes, or -1 if there is none.
 func lastShown(events []play.Event) int {
 	for i, ev := range slices.Backward(events) {
-		if _, ok := kinds[ev.Verb]; ok {
+		if _, ok := Kinds[ev.Verb]; ok {
 			return i
 		}
 	}
 	return -1
+}
+
+// Described returns the sender, the receiver and the type of a message, and the rule that the message violates.
+func Described(p *codec.Protocol, ev *play.Event) string {
+	from, to, what := ev.Actor.Name, p.ServerName, ev.Verb.String()
+	if ev.From == codec.Server {
+		from, to = to, from
+	}
+	if t := ev.Frame.Type; t != nil {
+		what = t.Name
+	} else if ev.Verb == transcript.Raw {
+		what = "bytes that are not a message"
+	}
+	if ev.Err != nil {
+		what += fmt.Sprintf(" [%s] %s", ev.Err.Rule, ev.Err.Detail)
+	}
+	return fmt.Sprintf("%s -> %s: %s", from, to, what)
 }

@@ -1,4 +1,4 @@
-package main
+package benchcmd
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/cmd/internal/cli"
 	"jobwire/loadgen"
 )
 
@@ -26,7 +27,7 @@ func (o *benchOptions) addHTML(cmd *cobra.Command) {
 }
 
 func (o *benchOptions) addFormat(cmd *cobra.Command) {
-	formatFlag(cmd, &o.format, "text", "json", "csv", "bench", "prometheus", "html")
+	cli.FormatFlag(cmd, &o.format, "text", "json", "csv", "bench", "prometheus", "html")
 }
 
 // parseObjectives parses the objectives of --slo.
@@ -53,7 +54,7 @@ var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 
 // benchFiles are the files that a run writes in addition to the report on standard output.
 type benchFiles struct {
-	out, hlog, html *textFile // nil: not requested
+	out, hlog, html *cli.TextFile // nil: not requested
 	log             *loadgen.Log
 	hgrm            string
 	written         bool
@@ -64,12 +65,12 @@ func (o *benchOptions) open() (f *benchFiles, err error) {
 	f = &benchFiles{hgrm: o.hgrm}
 	for _, file := range []struct {
 		name string
-		to   **textFile
+		to   **cli.TextFile
 	}{{o.out, &f.out}, {o.hlog, &f.hlog}, {o.html, &f.html}} {
 		if file.name == "" {
 			continue
 		}
-		if *file.to, err = createText(file.name); err != nil {
+		if *file.to, err = cli.CreateText(file.name); err != nil {
 			f.discard()
 			return nil, err
 		}
@@ -92,7 +93,7 @@ func (f *benchFiles) write(r *loadgen.Report) error {
 	if f.hgrm != "" {
 		for stage, q := range r.Latency {
 			if q.Count > 0 {
-				errs = append(errs, create(f.hgrm+"."+stage+".hgrm",
+				errs = append(errs, cli.Create(f.hgrm+"."+stage+".hgrm",
 					func(w io.Writer) error { return loadgen.WriteHgrm(w, r, stage) }))
 			}
 		}
@@ -118,14 +119,14 @@ func (f *benchFiles) discard() {
 	if f.written {
 		return
 	}
-	for _, file := range []*textFile{f.out, f.hlog, f.html} {
+	for _, file := range []*cli.TextFile{f.out, f.hlog, f.html} {
 		if file == nil {
 			continue
 		}
-		st, err := file.file.Stat()
+		st, err := file.File.Stat()
 		file.Close()
 		if err == nil && st.Mode().IsRegular() {
-			os.Remove(file.file.Name())
+			os.Remove(file.File.Name())
 		}
 	}
 }
