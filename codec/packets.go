@@ -314,4 +314,4 @@ func (h *Header) Begins(from Side, b, first []byte, resumed bool) Match {
 }
 
 // Next is [Recognition].Next for binary messages.
-func (h *Header) Next(from Side, b, first []byte) int { return NextMagic(b, h.magicOf(from, first)) }
+func (h *Header) Next(from Side, b, first []byte) int { return nextMagic(b, h.magicOf(from, first)) }

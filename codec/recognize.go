@@ -93,9 +93,9 @@ func NextLine(b []byte) int {
 	return -1
 }
 
-// NextMagic returns the first index after 0 at which magic begins, or at which a prefix of magic ends b, or
+// nextMagic returns the first index after 0 at which magic begins, or at which a prefix of magic ends b, or
 // -1.
-func NextMagic(b []byte, magic string) int {
+func nextMagic(b []byte, magic string) int {
 	if k := bytes.Index(b[1:], []byte(magic)); k >= 0 {
 		return k + 1
 	}

@@ -150,7 +150,7 @@ func TestUnboundedLinesAndBodiesAreFatal(t *testing.T) {
 }
 
 func TestLongestLineIsAccepted(t *testing.T) {
-	raw := "pause-tube " + repeat("t", MaxName) + " 4294967295\r\n"
+	raw := "pause-tube " + repeat("t", maxName) + " 4294967295\r\n"
 	if len(raw) != DefaultMaxLine {
 		t.Fatalf("%d bytes", len(raw))
 	}

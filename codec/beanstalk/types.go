@@ -19,10 +19,10 @@ const (
 
 // Limits from the specification or, if it has none, from real servers.
 const (
-	MaxName        = 200       // bytes of a tube's name ("Producer Commands")
+	maxName        = 200       // bytes of a tube's name ("Producer Commands")
 	DefaultMaxData = 1<<16 - 1 // bytes of a job's body, max-job-size ("Producer Commands")
 	DefaultMaxLine = 224       // bytes of a line with its CR LF
-	MaxPriority    = math.MaxUint32
+	maxPriority    = math.MaxUint32
 )
 
 // Sections of the specification that declare the message types.
@@ -44,7 +44,7 @@ const defaultTube = "default"
 // Fields that several message types share.
 var (
 	id       = codec.Field{Name: "Job ID", Kind: codec.Number, Means: codec.JobID, Rule: RuleDecimal, Assigned: true}
-	priority = codec.Field{Name: "Priority", Kind: codec.Number, Means: codec.PriorityOf, Hi: MaxPriority,
+	priority = codec.Field{Name: "Priority", Kind: codec.Number, Means: codec.PriorityOf, Hi: maxPriority,
 		Rule: RulePriority}
 	delay     = seconds("Delay", codec.Delay)
 	size      = codec.Field{Name: "Bytes", Kind: codec.Length, Hi: math.MaxUint32, Rule: RuleBytes}
@@ -67,7 +67,7 @@ func count(name string) codec.Field {
 func tubeName(label string) codec.Field {
 	return codec.Field{Name: label, Kind: codec.Text, Means: codec.Queue, Chars: nameChars, NotFirst: "-",
 		Rule: RuleNameChars,
-		Max:  MaxName, MaxRule: RuleNameLength, NonEmpty: RuleNameEmpty, Examples: []string{defaultTube, "a", "b"}}
+		Max:  maxName, MaxRule: RuleNameLength, NonEmpty: RuleNameEmpty, Examples: []string{defaultTube, "a", "b"}}
 }
 
 // commands are the requests. The function table adds the replies that may answer any command (general) to the

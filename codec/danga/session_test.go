@@ -120,13 +120,13 @@ func TestNumberOfNamesIsLimited(t *testing.T) {
 	names := func(n int) string { return strings.TrimSuffix(strings.Repeat("n\x00", n), "\x00") }
 	var f codec.Frame
 	s := Protocol.NewSession(codec.Options{})
-	if _, err := s.Decode(codec.Peer, packet(DefaultMagic, 1, names(MaxNames)), &f); err != nil {
-		t.Errorf("%d names: %v", MaxNames, err)
+	if _, err := s.Decode(codec.Peer, packet(DefaultMagic, 1, names(maxNames)), &f); err != nil {
+		t.Errorf("%d names: %v", maxNames, err)
 	}
-	raw := packet(DefaultMagic, 1, names(MaxNames+1))
-	want := codec.Error{Rule: RuleNamesCap, Offset: 9 + 2*MaxNames - 1, Field: "Job name"}
+	raw := packet(DefaultMagic, 1, names(maxNames+1))
+	want := codec.Error{Rule: RuleNamesCap, Offset: 9 + 2*maxNames - 1, Field: "Job name"}
 	codectest.Refused(t, func() codec.Session { return Protocol.NewSession(codec.Options{}) }, codec.Peer, raw, want, len(raw))
-	m := message("worker_connect", slices.Repeat([]string{"n"}, MaxNames+1)...)
+	m := message("worker_connect", slices.Repeat([]string{"n"}, maxNames+1)...)
 	_, err := s.Append(nil, codec.Peer, m)
 	refusal(t, "writing one name too many", err, RuleNamesCap)
 }
@@ -188,7 +188,7 @@ func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 		{codec.Peer, message("job_create_req", "n", "ключ", "\x00", "\x00", ""), RuleASCII},
 		{codec.Peer, message("job_assign_req", "x"), RuleArgsExtra},
 		{codec.Server, message("job_create_res", ""), RuleHandleEmpty},
-		{codec.Server, message("job_create_res", strings.Repeat("h", MaxText+1)), RuleTextCap},
+		{codec.Server, message("job_create_res", strings.Repeat("h", maxText+1)), RuleTextCap},
 		{codec.Peer, message("job_status_req", ""), RuleHandleEmpty},
 	}
 	for _, tt := range tests {

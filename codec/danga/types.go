@@ -14,8 +14,8 @@ const (
 
 // Limits for values that the draft does not limit (RuleTextCap, RuleNamesCap).
 const (
-	MaxText  = 4096 // bytes of a job name, a duplicate key or a handle
-	MaxNames = 1024 // job names in one worker_connect
+	maxText  = 4096 // bytes of a job name, a duplicate key or a handle
+	maxNames = 1024 // job names in one worker_connect
 )
 
 // DefaultMagic is the magic that a session writes until the first packet of the connection fixes another one. The draft
@@ -47,7 +47,7 @@ var (
 	nextName = following(jobName)
 	args     = codec.Field{Name: "Args", Means: codec.Payload}
 	handle   = codec.Field{Name: "Job handle", Kind: codec.Text, Means: codec.JobID, Chars: ascii, Rule: RuleASCII,
-		Max: MaxText, MaxRule: RuleTextCap, NonEmpty: RuleHandleEmpty, Assigned: true}
+		Max: maxText, MaxRule: RuleTextCap, NonEmpty: RuleHandleEmpty, Assigned: true}
 	resultCode = codec.Field{Name: "Result code", Kind: codec.Uint, Means: codec.Outcome, Width: 1, Rule: RuleInteger}
 	resultData = codec.Field{Name: "Result data", Means: codec.Payload}
 	flags      = codec.Field{Name: "Flags", Kind: codec.Uint, Width: 1, Rule: RuleInteger, Examples: []string{"\x00"}}
@@ -55,7 +55,7 @@ var (
 )
 
 func text(name string, means codec.Meaning, nonEmpty codec.RuleID) codec.Field {
-	return codec.Field{Name: name, Kind: codec.Text, Means: means, Chars: ascii, Rule: RuleASCII, Max: MaxText,
+	return codec.Field{Name: name, Kind: codec.Text, Means: means, Chars: ascii, Rule: RuleASCII, Max: maxText,
 		MaxRule: RuleTextCap, NonEmpty: nonEmpty}
 }
 
@@ -119,7 +119,7 @@ var form = codec.Form{Any: []codec.RuleID{RuleMagic, RuleTypeKnown, RuleTypeDire
 
 var framing = codec.Framing{Header: &codec.Header{Fields: [3]*codec.Field{&magicField, &codeField, &lengthField},
 	First: DefaultMagic, Form: &form,
-	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: MaxNames,
+	Other: RuleMagic, Known: RuleTypeKnown, Direction: RuleTypeDirection, Size: RuleSizeCap, MaxRepeat: maxNames,
 	RepeatRule:  RuleNamesCap,
 	KnownDetail: "expected a packet type from 0x00 to 0x0d, got %#02x",
 	ExtraDetail: "expected the end of the packet after the last argument, got %d more bytes",

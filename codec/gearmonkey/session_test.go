@@ -341,7 +341,7 @@ func TestAppendRejectsMessagesThatMatchNoType(t *testing.T) {
 }
 
 func TestScript(t *testing.T) {
-	for script, want := range map[string]string{HashedScript: PrintedSHA1, Script: "14eede1cd25f7ebc1c5c3dc8db79813a62abacba"} {
+	for script, want := range map[string]string{hashedScript: printedSHA1, Script: "14eede1cd25f7ebc1c5c3dc8db79813a62abacba"} {
 		if got := fmt.Sprintf("%x", sha1.Sum([]byte(script))); got != want {
 			t.Errorf("%s: the hash is %s, want %s", script, got, want)
 		}

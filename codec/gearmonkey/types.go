@@ -20,10 +20,8 @@ const (
 	anyone = Client | Worker | Operator
 )
 
-// Statuses of a job.
+// Statuses of a job that has ended.
 const (
-	StatusIdle    = "idle"
-	StatusBusy    = "busy"
 	StatusSuccess = "success"
 	StatusError   = "error"
 )
@@ -56,7 +54,7 @@ var fields = map[string]codec.Field{
 	"Timeout":     {Means: codec.Timeout, Unit: time.Second, Kind: codec.Number, Rule: RuleTimeout},
 	"Status": {Means: codec.Outcome, Kind: codec.Text, Values: []string{StatusSuccess, StatusError},
 		Rule: RuleStatus},
-	"Script":  {Only: true, Examples: []string{Script, HashedScript}},
+	"Script":  {Only: true, Examples: []string{Script, hashedScript}},
 	"SHA1":    {Kind: codec.Text, Width: 40, Chars: "0123456789abcdefABCDEF", Rule: RuleSHA1},
 	"Seconds": {Kind: codec.Number, Rule: RuleSeconds},
 	"Event":   {NonEmpty: RuleEvent},

@@ -211,9 +211,9 @@ func (s *session) appendWord(dst []byte, start int, w *word, args, all [][]byte)
 	fields := w.fields
 	if isBulk(w.Kind) {
 		n := w.size(args, all)
-		if n > MaxBulk && !s.opts.Waived(RuleSize) {
+		if n > maxBulk && !s.opts.Waived(RuleSize) {
 			return nil, &codec.Error{Rule: RuleSize, Offset: len(dst) - start, Field: sizeField.Name,
-				Detail: fmt.Sprintf("expected a bulk string of at most %[2]d bytes, got %[1]d", n, MaxBulk)}
+				Detail: fmt.Sprintf("expected a bulk string of at most %[2]d bytes, got %[1]d", n, maxBulk)}
 		}
 		if dst = s.appendSize(dst, w.Kind, n); !w.command {
 			fields = fields[1:]

@@ -15,7 +15,7 @@ const (
 var Framing = codec.Framing{Values: &codec.Values{
 	Kinds:   valueKinds(),
 	Effects: effects,
-	MaxLine: DefaultMaxLine, MaxDepth: MaxDepth, MaxBulk: MaxBulk, MaxCount: MaxCount,
+	MaxLine: DefaultMaxLine, MaxDepth: maxDepth, MaxBulk: maxBulk, MaxCount: maxCount,
 	MaxElements: maxElements(codec.DefaultMaxData), Longest: longestCommand,
 	Inline: "inline", Aggregate: "aggregate", Push: "push",
 	Asked: RuleReplyAsked, BadKind: RuleReplyKind, Depth: RuleDepth, Count: RuleCount, Size: RuleSize,

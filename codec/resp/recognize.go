@@ -30,7 +30,7 @@ func begins(from codec.Side, b, _ []byte, resumed bool) codec.Match {
 		return codec.MayMatch
 	}
 	n, bad := codec.ParseNumber(bytes.TrimPrefix(line[1:], []byte("-")))
-	isCount := bad < 0 && n <= MaxCount
+	isCount := bad < 0 && n <= maxCount
 	switch b[0] {
 	case '*':
 		switch {

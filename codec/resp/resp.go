@@ -50,11 +50,11 @@ var Protocol = func() *codec.Protocol {
 // Limits of Redis.
 const (
 	DefaultMaxLine = 64 << 10  // bytes of an inline command
-	MaxBulk        = 512 << 20 // bytes of a bulk string, proto-max-bulk-len
-	MaxCount       = 1<<31 - 1 // elements of an array
+	maxBulk        = 512 << 20 // bytes of a bulk string, proto-max-bulk-len
+	maxCount       = 1<<31 - 1 // elements of an array
 
-	// MaxDepth is the maximum nesting of values. Redis itself has no limit.
-	MaxDepth = 128
+	// maxDepth is the maximum nesting of values. Redis itself has no limit.
+	maxDepth = 128
 )
 
 // Grammar is the message types of a protocol that uses RESP, and its framing.

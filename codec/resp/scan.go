@@ -122,7 +122,7 @@ type scanner struct {
 }
 
 func (sc *scanner) message() (first value, err error) {
-	var expected, attributes [MaxDepth + 1]int // values still expected, and attributes before the next value, by depth
+	var expected, attributes [maxDepth + 1]int // values still expected, and attributes before the next value, by depth
 	expected[0] = 1
 	for depth := 0; depth >= 0; {
 		if expected[depth] == 0 {
@@ -157,8 +157,8 @@ func (sc *scanner) message() (first value, err error) {
 		if c != '|' {
 			expected[depth]--
 			attributes[depth] = 0
-		} else if attributes[depth]++; attributes[depth] > MaxDepth { // attributes come before a value
-			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d attributes before a value, got more", MaxDepth)
+		} else if attributes[depth]++; attributes[depth] > maxDepth { // attributes come before a value
+			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d attributes before a value, got more", maxDepth)
 		}
 		count *= k.Array
 		if depth == 0 && first.kind == 0 {
@@ -171,8 +171,8 @@ func (sc *scanner) message() (first value, err error) {
 			return first, sc.fatal(RuleCap, at+1, "Count", "expected at most %[2]d elements, got %[1]d", sc.all,
 				sc.s.maxElements())
 		}
-		if depth++; depth > MaxDepth {
-			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d nested values, got more", MaxDepth)
+		if depth++; depth > maxDepth {
+			return first, sc.fatal(RuleDepth, at, "Type", "expected at most %d nested values, got more", maxDepth)
 		}
 		expected[depth] = count
 		if count > maxIdleSpans && !sc.counts {
@@ -281,9 +281,9 @@ func (sc *scanner) lineEnd(at int) (end, next int, err error) {
 // it, so its rules cannot be waived.
 func (sc *scanner) number(k *kind) (n int, null bool, err error) {
 	b, start := sc.b, sc.at+1
-	rule, name, most := RuleCount, "Count", MaxCount
+	rule, name, most := RuleCount, "Count", maxCount
 	if k.Bulk {
-		rule, name, most = RuleSize, "Size", MaxBulk
+		rule, name, most = RuleSize, "Size", maxBulk
 	}
 	at, negative := start, false
 	if at < len(b) && b[at] == '-' {

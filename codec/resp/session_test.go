@@ -107,10 +107,10 @@ var rejects = []struct {
 	{"verbatim too short", codec.Server, "=2\r\nab\r\n", RuleVerbatim, 6, "Text", false},
 	{"null map", codec.Server, "%-1\r\n", RuleCount, 1, "Count", true},
 	{"null of -2", codec.Server, "$-2\r\n", RuleSize, 1, "Size", true},
-	{"deep", codec.Server, repeat("*1\r\n", MaxDepth+1) + ":1\r\n", RuleDepth, 4 * MaxDepth, "Type", true},
-	{"many attributes", codec.Server, repeat("|0\r\n", MaxDepth+1) + ":1\r\n", RuleDepth, 4 * MaxDepth, "Type", true},
-	{"many attributes with values", codec.Server, repeat("|1\r\n+\r\n+\r\n", MaxDepth+1), RuleDepth, 10 * MaxDepth, "Type", true},
-	{"many attributes inside", codec.Server, "*2\r\n:1\r\n" + repeat("|0\r\n", MaxDepth+1), RuleDepth, 8 + 4*MaxDepth, "Type", true},
+	{"deep", codec.Server, repeat("*1\r\n", maxDepth+1) + ":1\r\n", RuleDepth, 4 * maxDepth, "Type", true},
+	{"many attributes", codec.Server, repeat("|0\r\n", maxDepth+1) + ":1\r\n", RuleDepth, 4 * maxDepth, "Type", true},
+	{"many attributes with values", codec.Server, repeat("|1\r\n+\r\n+\r\n", maxDepth+1), RuleDepth, 10 * maxDepth, "Type", true},
+	{"many attributes inside", codec.Server, "*2\r\n:1\r\n" + repeat("|0\r\n", maxDepth+1), RuleDepth, 8 + 4*maxDepth, "Type", true},
 }
 
 // pingSession returns a session in which a PING waits for its reply.

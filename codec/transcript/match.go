@@ -10,8 +10,8 @@ import (
 	"jobwire/codec"
 )
 
-// NowSlack is the maximum difference between the time in a message and the expected $now.
-const NowSlack = 2 * time.Second
+// nowSlack is the maximum difference between the time in a message and the expected $now.
+const nowSlack = 2 * time.Second
 
 // Bindings maps the names in a transcript, and the literals for values that the server chooses, to their
 // values while the transcript is performed. The zero value is empty and ready for use. All connections of a
@@ -107,7 +107,7 @@ const showBytes = 64
 
 // Match compares a message with a choice whose verb is [Send]. If the message matches, Match binds the names,
 // and the literals for values that the server chooses, and returns nil. Otherwise it binds nothing. A value
-// for $now may differ from now by [NowSlack].
+// for $now may differ from now by [nowSlack].
 //
 // If exact is true, literals match only themselves, lines must end as written, and a recorded message must
 // match byte for byte.
@@ -305,7 +305,7 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 		}
 		return m.differs(i, "a version number such as 1.1.20", "", nil)
 	case Now:
-		const slack = int64(NowSlack / time.Second)
+		const slack = int64(nowSlack / time.Second)
 		if n, ok := numberOf(fd, v); ok {
 			if d := n - a.Delta - m.now.Unix(); d >= -slack && d <= slack {
 				return nil

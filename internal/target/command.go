@@ -10,8 +10,8 @@ import (
 	"jobwire/internal/transport"
 )
 
-// ErrCommand is matched by the errors of invalid command lines. They are errors of the user, not of the target.
-var ErrCommand = errors.New("invalid command line")
+// errCommand is matched by the errors of invalid command lines. They are errors of the user, not of the target.
+var errCommand = errors.New("invalid command line")
 
 // Split splits a command line into words as a shell does: at spaces, with single quotes, double quotes and backslashes.
 // The command is started without a shell, so Split rejects pipes, variables and other characters that only a shell
@@ -85,7 +85,7 @@ func doubleQuoted(word *strings.Builder, s string) (n int, bad string) {
 }
 
 func badCommand(line, why string) error {
-	return fmt.Errorf("%w %q: %s", ErrCommand, line, why)
+	return fmt.Errorf("%w %q: %s", errCommand, line, why)
 }
 
 // Expand replaces {addr} in the words of a command, {host} and {port} by the parts of a TCP address, and {socket} by
@@ -138,7 +138,7 @@ func Join(args []string) string {
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// Check returns the [ErrCommand] that [Exec] would return for a command line.
+// Check returns the [errCommand] that [Exec] would return for a command line.
 func Check(line string) error {
 	args, err := Split(line)
 	if err != nil {

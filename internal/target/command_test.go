@@ -49,7 +49,7 @@ func TestSplitRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		words, err := Split(tt.line)
-		if !errors.Is(err, ErrCommand) || !strings.Contains(err.Error(), tt.why) {
+		if !errors.Is(err, errCommand) || !strings.Contains(err.Error(), tt.why) {
 			t.Errorf("Split(%q) = %q, %v; want an error about %q", tt.line, words, err, tt.why)
 		}
 	}

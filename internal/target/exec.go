@@ -34,7 +34,7 @@ type Command struct {
 //	/usr/sbin/gearmand -L 127.0.0.1 -p {port} -t 1 -l none
 //
 // and returns when it accepts connections. The end of ctx terminates the program;
-// [Target.Stop] also waits for its exit. The error is an [ErrCommand] or an [*Error].
+// [Target.Stop] also waits for its exit. The error is an [errCommand] or an [*Error].
 func Exec(ctx context.Context, line string) (Target, error) { return ExecWithin(ctx, line, 0) }
 
 // ExecWithin is [Exec] with a limit for the memory of the program (see [Command]).

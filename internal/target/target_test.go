@@ -291,7 +291,7 @@ func TestFailureToStart(t *testing.T) {
 	})
 	t.Run("does not exist", func(t *testing.T) {
 		_, err := Command{Args: []string{t.TempDir() + "/nothing", "{port}"}}.Start(t.Context())
-		if !errors.Is(err, ErrUnreachable) || errors.Is(err, ErrCommand) {
+		if !errors.Is(err, ErrUnreachable) || errors.Is(err, errCommand) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -310,10 +310,10 @@ func TestFailureToStart(t *testing.T) {
 		(<-dead)()
 	})
 	t.Run("no port", func(t *testing.T) {
-		if _, err := Exec(t.Context(), "gearmand -p 4730"); !errors.Is(err, ErrCommand) || !strings.Contains(err.Error(), "{port}") {
+		if _, err := Exec(t.Context(), "gearmand -p 4730"); !errors.Is(err, errCommand) || !strings.Contains(err.Error(), "{port}") {
 			t.Errorf("got %v", err)
 		}
-		if _, err := (Command{}).Start(t.Context()); !errors.Is(err, ErrCommand) {
+		if _, err := (Command{}).Start(t.Context()); !errors.Is(err, errCommand) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -294,8 +294,8 @@ func (l *listener) SetDeadline(t time.Time) error {
 	return l.Listener.(interface{ SetDeadline(time.Time) error }).SetDeadline(t)
 }
 
-// TCP returns the TCP connection that carries c, or nil if there is none.
-func TCP(c net.Conn) *net.TCPConn {
+// tcp returns the TCP connection that carries c, or nil if there is none.
+func tcp(c net.Conn) *net.TCPConn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
@@ -310,7 +310,7 @@ func Reset(c net.Conn) bool {
 		m.Reset()
 		return true
 	}
-	t := TCP(c)
+	t := tcp(c)
 	if t == nil {
 		return false
 	}
@@ -322,7 +322,7 @@ func Reset(c net.Conn) bool {
 // SetReadBuffer limits the number of bytes that the other side may send before this side reads them, if the transport
 // of c can.
 func SetReadBuffer(c net.Conn, bytes int) {
-	if t := TCP(c); t != nil {
+	if t := tcp(c); t != nil {
 		t.SetReadBuffer(bytes)
 	} else if m, ok := c.(*memnet.Conn); ok {
 		m.SetReadBuffer(bytes)

@@ -26,14 +26,14 @@ type Check struct {
 
 // ParseCheck parses the value of @watch:
 //
-//	processor           the server uses at most [RestShare] of a processor core after the conversation, while its
+//	processor           the server uses at most [restShare] of a processor core after the conversation, while its
 //	                    connections are open and after they are closed
 //	memory              the server does not keep memory for each repetition of the conversation
 //	memory under 64MiB  after the conversation, while its connections are open, the server uses less than 64 MiB more
 //	                    memory than before
 //	descriptors         the server does not keep file descriptors for each repetition of the conversation
 //	cost                for the steps below "measure NAME at SIZE:", the server uses at the largest size at most
-//	                    [CostFactor] times as much processor time as at the smallest
+//	                    [costFactor] times as much processor time as at the smallest
 func ParseCheck(value string) (Check, error) {
 	what, limit, limited := strings.Cut(value, " under ")
 	c := Check{What: what}
@@ -63,7 +63,7 @@ func New(t target.Target, checks []Check) (*Watcher, error) {
 	w := &Watcher{target: t, checks: checks}
 	var ok bool
 	if w.before, ok = Of(t); !ok {
-		return nil, ErrNoProcess
+		return nil, errNoProcess
 	}
 	return w, nil
 }
@@ -81,7 +81,7 @@ func (w *Watcher) AtEnd() {
 				w.found("%s", amiss)
 			}
 		case c.Limit > 0:
-			more, err := MemoryAtRest(w.target, w.before, c.Limit)
+			more, err := memoryAtRest(w.target, w.before, c.Limit)
 			if w.note(err); more > c.Limit {
 				w.found("the server uses %d MiB more memory than before the conversation; the limit is %d MiB", more>>20,
 					c.Limit>>20)
@@ -103,7 +103,7 @@ func (w *Watcher) After(again func() error) (amiss string, err error) {
 		case c.What == Memory && c.Limit == 0:
 			at, _ := Of(w.target)
 			round := rounds(w.target, again)
-			n, repetitions, err := MemoryLeak(at.Resident, LeakRuns, func() (Usage, error) { return round(LeakRuns) })
+			n, repetitions, err := MemoryLeak(at.Resident, leakRuns, func() (Usage, error) { return round(leakRuns) })
 			if w.note(err); n > 0 {
 				w.found("memory leak: the server uses %d KiB more after %d repetitions of the transcript, with all connections closed", n>>10, repetitions)
 			}
@@ -119,8 +119,8 @@ func (w *Watcher) After(again func() error) (amiss string, err error) {
 
 // rests checks that the server uses little processor time. although is the end of the message about a violation.
 func (w *Watcher) rests(although string) {
-	share, err := LoadAtRest(w.target)
-	if w.note(err); share > RestShare {
+	share, err := loadAtRest(w.target)
+	if w.note(err); share > restShare {
 		w.found("the server uses %.0f %% of a processor core, %s", 100*share, although)
 	}
 }

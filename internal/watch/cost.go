@@ -11,7 +11,7 @@ import (
 
 // Limits of the check of costs.
 const (
-	CostFactor = 4 // how many times as much a command may cost with many jobs, queues or connections as with few
+	costFactor = 4 // how many times as much a command may cost with many jobs, queues or connections as with few
 
 	costLeast = 250 * time.Microsecond // a sample counts as at least this much
 	costNone  = 10 * time.Microsecond  // less than any program needs for the commands of a sample
@@ -68,10 +68,10 @@ func (c *costs) check() (amiss string, err error) {
 		if slices.Max(bySize[large]) < costNone {
 			err = ErrNoCost
 		}
-		if small < large && least > CostFactor*max(costLeast, median) {
+		if small < large && least > costFactor*max(costLeast, median) {
 			return fmt.Sprintf("the processor time of %q grows: at least %v in each of %d samples at size %d, and a median of %v "+
 				"in %d samples at size %d; the limit is %d times as much", s.name, least.Round(10*time.Microsecond),
-				len(bySize[large]), large, median.Round(10*time.Microsecond), len(bySize[small]), small, CostFactor), nil
+				len(bySize[large]), large, median.Round(10*time.Microsecond), len(bySize[small]), small, costFactor), nil
 		}
 	}
 	return "", err

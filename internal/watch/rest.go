@@ -7,11 +7,11 @@ import (
 	"jobwire/internal/target"
 )
 
-// ErrNoProcess is returned if the process of a target cannot be observed.
-var ErrNoProcess = errors.New("jobwire can observe only a process that it has started (--exec), on Linux")
+// errNoProcess is returned if the process of a target cannot be observed.
+var errNoProcess = errors.New("jobwire can observe only a process that it has started (--exec), on Linux")
 
-// RestShare is the share of a processor core that an idle server may use.
-const RestShare = 0.25
+// restShare is the share of a processor core that an idle server may use.
+const restShare = 0.25
 
 const (
 	restWindow = 100 * time.Millisecond // duration of a measurement
@@ -21,15 +21,15 @@ const (
 	restLimit = 20 * time.Second // the same, with that time
 )
 
-// LoadAtRest returns the share of a processor core that a server uses although it should be idle. It returns 0 as soon
-// as two consecutive measurements are at most [RestShare], or else the mean after 3 s, or up to 20 s on a busy machine.
+// loadAtRest returns the share of a processor core that a server uses although it should be idle. It returns 0 as soon
+// as two consecutive measurements are at most [restShare], or else the mean after 3 s, or up to 20 s on a busy machine.
 // Time for which the server waited for a processor is not counted, so that a busy machine does not hide a busy server.
 // A measurement that consists mostly of such time, or at whose end the server waits for a processor, does not count as
 // idle.
-func LoadAtRest(t target.Target) (share float64, err error) {
+func loadAtRest(t target.Target) (share float64, err error) {
 	pid := target.Pid(t)
 	if _, ok := usageOf(pid); !ok {
-		return 0, ErrNoProcess
+		return 0, errNoProcess
 	}
 	first := measure(pid)
 	for atRest, last := 0, first; atRest < restInARow; {
@@ -46,7 +46,7 @@ func LoadAtRest(t target.Target) (share float64, err error) {
 			continue
 		}
 		took, unwaited, share = now.since(last)
-		if atRest++; unwaited < took/4 || share > RestShare {
+		if atRest++; unwaited < took/4 || share > restShare {
 			atRest = 0
 		}
 		last = now
@@ -75,16 +75,16 @@ func (m measurement) since(before measurement) (took, unwaited time.Duration, sh
 	return took, unwaited, float64(ran) / float64(max(unwaited, 1))
 }
 
-// MemoryAtRest returns how many more bytes an idle server uses than before. It first waits until the server has
-// finished its work, as long as [LoadAtRest] does, and then until the result is at most limit, for at most 3 s.
-func MemoryAtRest(t target.Target, before Usage, limit int64) (more int64, err error) {
-	if _, err := LoadAtRest(t); err != nil {
+// memoryAtRest returns how many more bytes an idle server uses than before. It first waits until the server has
+// finished its work, as long as [loadAtRest] does, and then until the result is at most limit, for at most 3 s.
+func memoryAtRest(t target.Target, before Usage, limit int64) (more int64, err error) {
+	if _, err := loadAtRest(t); err != nil {
 		return 0, err
 	}
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		at, ok := Of(t)
 		if !ok {
-			return 0, ErrNoProcess
+			return 0, errNoProcess
 		}
 		if more = at.Resident - before.Resident; more <= limit || time.Since(begun) > restMost {
 			return more, nil

@@ -69,7 +69,7 @@ func processorTime(pid int) time.Duration {
 
 func limitDescriptors(pid, n int) error {
 	if pid == 0 {
-		return ErrNoProcess
+		return errNoProcess
 	}
 	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}, nil)
 }

@@ -79,7 +79,7 @@ const (
 	KeepRuns = 24           // number of repetitions in a round that counts open file descriptors
 	Keeps    = KeepRuns / 2 // open descriptors
 
-	LeakRuns  = 150     // repetitions in a round that measures memory
+	leakRuns  = 150     // repetitions in a round that measures memory
 	LeakBytes = 3 << 20 // bytes
 
 	maxGrowth = 256 << 20 // growth in bytes that proves a leak in a server of any size

@@ -21,7 +21,7 @@ func TestMemoryLeak(t *testing.T) {
 		{"garbage, then a smaller heap", 75 * mib, func(n int64) int64 { return 75*mib + n%5*6*mib }, false},
 	} {
 		var round int64
-		n, repetitions, err := MemoryLeak(row.resident, LeakRuns, func() (Usage, error) {
+		n, repetitions, err := MemoryLeak(row.resident, leakRuns, func() (Usage, error) {
 			if round++; round > 1000 {
 				t.Fatalf("%s: MemoryLeak does not end", row.name)
 			}
@@ -30,7 +30,7 @@ func TestMemoryLeak(t *testing.T) {
 		if err != nil || (n > 0) != row.leaks {
 			t.Errorf("%s: %d bytes after %d repetitions (%v), want a leak: %v", row.name, n, repetitions, err, row.leaks)
 		}
-		if n > 0 && int64(repetitions) != (round-2)*LeakRuns {
+		if n > 0 && int64(repetitions) != (round-2)*leakRuns {
 			t.Errorf("%s: %d repetitions reported of %d rounds after the warm-up", row.name, repetitions, round-2)
 		}
 	}

@@ -61,8 +61,8 @@ func (r TypeTests) WithRequest(t *testing.T, msgType *codec.Type, from codec.Sid
 	return s
 }
 
-// Each runs f for every message type and every direction in which it is legal.
-func (r TypeTests) Each(t *testing.T, f func(t *testing.T, msgType *codec.Type, from codec.Side)) {
+// each runs f for every message type and every direction in which it is legal.
+func (r TypeTests) each(t *testing.T, f func(t *testing.T, msgType *codec.Type, from codec.Side)) {
 	for _, msgType := range r.Protocol.Types {
 		for _, from := range []codec.Side{codec.Peer, codec.Server} {
 			if msgType.Sends(from) {
@@ -74,7 +74,7 @@ func (r TypeTests) Each(t *testing.T, f func(t *testing.T, msgType *codec.Type, 
 
 // RoundTrips encodes a sample of every message type, decodes it, encodes it again and forwards it.
 func (r TypeTests) RoundTrips(t *testing.T) {
-	r.Each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
+	r.each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
 		for _, crlf := range []bool{false, true} {
 			if crlf && msgType.End != "\n" {
 				continue
@@ -113,7 +113,7 @@ func (r TypeTests) RoundTrips(t *testing.T) {
 
 // Prefixes decodes every prefix of a sample of every message type.
 func (r TypeTests) Prefixes(t *testing.T) {
-	r.Each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
+	r.each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
 		raw, err := r.WithRequest(t, msgType, from).Append(nil, from, r.Sample(msgType))
 		if err != nil {
 			t.Fatal(err)

@@ -23,8 +23,8 @@ type Suite struct {
 	Machine  func() refserver.Machine
 }
 
-// Edited returns a driver that performs tasks with an edited program.
-func (b Suite) Edited(edit func(*peer.Program)) Driver {
+// edited returns a driver that performs tasks with an edited program.
+func (b Suite) edited(edit func(*peer.Program)) Driver {
 	return func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 		p := b.Document()
 		edit(p)

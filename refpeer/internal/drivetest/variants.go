@@ -47,7 +47,7 @@ func (b Suite) Variants(t *testing.T, profiles int, variants []Variant) {
 		}
 		large[v.Role] = true
 		o := audit.StressOptions{Protocol: p.Protocol, Profiles: all, Partners: partners, Start: b.start,
-			Drivers: map[string]audit.Driver{v.Role: b.Edited(v.Edit)}, Limit: time.Minute, Runs: 1}
+			Drivers: map[string]audit.Driver{v.Role: b.edited(v.Edit)}, Limit: time.Minute, Runs: 1}
 		t.Run(v.Role+"/"+v.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { v.stress(t, o, least) })

@@ -73,8 +73,8 @@ func dial(ctx context.Context, addr string, p *Program) (*Conn, error) {
 		sent: streams[codec.Peer], nonStrict: p.Protocol.NewSession(codec.Options{WaiveAll: true})}, nil
 }
 
-// Abort ends all waits and closes the socket.
-func (c *Conn) Abort() {
+// abort ends all waits and closes the socket.
+func (c *Conn) abort() {
 	c.once.Do(func() { close(c.aborted) })
 	c.nc.Close()
 }

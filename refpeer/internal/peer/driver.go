@@ -186,7 +186,7 @@ func (d *Driver) With(ctx context.Context, t Task, do func(*Conn) error) error {
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, c.Abort)()
+	defer context.AfterFunc(ctx, c.abort)()
 	c.SetLimit(t.limit())
 	err = do(c)
 	if c.Broken = c.Broken || !works(err) && !d.ReusesFailed; c.Broken || d.PerTask && len(c.Jobs) == 0 {
@@ -224,7 +224,7 @@ func (d *Driver) Leave(c *Conn) {
 	if quit := d.Steps["Quit"]; len(quit) > 0 && !c.Broken && c.send(quit, Task{}, nil) == nil && c.flush() == nil {
 		c.close()
 	}
-	c.Abort()
+	c.abort()
 	d.Last = c.Own
 	d.conns = slices.DeleteFunc(d.conns, func(x *Conn) bool { return x == c })
 }
@@ -272,7 +272,7 @@ func (d *Driver) Submit(ctx context.Context, calls ...*Call) error {
 			return err
 		}
 		defer d.Leave(c)
-		defer context.AfterFunc(ctx, c.Abort)()
+		defer context.AfterFunc(ctx, c.abort)()
 		c.SetLimit(group[0].limit())
 		if err := errors.Join(c.submit(group...), c.flush()); err != nil {
 			return err

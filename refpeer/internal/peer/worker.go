@@ -119,9 +119,9 @@ func (d *Driver) enter(ctx context.Context, t Task, queues []string) (*Conn, err
 	}
 	c.ctx, c.stop = ctx, context.AfterFunc(ctx, func() {
 		if d.Grace > 0 {
-			time.AfterFunc(d.Grace, c.Abort)
+			time.AfterFunc(d.Grace, c.abort)
 		} else {
-			c.Abort()
+			c.abort()
 		}
 	})
 	c.SetLimit(0)
