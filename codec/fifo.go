@@ -9,30 +9,30 @@ type FIFO[T any] struct {
 }
 
 // Len returns the number of elements.
-func (q *FIFO[T]) Len() int { return q.n }
+func (f *FIFO[T]) Len() int { return f.n }
 
 // At returns a pointer to the i-th element, counted from the oldest. The pointer is valid until the next
 // Push.
-func (q *FIFO[T]) At(i int) *T { return &q.ring[(q.first+i)&(len(q.ring)-1)] }
+func (f *FIFO[T]) At(i int) *T { return &f.ring[(f.first+i)&(len(f.ring)-1)] }
 
 // Push adds an element and returns a pointer to it, which is valid until the next Push.
-func (q *FIFO[T]) Push(v T) *T {
-	if q.n == len(q.ring) {
-		ring := make([]T, max(4, 2*q.n))
-		k := copy(ring, q.ring[q.first:])
-		copy(ring[k:], q.ring[:q.first])
-		q.ring, q.first = ring, 0
+func (f *FIFO[T]) Push(v T) *T {
+	if f.n == len(f.ring) {
+		ring := make([]T, max(4, 2*f.n))
+		k := copy(ring, f.ring[f.first:])
+		copy(ring[k:], f.ring[:f.first])
+		f.ring, f.first = ring, 0
 	}
-	q.n++
-	last := q.At(q.n - 1)
+	f.n++
+	last := f.At(f.n - 1)
 	*last = v
 	return last
 }
 
 // Pop removes the oldest element.
-func (q *FIFO[T]) Pop() {
-	q.first = (q.first + 1) & (len(q.ring) - 1)
-	if q.n--; q.n == 0 {
-		q.first = 0
+func (f *FIFO[T]) Pop() {
+	f.first = (f.first + 1) & (len(f.ring) - 1)
+	if f.n--; f.n == 0 {
+		f.first = 0
 	}
 }

@@ -62,60 +62,60 @@ func nonStrict(o codec.Options) codec.Options {
 }
 
 // read appends received bytes to unread until the connection ends.
-func (l *conn) read() {
+func (cn *conn) read() {
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := l.net.Read(buf)
-		l.mu.Lock()
+		n, err := cn.net.Read(buf)
+		cn.mu.Lock()
 		if n > 0 {
-			if l.need > len(l.unread)+n {
-				l.unread = slices.Grow(l.unread, min(l.need-len(l.unread), maxAhead))
+			if cn.need > len(cn.unread)+n {
+				cn.unread = slices.Grow(cn.unread, min(cn.need-len(cn.unread), maxAhead))
 			}
-			l.unread = codec.Extend(l.unread, buf[:n], l.need)
-			l.arrivals = append(l.arrivals, arrival{len(l.unread), time.Now()})
-			l.large.unread.Add(int64(n))
+			cn.unread = codec.Extend(cn.unread, buf[:n], cn.need)
+			cn.arrivals = append(cn.arrivals, arrival{len(cn.unread), time.Now()})
+			cn.large.unread.Add(int64(n))
 		}
-		full, grown := l.full(), l.large.unread.Load() > largeFrom && len(l.unread) > minUnread
-		l.end = err
-		l.mu.Unlock()
+		full, grown := cn.full(), cn.large.unread.Load() > largeFrom && len(cn.unread) > minUnread
+		cn.end = err
+		cn.mu.Unlock()
 		select {
-		case l.wake <- struct{}{}:
+		case cn.wake <- struct{}{}:
 		default:
 		}
 		if err != nil {
 			return
 		}
 		if grown {
-			l.large.take(l.leave)
+			cn.large.take(cn.leave)
 		}
 		for full {
 			select {
-			case <-l.room:
-			case <-l.leave:
+			case <-cn.room:
+			case <-cn.leave:
 				return
 			}
-			l.mu.Lock()
-			full = l.full()
-			l.mu.Unlock()
+			cn.mu.Lock()
+			full = cn.full()
+			cn.mu.Unlock()
 		}
 	}
 }
 
 // full reports whether enough bytes have arrived for the next message, whatever it is.
-func (l *conn) full() bool {
-	if l.large.unread.Load() > maxUnreadTotal {
-		return len(l.unread) > max(minUnread, l.need)
+func (cn *conn) full() bool {
+	if cn.large.unread.Load() > maxUnreadTotal {
+		return len(cn.unread) > max(minUnread, cn.need)
 	}
-	return len(l.unread) > max(maxUnread, l.need+maxRecorded)
+	return len(cn.unread) > max(maxUnread, cn.need+maxRecorded)
 }
 
 // stopReading leaves further bytes in the receive buffer of the socket, and makes this buffer small.
-func (l *conn) stopReading() {
-	l.stopped = true
-	close(l.leave)
-	transport.SetReadBuffer(l.net, 4<<10)
-	l.net.SetReadDeadline(time.Now())
-	<-l.done
+func (cn *conn) stopReading() {
+	cn.stopped = true
+	close(cn.leave)
+	transport.SetReadBuffer(cn.net, 4<<10)
+	cn.net.SetReadDeadline(time.Now())
+	<-cn.done
 }
 
 // outcome is the result of looking for a message of the other side.
@@ -138,50 +138,50 @@ const (
 
 // next returns the first message that has arrived, without consuming it. If the received bytes end within a message and
 // the connection has ended, the outcome is ended or reset, and these bytes stay in unread.
-func (l *conn) next(from codec.Side) outcome {
-	if l.relay != nil {
-		return l.relay.next(from, &l.frame)
+func (cn *conn) next(from codec.Side) outcome {
+	if cn.relay != nil {
+		return cn.relay.next(from, &cn.frame)
 	}
-	if l.head.kind == waiting {
-		l.head = l.decode(from)
+	if cn.head.kind == waiting {
+		cn.head = cn.decode(from)
 	}
-	return l.head
+	return cn.head
 }
 
-func (l *conn) decode(from codec.Side) outcome {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.unread) > 0 && (len(l.unread) >= l.need || l.end != nil) {
-		n, err := l.sess.Decode(from, l.unread, &l.frame)
+func (cn *conn) decode(from codec.Side) outcome {
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	if len(cn.unread) > 0 && (len(cn.unread) >= cn.need || cn.end != nil) {
+		n, err := cn.sess.Decode(from, cn.unread, &cn.frame)
 		var e *codec.Error
 		switch {
 		case err == nil:
-			return outcome{kind: message, at: l.arrived(n), size: n}
+			return outcome{kind: message, at: cn.arrived(n), size: n}
 		case errors.As(err, &e):
 			size := n
-			if e.Fatal || n > len(l.unread) {
-				size = len(l.unread)
+			if e.Fatal || n > len(cn.unread) {
+				size = len(cn.unread)
 			}
-			return outcome{kind: broken, at: l.arrived(min(e.Offset+1, size)), size: size, err: e}
+			return outcome{kind: broken, at: cn.arrived(min(e.Offset+1, size)), size: size, err: e}
 		}
-		l.need = n
-		l.readOn()
+		cn.need = n
+		cn.readOn()
 	}
 	switch {
-	case l.end == nil:
+	case cn.end == nil:
 		return outcome{kind: waiting}
-	case errors.Is(l.end, io.EOF):
+	case errors.Is(cn.end, io.EOF):
 		return outcome{kind: ended, at: time.Now()}
 	}
-	if errors.Is(l.end, syscall.ECONNRESET) || errors.Is(l.end, syscall.EPIPE) {
+	if errors.Is(cn.end, syscall.ECONNRESET) || errors.Is(cn.end, syscall.EPIPE) {
 		return outcome{kind: reset, at: time.Now()}
 	}
 	return outcome{kind: ended, at: time.Now()}
 }
 
 // arrived returns when the first n unread bytes had arrived.
-func (l *conn) arrived(n int) time.Time {
-	for _, a := range l.arrivals {
+func (cn *conn) arrived(n int) time.Time {
+	for _, a := range cn.arrivals {
 		if a.upTo >= n {
 			return a.at
 		}
@@ -191,55 +191,55 @@ func (l *conn) arrived(n int) time.Time {
 
 // peek returns the unread bytes and whether more may arrive. For a program it returns nothing, because a relay keeps
 // whole messages only.
-func (l *conn) peek() ([]byte, bool) {
-	if l.relay != nil {
+func (cn *conn) peek() ([]byte, bool) {
+	if cn.relay != nil {
 		return nil, false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.unread, l.end == nil
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	return cn.unread, cn.end == nil
 }
 
 // consume drops the first n unread bytes.
-func (l *conn) consume(n int) {
-	if l.relay != nil {
-		l.relay.consume(l.frame.From)
+func (cn *conn) consume(n int) {
+	if cn.relay != nil {
+		cn.relay.consume(cn.frame.From)
 		return
 	}
-	l.head = outcome{}
-	l.frame.Reset(l.frame.From) // it may be a long list
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.unread, l.need = l.unread[n:], 0
-	l.large.unread.Add(-int64(n))
-	kept := l.arrivals[:0]
-	for _, a := range l.arrivals {
+	cn.head = outcome{}
+	cn.frame.Reset(cn.frame.From) // it may be a long list
+	cn.mu.Lock()
+	defer cn.mu.Unlock()
+	cn.unread, cn.need = cn.unread[n:], 0
+	cn.large.unread.Add(-int64(n))
+	kept := cn.arrivals[:0]
+	for _, a := range cn.arrivals {
 		if a.upTo > n {
 			kept = append(kept, arrival{a.upTo - n, a.at})
 		}
 	}
-	l.arrivals = kept
-	if len(l.unread) == 0 {
-		l.unread = nil
+	cn.arrivals = kept
+	if len(cn.unread) == 0 {
+		cn.unread = nil
 	}
-	l.readOn()
+	cn.readOn()
 }
 
 // readOn makes read look again whether there is room.
-func (l *conn) readOn() {
+func (cn *conn) readOn() {
 	select {
-	case l.room <- struct{}{}:
+	case cn.room <- struct{}{}:
 	default:
 	}
 }
 
 // sent passes the sent bytes to the session, so that it can decode the replies. It returns the frame if b is one valid
 // message, else only the bytes. The result shares the memory of b.
-func (l *conn) sent(from codec.Side, b []byte) codec.Frame {
-	l.sentStream.From = from
+func (cn *conn) sent(from codec.Side, b []byte) codec.Frame {
+	cn.sentStream.From = from
 	var f codec.Frame
 	whole := false
-	for p := range l.sentStream.Feed(b, &f) {
+	for p := range cn.sentStream.Feed(b, &f) {
 		whole = p.Found == codec.Whole && len(p.Raw) == len(b)
 	}
 	if whole && len(f.Raw) == len(b) {
@@ -262,19 +262,19 @@ const flushPiece = 256 << 10
 
 // write sends b in the given segmentation, until the deadline. If the other side has closed the connection, write
 // returns no error: the next step checks what the other side sent before.
-func (l *conn) write(b []byte, how Segmentation, deadline time.Time) error {
+func (cn *conn) write(b []byte, how Segmentation, deadline time.Time) error {
 	switch how {
 	case Coalesced:
-		l.unsent = append(l.unsent, b...)
+		cn.unsent = append(cn.unsent, b...)
 		return nil
 	case Bytewise:
 		return bytewise(b, func(piece []byte) error {
-			l.unsent = piece
-			return l.flush(deadline)
+			cn.unsent = piece
+			return cn.flush(deadline)
 		})
 	}
-	l.unsent = b
-	return l.flush(deadline)
+	cn.unsent = b
+	return cn.flush(deadline)
 }
 
 // bytewise writes the beginning and the end of b byte by byte.
@@ -297,13 +297,13 @@ func bytewise(b []byte, write func([]byte) error) error {
 
 // flush writes the coalesced or current bytes in pieces. Each piece has the time from now until the deadline, so that a
 // long message fails only if the other side accepts nothing, not if the machine is slow.
-func (l *conn) flush(deadline time.Time) error {
-	timeout, left := time.Until(deadline), l.unsent
-	l.unsent = nil
+func (cn *conn) flush(deadline time.Time) error {
+	timeout, left := time.Until(deadline), cn.unsent
+	cn.unsent = nil
 	for len(left) > 0 {
 		n := min(len(left), flushPiece)
-		l.net.SetWriteDeadline(deadline)
-		if _, err := l.net.Write(left[:n]); peerLeft(err) {
+		cn.net.SetWriteDeadline(deadline)
+		if _, err := cn.net.Write(left[:n]); peerLeft(err) {
 			return nil
 		} else if err != nil {
 			return err
@@ -315,32 +315,32 @@ func (l *conn) flush(deadline time.Time) error {
 
 // mayReturn reports whether a step ignores the end of the connection: a program may use one connection per message, so
 // only a step that expects the end sees it.
-func (l *conn) mayReturn(st *transcript.Step) bool {
-	return l.relay != nil && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
+func (cn *conn) mayReturn(st *transcript.Step) bool {
+	return cn.relay != nil && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Closes || c.Verb == transcript.Resets
 	})
 }
 
 // disconnected records that the other side has closed the connection. If the actor acts again, it connects again.
-func (l *conn) disconnected() {
-	if l.relay != nil {
-		l.relay.disconnected()
+func (cn *conn) disconnected() {
+	if cn.relay != nil {
+		cn.relay.disconnected()
 		return
 	}
-	l.close()
+	cn.close()
 }
 
-func (l *conn) close() {
+func (cn *conn) close() {
 	switch {
-	case l.closed:
+	case cn.closed:
 		return
-	case l.relay != nil:
-		l.relay.stop()
+	case cn.relay != nil:
+		cn.relay.stop()
 	default:
-		l.net.Close()
-		if !l.stopped {
-			close(l.leave)
+		cn.net.Close()
+		if !cn.stopped {
+			close(cn.leave)
 		}
 	}
-	l.closed = true
+	cn.closed = true
 }

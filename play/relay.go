@@ -178,30 +178,30 @@ type tap struct {
 
 // add decodes bytes, and reports whether they completed a message. If too many messages are pending, it closes the
 // connections.
-func (e *tap) add(from codec.Side, b []byte) (any bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (t *tap) add(from codec.Side, b []byte) (any bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var f codec.Frame
-	for p := range e.streams[from].Feed(b, &f) {
+	for p := range t.streams[from].Feed(b, &f) {
 		switch p.Found {
 		case codec.Skipped:
 			continue
 		case codec.Whole:
-			e.store(from, captured{outcome{kind: message, at: time.Now(), size: len(p.Raw)}, f.Clone()})
+			t.store(from, captured{outcome{kind: message, at: time.Now(), size: len(p.Raw)}, f.Clone()})
 		case codec.Illegal:
 			f.Raw = p.Raw
-			e.store(from, captured{outcome{kind: broken, at: time.Now(), size: len(p.Raw), err: p.Err}, f.Clone()})
+			t.store(from, captured{outcome{kind: broken, at: time.Now(), size: len(p.Raw), err: p.Err}, f.Clone()})
 		}
 		any = true
 	}
 	return any
 }
 
-func (e *tap) store(from codec.Side, o captured) {
+func (t *tap) store(from codec.Side, o captured) {
 	o.frame.From = from
-	e.captured[from] = append(e.captured[from], o)
-	if e.unread += len(o.frame.Raw); e.unread > maxCaptured {
-		e.cancel()
+	t.captured[from] = append(t.captured[from], o)
+	if t.unread += len(o.frame.Raw); t.unread > maxCaptured {
+		t.cancel()
 	}
 }
 

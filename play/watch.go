@@ -123,8 +123,8 @@ func (p *performer) undecided(l *conn, st *transcript.Step, out outcome, rawMayF
 	return false
 }
 
-// event returns the event of an outcome. Its frame shares the memory of l.frame.
-func (l *conn) event(out outcome) Event {
+// event returns the event of an outcome. Its frame shares the memory of cn.frame.
+func (cn *conn) event(out outcome) Event {
 	ev := Event{Err: out.err}
 	switch out.kind {
 	case ended:
@@ -132,13 +132,13 @@ func (l *conn) event(out outcome) Event {
 	case reset:
 		ev.Verb = transcript.Resets
 	case broken:
-		ev.Verb, ev.Frame = transcript.Raw, l.frame
+		ev.Verb, ev.Frame = transcript.Raw, cn.frame
 		if ev.Frame.Raw == nil {
-			b, _ := l.peek()
+			b, _ := cn.peek()
 			ev.Frame.Raw = b[:min(out.size, out.err.Offset+maxRecorded)]
 		}
 	case message:
-		ev.Frame = l.frame // record copies it
+		ev.Frame = cn.frame // record copies it
 	}
 	return ev
 }
@@ -161,9 +161,9 @@ func (p *performer) choose(l *conn, st *transcript.Step, ev *Event) (*transcript
 
 // expect makes the session decode the replies that a step expects to a message of no known type. Otherwise such a
 // reply would violate the rule that a reply is one of those of its request.
-func (l *conn) expect(st *transcript.Step) {
-	e, ok := l.sess.(codec.Expecter)
-	if !ok || l.head.kind != waiting {
+func (cn *conn) expect(st *transcript.Step) {
+	e, ok := cn.sess.(codec.Expecter)
+	if !ok || cn.head.kind != waiting {
 		return
 	}
 	var types []*codec.Type

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // program, which starts in half the time of the test binary: the tests start it hundreds of times.
 type withProgram struct{ *testing.M }
 
-func (m withProgram) Run() int {
+func (w withProgram) Run() int {
 	dir, err := os.MkdirTemp("", "jobwire-cache")
 	if err != nil {
 		panic(err)
@@ -43,7 +43,7 @@ func (m withProgram) Run() int {
 	}
 	os.Setenv(cacheDir, dir) // go build needs the user's
 	os.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	return m.M.Run()
+	return w.M.Run()
 }
 
 // TestScripts runs the scripts in testdata/script.

@@ -187,11 +187,11 @@ func (s *session) read(f *codec.Frame, msgTypes []*codec.Type, end, next int) (i
 
 // limit returns the maximum size of a body. If the rule is waived, the maximum is larger but still exists,
 // because a peer may announce any size.
-func (d *side) limit() int {
-	if d.Options.Waived(d.size) {
-		return max(d.max, codec.DefaultMaxData)
+func (s *side) limit() int {
+	if s.Options.Waived(s.size) {
+		return max(s.max, codec.DefaultMaxData)
 	}
-	return d.max
+	return s.max
 }
 
 // checkLine checks the length and the line end of a line, independently of its type.

@@ -16,7 +16,7 @@ var (
 // examples chooses legal values.
 type examples func(n int) int
 
-func (choose examples) of(all ...string) string { return all[choose(len(all))] }
+func (e examples) of(all ...string) string { return all[e(len(all))] }
 
 // inlineExample returns an inline command that contains words with and without quotes.
 func inlineExample(n func(int) int) []string {
@@ -48,28 +48,28 @@ func valueExample(kinds string) func(func(int) int) []string {
 }
 
 // token appends the tokens of a value inside another one.
-func (choose examples) token(all []string, depth int) []string {
-	switch choose(8) {
+func (e examples) token(all []string, depth int) []string {
+	switch e(8) {
 	case 0, 1, 2:
-		v := choose.of("", "a", "foo", "\x00\xff", "a\r\nb", "*1\r\n", strings.Repeat("x", choose(300)))
+		v := e.of("", "a", "foo", "\x00\xff", "a\r\nb", "*1\r\n", strings.Repeat("x", e(300)))
 		return append(all, fmt.Sprint("$", len(v)), v)
 	case 3:
-		n := choose(3)
+		n := e(3)
 		all = append(all, fmt.Sprint("*", n))
 		for range n {
 			if depth < 8 {
-				all = choose.token(all, depth+1)
+				all = e.token(all, depth+1)
 			} else {
 				all = append(all, "_")
 			}
 		}
 		return all
 	case 4:
-		return append(all, ":"+choose.of(integerExamples...))
+		return append(all, ":"+e.of(integerExamples...))
 	case 5:
-		return append(all, ","+choose.of(doubleExamples...))
+		return append(all, ","+e.of(doubleExamples...))
 	case 6:
-		return append(all, "("+choose.of(bigNumberExamples...))
+		return append(all, "("+e.of(bigNumberExamples...))
 	}
-	return append(all, choose.of("_", "#t", "#f", "$-1", "*-1", "+OK", "-ERR no", "~0", "%0"))
+	return append(all, e.of("_", "#t", "#f", "$-1", "*-1", "+OK", "-ERR no", "~0", "%0"))
 }

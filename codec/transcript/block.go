@@ -56,15 +56,15 @@ func isByteLine(s string) bool {
 
 // block reads the lines of bytes below the direction in the i-th line into st. It returns the index of the
 // line after them.
-func (r *parser) block(i int, head position, st *Step) (int, *Error) {
-	lines, next, err := r.byteLines(i + 1)
+func (ps *parser) block(i int, head position, st *Step) (int, *Error) {
+	lines, next, err := ps.byteLines(i + 1)
 	if err != nil {
 		return 0, err
 	}
 	if len(lines) == 0 {
 		return 0, head.errorf("expected a colon, a space and a step after the direction, or lines of bytes below it")
 	}
-	st.Source = strings.TrimSpace(r.lines[i:next].text())
+	st.Source = strings.TrimSpace(ps.lines[i:next].text())
 	var all []byte
 	for _, w := range lines {
 		all = append(all, w.b...)
@@ -77,18 +77,18 @@ func (r *parser) block(i int, head position, st *Step) (int, *Error) {
 		}
 		st.Choices = []Choice{{Line: head.line, Verb: Raw, Bytes: all}}
 	} else {
-		c, err := r.recorded(head, st, lines, all)
+		c, err := ps.recorded(head, st, lines, all)
 		if err != nil {
 			return 0, err
 		}
 		st.Choices = []Choice{*c}
 	}
-	for ; next < len(r.lines); next++ {
-		s, col := trim(r.lines[next].text)
+	for ; next < len(ps.lines); next++ {
+		s, col := trim(ps.lines[next].text)
 		if !isOr(s) {
 			break
 		}
-		if err := r.alternative(r.position(next, col), st, s); err != nil {
+		if err := ps.alternative(ps.position(next, col), st, s); err != nil {
 			return 0, err
 		}
 	}
@@ -96,14 +96,14 @@ func (r *parser) block(i int, head position, st *Step) (int, *Error) {
 }
 
 // byteLines reads lines of bytes until the block ends.
-func (r *parser) byteLines(i int) ([]byteLine, int, *Error) {
+func (ps *parser) byteLines(i int) ([]byteLine, int, *Error) {
 	var lines []byteLine
 	off := 0
-	for ; i < len(r.lines); i++ {
-		s, col := trim(r.lines[i].text)
-		pos := r.position(i, col)
+	for ; i < len(ps.lines); i++ {
+		s, col := trim(ps.lines[i].text)
+		pos := ps.position(i, col)
 		if s != "" && s[0] == '"' {
-			w, err := r.textLine(pos, s)
+			w, err := ps.textLine(pos, s)
 			if err != nil {
 				return nil, 0, err
 			}
@@ -132,8 +132,8 @@ func (r *parser) byteLines(i int) ([]byteLine, int, *Error) {
 }
 
 // recorded reads a block that contains one message.
-func (r *parser) recorded(head position, st *Step, lines []byteLine, all []byte) (*Choice, *Error) {
-	w := r.wire(st.Peer)
+func (ps *parser) recorded(head position, st *Step, lines []byteLine, all []byte) (*Choice, *Error) {
+	w := ps.wire(st.Peer)
 	w.next++ // decode also advances the connection by this step
 	f, n, err := w.decode(st.From, all)
 	if bad, is := err.(*codec.Error); is {
@@ -156,7 +156,7 @@ func (r *parser) recorded(head position, st *Step, lines []byteLine, all []byte)
 			return nil, err
 		}
 	}
-	if bad := r.misdirected(f.Type, st); bad != "" {
+	if bad := ps.misdirected(f.Type, st); bad != "" {
 		return nil, head.errorf("%s", bad)
 	}
 	c := &Choice{Line: head.line, Type: f.Type, Bytes: all, CRLF: f.CRLF}
@@ -181,70 +181,70 @@ func find(lines []byteLine, off int) position {
 }
 
 // column returns the column of the k-th byte of the line, or of the end of its bytes.
-func (w *byteLine) column(k int) int {
+func (b *byteLine) column(k int) int {
 	switch {
-	case w.quoted != "":
-		return w.col + quotedColumn(w.quoted, k, k == len(w.b))
-	case k == len(w.b):
-		return w.col + 3*k - 1
+	case b.quoted != "":
+		return b.col + quotedColumn(b.quoted, k, k == len(b.b))
+	case k == len(b.b):
+		return b.col + 3*k - 1
 	}
-	return w.col + 3*k
+	return b.col + 3*k
 }
 
 // check compares a line with the k-th span, which contains the line's first byte.
-func (w *byteLine) check(f *codec.Frame, k int) *Error {
-	if w.quoted != "" {
-		return w.checkLabel(textLabel(f, k, w.off, w.off+len(w.b)))
+func (b *byteLine) check(f *codec.Frame, k int) *Error {
+	if b.quoted != "" {
+		return b.checkLabel(textLabel(f, k, b.off, b.off+len(b.b)))
 	}
 	s := &f.Spans[k]
-	if over := w.off + len(w.b) - s.Next; over > 0 {
-		return w.atColumn(w.col+3*(len(w.b)-over)).errorf("expected the line to end at the end of the field (%s), got more bytes: write the next field on a new line", label(s.Field, f.Type))
+	if over := b.off + len(b.b) - s.Next; over > 0 {
+		return b.atColumn(b.col+3*(len(b.b)-over)).errorf("expected the line to end at the end of the field (%s), got more bytes: write the next field on a new line", label(s.Field, f.Type))
 	}
 	field := f.SpanBytes(k)
-	begins := w.off == s.Next-len(field)
-	text := w.rest
+	begins := b.off == s.Next-len(field)
+	text := b.rest
 	if begins {
 		want := "(" + label(s.Field, f.Type) + ")"
 		cut, ok := strings.CutSuffix(text, want)
 		if !ok {
 			i := strings.LastIndexByte(text, '(')
 			if i < 0 || !strings.HasSuffix(text, ")") {
-				return w.atColumn(w.restCol+len(text)).errorf("expected the label %s, got none", want)
+				return b.atColumn(b.restCol+len(text)).errorf("expected the label %s, got none", want)
 			}
-			return w.atColumn(w.restCol+i).errorf("expected the label %[2]s for these bytes, got %[1]s", text[i:], want)
+			return b.atColumn(b.restCol+i).errorf("expected the label %[2]s for these bytes, got %[1]s", text[i:], want)
 		}
 		text = strings.TrimRight(cut, " \t")
 	}
-	if len(w.b) == len(field) && isBinary(s.Field) {
-		if want := fmt.Sprint(uintOf(w.b)); text != want {
-			return w.atColumn(w.restCol).errorf("expected the number %[2]s for these bytes, got %[1]q", text, want)
+	if len(b.b) == len(field) && isBinary(s.Field) {
+		if want := fmt.Sprint(uintOf(b.b)); text != want {
+			return b.atColumn(b.restCol).errorf("expected the number %[2]s for these bytes, got %[1]q", text, want)
 		}
 		return nil
 	}
-	return w.checkText(text)
+	return b.checkText(text)
 }
 
 // checkRaw compares the bytes of a line of raw bytes with its text.
-func (w *byteLine) checkRaw(first bool) *Error {
-	if w.quoted != "" {
-		return w.checkLabel(rawLabel)
+func (b *byteLine) checkRaw(first bool) *Error {
+	if b.quoted != "" {
+		return b.checkLabel(rawLabel)
 	}
-	cut, labeled := strings.CutSuffix(w.rest, rawLabel)
-	if labeled && (first || w.checkText(w.rest) != nil) {
-		return w.checkText(strings.TrimRight(cut, " \t"))
+	cut, labeled := strings.CutSuffix(b.rest, rawLabel)
+	if labeled && (first || b.checkText(b.rest) != nil) {
+		return b.checkText(strings.TrimRight(cut, " \t"))
 	}
-	return w.checkText(w.rest)
+	return b.checkText(b.rest)
 }
 
 // checkText compares the text of a line with its bytes. Spaces around the text are ignored, because spaces
 // that belong to the bytes cannot be distinguished from the spaces between the columns.
-func (w *byteLine) checkText(text string) *Error {
+func (b *byteLine) checkText(text string) *Error {
 	got, k, bad := unescape(text, "")
 	if bad != "" {
-		return w.atColumn(w.restCol+k).errorf("%s", bad)
+		return b.atColumn(b.restCol+k).errorf("%s", bad)
 	}
-	if want := string(w.b); got != want && got != strings.Trim(want, " ") {
-		return w.atColumn(w.restCol).errorf("expected the text %[2]q for these bytes, got %[1]q", text, appendText(nil, w.b))
+	if want := string(b.b); got != want && got != strings.Trim(want, " ") {
+		return b.atColumn(b.restCol).errorf("expected the text %[2]q for these bytes, got %[1]q", text, appendText(nil, b.b))
 	}
 	return nil
 }

@@ -39,12 +39,12 @@ type position struct {
 	line, col int
 }
 
-func (a position) errorf(format string, args ...any) *Error {
-	return &Error{File: a.file, Line: a.line, Col: a.col, Msg: fmt.Sprintf(format, args...)}
+func (p position) errorf(format string, args ...any) *Error {
+	return &Error{File: p.file, Line: p.line, Col: p.col, Msg: fmt.Sprintf(format, args...)}
 }
 
 // atColumn returns the position in the same line at another column.
-func (a position) atColumn(col int) position { a.col = col; return a }
+func (p position) atColumn(col int) position { p.col = col; return p }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
@@ -74,19 +74,19 @@ func newSharedTexts() *sharedTexts {
 }
 
 // checkOnce calls check for a message, and returns nil without a call if an equal message was legal before.
-func (q *sharedTexts) checkOnce(m messageText, check func() *Error) *Error {
-	q.mu.Lock()
-	legal := q.legal[m]
-	q.mu.Unlock()
+func (s *sharedTexts) checkOnce(m messageText, check func() *Error) *Error {
+	s.mu.Lock()
+	legal := s.legal[m]
+	s.mu.Unlock()
 	if legal {
 		return nil
 	}
 	if err := check(); err != nil {
 		return err
 	}
-	q.mu.Lock()
-	q.legal[m] = true
-	q.mu.Unlock()
+	s.mu.Lock()
+	s.legal[m] = true
+	s.mu.Unlock()
 	return nil
 }
 
@@ -94,17 +94,17 @@ func (q *sharedTexts) checkOnce(m messageText, check func() *Error) *Error {
 const longRepetition = 1024
 
 // repeat returns the text count times, and the bytes of a long repetition.
-func (q *sharedTexts) repeat(text string, count int) (string, []byte) {
+func (s *sharedTexts) repeat(text string, count int) (string, []byte) {
 	n := count * len(text)
 	if n < longRepetition {
 		return strings.Repeat(text, count), nil
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.repeated[text]) < n {
-		q.repeated[text] = bytes.Repeat([]byte(text), count)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.repeated[text]) < n {
+		s.repeated[text] = bytes.Repeat([]byte(text), count)
 	}
-	b := q.repeated[text][:n:n]
+	b := s.repeated[text][:n:n]
 	return unsafe.String(&b[0], n), b // a copy of the longest texts would take as long as parsing the whole source
 }
 

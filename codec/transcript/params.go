@@ -77,7 +77,7 @@ type instance struct {
 
 // instances returns the instances of the section. For one or two parameters it returns one instance for each
 // combination of values; for more parameters it returns enough instances that each pair of values occurs.
-func (r *parser) instances(s section) ([]instance, *Error) {
+func (ps *parser) instances(s section) ([]instance, *Error) {
 	var domains [][]Param
 	var rest section
 	for _, l := range s {
@@ -86,8 +86,8 @@ func (r *parser) instances(s section) ([]instance, *Error) {
 			rest = append(rest, l)
 			continue
 		}
-		pos := position{r.pos.file, l.number, 1}
-		domain, err := r.domain(pos, value)
+		pos := position{ps.pos.file, l.number, 1}
+		domain, err := ps.domain(pos, value)
 		if err != nil {
 			return nil, err
 		}
@@ -107,14 +107,14 @@ func (r *parser) instances(s section) ([]instance, *Error) {
 	}
 	var all []instance
 	for _, params := range combinations(domains) {
-		lines, err := r.expand(rest, params, len(domains) > 0)
+		lines, err := ps.expand(rest, params, len(domains) > 0)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, instance{params, lines})
 	}
 	if len(all) > maxInstances {
-		return nil, position{r.pos.file, s[0].number, 1}.errorf("expected at most %d combinations of values, got %d",
+		return nil, position{ps.pos.file, s[0].number, 1}.errorf("expected at most %d combinations of values, got %d",
 			maxInstances, len(all))
 	}
 	return all, nil
@@ -128,16 +128,16 @@ var (
 
 // expand replaces the references to parameters, repeats the lines below "each", and marks those below "measure". If
 // strict is true, a reference to an unknown parameter is an error.
-func (r *parser) expand(lines section, params []Param, strict bool) (section, *Error) {
+func (ps *parser) expand(lines section, params []Param, strict bool) (section, *Error) {
 	out := make(section, 0, len(lines))
 	for i := 0; i < len(lines); i++ {
 		l := lines[i]
-		text, err := r.substitute(l, params, strict)
+		text, err := ps.substitute(l, params, strict)
 		if err != nil {
 			return nil, err
 		}
-		pos := position{r.pos.file, l.number, 1}
-		if err := r.grow(pos, text); err != nil {
+		pos := position{ps.pos.file, l.number, 1}
+		if err := ps.grow(pos, text); err != nil {
 			return nil, err
 		}
 		var each, measure []string
@@ -159,9 +159,9 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 			return nil, pos.errorf("expected indented lines after %q, got none", strings.TrimSpace(text))
 		}
 		if each != nil {
-			err = r.repeat(&out, lines[i+1:body], each, pos, params)
+			err = ps.repeat(&out, lines[i+1:body], each, pos, params)
 		} else {
-			err = r.mark(&out, lines[i+1:body], measure, params, strict)
+			err = ps.mark(&out, lines[i+1:body], measure, params, strict)
 		}
 		if err != nil {
 			return nil, err
@@ -172,12 +172,12 @@ func (r *parser) expand(lines section, params []Param, strict bool) (section, *E
 }
 
 // repeat appends the lines below a line that [eachLine] matches.
-func (r *parser) repeat(out *section, lines section, each []string, pos position, params []Param) *Error {
-	from, err := r.number(pos, each[3])
+func (ps *parser) repeat(out *section, lines section, each []string, pos position, params []Param) *Error {
+	from, err := ps.number(pos, each[3])
 	if err != nil {
 		return err
 	}
-	to, err := r.number(pos, each[4])
+	to, err := ps.number(pos, each[4])
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (r *parser) repeat(out *section, lines section, each []string, pos position
 		return pos.errorf("expected at most %d repetitions", maxInstances)
 	}
 	for k := from; k.Cmp(to) <= 0; k = plus(k, 1) {
-		once, err := r.expand(lines, append(slices.Clip(params), numbered(each[2], k)), true)
+		once, err := ps.expand(lines, append(slices.Clip(params), numbered(each[2], k)), true)
 		if err != nil {
 			return err
 		}
@@ -195,12 +195,12 @@ func (r *parser) repeat(out *section, lines section, each []string, pos position
 }
 
 // mark appends the lines below a line that [sizeLine] matches, as a sample.
-func (r *parser) mark(out *section, lines section, measure []string, params []Param, strict bool) *Error {
-	once, err := r.expand(lines, params, strict)
+func (ps *parser) mark(out *section, lines section, measure []string, params []Param, strict bool) *Error {
+	once, err := ps.expand(lines, params, strict)
 	size, _ := strconv.Atoi(measure[2])
-	r.samples++
+	ps.samples++
 	for k := range once {
-		once[k].sample = Sample{Number: r.samples, Name: measure[1], Size: size}
+		once[k].sample = Sample{Number: ps.samples, Name: measure[1], Size: size}
 	}
 	*out = append(*out, once...)
 	return err
@@ -210,8 +210,8 @@ func (r *parser) mark(out *section, lines section, measure []string, params []Pa
 func (l *sourceLine) size() int { return len(l.text) + int(unsafe.Sizeof(*l)) }
 
 // grow counts a line that results from setups, parameters and repetitions. It returns an error if there are too many.
-func (r *parser) grow(pos position, text string) *Error {
-	if r.expanded += (&sourceLine{text: text}).size(); r.expanded > maxExpanded {
+func (ps *parser) grow(pos position, text string) *Error {
+	if ps.expanded += (&sourceLine{text: text}).size(); ps.expanded > maxExpanded {
 		return pos.errorf("setups, @for and each make the file too long: expected at most %d MiB of additional lines",
 			maxExpanded>>20)
 	}
@@ -221,7 +221,7 @@ func (r *parser) grow(pos position, text string) *Error {
 func indent(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
 
 // substitute replaces the references to parameters in a line.
-func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, *Error) {
+func (ps *parser) substitute(l sourceLine, params []Param, strict bool) (string, *Error) {
 	if len(params) == 0 || !strings.Contains(l.text, "{") {
 		return l.text, nil
 	}
@@ -237,7 +237,7 @@ func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, 
 		if begin < 0 {
 			out.WriteString(rest[:end+1])
 		} else {
-			value, err := r.dereference(l.number, rest[begin:end+1], params, strict)
+			value, err := ps.dereference(l.number, rest[begin:end+1], params, strict)
 			if err != nil {
 				return "", err
 			}
@@ -250,7 +250,7 @@ func (r *parser) substitute(l sourceLine, params []Param, strict bool) (string, 
 
 // dereference returns the value of a reference in braces. It returns other text in braces, and a reference to an
 // unknown parameter if strict is false, unchanged.
-func (r *parser) dereference(line int, ref string, params []Param, strict bool) (string, *Error) {
+func (ps *parser) dereference(line int, ref string, params []Param, strict bool) (string, *Error) {
 	named := func(name string) int {
 		return slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 	}
@@ -261,7 +261,7 @@ func (r *parser) dereference(line int, ref string, params []Param, strict bool) 
 	if m == nil {
 		return ref, nil
 	}
-	pos := position{r.pos.file, line, 1}
+	pos := position{ps.pos.file, line, 1}
 	i := named(m[1])
 	switch {
 	case i < 0 && strict:
@@ -361,7 +361,7 @@ func pick(first bool, a, b int) int {
 }
 
 // domain reads what follows @for: a name, "in" and the values.
-func (r *parser) domain(pos position, s string) ([]Param, *Error) {
+func (ps *parser) domain(pos position, s string) ([]Param, *Error) {
 	name, values, ok := strings.Cut(s, " in ")
 	if name = strings.TrimSpace(name); !ok || !reference.MatchString("{"+name+"}") {
 		return nil, pos.errorf("expected a name in small letters and digits, \"in\" and values after @for, as in @for n in 1 2 3")
@@ -370,9 +370,9 @@ func (r *parser) domain(pos position, s string) ([]Param, *Error) {
 	list := items(values)
 	for i, item := range list {
 		if item == "but" {
-			return r.without(pos, all, list[i+1:])
+			return ps.without(pos, all, list[i+1:])
 		}
-		some, err := r.values(pos, name, item)
+		some, err := ps.values(pos, name, item)
 		if err != nil {
 			return nil, err
 		}
@@ -389,7 +389,7 @@ func (r *parser) domain(pos position, s string) ([]Param, *Error) {
 }
 
 // without returns the values whose labels are not among those given, which follow "but".
-func (r *parser) without(pos position, all []Param, labels []string) ([]Param, *Error) {
+func (ps *parser) without(pos position, all []Param, labels []string) ([]Param, *Error) {
 	for _, label := range labels {
 		i := slices.IndexFunc(all, func(p Param) bool { return p.Label == label })
 		if i < 0 || len(all) == 1 {
@@ -442,17 +442,17 @@ var (
 )
 
 // values returns the parameter values that an item specifies.
-func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
+func (ps *parser) values(pos position, name, item string) ([]Param, *Error) {
 	if m := namedValue.FindStringSubmatch(item); m != nil {
 		return []Param{{name, m[1], m[2]}}, nil
 	}
 	if a, b, ok := strings.Cut(item, ".."); ok {
-		return r.ranged(pos, name, a, b, through)
+		return ps.ranged(pos, name, a, b, through)
 	}
 	m := call.FindStringSubmatch(item)
 	if m == nil || m[2] == "" && m[1] != "bodies" {
 		if !plain.MatchString(item) {
-			if n, err := r.number(pos, item); err == nil {
+			if n, err := ps.number(pos, item); err == nil {
 				return []Param{numbered(name, n)}, nil
 			}
 			return nil, pos.errorf("expected a word, a number or a label before quoted text, as in empty=\"\", got %s", item)
@@ -462,15 +462,15 @@ func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
 	a, b, _ := strings.Cut(m[2], ",")
 	switch m[1] {
 	case "bounds":
-		return r.ranged(pos, name, a, b, func(from, to *big.Int) []*big.Int {
+		return ps.ranged(pos, name, a, b, func(from, to *big.Int) []*big.Int {
 			return []*big.Int{from, plus(from, 1), plus(to, -1), to}
 		})
 	case "powers":
-		return r.ranged(pos, name, a, b, powers)
+		return ps.ranged(pos, name, a, b, powers)
 	case "unused":
-		return r.ranged(pos, name, a, b, func(from, to *big.Int) []*big.Int {
+		return ps.ranged(pos, name, a, b, func(from, to *big.Int) []*big.Int {
 			return slices.DeleteFunc(through(from, to), func(n *big.Int) bool {
-				return slices.ContainsFunc(r.proto.Types, func(t *codec.Type) bool { return n.Cmp(big.NewInt(int64(t.Code))) == 0 })
+				return slices.ContainsFunc(ps.proto.Types, func(t *codec.Type) bool { return n.Cmp(big.NewInt(int64(t.Code))) == 0 })
 			})
 		})
 	case "bodies":
@@ -478,13 +478,13 @@ func (r *parser) values(pos position, name, item string) ([]Param, *Error) {
 	case "joined", "spaced":
 		return separated(name, m[2], m[1] == "joined"), nil
 	case "chars", "illegal", "notfirst":
-		f, err := r.fieldNamed(pos, m[2])
+		f, err := ps.fieldNamed(pos, m[2])
 		if err != nil {
 			return nil, err
 		}
 		return characters(name, f, m[1]), nil
 	case "max":
-		n, err := r.number(pos, item)
+		n, err := ps.number(pos, item)
 		if err != nil {
 			return nil, err
 		}
@@ -528,12 +528,12 @@ func separated(name, line string, joined bool) (all []Param) {
 }
 
 // ranged returns the numbers that choose selects between two bounds, in ascending order.
-func (r *parser) ranged(pos position, name, a, b string, choose func(from, to *big.Int) []*big.Int) ([]Param, *Error) {
-	from, err := r.number(pos, a)
+func (ps *parser) ranged(pos position, name, a, b string, choose func(from, to *big.Int) []*big.Int) ([]Param, *Error) {
+	from, err := ps.number(pos, a)
 	if err != nil {
 		return nil, err
 	}
-	to, err := r.number(pos, b)
+	to, err := ps.number(pos, b)
 	if err != nil {
 		return nil, err
 	}
@@ -577,7 +577,7 @@ var operand = regexp.MustCompile(`^(?:([0-9]+)|max\(([^)]*)\))([+-][0-9]+)?$`)
 
 // number parses a number or max(TYPE.FIELD), which is the largest value or length of a field, and an optional
 // addend.
-func (r *parser) number(pos position, s string) (*big.Int, *Error) {
+func (ps *parser) number(pos position, s string) (*big.Int, *Error) {
 	m := operand.FindStringSubmatch(strings.TrimSpace(s))
 	if m == nil {
 		return nil, pos.errorf("expected a number or max(TYPE.FIELD), got %q", s)
@@ -586,7 +586,7 @@ func (r *parser) number(pos position, s string) (*big.Int, *Error) {
 	if m[1] != "" {
 		n.SetString(m[1], 10)
 	} else {
-		f, err := r.fieldNamed(pos, m[2])
+		f, err := ps.fieldNamed(pos, m[2])
 		if err != nil {
 			return nil, err
 		}
@@ -615,11 +615,11 @@ func (r *parser) number(pos position, s string) (*big.Int, *Error) {
 
 // fieldNamed returns the field specified as TYPE.FIELD. The name of the field is written as in
 // [codec.Type.Signature].
-func (r *parser) fieldNamed(pos position, s string) (*codec.Field, *Error) {
+func (ps *parser) fieldNamed(pos position, s string) (*codec.Field, *Error) {
 	name, field, _ := strings.Cut(s, ".")
-	t := r.proto.TypeNamed(name)
+	t := ps.proto.TypeNamed(name)
 	if t == nil {
-		return nil, pos.errorf("expected a message type, got %q%s", name, nearest(name, typeNames(r.proto)))
+		return nil, pos.errorf("expected a message type, got %q%s", name, nearest(name, typeNames(ps.proto)))
 	}
 	var known []string
 	for i := 0; ; i++ {

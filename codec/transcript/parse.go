@@ -19,51 +19,51 @@ func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 	return (*Setups)(nil).Parse(p, file, src)
 }
 
-func (r *parser) parse() ([]*Script, error) {
-	for _, l := range r.lines {
-		r.strict = r.strict || isDirectiveOnly(l.text)
-		r.expanded -= l.size()
+func (ps *parser) parse() ([]*Script, error) {
+	for _, l := range ps.lines {
+		ps.strict = ps.strict || isDirectiveOnly(l.text)
+		ps.expanded -= l.size()
 	}
-	for _, s := range sections(r.lines) {
-		instances, err := r.instances(s)
+	for _, s := range sections(ps.lines) {
+		instances, err := ps.instances(s)
 		if err != nil {
 			return nil, err
 		}
 		for k, inst := range instances {
-			r.params, r.again = inst.params, k > 0
-			if err := r.read(inst.lines); err != nil {
+			ps.params, ps.again = inst.params, k > 0
+			if err := ps.read(inst.lines); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := r.finish(); err != nil {
+	if err := ps.finish(); err != nil {
 		return nil, err
 	}
-	return r.scripts, nil
+	return ps.scripts, nil
 }
 
 // read parses the lines of one script, or the lines before the first script.
-func (r *parser) read(lines section) error {
-	r.used, r.checked = nil, nil
-	expanded, err := r.withSetups(lines, 0)
+func (ps *parser) read(lines section) error {
+	ps.used, ps.checked = nil, nil
+	expanded, err := ps.withSetups(lines, 0)
 	if err != nil {
 		return err
 	}
-	r.lines = expanded
-	for i := 0; i < len(r.lines); {
-		next, err := r.line(i)
+	ps.lines = expanded
+	for i := 0; i < len(ps.lines); {
+		next, err := ps.line(i)
 		if err != nil {
 			return err
 		}
 		i = next
 	}
-	if r.script != nil && len(r.used)+len(r.checked) > 0 {
-		r.script.Setups = r.used
-		r.script.Checks = slices.DeleteFunc(r.checked, func(name string) bool { return slices.Contains(r.used, name) })
-		texts := r.quotes.sharedTexts
-		again := parser{proto: r.proto, setups: r.setups, pos: r.pos, strict: r.strict, params: r.params,
-			fileMeta: r.fileMeta}
-		r.script.again = func(choice Ways) (*Script, error) {
+	if ps.script != nil && len(ps.used)+len(ps.checked) > 0 {
+		ps.script.Setups = ps.used
+		ps.script.Checks = slices.DeleteFunc(ps.checked, func(name string) bool { return slices.Contains(ps.used, name) })
+		texts := ps.quotes.sharedTexts
+		again := parser{proto: ps.proto, setups: ps.setups, pos: ps.pos, strict: ps.strict, params: ps.params,
+			fileMeta: ps.fileMeta}
+		ps.script.again = func(choice Ways) (*Script, error) {
 			other := again
 			other.ways, other.quotes = choice, quotes{room: maxText, sharedTexts: texts}
 			if err := other.read(lines); err != nil {
@@ -131,59 +131,59 @@ func isDirectiveOnly(line string) bool {
 }
 
 // line parses what begins at the i-th line and returns the index of the next line to parse.
-func (r *parser) line(i int) (int, error) {
-	s, col := trim(r.lines[i].text)
-	pos := r.position(i, col)
+func (ps *parser) line(i int) (int, error) {
+	s, col := trim(ps.lines[i].text)
+	pos := ps.position(i, col)
 	switch {
 	case s == "" || s[0] == '#':
 	case s[0] == '@':
-		if err := r.meta(pos, s); err != nil {
+		if err := ps.meta(pos, s); err != nil {
 			return 0, err
 		}
-	case isOr(s) && r.strict:
-		if r.script == nil || len(r.script.Steps) == 0 {
+	case isOr(s) && ps.strict:
+		if ps.script == nil || len(ps.script.Steps) == 0 {
 			return 0, pos.errorf("expected a message or action in the line above \"or\", got none")
 		}
-		if err := r.alternative(pos, &r.script.Steps[len(r.script.Steps)-1], s); err != nil {
+		if err := ps.alternative(pos, &ps.script.Steps[len(ps.script.Steps)-1], s); err != nil {
 			return 0, err
 		}
-	case isByteLine(s) && (r.strict || strings.HasSuffix(s, ")")):
+	case isByteLine(s) && (ps.strict || strings.HasSuffix(s, ")")):
 		return 0, pos.errorf("expected a line that names the direction above the bytes, got none")
 	case strings.Contains(s, "->"):
-		return r.step(i, pos, s)
-	case r.strict:
-		return 0, pos.errorf("expected a message or action, such as \"%s -> %s: ...\"", r.proto.Roles[0], r.proto.ServerName)
+		return ps.step(i, pos, s)
+	case ps.strict:
+		return 0, pos.errorf("expected a message or action, such as \"%s -> %s: ...\"", ps.proto.Roles[0], ps.proto.ServerName)
 	}
 	return i + 1, nil
 }
 
-func (r *parser) position(i, col int) position {
-	return position{file: r.pos.file, line: r.lines[i].number, col: col}
+func (ps *parser) position(i, col int) position {
+	return position{file: ps.pos.file, line: ps.lines[i].number, col: col}
 }
 
 // begin returns the current script. It creates the script if necessary.
-func (r *parser) begin(line int) *Script {
-	if r.script == nil {
-		r.script = &Script{Protocol: r.proto, File: r.pos.file, Line: line, Params: r.params,
-			Meta: append([]Meta(nil), r.fileMeta...), Steps: make([]Step, 0, min(len(r.lines), 16))}
-		r.wires = map[string]*wire{}
+func (ps *parser) begin(line int) *Script {
+	if ps.script == nil {
+		ps.script = &Script{Protocol: ps.proto, File: ps.pos.file, Line: line, Params: ps.params,
+			Meta: append([]Meta(nil), ps.fileMeta...), Steps: make([]Step, 0, min(len(ps.lines), 16))}
+		ps.wires = map[string]*wire{}
 	}
-	return r.script
+	return ps.script
 }
 
 // finish adds the current script to the result.
-func (r *parser) finish() error {
-	s := r.begin(1)
+func (ps *parser) finish() error {
+	s := ps.begin(1)
 	if len(s.Steps) == 0 {
-		return position{r.pos.file, s.Line, 1}.errorf("expected at least one message or action in the transcript, got none")
+		return position{ps.pos.file, s.Line, 1}.errorf("expected at least one message or action in the transcript, got none")
 	}
-	r.scripts = append(r.scripts, s)
-	r.script = nil
+	ps.scripts = append(ps.scripts, s)
+	ps.script = nil
 	return nil
 }
 
 // meta parses an @-line.
-func (r *parser) meta(pos position, s string) error {
+func (ps *parser) meta(pos position, s string) error {
 	key, value, _ := strings.Cut(strings.ReplaceAll(s[1:], "\t", " "), " ")
 	value = strings.TrimSpace(value)
 	pos.col++
@@ -191,14 +191,14 @@ func (r *parser) meta(pos position, s string) error {
 		return pos.errorf("expected a key of letters, digits and hyphens after @")
 	}
 	if key == "tests" {
-		return r.tests(pos, value)
+		return ps.tests(pos, value)
 	}
 	if key == "case" {
-		if err := r.nextCase(pos, value); err != nil {
+		if err := ps.nextCase(pos, value); err != nil {
 			return err
 		}
 	}
-	script := r.begin(pos.line)
+	script := ps.begin(pos.line)
 	if len(script.Steps) > 0 {
 		return pos.errorf("expected @%s before the first message, got @%[1]s after it", key)
 	}
@@ -207,7 +207,7 @@ func (r *parser) meta(pos position, s string) error {
 }
 
 // tests parses the value of an @tests line. pos is the position of the key.
-func (r *parser) tests(pos position, value string) error {
+func (ps *parser) tests(pos position, value string) error {
 	rules := strings.Fields(value)
 	if len(rules) == 0 {
 		return pos.errorf("expected the ID of a rule after @tests, got none")
@@ -216,7 +216,7 @@ func (r *parser) tests(pos position, value string) error {
 	for _, id := range rules {
 		t.Rules = append(t.Rules, codec.RuleID(id))
 	}
-	script := r.begin(pos.line)
+	script := ps.begin(pos.line)
 	script.Tests = append(script.Tests, t)
 	return nil
 }
@@ -226,47 +226,47 @@ func notInKey(c rune) bool {
 }
 
 // nextCase ends the script before a @case line.
-func (r *parser) nextCase(pos position, name string) error {
+func (ps *parser) nextCase(pos position, name string) error {
 	if name == "" {
 		return pos.errorf("expected a name after @case, got none")
 	}
-	for _, s := range append(r.scripts, r.script) {
-		if s != nil && s.Value("case") == name && !r.again {
+	for _, s := range append(ps.scripts, ps.script) {
+		if s != nil && s.Value("case") == name && !ps.again {
 			return pos.errorf("expected a different name for each @case, got %s twice", name)
 		}
 	}
-	if r.cases {
-		if err := r.finish(); err != nil {
+	if ps.cases {
+		if err := ps.finish(); err != nil {
 			return err
 		}
-	} else if s := r.script; s != nil {
+	} else if s := ps.script; s != nil {
 		if len(s.Steps) > 0 {
 			return pos.errorf("expected @case before the first message, got a message before @case")
 		}
-		r.fileMeta = s.Meta
-		r.script = nil
+		ps.fileMeta = s.Meta
+		ps.script = nil
 	}
-	r.cases = true
-	r.begin(pos.line)
+	ps.cases = true
+	ps.begin(pos.line)
 	return nil
 }
 
 // step parses a step that begins at the i-th line.
-func (r *parser) step(i int, pos position, s string) (int, error) {
+func (ps *parser) step(i int, pos position, s string) (int, error) {
 	arrow, colon := strings.Index(s, "->"), len(s)
 	if k := strings.IndexAny(s[arrow+2:], ":#"); k >= 0 {
 		colon = arrow + 2 + k
 	}
-	script := r.begin(pos.line)
+	script := ps.begin(pos.line)
 	st := Step{Line: pos.line}
 	if n := len(script.Tests); n > 0 {
 		st.Tests = script.Tests[n-1].Rules
 	}
-	if err := r.ends(&st, pos, s[:arrow], pos.atColumn(pos.col+arrow+2), s[arrow+2:colon]); err != nil {
+	if err := ps.ends(&st, pos, s[:arrow], pos.atColumn(pos.col+arrow+2), s[arrow+2:colon]); err != nil {
 		return 0, err
 	}
 	if colon == len(s) || s[colon] == '#' {
-		next, err := r.block(i, pos, &st)
+		next, err := ps.block(i, pos, &st)
 		if err != nil {
 			return 0, err
 		}
@@ -274,11 +274,11 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 		return next, nil
 	}
 	st.Source = s
-	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &r.quotes)
+	toks, err := lex(pos.atColumn(pos.col+colon+1), s[colon+1:], &ps.quotes)
 	if err != nil {
 		return 0, err
 	}
-	c, err := r.choice(pos, &st, toks, s[colon+1:], true)
+	c, err := ps.choice(pos, &st, toks, s[colon+1:], true)
 	if err != nil {
 		return 0, err
 	}
@@ -286,7 +286,7 @@ func (r *parser) step(i int, pos position, s string) (int, error) {
 		return 0, pos.errorf("expected one connection for each name, got a second connection for %s: use another name",
 			st.Peer.Name)
 	}
-	st.Choices, st.Setup, st.Sample = []Choice{*c}, r.lines[i].setup, r.lines[i].sample
+	st.Choices, st.Setup, st.Sample = []Choice{*c}, ps.lines[i].setup, ps.lines[i].sample
 	script.Steps = append(script.Steps, st)
 	return i + 1, nil
 }
@@ -307,11 +307,11 @@ func isOr(s string) bool {
 }
 
 // alternative parses an "or" line below a step.
-func (r *parser) alternative(pos position, st *Step, s string) *Error {
+func (ps *parser) alternative(pos position, st *Step, s string) *Error {
 	if st.Choices[0].Verb == Opens {
 		return pos.errorf("\"or\" is not allowed after \"opens\"")
 	}
-	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &r.quotes)
+	toks, err := lex(pos.atColumn(pos.col+2), s[2:], &ps.quotes)
 	if err != nil {
 		return err
 	}
@@ -319,7 +319,7 @@ func (r *parser) alternative(pos position, st *Step, s string) *Error {
 	if len(toks) > 0 && toks[0].is("lax") {
 		grade, toks = NonStrict, toks[1:]
 	}
-	c, err := r.choice(pos, st, toks, s[2:], false)
+	c, err := ps.choice(pos, st, toks, s[2:], false)
 	if err != nil {
 		return err
 	}
@@ -329,21 +329,21 @@ func (r *parser) alternative(pos position, st *Step, s string) *Error {
 }
 
 // ends parses both actors of a step. One of them must be the server.
-func (r *parser) ends(st *Step, posA position, a string, posB position, b string) *Error {
-	from, errA := r.actorOnce(posA, a)
+func (ps *parser) ends(st *Step, posA position, a string, posB position, b string) *Error {
+	from, errA := ps.actorOnce(posA, a)
 	if errA != nil {
 		return errA
 	}
-	to, errB := r.actorOnce(posB, b)
+	to, errB := ps.actorOnce(posB, b)
 	if errB != nil {
 		return errB
 	}
 	switch {
 	case from == nil && to == nil:
 		return posB.errorf("expected a client or worker at one end and the server at the other, got the %s at both ends",
-			r.proto.ServerName)
+			ps.proto.ServerName)
 	case from != nil && to != nil:
-		return posA.errorf("expected the %s as the sender or the receiver", r.proto.ServerName)
+		return posA.errorf("expected the %s as the sender or the receiver", ps.proto.ServerName)
 	case from == nil:
 		st.From, st.Peer = codec.Server, *to
 	default:
@@ -353,34 +353,34 @@ func (r *parser) ends(st *Step, posA position, a string, posB position, b string
 }
 
 // actorOnce returns the result of actor, which it calls once for equal texts.
-func (r *parser) actorOnce(pos position, s string) (*Actor, *Error) {
-	if a, ok := r.actors[s]; ok {
+func (ps *parser) actorOnce(pos position, s string) (*Actor, *Error) {
+	if a, ok := ps.actors[s]; ok {
 		return a, nil
 	}
-	a, err := r.actor(pos, s)
+	a, err := ps.actor(pos, s)
 	if err == nil {
-		if r.actors == nil {
-			r.actors = map[string]*Actor{}
+		if ps.actors == nil {
+			ps.actors = map[string]*Actor{}
 		}
-		r.actors[s] = a
+		ps.actors[s] = a
 	}
 	return a, err
 }
 
 // actor parses one end of a step. It returns nil for the server.
-func (r *parser) actor(pos position, s string) (*Actor, *Error) {
+func (ps *parser) actor(pos position, s string) (*Actor, *Error) {
 	pos.col += len(s) - len(strings.TrimLeft(s, " \t"))
 	words := strings.Fields(s)
 	name := strings.Join(words, " ")
-	if name == r.proto.ServerName {
+	if name == ps.proto.ServerName {
 		return nil, nil
 	}
-	role := r.proto.RoleNamed(name)
+	role := ps.proto.RoleNamed(name)
 	if n := len(words) - 1; role == 0 && n > 0 && strings.IndexFunc(words[n], notInName) < 0 {
-		role = r.proto.RoleNamed(strings.Join(words[:n], " "))
+		role = ps.proto.RoleNamed(strings.Join(words[:n], " "))
 	}
 	if role == 0 {
-		known := append([]string{r.proto.ServerName}, r.proto.Roles...)
+		known := append([]string{ps.proto.ServerName}, ps.proto.Roles...)
 		hint := nearest(name, known)
 		if hint == "" {
 			hint = ": there are " + strings.Join(known, ", ")

@@ -197,8 +197,8 @@ var setupLine = regexp.MustCompile(`^\s*(.+?)\s*->\s*(.+?):\s+(setup|check)\s+(\
 const maxSetupDepth = 8
 
 // withSetups replaces the lines that use a setup by the lines of its chosen way.
-func (r *parser) withSetups(lines section, depth int) (section, *Error) {
-	if r.setups == nil {
+func (ps *parser) withSetups(lines section, depth int) (section, *Error) {
+	if ps.setups == nil {
 		return lines, nil
 	}
 	out := make(section, 0, len(lines))
@@ -211,17 +211,17 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 			out = append(out, l)
 			continue
 		}
-		pos := position{r.pos.file, l.number, 1}
-		one := r.setups.Named(m[4])
+		pos := position{ps.pos.file, l.number, 1}
+		one := ps.setups.Named(m[4])
 		switch {
 		case one == nil:
 			var names []string
-			for _, known := range r.setups.all {
+			for _, known := range ps.setups.all {
 				names = append(names, known.Name)
 			}
 			return nil, pos.errorf("expected the name of a setup, got %q%s", m[4], nearest(m[4], names))
-		case m[2] != r.proto.ServerName:
-			return nil, pos.errorf("expected a line from a client or worker to the %s", r.proto.ServerName)
+		case m[2] != ps.proto.ServerName:
+			return nil, pos.errorf("expected a line from a client or worker to the %s", ps.proto.ServerName)
 		case depth == maxSetupDepth:
 			return nil, pos.errorf("setup %s uses itself", one.Name)
 		}
@@ -229,20 +229,20 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 		if err != nil {
 			return nil, err
 		}
-		list := &r.used
+		list := &ps.used
 		if m[3] == "check" && depth == 0 {
-			list = &r.checked
+			list = &ps.checked
 		}
 		if !slices.Contains(*list, one.Name) {
 			*list = append(*list, one.Name)
 		}
-		way := r.ways[one.Name]
+		way := ps.ways[one.Name]
 		if way < 0 || way >= len(one.ways) {
 			way = 0
 		}
 		var body section
 		for _, b := range one.ways[way] {
-			text, err := r.substitute(b, params, false)
+			text, err := ps.substitute(b, params, false)
 			if err != nil {
 				return nil, err
 			}
@@ -250,12 +250,12 @@ func (r *parser) withSetups(lines section, depth int) (section, *Error) {
 			if outer == "" && m[3] == "setup" {
 				outer = one.Name
 			}
-			if err := r.grow(pos, text); err != nil {
+			if err := ps.grow(pos, text); err != nil {
 				return nil, err
 			}
 			body = append(body, sourceLine{number: l.number, text: text, setup: outer, sample: l.sample})
 		}
-		if body, err = r.withSetups(body, depth+1); err != nil {
+		if body, err = ps.withSetups(body, depth+1); err != nil {
 			return nil, err
 		}
 		out = append(out, body...)

@@ -43,7 +43,7 @@ func (t token) is(word string) bool { return !t.quoted && t.text == word }
 
 // choice parses the text after the colon of a step, or after "or". toks are its tokens, and pos is the beginning
 // of its line. whole is true for a step and false for an alternative, whose only modifier can be crlf.
-func (r *parser) choice(pos position, st *Step, toks []token, text string, whole bool) (*Choice, *Error) {
+func (ps *parser) choice(pos position, st *Step, toks []token, text string, whole bool) (*Choice, *Error) {
 	if len(toks) == 0 {
 		return nil, pos.errorf("expected a message or an action after the colon, got none")
 	}
@@ -60,9 +60,9 @@ func (r *parser) choice(pos position, st *Step, toks []token, text string, whole
 	}
 	switch c.Verb {
 	case Send:
-		toks, err = r.message(pos, st, c, toks)
+		toks, err = ps.message(pos, st, c, toks)
 	case Raw, Urgent:
-		toks, err = r.raw(pos, c, toks)
+		toks, err = ps.raw(pos, c, toks)
 	case Nothing:
 		if len(toks) < 3 || !toks[1].is("for") {
 			return nil, pos.atColumn(first.col).errorf("expected a time after nothing, as in \"nothing for 100ms\"")
@@ -78,18 +78,18 @@ func (r *parser) choice(pos position, st *Step, toks []token, text string, whole
 		toks = toks[1:]
 	}
 	if err == nil {
-		err = r.modify(pos, st, c, toks, whole)
+		err = ps.modify(pos, st, c, toks, whole)
 	}
 	if err == nil && c.Verb == Send && !c.Unchecked {
-		err = r.quotes.checkOnce(messageText{st.From, text}, func() *Error {
-			return r.checkLiterals(pos.atColumn(first.col), st, c)
+		err = ps.quotes.checkOnce(messageText{st.From, text}, func() *Error {
+			return ps.checkLiterals(pos.atColumn(first.col), st, c)
 		})
 	}
 	return c, err
 }
 
 // message parses a message type and its arguments.
-func (r *parser) message(pos position, st *Step, c *Choice, toks []token) ([]token, *Error) {
+func (ps *parser) message(pos position, st *Step, c *Choice, toks []token) ([]token, *Error) {
 	if toks[0].is("unchecked") {
 		c.Unchecked = true
 		if toks = toks[1:]; len(toks) == 0 || toks[0].quoted {
@@ -97,13 +97,13 @@ func (r *parser) message(pos position, st *Step, c *Choice, toks []token) ([]tok
 		}
 	}
 	pos.col = toks[0].col
-	c.Type = r.proto.TypeNamed(toks[0].text)
+	c.Type = ps.proto.TypeNamed(toks[0].text)
 	if c.Type == nil {
 		known := append([]string{"unchecked"}, verbWords[Raw:]...)
 		return nil, pos.errorf("expected a message type or an action, got %q%s", toks[0].text,
-			nearest(toks[0].text, append(known, typeNames(r.proto)...)))
+			nearest(toks[0].text, append(known, typeNames(ps.proto)...)))
 	}
-	if bad := r.misdirected(c.Type, st); bad != "" && !c.Unchecked {
+	if bad := ps.misdirected(c.Type, st); bad != "" && !c.Unchecked {
 		return nil, pos.errorf("%s", bad)
 	}
 	toks = toks[1:]
@@ -135,8 +135,8 @@ func typeNames(p *codec.Protocol) []string {
 }
 
 // misdirected explains why a type cannot be sent in the direction of a step. It returns "" if it can.
-func (r *parser) misdirected(t *codec.Type, st *Step) string {
-	roles, server := r.proto.RoleNames, r.proto.ServerName
+func (ps *parser) misdirected(t *codec.Type, st *Step) string {
+	roles, server := ps.proto.RoleNames, ps.proto.ServerName
 	switch {
 	case st.From == codec.Peer && t.Req == 0:
 		return t.Name + " is sent by the " + server + ", to " + roles(t.Res)
@@ -230,7 +230,7 @@ func uintOf(b []byte) uint64 {
 }
 
 // raw parses pairs of hex digits and quoted texts.
-func (r *parser) raw(pos position, c *Choice, toks []token) ([]token, *Error) {
+func (ps *parser) raw(pos position, c *Choice, toks []token) ([]token, *Error) {
 	start := toks[0].col
 	for toks = toks[1:]; len(toks) > 0; toks = toks[1:] {
 		tok := toks[0]
@@ -266,7 +266,7 @@ func duration(pos position, tok token) (time.Duration, *Error) {
 }
 
 // modify parses the modifiers after the arguments of a step.
-func (r *parser) modify(pos position, st *Step, c *Choice, toks []token, whole bool) *Error {
+func (ps *parser) modify(pos position, st *Step, c *Choice, toks []token, whole bool) *Error {
 	for len(toks) > 0 {
 		word := toks[0]
 		here := pos.atColumn(word.col)
@@ -287,7 +287,7 @@ func (r *parser) modify(pos position, st *Step, c *Choice, toks []token, whole b
 		}
 		var err *Error
 		if word.text == "past" {
-			toks, err = r.ignoredTypes(pos, st, toks[1:])
+			toks, err = ps.ignoredTypes(pos, st, toks[1:])
 		} else {
 			d := &st.Within
 			switch {
@@ -308,7 +308,7 @@ func (r *parser) modify(pos position, st *Step, c *Choice, toks []token, whole b
 			case given && st.Since != nil:
 				return here.errorf("expected \"of\" once, got it twice")
 			case given:
-				toks, err = r.sinceType(pos, st, toks)
+				toks, err = ps.sinceType(pos, st, toks)
 			case word.text == "until":
 				return here.errorf("expected a message type after \"until\" and its time, as in \"until 2s of put\", got none")
 			}
@@ -321,34 +321,34 @@ func (r *parser) modify(pos position, st *Step, c *Choice, toks []token, whole b
 }
 
 // sinceType parses the type of the message from whose sending the times of a step are measured.
-func (r *parser) sinceType(pos position, st *Step, toks []token) ([]token, *Error) {
+func (ps *parser) sinceType(pos position, st *Step, toks []token) ([]token, *Error) {
 	if len(toks) < 2 || toks[1].quoted {
 		return nil, pos.atColumn(toks[0].col).errorf("expected a message type after \"of\", got none")
 	}
 	here := pos.atColumn(toks[1].col)
-	if st.Since = r.proto.TypeNamed(toks[1].text); st.Since == nil {
-		return nil, here.errorf("expected a message type, got %q%s", toks[1].text, nearest(toks[1].text, typeNames(r.proto)))
+	if st.Since = ps.proto.TypeNamed(toks[1].text); st.Since == nil {
+		return nil, here.errorf("expected a message type, got %q%s", toks[1].text, nearest(toks[1].text, typeNames(ps.proto)))
 	}
 	if st.From != codec.Server || !st.Since.Sends(codec.Peer) {
 		return nil, here.errorf("expected a message of the %s, and a time from the sending of a message to it, got %s",
-			r.proto.ServerName, st.Since.Name)
+			ps.proto.ServerName, st.Since.Name)
 	}
 	return toks[2:], nil
 }
 
 // ignoredTypes parses the types to ignore. A star stands for all types that can be sent in that direction.
-func (r *parser) ignoredTypes(pos position, st *Step, toks []token) ([]token, *Error) {
+func (ps *parser) ignoredTypes(pos position, st *Step, toks []token) ([]token, *Error) {
 	if len(toks) > 0 && toks[0].is("*") {
-		st.Ignored = r.proto.Sent(st.From, st.Peer.Role)
+		st.Ignored = ps.proto.Sent(st.From, st.Peer.Role)
 		return toks[1:], nil
 	}
 	for n := 0; len(toks) > 0 && (n == 0 || !isModifier(toks[0].text)); n++ {
 		here := pos.atColumn(toks[0].col)
-		t := r.proto.TypeNamed(toks[0].text)
+		t := ps.proto.TypeNamed(toks[0].text)
 		if t == nil || toks[0].quoted {
-			return nil, here.errorf("expected a message type, got %q%s", toks[0].text, nearest(toks[0].text, typeNames(r.proto)))
+			return nil, here.errorf("expected a message type, got %q%s", toks[0].text, nearest(toks[0].text, typeNames(ps.proto)))
 		}
-		if bad := r.misdirected(t, st); bad != "" {
+		if bad := ps.misdirected(t, st); bad != "" {
 			return nil, here.errorf("%s", bad)
 		}
 		st.Ignored, toks = append(st.Ignored, t), toks[1:]

@@ -24,8 +24,8 @@ func isTextLine(s string) bool {
 }
 
 // textLine parses a line of text: a quoted text and an optional label.
-func (r *parser) textLine(pos position, s string) (byteLine, *Error) {
-	tok, n, err := lexQuoted(pos, s, &r.quotes)
+func (ps *parser) textLine(pos position, s string) (byteLine, *Error) {
+	tok, n, err := lexQuoted(pos, s, &ps.quotes)
 	if err != nil {
 		return byteLine{}, err
 	}
@@ -41,14 +41,14 @@ func (r *parser) textLine(pos position, s string) (byteLine, *Error) {
 }
 
 // checkLabel checks the label of a line of text. The label may be omitted.
-func (w *byteLine) checkLabel(want string) *Error {
+func (b *byteLine) checkLabel(want string) *Error {
 	switch {
-	case w.rest == "" || w.rest == want:
+	case b.rest == "" || b.rest == want:
 		return nil
 	case want == "":
-		return w.atColumn(w.restCol).errorf("expected no label, because no field begins in this line, got %s", w.rest)
+		return b.atColumn(b.restCol).errorf("expected no label, because no field begins in this line, got %s", b.rest)
 	}
-	return w.atColumn(w.restCol).errorf("expected the label %[2]s for these bytes, got %[1]s", w.rest, want)
+	return b.atColumn(b.restCol).errorf("expected the label %[2]s for these bytes, got %[1]s", b.rest, want)
 }
 
 // textLabel returns the label of a line of text: see appendTextLabel.

@@ -19,15 +19,15 @@ type wire struct {
 
 // wire returns an actor's connection after all steps of the script so far. Most scripts contain no bytes that
 // need it, so earlier steps are decoded only now.
-func (r *parser) wire(a Actor) *wire {
-	w := r.wires[a.Name]
+func (ps *parser) wire(a Actor) *wire {
+	w := ps.wires[a.Name]
 	if w == nil {
-		w = newWire(r.proto)
-		r.wires[a.Name] = w
+		w = newWire(ps.proto)
+		ps.wires[a.Name] = w
 	}
-	for ; w.next < len(r.script.Steps); w.next++ {
-		if st := &r.script.Steps[w.next]; st.Peer.Name == a.Name {
-			r.advance(w, st)
+	for ; w.next < len(ps.script.Steps); w.next++ {
+		if st := &ps.script.Steps[w.next]; st.Peer.Name == a.Name {
+			ps.advance(w, st)
 		}
 	}
 	return w
@@ -64,37 +64,37 @@ func (w *wire) raw(from codec.Side, b []byte) {
 }
 
 // advance decodes what a step sends on its actor's connection if the first choice of the step happens.
-func (r *parser) advance(w *wire, st *Step) {
+func (ps *parser) advance(w *wire, st *Step) {
 	switch c := &st.Choices[0]; c.Verb {
 	case Raw:
 		w.raw(st.From, c.Bytes)
 	case Send:
 		m := codec.Message{Type: c.Type, Args: literals(c, nil), CRLF: c.CRLF}
-		if r.encode(r.proto.NewSession(codec.Options{WaiveAll: true}), st.From, &m) == nil {
-			w.decode(st.From, r.encoded)
+		if ps.encode(ps.proto.NewSession(codec.Options{WaiveAll: true}), st.From, &m) == nil {
+			w.decode(st.From, ps.encoded)
 		}
 	}
 }
 
-// encode stores the encoded message in r.encoded until the next call. The buffer is reused because a message
+// encode stores the encoded message in ps.encoded until the next call. The buffer is reused because a message
 // can have many megabytes and most callers need only the error.
-func (r *parser) encode(s codec.Session, from codec.Side, m *codec.Message) error {
-	b, err := s.Append(r.encoded[:0], from, m)
+func (ps *parser) encode(s codec.Session, from codec.Side, m *codec.Message) error {
+	b, err := s.Append(ps.encoded[:0], from, m)
 	if err == nil {
-		r.encoded = b
+		ps.encoded = b
 	}
 	return err
 }
 
 // checkLiterals checks whether the literal values of a message are legal for its type. Samples replace the other
 // values.
-func (r *parser) checkLiterals(pos position, st *Step, c *Choice) *Error {
-	err := r.legal(st.From, c, literals(c, nil))
+func (ps *parser) checkLiterals(pos position, st *Step, c *Choice) *Error {
+	err := ps.legal(st.From, c, literals(c, nil))
 	if err == nil {
 		return nil
 	}
 	none := func(int) bool { return false }
-	if r.legal(st.From, c, literals(c, none)) != nil {
+	if ps.legal(st.From, c, literals(c, none)) != nil {
 		for i := range c.Args {
 			if c.Args[i].Kind != Literal {
 				return nil // the samples may be illegal
@@ -103,7 +103,7 @@ func (r *parser) checkLiterals(pos position, st *Step, c *Choice) *Error {
 	} else {
 		for i, a := range c.Args {
 			only := func(k int) bool { return k == i }
-			if bad := r.legal(st.From, c, literals(c, only)); bad != nil && a.Kind == Literal {
+			if bad := ps.legal(st.From, c, literals(c, only)); bad != nil && a.Kind == Literal {
 				return (position{pos.file, a.Line, a.Col}).errorf("%s", explain(c.Type, bad))
 			}
 		}
@@ -127,16 +127,16 @@ func explain(t *codec.Type, err error) string {
 // legal encodes a message in a new session. A reply whose decoding depends on its request is legal if it is
 // legal after any of the requests that it may answer. Otherwise legal returns the error for the first of
 // these requests.
-func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
+func (ps *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 	m := codec.Message{Type: c.Type, Args: args, CRLF: c.CRLF}
 	var first error
-	for i, t := range r.asks(from, c.Type) {
-		s := r.proto.NewSession(codec.Options{})
+	for i, t := range ps.asks(from, c.Type) {
+		s := ps.proto.NewSession(codec.Options{})
 		if t != nil {
 			// If the request is refused, the reply is refused too, with an error that gives the reason.
-			_ = r.encode(s, codec.Peer, t.Sample())
+			_ = ps.encode(s, codec.Peer, t.Sample())
 		}
-		err := r.encode(s, from, &m)
+		err := ps.encode(s, from, &m)
 		if err == nil {
 			return nil
 		}
@@ -149,9 +149,9 @@ func (r *parser) legal(from codec.Side, c *Choice, args [][]byte) error {
 
 // asks returns the types of the requests that a message of type t may answer. It returns a single nil if the
 // message needs no request.
-func (r *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
+func (ps *parser) asks(from codec.Side, t *codec.Type) []*codec.Type {
 	var msgTypes []*codec.Type
-	for _, q := range r.proto.Types {
+	for _, q := range ps.proto.Types {
 		if from == codec.Server && q.Ordered && slices.Contains(q.Replies, t.Name) {
 			msgTypes = append(msgTypes, q)
 		}

@@ -32,8 +32,8 @@ type readyEntry struct {
 
 // Entries are ordered by registration: a worker gets jobs of the function that it registered first.
 
-func (l *readyEntry) before(o *readyEntry) bool { return l.order < o.order }
-func (l *readyEntry) heapIndex() *int           { return &l.at }
+func (r *readyEntry) before(o *readyEntry) bool { return r.order < o.order }
+func (r *readyEntry) heapIndex() *int           { return &r.at }
 
 // newAbility registers a function for a worker, which must not have registered it.
 func (p *peer) newAbility(fn *function) *ability {

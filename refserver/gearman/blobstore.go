@@ -48,7 +48,7 @@ func class(size uint32) int {
 }
 
 // add stores the concatenation of the parts.
-func (t *blobStore) add(parts ...[]byte) text {
+func (bs *blobStore) add(parts ...[]byte) text {
 	size := 0
 	for _, p := range parts {
 		size += len(p)
@@ -59,12 +59,12 @@ func (t *blobStore) add(parts ...[]byte) text {
 	case size == 0:
 		return s
 	case size <= largest:
-		c := &t.classes[class(s.size)]
+		c := &bs.classes[class(s.size)]
 		s.at = c.add()
 		b = c.at(s.at)
 	default:
 		var l *[]byte
-		s.at, l = t.large.add()
+		s.at, l = bs.large.add()
 		b = make([]byte, size)
 		*l = b
 	}
@@ -75,22 +75,22 @@ func (t *blobStore) add(parts ...[]byte) text {
 }
 
 // bytes returns a string; it is valid until it is removed.
-func (t *blobStore) bytes(s text) []byte {
+func (bs *blobStore) bytes(s text) []byte {
 	switch {
 	case s.size == 0:
 		return nil
 	case s.size <= largest:
-		return t.classes[class(s.size)].at(s.at)[:s.size:s.size]
+		return bs.classes[class(s.size)].at(s.at)[:s.size:s.size]
 	}
-	return *t.large.at(s.at)
+	return *bs.large.at(s.at)
 }
 
-func (t *blobStore) remove(s text) {
+func (bs *blobStore) remove(s text) {
 	switch {
 	case s.size == 0:
 	case s.size <= largest:
-		t.classes[class(s.size)].remove(s.at)
+		bs.classes[class(s.size)].remove(s.at)
 	default:
-		t.large.remove(s.at)
+		bs.large.remove(s.at)
 	}
 }

@@ -29,36 +29,36 @@ const maxSpare = 64
 func newHandleIndex() handleIndex { return handleIndex{blocks: map[uint64]*block{}, recent: &block{}} }
 
 // block returns the block of a number, or nil.
-func (s *handleIndex) block(n uint64) *block {
-	if n /= perBlock; s.recent.first != n || s.recent.len == 0 {
-		b := s.blocks[n]
+func (h *handleIndex) block(n uint64) *block {
+	if n /= perBlock; h.recent.first != n || h.recent.len == 0 {
+		b := h.blocks[n]
 		if b == nil {
 			return nil
 		}
-		s.recent = b
+		h.recent = b
 	}
-	return s.recent
+	return h.recent
 }
 
-func (s *handleIndex) add(n uint64, i id) {
-	b := s.block(n)
+func (h *handleIndex) add(n uint64, i id) {
+	b := h.block(n)
 	if b == nil {
-		if last := len(s.spare) - 1; last >= 0 {
-			b, s.spare = s.spare[last], s.spare[:last]
+		if last := len(h.spare) - 1; last >= 0 {
+			b, h.spare = h.spare[last], h.spare[:last]
 		} else {
 			b = &block{}
 		}
 		b.first = n / perBlock
-		s.blocks[b.first] = b
-		s.recent = b
+		h.blocks[b.first] = b
+		h.recent = b
 	}
 	b.jobs[n%perBlock] = i
 	b.len++
 }
 
 // find returns the job with the number, or 0.
-func (s *handleIndex) find(n uint64) id {
-	if b := s.block(n); b != nil {
+func (h *handleIndex) find(n uint64) id {
+	if b := h.block(n); b != nil {
 		return b.jobs[n%perBlock]
 	}
 	return 0
@@ -66,9 +66,9 @@ func (s *handleIndex) find(n uint64) id {
 
 // all iterates over the jobs in the order of their numbers, that is, of their submission. The current job may be
 // removed.
-func (s *handleIndex) all(yield func(id) bool) {
-	for _, n := range slices.Sorted(maps.Keys(s.blocks)) {
-		b := s.blocks[n]
+func (h *handleIndex) all(yield func(id) bool) {
+	for _, n := range slices.Sorted(maps.Keys(h.blocks)) {
+		b := h.blocks[n]
 		for k := range b.jobs {
 			if i := b.jobs[k]; i != 0 && !yield(i) {
 				return
@@ -78,13 +78,13 @@ func (s *handleIndex) all(yield func(id) bool) {
 }
 
 // remove removes a number, which must be present.
-func (s *handleIndex) remove(n uint64) {
-	b := s.block(n)
+func (h *handleIndex) remove(n uint64) {
+	b := h.block(n)
 	b.jobs[n%perBlock] = 0
 	if b.len--; b.len == 0 {
-		delete(s.blocks, b.first)
-		if len(s.spare) < maxSpare {
-			s.spare = append(s.spare, b)
+		delete(h.blocks, b.first)
+		if len(h.spare) < maxSpare {
+			h.spare = append(h.spare, b)
 		}
 	}
 }

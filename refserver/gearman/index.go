@@ -32,14 +32,14 @@ const (
 	maxBits  = 20
 )
 
-func (x *index) part(hash uint32) *part { return x.parts[hash>>(32-x.bits)] }
+func (ix *index) part(hash uint32) *part { return ix.parts[hash>>(32-ix.bits)] }
 
 // find returns the item with the hash for which is returns true, or 0.
-func (x *index) find(hash uint32, is func(id) bool) id {
-	if x.len == 0 {
+func (ix *index) find(hash uint32, is func(id) bool) id {
+	if ix.len == 0 {
 		return 0
 	}
-	slots := x.part(hash).slots
+	slots := ix.part(hash).slots
 	for k := hash; ; k++ {
 		s := slots[int(k)&(len(slots)-1)]
 		if s.item == 0 || s.hash == hash && is(s.item) {
@@ -48,15 +48,15 @@ func (x *index) find(hash uint32, is func(id) bool) id {
 	}
 }
 
-func (x *index) add(hash uint32, i id) {
-	if x.parts == nil {
-		x.parts = []*part{{slots: make([]slot, minSlots)}}
+func (ix *index) add(hash uint32, i id) {
+	if ix.parts == nil {
+		ix.parts = []*part{{slots: make([]slot, minSlots)}}
 	}
-	for x.part(hash).full() {
-		x.divide(hash)
+	for ix.part(hash).full() {
+		ix.divide(hash)
 	}
-	x.part(hash).add(slot{hash, i})
-	x.len++
+	ix.part(hash).add(slot{hash, i})
+	ix.len++
 }
 
 func (p *part) full() bool { return p.len >= len(p.slots)/4*3 }
@@ -71,21 +71,21 @@ func (p *part) add(s slot) {
 }
 
 // divide makes room for a hash in its part: it doubles the part, or replaces it by two.
-func (x *index) divide(hash uint32) {
-	old := x.part(hash)
+func (ix *index) divide(hash uint32) {
+	old := ix.part(hash)
 	if size := len(old.slots); size < maxSlots || old.bits == maxBits {
 		slots := old.slots
 		old.slots, old.len = make([]slot, 2*size), 0
 		old.addAll(slots)
 		return
 	}
-	if old.bits == x.bits {
-		parts := make([]*part, 2*len(x.parts))
+	if old.bits == ix.bits {
+		parts := make([]*part, 2*len(ix.parts))
 		for k := range parts {
-			parts[k] = x.parts[k/2]
+			parts[k] = ix.parts[k/2]
 		}
-		x.parts = parts
-		x.bits++
+		ix.parts = parts
+		ix.bits++
 	}
 	bits := old.bits + 1
 	two := [2]*part{{bits: bits, slots: make([]slot, maxSlots)}, {bits: bits, slots: make([]slot, maxSlots)}}
@@ -94,10 +94,10 @@ func (x *index) divide(hash uint32) {
 			two[s.hash>>(32-bits)&1].add(s)
 		}
 	}
-	places := len(x.parts) >> old.bits
+	places := len(ix.parts) >> old.bits
 	first := int(hash>>(32-old.bits)) * places
 	for k := range places {
-		x.parts[first+k] = two[2*k/places]
+		ix.parts[first+k] = two[2*k/places]
 	}
 }
 
@@ -110,8 +110,8 @@ func (p *part) addAll(slots []slot) {
 }
 
 // remove removes an item, which must be in the index.
-func (x *index) remove(hash uint32, i id) {
-	p := x.part(hash)
+func (ix *index) remove(hash uint32, i id) {
+	p := ix.part(hash)
 	last := len(p.slots) - 1
 	gap := int(hash) & last
 	for p.slots[gap].item != i {
@@ -126,7 +126,7 @@ func (x *index) remove(hash uint32, i id) {
 	}
 	p.slots[gap] = slot{}
 	p.len--
-	if x.len--; x.len == 0 && x.bits > 0 {
-		*x = index{} // frees the memory of a large index
+	if ix.len--; ix.len == 0 && ix.bits > 0 {
+		*ix = index{} // frees the memory of a large index
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 // machine.timers is a heap of the jobs that have a timer, ordered by time.
 
-func (x *extra) before(y *extra) bool { return x.firesAt.Before(y.firesAt) }
-func (x *extra) heapIndex() *int      { return &x.timer }
+func (e *extra) before(y *extra) bool { return e.firesAt.Before(y.firesAt) }
+func (e *extra) heapIndex() *int      { return &e.timer }
 
 // setTimer sets the timer of a job, which must not have one.
 func (m *machine) setTimer(j *job, at time.Time) {

@@ -139,9 +139,9 @@ func (s *Server) ByID(id string) *Job {
 type Updates map[string]func(m *Message)
 
 // Update returns a function that calls the function for the type of a message, if there is one.
-func (l Updates) Update() func(*Message) {
+func (u Updates) Update() func(*Message) {
 	by := Updates{}
-	for types, do := range l {
+	for types, do := range u {
 		for name := range strings.FieldsSeq(types) {
 			by[name] = do
 		}

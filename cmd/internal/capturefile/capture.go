@@ -53,7 +53,7 @@ func newScriptWriter(w io.Writer, p *codec.Protocol) (*scriptWriter, error) {
 // began plus its time in the transcript; if began is zero, the events are 1 ms apart. If a peer closes its connection
 // and the server sends another event on it, add half-closes the connection instead. comments returns the packet
 // comments of the event with index i.
-func (c *scriptWriter) Add(events []play.Event, began time.Time, comments func(i int) []string) error {
+func (s *scriptWriter) Add(events []play.Event, began time.Time, comments func(i int) []string) error {
 	next := map[string]codec.Side{} // sender of the next event on the connection of each actor
 	answered := make([]bool, len(events))
 	for i, ev := range slices.Backward(events) {
@@ -78,15 +78,15 @@ func (c *scriptWriter) Add(events []play.Event, began time.Time, comments func(i
 			kind = pcap.HalfCloses
 		}
 		if cn == nil {
-			cn = &conn{id: c.next}
+			cn = &conn{id: s.next}
 			conns[ev.Actor.Name] = cn
-			c.next++
+			s.next++
 		}
 		out := pcap.Event{Conn: cn.id, From: ev.From, Kind: kind, Data: ev.Frame.Raw, Comments: comments(i)}
 		if !began.IsZero() {
 			out.At = began.Add(ev.At)
 		}
-		if err := c.w.Write(out); err != nil {
+		if err := s.w.Write(out); err != nil {
 			return err
 		}
 		switch kind {
@@ -118,7 +118,7 @@ func Create(name string, p *codec.Protocol) (*File, error) {
 }
 
 // Close finishes the capture and closes the file.
-func (c *File) Close() error { return errors.Join(c.w.Close(), c.File.Close()) }
+func (f *File) Close() error { return errors.Join(f.w.Close(), f.File.Close()) }
 
 // PlayComments returns a function that returns the packet comments for the events of a played transcript: the file
 // and line of each message and, for the last event, why the run failed.

@@ -26,9 +26,9 @@ type TypeTests struct {
 }
 
 // Sample returns a legal message of a type, with arbitrary bytes in fields that allow them.
-func (r TypeTests) Sample(t *codec.Type) *codec.Message {
-	if args := r.Samples[t.Name]; args != nil {
-		return Message(r.Protocol, t.Name, args...)
+func (tt TypeTests) Sample(t *codec.Type) *codec.Message {
+	if args := tt.Samples[t.Name]; args != nil {
+		return Message(tt.Protocol, t.Name, args...)
 	}
 	m := t.Sample()
 	if sized := slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return f.Kind == codec.Length }); sized ||
@@ -44,15 +44,15 @@ func (r TypeTests) Sample(t *codec.Type) *codec.Message {
 
 // WithRequest returns a session in which the side may send a message of the type. If a reply needs a request, the
 // session has one that waits.
-func (r TypeTests) WithRequest(t *testing.T, msgType *codec.Type, from codec.Side) codec.Session {
+func (tt TypeTests) WithRequest(t *testing.T, msgType *codec.Type, from codec.Side) codec.Session {
 	t.Helper()
-	s := r.Protocol.NewSession(codec.Options{})
+	s := tt.Protocol.NewSession(codec.Options{})
 	if from == codec.Peer {
 		return s
 	}
-	for _, q := range r.Protocol.Types {
+	for _, q := range tt.Protocol.Types {
 		if q.Ordered && slices.Contains(q.Replies, msgType.Name) {
-			if _, err := s.Append(nil, codec.Peer, r.Sample(q)); err != nil {
+			if _, err := s.Append(nil, codec.Peer, tt.Sample(q)); err != nil {
 				t.Fatal(err)
 			}
 			break
@@ -62,8 +62,8 @@ func (r TypeTests) WithRequest(t *testing.T, msgType *codec.Type, from codec.Sid
 }
 
 // each runs f for every message type and every direction in which it is legal.
-func (r TypeTests) each(t *testing.T, f func(t *testing.T, msgType *codec.Type, from codec.Side)) {
-	for _, msgType := range r.Protocol.Types {
+func (tt TypeTests) each(t *testing.T, f func(t *testing.T, msgType *codec.Type, from codec.Side)) {
+	for _, msgType := range tt.Protocol.Types {
 		for _, from := range []codec.Side{codec.Peer, codec.Server} {
 			if msgType.Sends(from) {
 				t.Run(msgType.Name+" from "+from.String(), func(t *testing.T) { f(t, msgType, from) })
@@ -73,21 +73,21 @@ func (r TypeTests) each(t *testing.T, f func(t *testing.T, msgType *codec.Type, 
 }
 
 // RoundTrips encodes a sample of every message type, decodes it, encodes it again and forwards it.
-func (r TypeTests) RoundTrips(t *testing.T) {
-	r.each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
+func (tt TypeTests) RoundTrips(t *testing.T) {
+	tt.each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
 		for _, crlf := range []bool{false, true} {
 			if crlf && msgType.End != "\n" {
 				continue
 			}
-			want := r.Sample(msgType)
+			want := tt.Sample(msgType)
 			want.CRLF = crlf
-			raw, err := r.WithRequest(t, msgType, from).Append([]byte("before"), from, want)
+			raw, err := tt.WithRequest(t, msgType, from).Append([]byte("before"), from, want)
 			if err != nil {
 				t.Fatal(err)
 			}
 			raw = raw[len("before"):]
 			var f codec.Frame
-			n, err := r.WithRequest(t, msgType, from).Decode(from, append(slices.Clip(raw), "after"...), &f)
+			n, err := tt.WithRequest(t, msgType, from).Decode(from, append(slices.Clip(raw), "after"...), &f)
 			if err != nil || n != len(raw) {
 				t.Fatalf("Decode(%q) = %d, %v; want %d", raw, n, err, len(raw))
 			}
@@ -103,7 +103,7 @@ func (r TypeTests) RoundTrips(t *testing.T) {
 			if !bytes.Equal(rows, raw) {
 				t.Errorf("the spans contain %q, want every byte of %q once", rows, raw)
 			}
-			again, err := r.WithRequest(t, msgType, from).Append(nil, from, &got)
+			again, err := tt.WithRequest(t, msgType, from).Append(nil, from, &got)
 			if err != nil || !bytes.Equal(again, raw) {
 				t.Errorf("encoded again: %q, %v; want %q", again, err, raw)
 			}
@@ -112,13 +112,13 @@ func (r TypeTests) RoundTrips(t *testing.T) {
 }
 
 // Prefixes decodes every prefix of a sample of every message type.
-func (r TypeTests) Prefixes(t *testing.T) {
-	r.each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
-		raw, err := r.WithRequest(t, msgType, from).Append(nil, from, r.Sample(msgType))
+func (tt TypeTests) Prefixes(t *testing.T) {
+	tt.each(t, func(t *testing.T, msgType *codec.Type, from codec.Side) {
+		raw, err := tt.WithRequest(t, msgType, from).Append(nil, from, tt.Sample(msgType))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := r.WithRequest(t, msgType, from)
+		s := tt.WithRequest(t, msgType, from)
 		var f codec.Frame
 		for i := range raw {
 			n, err := s.Decode(from, raw[:i], &f)

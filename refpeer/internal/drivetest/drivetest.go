@@ -24,9 +24,9 @@ type Suite struct {
 }
 
 // edited returns a driver that performs tasks with an edited program.
-func (b Suite) edited(edit func(*peer.Program)) Driver {
+func (s Suite) edited(edit func(*peer.Program)) Driver {
 	return func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
-		p := b.Document()
+		p := s.Document()
 		edit(p)
 		return p.Drive(ctx, addr, tasks, answers)
 	}
@@ -37,9 +37,9 @@ func (b Suite) edited(edit func(*peer.Program)) Driver {
 type Exchange = struct{ Name, Client, Answer, Worker, Done string }
 
 // Serve starts a server in memory that ends with the test, and returns its address.
-func (b Suite) Serve(t *testing.T) string {
+func (s Suite) Serve(t *testing.T) string {
 	t.Helper()
-	server, err := b.start(t.Context())
+	server, err := s.start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,10 +48,10 @@ func (b Suite) Serve(t *testing.T) string {
 }
 
 // Answers returns the answers to tasks.
-func (b Suite) Answers(t *testing.T, addr string, tasks ...string) string {
+func (s Suite) Answers(t *testing.T, addr string, tasks ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := b.Document().Drive(t.Context(), addr, strings.NewReader(strings.Join(tasks, "\n")), &out); err != nil {
+	if err := s.Document().Drive(t.Context(), addr, strings.NewReader(strings.Join(tasks, "\n")), &out); err != nil {
 		t.Error(err)
 	}
 	return out.String()
@@ -59,19 +59,19 @@ func (b Suite) Answers(t *testing.T, addr string, tasks ...string) string {
 
 // Exchanges tests that the tasks of each element have the expected answers. Client and worker run concurrently, with a
 // separate server for each element, in virtual time.
-func (b Suite) Exchanges(t *testing.T, exchanges []Exchange) {
+func (s Suite) Exchanges(t *testing.T, exchanges []Exchange) {
 	for _, e := range exchanges {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				addr := b.Serve(t)
+				addr := s.Serve(t)
 				var both sync.WaitGroup
 				for _, side := range []struct{ task, expected string }{{e.Client, e.Answer}, {e.Worker, e.Done}} {
 					if side.task == "" {
 						continue
 					}
 					both.Go(func() {
-						if got := b.Answers(t, addr, side.task); !strings.HasPrefix(got, side.expected) || strings.Count(got, "\n") != 1 {
+						if got := s.Answers(t, addr, side.task); !strings.HasPrefix(got, side.expected) || strings.Count(got, "\n") != 1 {
 							t.Errorf("%s: expected %q, got %q", side.task, side.expected, got)
 						}
 					})
@@ -83,8 +83,8 @@ func (b Suite) Exchanges(t *testing.T, exchanges []Exchange) {
 }
 
 // WithoutServer tests that the answer to each task is a connection error if there is no server.
-func (b Suite) WithoutServer(t *testing.T, tasks ...string) {
-	if got := b.Answers(t, "memory:absent", tasks...); strings.Count(got, "error connection") != len(tasks) {
+func (s Suite) WithoutServer(t *testing.T, tasks ...string) {
+	if got := s.Answers(t, "memory:absent", tasks...); strings.Count(got, "error connection") != len(tasks) {
 		t.Errorf("expected %d connection errors, got %q", len(tasks), got)
 	}
 }

@@ -26,8 +26,8 @@ type Variant struct {
 // Variants tests that all variants pass under all fault profiles and violate no rule except their own, in memory and
 // virtual time. profiles is the minimum number of fault profiles that must apply to the protocol. With -short, each
 // variant is tested under every second profile, and only the first variant of each role with large payloads.
-func (b Suite) Variants(t *testing.T, profiles int, variants []Variant) {
-	p := b.Document()
+func (s Suite) Variants(t *testing.T, profiles int, variants []Variant) {
+	p := s.Document()
 	partners := map[string]audit.Driver{}
 	for _, role := range p.Protocol.Roles {
 		partners[role] = p.Drive
@@ -46,8 +46,8 @@ func (b Suite) Variants(t *testing.T, profiles int, variants []Variant) {
 			all = append(all, f)
 		}
 		large[v.Role] = true
-		o := audit.StressOptions{Protocol: p.Protocol, Profiles: all, Partners: partners, Start: b.start,
-			Drivers: map[string]audit.Driver{v.Role: b.edited(v.Edit)}, Limit: time.Minute, Runs: 1}
+		o := audit.StressOptions{Protocol: p.Protocol, Profiles: all, Partners: partners, Start: s.start,
+			Drivers: map[string]audit.Driver{v.Role: s.edited(v.Edit)}, Limit: time.Minute, Runs: 1}
 		t.Run(v.Role+"/"+v.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { v.stress(t, o, least) })
@@ -56,9 +56,9 @@ func (b Suite) Variants(t *testing.T, profiles int, variants []Variant) {
 }
 
 // start starts the reference server in memory. Each restart begins with a new server.
-func (b Suite) start(ctx context.Context) (target.Target, error) {
+func (s Suite) start(ctx context.Context) (target.Target, error) {
 	return target.InMemory(ctx, "reference server", func(ctx context.Context, ln net.Listener) error {
-		return refserver.New(b.Machine(), refserver.Options{Protocol: b.Document().Protocol}).Serve(ctx, ln)
+		return refserver.New(s.Machine(), refserver.Options{Protocol: s.Document().Protocol}).Serve(ctx, ln)
 	})
 }
 

@@ -73,11 +73,11 @@ func ended(calls ...*Call) bool {
 }
 
 // err returns how a call has failed, or nil. Other refusals do not matter if a request has succeeded.
-func (t *Call) err() error {
-	if t.failed == nil && t.Replies == nil {
-		return t.refused
+func (c *Call) err() error {
+	if c.failed == nil && c.Replies == nil {
+		return c.refused
 	}
-	return t.failed
+	return c.failed
 }
 
 // Send sends a sequence, without waiting for the replies.

@@ -51,23 +51,23 @@ func (l *List[T]) PushFront(k *Element[T]) {
 	l.len++
 }
 
-// Remove removes k from its list, if it is in one.
-func (k *Element[T]) Remove() {
-	l := k.in
+// Remove removes e from its list, if it is in one.
+func (e *Element[T]) Remove() {
+	l := e.in
 	if l == nil {
 		return
 	}
-	if k.prev != nil {
-		k.prev.next = k.next
+	if e.prev != nil {
+		e.prev.next = e.next
 	} else {
-		l.first = k.next
+		l.first = e.next
 	}
-	if k.next != nil {
-		k.next.prev = k.prev
+	if e.next != nil {
+		e.next.prev = e.prev
 	} else {
-		l.last = k.prev
+		l.last = e.prev
 	}
-	k.in, k.prev, k.next = nil, nil, nil
+	e.in, e.prev, e.next = nil, nil, nil
 	l.len--
 }
 

@@ -50,95 +50,95 @@ func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
 	return e
 }
 
-func (e *Peer) read() {
-	defer close(e.frames)
+func (pr *Peer) read() {
+	defer close(pr.frames)
 	var f codec.Frame
 	in := make([]byte, 64<<10)
 	for {
-		n, err := e.Conn.Read(in)
+		n, err := pr.Conn.Read(in)
 		var all []codec.Frame
-		e.mu.Lock()
-		for p := range e.replies.Feed(in[:n], &f) {
+		pr.mu.Lock()
+		for p := range pr.replies.Feed(in[:n], &f) {
 			if p.Err != nil {
 				err = p.Err
 				break
 			}
 			all = append(all, f.Clone())
 		}
-		e.mu.Unlock()
+		pr.mu.Unlock()
 		for _, f := range all {
-			e.frames <- f
+			pr.frames <- f
 		}
 		if err != nil {
-			e.err = err
+			pr.err = err
 			return
 		}
 	}
 }
 
 // Send sends a message of the type.
-func (e *Peer) Send(name string, args ...string) {
-	e.t.Helper()
-	e.Raw(e.Encode(name, args...))
+func (pr *Peer) Send(name string, args ...string) {
+	pr.t.Helper()
+	pr.Raw(pr.Encode(name, args...))
 }
 
 // Encode returns the bytes of a message. It does not send them.
-func (e *Peer) Encode(name string, args ...string) []byte {
-	e.t.Helper()
-	m := codec.Message{Type: e.protocol.TypeNamed(name)}
+func (pr *Peer) Encode(name string, args ...string) []byte {
+	pr.t.Helper()
+	m := codec.Message{Type: pr.protocol.TypeNamed(name)}
 	if m.Type == nil {
-		e.t.Fatalf("unknown message type %s", name)
+		pr.t.Fatalf("unknown message type %s", name)
 	}
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
 	}
-	b, err := e.nonStrict.Append(nil, codec.Peer, &m)
+	b, err := pr.nonStrict.Append(nil, codec.Peer, &m)
 	if err != nil {
-		e.t.Fatalf("%s %q: %v", name, args, err)
+		pr.t.Fatalf("%s %q: %v", name, args, err)
 	}
 	return b
 }
 
 // Raw sends bytes.
-func (e *Peer) Raw(b []byte) {
-	e.t.Helper()
+func (pr *Peer) Raw(b []byte) {
+	pr.t.Helper()
 	// Decode the requests as well, because the replies may depend on them.
-	e.mu.Lock()
+	pr.mu.Lock()
 	var f codec.Frame
-	if e.requests.Lost() {
-		e.requests.Resume()
+	if pr.requests.Lost() {
+		pr.requests.Resume()
 	}
-	for range e.requests.Feed(b, &f) {
+	for range pr.requests.Feed(b, &f) {
 	}
-	e.mu.Unlock()
-	if _, err := e.Conn.Write(b); err != nil {
-		e.t.Fatalf("sending: %v", err)
+	pr.mu.Unlock()
+	if _, err := pr.Conn.Write(b); err != nil {
+		pr.t.Fatalf("sending: %v", err)
 	}
-	e.settle()
+	pr.settle()
 }
 
 // CloseWrite closes the direction to the server.
-func (e *Peer) CloseWrite() {
-	e.t.Helper()
-	if err := transport.CloseWrite(e.Conn); err != nil {
-		e.t.Fatal(err)
+func (pr *Peer) CloseWrite() {
+	pr.t.Helper()
+	if err := transport.CloseWrite(pr.Conn); err != nil {
+		pr.t.Fatal(err)
 	}
-	e.settle()
+	pr.settle()
 }
 
 // Leave closes the connection with a reset. After a close without a reset, the server would take it for half-closed.
-func (e *Peer) Leave() {
-	transport.Reset(e.Conn)
-	e.settle()
+func (pr *Peer) Leave() {
+	transport.Reset(pr.Conn)
+	pr.settle()
 }
 
 // Next returns the type and the arguments of the next message from the server. The test fails if there is none.
-func (e *Peer) Next() (name string, args []string) {
-	e.t.Helper()
+func (pr *Peer) Next() (name string, args []string) {
+	pr.t.Helper()
 	select {
-	case f, ok := <-e.frames:
+	case f, ok := <-pr.frames:
 		if !ok {
-			e.t.Fatalf("expected a message, but the connection ended: %v", e.err)
+			pr.t.Fatalf("expected a message, but the connection ended: %v", pr.err)
 		}
 		var m codec.Message
 		f.Message(&m)
@@ -147,33 +147,33 @@ func (e *Peer) Next() (name string, args []string) {
 		}
 		return f.Type.Name, args
 	case <-time.After(replyTimeout):
-		e.t.Fatal("expected a message, got none")
+		pr.t.Fatal("expected a message, got none")
 	}
 	panic("unreachable")
 }
 
 // Want checks the type and the arguments of the next message from the server, and returns the arguments. "*" matches
 // any argument.
-func (e *Peer) Want(name string, args ...string) []string {
-	e.t.Helper()
-	got, have := e.Next()
+func (pr *Peer) Want(name string, args ...string) []string {
+	pr.t.Helper()
+	got, have := pr.Next()
 	ok := got == name && len(have) == len(args)
 	for i := 0; ok && i < len(args); i++ {
 		ok = args[i] == "*" || args[i] == have[i]
 	}
 	if !ok {
-		e.t.Fatalf("got %s %q, expected %s %q", got, have, name, args)
+		pr.t.Fatalf("got %s %q, expected %s %q", got, have, name, args)
 	}
 	return have
 }
 
 // NextOrStop returns the type of the next message from the server. It returns false if stop is closed before a message
 // arrives, or if the connection ends, which is an error of the test.
-func (e *Peer) NextOrStop(stop <-chan struct{}) (name string, ok bool) {
+func (pr *Peer) NextOrStop(stop <-chan struct{}) (name string, ok bool) {
 	select {
-	case f, ok := <-e.frames:
+	case f, ok := <-pr.frames:
 		if !ok {
-			e.t.Errorf("the connection ended: %v", e.err)
+			pr.t.Errorf("the connection ended: %v", pr.err)
 			return "", false
 		}
 		return f.Type.Name, true
@@ -184,17 +184,17 @@ func (e *Peer) NextOrStop(stop <-chan struct{}) (name string, ok bool) {
 
 // Ended waits for the end of the connection, checks that the server sends no more messages, and returns the error of
 // the last read.
-func (e *Peer) Ended() error {
-	e.t.Helper()
+func (pr *Peer) Ended() error {
+	pr.t.Helper()
 	select {
-	case f, ok := <-e.frames:
+	case f, ok := <-pr.frames:
 		if ok {
-			e.t.Fatalf("got %s %q, expected the end of the connection", f.Type.Name, f.Raw)
+			pr.t.Fatalf("got %s %q, expected the end of the connection", f.Type.Name, f.Raw)
 		}
 	case <-time.After(replyTimeout):
-		e.t.Fatal("the connection is still open, expected its end")
+		pr.t.Fatal("the connection is still open, expected its end")
 	}
-	return e.err
+	return pr.err
 }
 
 // Dial returns a peer of a server in memory. Each of its actions waits until the server has handled it, so that the
