@@ -40,6 +40,9 @@ TEST = $(GO) test -vet=off -short -timeout 30m
 test: ## run the short form of the tests (skips tests whose third-party program is missing)
 	$(TEST) ./...
 
+# The protocols that have test cases.
+PROTOCOLS = $(notdir $(wildcard conform/cases/*))
+
 # The packages with concurrency of their own. "make race" and "make others" test each package once. The tests of
 # cmd/jobwire, conform/servertest and examples run programs and the suites; the packages that these are made of are here.
 CONCURRENT = audit conform fuzz fuzz/model internal/memnet internal/target internal/transport internal/virtualtime \
@@ -65,7 +68,7 @@ nightly: build vet-others ## run what takes long: all tests, other systems, arch
 	$(TEST) -race -run $(STRESS) ./audit ./fuzz ./pcap ./refpeer/...
 	$(GO) test -timeout 60m ./internal/memnet -args -cases 100000
 	$(GO) test -timeout 2h -run TestSteady ./conform/servertest -args -steady 2
-	for protocol in gearman beanstalk danga gearmonkey; do bin/jobwire fuzz self-test $$protocol || exit 1; done
+	for protocol in $(PROTOCOLS); do bin/jobwire fuzz self-test $$protocol || exit 1; done
 	$(MAKE) reproducible
 	$(MAKE) fuzz FUZZTIME=10000x
 	$(MAKE) fuzz FUZZTIME=100000x TARGETS='^(fuzz/native|fuzz/native/readers|pcap) '
@@ -89,7 +92,7 @@ peers: ## install the third-party programs for the tests (Debian, npm)
 # A server whose program is missing is left out.
 matrix: build ## test all installed servers, and write docs/matrix.html
 	@mkdir -p bin/matrix; results=; \
-	for protocol in gearman beanstalk gearmonkey danga; do \
+	for protocol in $(PROTOCOLS); do \
 		profiles=conform/profiles/$$protocol; \
 		for file in $$(ls $$profiles/*.yaml | grep -vx "$$profiles/embedded.yaml") $$profiles/embedded.yaml; do \
 			profile=$$(basename $$file .yaml); result=bin/matrix/$$protocol-$$profile.json; \
