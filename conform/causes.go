@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
+	"jobwire/internal/verdict"
 )
 
 // CauseKind is the kind of a [Cause].
@@ -120,12 +121,12 @@ func (r *Report) Causes() []Cause {
 			open[res] = all
 			order = append(order, res)
 			for _, s := range all {
-				failed[s.id()] = failed[s.id()] || res.Verdict == Failed
+				failed[s.id()] = failed[s.id()] || res.Verdict == verdict.Failed
 			}
 		}
 	}
 	for res, all := range open {
-		if res.Verdict != Inconsistent {
+		if res.Verdict != verdict.Inconsistent {
 			continue
 		}
 		if shared := slices.DeleteFunc(slices.Clone(all), func(s symptom) bool { return !failed[s.id()] }); len(shared) > 0 {
@@ -153,7 +154,7 @@ func (r *Report) Causes() []Cause {
 	}
 	for i := range r.Results {
 		res := &r.Results[i]
-		if res.Verdict != Inferred || res.lacking != nil {
+		if res.Verdict != verdict.Inferred || res.lacking != nil {
 			continue
 		}
 		failed := func(c Cause) bool { return slices.Contains(c.Cases, res.Case.Family) }
@@ -232,10 +233,10 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 		if res.Rule() != rule {
 			rule = ""
 		}
-		if res.Verdict == Inferred {
+		if res.Verdict == verdict.Inferred {
 			c.Inferred++
 		}
-		c.Expected = c.Expected && (res.Verdict == Known || res.Verdict == Flaky)
+		c.Expected = c.Expected && (res.Verdict == verdict.Known || res.Verdict == verdict.Flaky)
 	}
 	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
 		c.Kind = CauseSetup

@@ -14,6 +14,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
@@ -103,20 +104,20 @@ func TestCauses(t *testing.T) {
 // TestCauseOrder checks that the worst cause comes first, and that a crash that the profile expects is a cause.
 func TestCauseOrder(t *testing.T) {
 	s := causeSuite(t)
-	result := func(i int, v Verdict) Result { return Result{Case: s.Cases[i], Verdict: v, Note: "note"} }
+	result := func(i int, v verdict.Verdict) Result { return Result{Case: s.Cases[i], Verdict: v, Note: "note"} }
 	crash := func(r Result, fault string) Result {
 		r.Crash = &Crash{Exit: "signal: aborted", Fault: fault}
 		return r
 	}
 	report := &Report{Protocol: gearman.Protocol, Results: []Result{
-		result(0, Inconclusive),
-		crash(result(1, Known), "panic: known"),
-		result(2, Failed),
-		result(3, Unexpected),
-		crash(result(4, Crashed), "panic: index 3"),
-		crash(result(5, Crashed), "panic: index 17"),
-		result(6, Hung),
-		result(7, Passed),
+		result(0, verdict.Inconclusive),
+		crash(result(1, verdict.Known), "panic: known"),
+		result(2, verdict.Failed),
+		result(3, verdict.Unexpected),
+		crash(result(4, verdict.Crashed), "panic: index 3"),
+		crash(result(5, verdict.Crashed), "panic: index 17"),
+		result(6, verdict.Hung),
+		result(7, verdict.Passed),
 	}}
 	want := "crash hang rule unexpected pass inconclusive crash"
 	var got []string
@@ -140,7 +141,7 @@ func TestCauseOrder(t *testing.T) {
 // same reply, and otherwise to a cause of its own, which comes after a cause of more instances.
 func TestJoinedCauses(t *testing.T) {
 	s := causeSuite(t)
-	unanswered := func(i int, v Verdict) Result {
+	unanswered := func(i int, v verdict.Verdict) Result {
 		c := s.Cases[i]
 		sent := play.Event{Actor: c.Script.Steps[0].Peer, From: codec.Peer, Frame: codec.Frame{From: codec.Peer,
 			Type: c.Script.Steps[0].Choices[0].Type}}
@@ -152,10 +153,10 @@ func TestJoinedCauses(t *testing.T) {
 		results []Result
 		want    string
 	}{
-		{[]Result{unanswered(empty, Inconsistent), unanswered(endian, Failed)}, "no reply 2"},
-		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Failed), unanswered(created, Failed)},
+		{[]Result{unanswered(empty, verdict.Inconsistent), unanswered(endian, verdict.Failed)}, "no reply 2"},
+		{[]Result{unanswered(empty, verdict.Inconsistent), unanswered(created, verdict.Failed), unanswered(created, verdict.Failed)},
 			"no reply 2, inconsistent 1"},
-		{[]Result{unanswered(empty, Inconsistent), unanswered(created, Inconsistent), unanswered(option, Failed)},
+		{[]Result{unanswered(empty, verdict.Inconsistent), unanswered(created, verdict.Inconsistent), unanswered(option, verdict.Failed)},
 			"inconsistent 2, no reply 1"},
 	} {
 		var got []string
@@ -177,7 +178,7 @@ func TestJoinedCauses(t *testing.T) {
 func TestInferredInstancesCount(t *testing.T) {
 	s := causeSuite(t)
 	report := &Report{Protocol: gearman.Protocol}
-	for i, v := range []Verdict{1: Failed, 2: Inferred, 3: Inferred, 6: Failed, 7: Inferred} {
+	for i, v := range []verdict.Verdict{1: verdict.Failed, 2: verdict.Inferred, 3: verdict.Inferred, 6: verdict.Failed, 7: verdict.Inferred} {
 		if v != "" {
 			report.Results = append(report.Results, Result{Case: s.Cases[i], Verdict: v, Note: "note"})
 		}
@@ -219,7 +220,7 @@ func TestTextIsBrief(t *testing.T) {
 	}
 	var many []Result
 	for _, c := range all.Cases {
-		many = append(many, Result{Case: c, Verdict: Failed, Note: "note", Command: "command"})
+		many = append(many, Result{Case: c, Verdict: verdict.Failed, Note: "note", Command: "command"})
 	}
 	for range 2000 { // the most frequent cause
 		many = append(many, failed)
@@ -298,7 +299,7 @@ func TestCrashCauses(t *testing.T) {
 				}
 				output := fmt.Sprintf(start, number) + strings.ReplaceAll(fmt.Sprintf(tt.output, number), "PLACE", place)
 				c := newCrash(&target.Error{Exit: tt.exit, Output: output, Died: true})
-				report.Results = append(report.Results, Result{Case: s.Cases[i], Verdict: Crashed, Note: c.String(), Crash: c})
+				report.Results = append(report.Results, Result{Case: s.Cases[i], Verdict: verdict.Crashed, Note: c.String(), Crash: c})
 			}
 			crash(1, "10", 1001)
 			crash(2, "20", 1001)

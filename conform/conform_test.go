@@ -26,6 +26,7 @@ import (
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver"
 )
@@ -260,16 +261,16 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 	tests := []struct {
 		name  string
 		start func(context.Context) (target.Target, error)
-		want  conform.Verdict
+		want  verdict.Verdict
 		note  string
 	}{
-		{"absent", func(context.Context) (target.Target, error) { return target.Address("memory:absent") }, conform.Unreachable, "refused"},
-		{"does not start", func(context.Context) (target.Target, error) { return nil, &target.Error{Target: "x", Reason: "no"} }, conform.Unreachable, "no"},
-		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), conform.Crashed, "out of luck"},
-		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), conform.Failed, "got nothing within 1s"},
-		{"hangs up", serve(func(net.Conn) error { return nil }), conform.Failed, "expected ECHO_RES, got "},
-		{"garbage", serve(func(c net.Conn) error { c.Write([]byte("\x00BAD and worse")); return nil }), conform.Failed, "magic"},
-		{"another protocol", serve(func(c net.Conn) error { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n")); return nil }), conform.Failed, "no command waits for one"},
+		{"absent", func(context.Context) (target.Target, error) { return target.Address("memory:absent") }, verdict.Unreachable, "refused"},
+		{"does not start", func(context.Context) (target.Target, error) { return nil, &target.Error{Target: "x", Reason: "no"} }, verdict.Unreachable, "no"},
+		{"dies", serve(func(net.Conn) error { return errors.New("out of luck") }), verdict.Crashed, "out of luck"},
+		{"never answers", serve(func(c net.Conn) error { io.Copy(io.Discard, c); return nil }), verdict.Failed, "got nothing within 1s"},
+		{"hangs up", serve(func(net.Conn) error { return nil }), verdict.Failed, "expected ECHO_RES, got "},
+		{"garbage", serve(func(c net.Conn) error { c.Write([]byte("\x00BAD and worse")); return nil }), verdict.Failed, "magic"},
+		{"another protocol", serve(func(c net.Conn) error { c.Write([]byte("HTTP/1.1 400 Bad Request\r\n")); return nil }), verdict.Failed, "no command waits for one"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -284,10 +285,10 @@ func TestVerdictsOnBadTargets(t *testing.T) {
 				t.Fatalf("%+v, reported %v; want %s and %q", results, reported, tt.want, tt.note)
 			}
 			report := &conform.Report{Protocol: gearman.Protocol, Target: "fake", Results: results}
-			if !report.Failed() || (report.Unreachable() != "") != (tt.want == conform.Unreachable) || report.Lost() != (tt.want == conform.Crashed) {
+			if !report.Failed() || (report.Unreachable() != "") != (tt.want == verdict.Unreachable) || report.Lost() != (tt.want == verdict.Crashed) {
 				t.Errorf("failed %v, unreachable %v, lost %v", report.Failed(), report.Unreachable(), report.Lost())
 			}
-			report.Results = append(report.Results, conform.Result{Case: results[0].Case, Verdict: conform.Passed})
+			report.Results = append(report.Results, conform.Result{Case: results[0].Case, Verdict: verdict.Passed})
 			if report.Lost() {
 				t.Error("lost, though a case passed")
 			}
@@ -318,8 +319,8 @@ func TestInconsistent(t *testing.T) {
 	for _, how := range []play.Segmentation{play.Bytewise, play.Coalesced} {
 		r := conform.Runner{Start: start, Timeout: time.Second, Segments: []play.Segmentation{play.Plain, how}}
 		res := run(t, r, smallSuite(t, false))[0]
-		want := map[play.Segmentation]conform.Verdict{play.Bytewise: conform.Inconsistent, play.Coalesced: conform.Passed}[how]
-		if res.Verdict != want || want == conform.Inconsistent && !strings.Contains(res.Note, "passed with plain writes, failed with bytewise writes") {
+		want := map[play.Segmentation]verdict.Verdict{play.Bytewise: verdict.Inconsistent, play.Coalesced: verdict.Passed}[how]
+		if res.Verdict != want || want == verdict.Inconsistent && !strings.Contains(res.Note, "passed with plain writes, failed with bytewise writes") {
 			t.Errorf("plain and %s: %s, %s; want %s", how, res.Verdict, res.Note, want)
 		}
 	}
@@ -338,9 +339,9 @@ func TestCrashingCaseIsFound(t *testing.T) {
 		"@case slow\n@alone\n@about A slow case.\n@rules gearman.echo.same-data\nJob Server -> Client: nothing for 800ms\n"
 	fragile := mutant("fragile", "", `crash ECHO_REQ when data == "poison"`).Start
 	for _, res := range run(t, conform.Runner{Start: fragile, Parallel: 8, Timeout: time.Second}, load(t, src)) {
-		want := conform.Passed
+		want := verdict.Passed
 		if res.Case.ID == "gearman.poison" {
-			want = conform.Crashed
+			want = verdict.Crashed
 		}
 		if res.Verdict != want {
 			t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, want)
@@ -354,14 +355,14 @@ func TestCrashIsReported(t *testing.T) {
 	crash := serve(func(net.Conn) error { return errors.New("out of luck") })
 	for _, tt := range []struct {
 		known, flaky []conform.Exception
-		want         conform.Verdict
+		want         verdict.Verdict
 		note         string
 	}{
-		{nil, nil, conform.Crashed, "the target crashed: out of luck"},
-		{[]conform.Exception{{Cases: "gearman.*", Why: "it is wrong"}}, nil, conform.Crashed, `the profile lists the case as failing, but not as crashing ("crash: true"): the target crashed: out of luck`},
-		{nil, []conform.Exception{{Cases: "gearman.*", Why: "it may fail"}}, conform.Crashed, "but not as crashing"},
-		{[]conform.Exception{{Cases: "gearman.*", Crash: true, Why: "it crashes"}}, nil, conform.Known, "it crashes: the target crashed: out of luck"},
-		{nil, []conform.Exception{{Cases: "gearman.*", Crash: true, Why: "it may crash"}}, conform.Flaky, "it may crash: the target crashed: out of luck"},
+		{nil, nil, verdict.Crashed, "the target crashed: out of luck"},
+		{[]conform.Exception{{Cases: "gearman.*", Why: "it is wrong"}}, nil, verdict.Crashed, `the profile lists the case as failing, but not as crashing ("crash: true"): the target crashed: out of luck`},
+		{nil, []conform.Exception{{Cases: "gearman.*", Why: "it may fail"}}, verdict.Crashed, "but not as crashing"},
+		{[]conform.Exception{{Cases: "gearman.*", Crash: true, Why: "it crashes"}}, nil, verdict.Known, "it crashes: the target crashed: out of luck"},
+		{nil, []conform.Exception{{Cases: "gearman.*", Crash: true, Why: "it may crash"}}, verdict.Flaky, "it may crash: the target crashed: out of luck"},
 	} {
 		r := conform.Runner{Start: crash, Timeout: time.Second, Profile: &conform.Profile{Name: "x", Known: tt.known, Flaky: tt.flaky}}
 		res := run(t, r, s)[0]
@@ -386,8 +387,8 @@ func TestPassOfSomeInstances(t *testing.T) {
 	r := conform.Runner{Profile: profile}
 	for _, tt := range []struct {
 		suite *conform.Suite
-		want  conform.Verdict
-	}{{s, conform.Unexpected}, {s.First(), conform.Passed}} {
+		want  verdict.Verdict
+	}{{s, verdict.Unexpected}, {s.First(), verdict.Passed}} {
 		for _, res := range run(t, r, tt.suite) {
 			if res.Verdict != tt.want {
 				t.Errorf("%d of 2 instances ran: %s: %s, want %s", len(tt.suite.Cases), res.Case.ID, res.Verdict, tt.want)
@@ -402,7 +403,7 @@ func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	s := load(t, src)
 	res := run(t, conform.Runner{}, s)[0]
 	want := "expected ECHO_RES b or the end of the connection, got ECHO_RES a, which the case also accepts (line 9 of the case file)"
-	if res.Verdict != conform.NonStrict || res.Note != want {
+	if res.Verdict != verdict.NonStrict || res.Note != want {
 		t.Errorf("%s: %s\nwant: %s", res.Verdict, res.Note, want)
 	}
 	var out bytes.Buffer
@@ -420,7 +421,7 @@ func TestCaseWithAloneGetsItsOwnServer(t *testing.T) {
 	started := 0
 	start := func(ctx context.Context) (target.Target, error) { started++; return reference(ctx) }
 	for _, res := range run(t, conform.Runner{Start: start}, smallSuite(t, true)) {
-		if res.Verdict != conform.Passed {
+		if res.Verdict != verdict.Passed {
 			t.Errorf("%s: %s, %s", res.Case.ID, res.Verdict, res.Note)
 		}
 	}
@@ -435,7 +436,7 @@ func TestCaseWithAloneGetsItsOwnServer(t *testing.T) {
 		defer shared.Stop()
 		r := conform.Runner{Start: func(context.Context) (target.Target, error) { return target.Address(shared.Addr()) }}
 		results := r.Run(t.Context(), smallSuite(t, true), nil)
-		if results[0].Verdict != conform.Passed || results[1].Verdict != conform.Skipped {
+		if results[0].Verdict != verdict.Passed || results[1].Verdict != verdict.Skipped {
 			t.Errorf("at an address: %s and %s, want passed and skipped", results[0].Verdict, results[1].Verdict)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 )
 
 // busy is a target to which some connections fail: those whose numbers, counted from 1, are in fails.
@@ -90,8 +91,8 @@ func TestServersThatDoNotStart(t *testing.T) {
 			note := func(note string) { report.Notes = append(report.Notes, note) }
 			report.Results = (&Runner{Start: start, Timeout: time.Second, Parallel: 4, Note: note}).Run(t.Context(), s, nil)
 		})
-		if report.Count(Passed) != len(s.Cases) || strings.Join(report.Notes, " ") != want {
-			t.Errorf("%d servers: %d of %d cases passed, notes %q, expected %q", most, report.Count(Passed), len(s.Cases), report.Notes, want)
+		if report.Count(verdict.Passed) != len(s.Cases) || strings.Join(report.Notes, " ") != want {
+			t.Errorf("%d servers: %d of %d cases passed, notes %q, expected %q", most, report.Count(verdict.Passed), len(s.Cases), report.Notes, want)
 		}
 		var text strings.Builder
 		(&Text{W: &text}).Summary(&report)

@@ -10,6 +10,7 @@ import (
 
 	"jobwire/internal/crash"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 )
 
 // maxElusive is the number of equal crashes that no case alone has caused again after which no case is searched for
@@ -70,10 +71,10 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 			break
 		}
 		again := alone.runCase(x.suite.Cases[i])
-		if again.Verdict == Unreachable || again.Verdict == NotRun { // the server cannot be started again, or the run ends
+		if again.Verdict == verdict.Unreachable || again.Verdict == verdict.NotRun { // the server cannot be started again, or the run ends
 			continue
 		}
-		cause := again.Verdict == Crashed || again.Verdict == Hung
+		cause := again.Verdict.Stops()
 		if cause || i == index || x.attempts[i].Verdict.FailsRun() { // the crash may be the reason for the failure
 			again.shared = true
 			x.replace(i, index, again)
@@ -94,7 +95,7 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 	a := x.attempts[i]
 	crash := *end
 	crash.elusive = !interrupted()
-	a.Verdict, a.Crash, a.late = Crashed, &crash, false
+	a.Verdict, a.Crash, a.late = verdict.Crashed, &crash, false
 	a.Note = "the target crashed during this case or shortly after it"
 	if !crash.elusive {
 		a.Note += "; this was not confirmed, because the run ended: " + end.String()

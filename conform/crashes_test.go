@@ -15,6 +15,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/refserver"
 	server "jobwire/refserver/gearman"
 	"jobwire/refserver/inject"
@@ -107,9 +108,9 @@ func TestLateCrash(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := Runner{Start: echoing(100*time.Millisecond, func(int64) bool { return true })}
 			for _, res := range r.Run(t.Context(), s, nil) {
-				want := Passed
+				want := verdict.Passed
 				if res.Case.Family == "gearman.poison" {
-					want = Crashed
+					want = verdict.Crashed
 				}
 				if res.Verdict != want {
 					t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, want)
@@ -126,9 +127,9 @@ func TestLateHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := Runner{Start: faulty(hangs), Timeout: time.Second}
 		for _, res := range r.Run(t.Context(), crashSuite(t), nil) {
-			want := Passed
+			want := verdict.Passed
 			if res.Case.Family == "gearman.poison" {
-				want = Hung
+				want = verdict.Hung
 			}
 			if res.Verdict != want {
 				t.Errorf("%s: %s (%s), want %s", res.Case.ID, res.Verdict, res.Note, want)
@@ -175,7 +176,7 @@ func TestMostLikelyCrashingCaseIsReported(t *testing.T) {
 				Profile: &Profile{Flaky: []Exception{{Cases: listed, Crash: true}}}}
 			var got []string
 			for _, res := range r.Run(t.Context(), crashSuite(t), nil) {
-				if got = append(got, string(res.Verdict)); res.Verdict == Crashed && !strings.Contains(res.Note, "does not make the target crash") {
+				if got = append(got, string(res.Verdict)); res.Verdict == verdict.Crashed && !strings.Contains(res.Note, "does not make the target crash") {
 					t.Errorf("%s: %s", res.Case.ID, res.Note)
 				}
 			}
@@ -218,13 +219,13 @@ func TestElusiveCrashes(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		got := map[Verdict]int{}
+		got := map[verdict.Verdict]int{}
 		for _, res := range (&Runner{Start: start, Timeout: time.Second}).Run(t.Context(), s, nil) {
-			if got[res.Verdict]++; res.Verdict == Crashed && !strings.Contains(res.Note, "does not make the target crash when it runs alone") {
+			if got[res.Verdict]++; res.Verdict == verdict.Crashed && !strings.Contains(res.Note, "does not make the target crash when it runs alone") {
 				t.Errorf("%s: %s", res.Case.ID, res.Note)
 			}
 		}
-		if got[Crashed] != maxElusive || got[Passed] != len(s.Cases)-maxElusive {
+		if got[verdict.Crashed] != maxElusive || got[verdict.Passed] != len(s.Cases)-maxElusive {
 			t.Errorf("%v, expected %d crashes, and that all others passed", got, maxElusive)
 		}
 	})

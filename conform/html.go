@@ -12,6 +12,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/page"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -24,37 +25,8 @@ var pageStyle string
 
 var pageTemplate = template.Must(page.New(template.FuncMap{"seconds": seconds}).Parse(pageSource))
 
-// style determines how the page shows a verdict. Symbols and words convey the verdict without colors. There is one
-// color for each Tone.
-type style struct {
-	Verdict Verdict
-	Symbol  string
-	Tone    string // CSS class: good, fair, bad or none
-	Meaning string
-}
-
-// styles contains the verdicts from best to worst. The page shows the verdict of the worst case for each rule.
-var styles = []style{
-	{Passed, "✓", "good", "The target replied as the specification asks."},
-	{NotRun, "·", "none", "The run ended before the case."},
-	{Inferred, "⋯", "none", "The instance of a case was not run, because other instances with the same message failed in the same way."},
-	{Skipped, "–", "none", "The case was not run, because the target does not have a feature that the case needs."},
-	{NonStrict, "≈", "fair", "The case accepts the reply, but the specification asks for a different reply."},
-	{Inconclusive, "?", "none", "A setup of the case does not work on the target, or the target, the connection or the machine that ran jobwire was too slow for the time limits of the case."},
-	{Different, "△", "fair", "The target did something else where the specification is silent. The case tests jobwire's interpretation."},
-	{Known, "◇", "fair", "The case failed. The profile of the target lists it as failing."},
-	{Flaky, "~", "fair", "The case failed. The profile of the target says that it fails in some runs."},
-	{Unreachable, "∅", "bad", "The target did not start or did not accept a connection."},
-	{Unexpected, "!", "bad", "The case passed, but the profile of the target lists it as failing."},
-	{Inconsistent, "≠", "bad", "The result depends on how the messages are divided into writes to the socket."},
-	{Failed, "✗", "bad", "The target did not reply as the specification asks."},
-	{Hung, "∞", "bad", "After the case, the target answered no request on a new connection."},
-	{Crashed, "†", "bad", "The process of the target ended during the case."},
-}
-
-func rank(v Verdict) int {
-	return slices.IndexFunc(styles, func(l style) bool { return l.Verdict == v })
-}
+// bySeverity has the rows of the verdicts from best to worst. The page shows the verdict of the worst case for each rule.
+var bySeverity = slices.SortedFunc(slices.Values(verdict.Cases), func(a, b verdict.Row) int { return a.Severity - b.Severity })
 
 // Data for the page template. Each list of cells has one cell for each target, in the order of the targets.
 type (
@@ -62,7 +34,7 @@ type (
 		Jobwire  version.Info
 		Protocol *codec.Protocol
 		Targets  []targetView
-		Legend   []style
+		Legend   []verdict.Row
 		Cases    int
 		Sections []*sectionView
 		Untested []codec.Rule
@@ -86,7 +58,7 @@ type (
 		More  int      // number of other cases
 	}
 	tally struct {
-		style
+		verdict.Row
 		N int
 	}
 	sectionView struct {
@@ -100,7 +72,7 @@ type (
 	}
 	cell struct {
 		Target  string
-		Worst   style
+		Worst   verdict.Row
 		Crashed bool // the target crashed, as the profile expects
 		Tallies []tally
 	}
@@ -114,7 +86,7 @@ type (
 	}
 	resultView struct {
 		Result
-		Style        style
+		Style        verdict.Row
 		Target       string
 		FailedRule   *codec.Rule // rule that the failed step or check tests; nil if it is the only rule of the case
 		Conversation []shownLine
@@ -137,7 +109,7 @@ type (
 // with their cases, the transcripts of the cases, the results, and the conversations of cases that did not pass. The
 // page depends only on the arguments.
 func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
-	p := &htmlPage{Jobwire: version.Get(), Protocol: s.Protocol, Legend: styles, Cases: len(s.Names())}
+	p := &htmlPage{Jobwire: version.Get(), Protocol: s.Protocol, Legend: bySeverity, Cases: len(s.Names())}
 	results := make([]map[string]Result, len(reports)) // for each report: results by the name of the case
 	for i, r := range reports {
 		results[i] = map[string]Result{}
@@ -152,7 +124,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 			switch {
 			case res.Verdict.FailsRun():
 				t.Short++
-			case res.Verdict == Known || res.Verdict == Flaky:
+			case res.Verdict == verdict.Known || res.Verdict == verdict.Flaky:
 				t.Excused++
 			}
 		}
@@ -186,7 +158,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 			for _, c := range v.Cases {
 				if res, ok := results[i][c.Family]; ok {
 					if !res.about(rule.ID) {
-						res.Verdict = Inconclusive
+						res.Verdict = verdict.Inconclusive
 					}
 					of = append(of, res)
 				}
@@ -285,26 +257,25 @@ func (p *htmlPage) sort(s *Suite) {
 }
 
 // tallies counts the results by verdict, worst verdict first.
-func tallies(results []Result) []tally {
-	n := make([]int, len(styles))
+func tallies(results []Result) (all []tally) {
+	n := map[verdict.Verdict]int{}
 	for _, r := range results {
-		n[rank(r.Verdict)]++
+		n[r.Verdict]++
 	}
-	var out []tally
-	for i, l := range slices.Backward(styles) {
-		if n[i] > 0 {
-			out = append(out, tally{l, n[i]})
+	for _, row := range slices.Backward(bySeverity) {
+		if n[row.Verdict] > 0 {
+			all = append(all, tally{row, n[row.Verdict]})
 		}
 	}
-	return out
+	return all
 }
 
 func newCell(target string, results ...Result) cell {
-	c := cell{Target: target, Worst: style{Verdict: "not run", Tone: "none"}, Tallies: tallies(results)}
+	c := cell{Target: target, Worst: verdict.Row{Verdict: verdict.NotRun, Tone: "none"}, Tallies: tallies(results)}
 	if len(c.Tallies) > 0 {
-		c.Worst = c.Tallies[0].style
+		c.Worst = c.Tallies[0].Row
 	}
-	c.Crashed = c.Worst.Verdict != Crashed && slices.ContainsFunc(results, func(r Result) bool { return r.excusedCrash() })
+	c.Crashed = c.Worst.Verdict != verdict.Crashed && slices.ContainsFunc(results, func(r Result) bool { return r.excusedCrash() })
 	return c
 }
 
@@ -312,7 +283,7 @@ func newCell(target string, results ...Result) cell {
 // pass.
 func shownInstance(c *Case, results []map[string]Result) *Case {
 	for _, of := range results {
-		if res, ok := of[c.Family]; ok && res.Verdict != Passed {
+		if res, ok := of[c.Family]; ok && res.Verdict != verdict.Passed {
 			return res.Case
 		}
 	}
@@ -330,11 +301,11 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 		}
 		view.Cells = append(view.Cells, newCell(r.Target, res))
 		verdicts = append(verdicts, string(res.Verdict))
-		shown := resultView{Result: res, Style: styles[rank(res.Verdict)], Target: r.Target}
-		if res.Verdict == Passed || res.Verdict == NotRun || res.Verdict == Inferred {
+		shown := resultView{Result: res, Style: res.Verdict.Row(), Target: r.Target}
+		if res.Verdict == verdict.Passed || res.Verdict == verdict.NotRun || res.Verdict == verdict.Inferred {
 			shown.Command = ""
 		}
-		if res.Verdict != Passed {
+		if res.Verdict != verdict.Passed {
 			shown.Conversation = shownLines(conversation(res, play.ReportOptions{Bytes: true}))
 		}
 		if len(res.Case.Rules) > 1 {
@@ -362,7 +333,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
-			if res.Verdict == NonStrict && res.performed() == script && res.Play != nil && res.Play.Accepted != nil &&
+			if res.Verdict == verdict.NonStrict && res.performed() == script && res.Play != nil && res.Play.Accepted != nil &&
 				res.Play.Accepted.Step == step {
 				k := slices.IndexFunc(step.Choices, func(c transcript.Choice) bool { return c.Line == res.Play.Accepted.Choice.Line })
 				view.Source[first+k].Accepted = append(view.Source[first+k].Accepted, res.Target)

@@ -22,6 +22,7 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/prose"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
@@ -110,7 +111,7 @@ func TestHTMLIsWellFormedAndSelfContained(t *testing.T) {
 			ids[id] = e
 		}
 	}
-	if count["script"] != 1 || count["i"] != len(conform.Verdicts)+1 || count["b"] != 0 {
+	if count["script"] != 1 || count["i"] != len(verdict.Cases)+1 || count["b"] != 0 {
 		t.Errorf("what servers and cases say made elements: %v", count)
 	}
 	if !strings.Contains(page, "16 cases in 2.0&nbsp;s: 6 failed, 2 failed as the profile expects.") {
@@ -195,7 +196,7 @@ func TestHTMLFoldsLongPayloads(t *testing.T) {
 	const size = 500_000
 	header := binary.BigEndian.AppendUint32([]byte("\x00RES\x00\x00\x00\x11"), size)
 	long := playCase(t, s.Cases[0], string(header)+strings.Repeat("<0>", size)[:size])
-	reports[1].Results[0] = conform.Result{Case: s.Cases[0], Verdict: conform.Failed, Note: long.Failure.Error(), Play: long}
+	reports[1].Results[0] = conform.Result{Case: s.Cases[0], Verdict: verdict.Failed, Note: long.Failure.Error(), Play: long}
 	if grown := len(htmlOf(t, s, reports)) - before; grown < 500 || grown > 10_000 {
 		t.Errorf("half a megabyte of payload makes the page %d bytes longer", grown)
 	}

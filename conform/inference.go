@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 )
 
 // inference decides which case runs next, and which cases need not run. An instance that fails because the target sends
@@ -95,7 +96,7 @@ func (f *inference) ended(a *attempt) {
 	if f.after > 0 {
 		f.observe(a)
 	}
-	if f.after == 0 || slices.Contains([]Verdict{NotRun, Inconclusive, Inferred}, a.Verdict) {
+	if f.after == 0 || slices.Contains([]verdict.Verdict{verdict.NotRun, verdict.Inconclusive, verdict.Inferred}, a.Verdict) {
 		return
 	}
 	now := a.slowFailure()
@@ -124,8 +125,8 @@ func countInstances(n int) string {
 // in this way, or does not crash the target when it runs alone.
 func (a *attempt) slowFailure() (s sameFailures) {
 	waited := a.Play != nil && a.Play.Failure != nil && a.Play.Failure.Waited > 0
-	s.ends = a.Verdict == Hung || a.Verdict == Crashed && (a.Crash == nil || !a.Crash.elusive)
-	if !s.ends && !(a.Verdict == Failed && waited) {
+	s.ends = a.Verdict == verdict.Hung || a.Verdict == verdict.Crashed && (a.Crash == nil || !a.Crash.elusive)
+	if !s.ends && !(a.Verdict == verdict.Failed && waited) {
 		return s
 	}
 	all := a.symptoms()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/internal/verdict"
 	"jobwire/refserver/inject"
 )
 
@@ -29,23 +30,23 @@ func TestInference(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		runner Runner
-		want   map[Verdict]int
+		want   map[verdict.Verdict]int
 	}{
-		{"never a reply", Runner{Start: faulty(edit("drop ECHO_REQ")), InferAfter: 3}, map[Verdict]int{Failed: 3, Inferred: 17}},
-		{"all run", Runner{Start: faulty(edit("drop ECHO_REQ"))}, map[Verdict]int{Failed: 20}},
-		{"a reply to the first", Runner{Start: faulty(edit(`drop ECHO_REQ when data != "1"`)), InferAfter: 3}, map[Verdict]int{Passed: 1, Failed: 19}},
-		{"a wrong reply", Runner{Start: faulty(edit("alter ECHO_RES data=x")), InferAfter: 3}, map[Verdict]int{Failed: 20}},
-		{"crashes", Runner{Start: faulty(edit("crash ECHO_REQ")), InferAfter: 3}, map[Verdict]int{Crashed: 3, Inferred: 17}},
+		{"never a reply", Runner{Start: faulty(edit("drop ECHO_REQ")), InferAfter: 3}, map[verdict.Verdict]int{verdict.Failed: 3, verdict.Inferred: 17}},
+		{"all run", Runner{Start: faulty(edit("drop ECHO_REQ"))}, map[verdict.Verdict]int{verdict.Failed: 20}},
+		{"a reply to the first", Runner{Start: faulty(edit(`drop ECHO_REQ when data != "1"`)), InferAfter: 3}, map[verdict.Verdict]int{verdict.Passed: 1, verdict.Failed: 19}},
+		{"a wrong reply", Runner{Start: faulty(edit("alter ECHO_RES data=x")), InferAfter: 3}, map[verdict.Verdict]int{verdict.Failed: 20}},
+		{"crashes", Runner{Start: faulty(edit("crash ECHO_REQ")), InferAfter: 3}, map[verdict.Verdict]int{verdict.Crashed: 3, verdict.Inferred: 17}},
 		{"crashes after the first", Runner{Start: faulty(edit(`crash ECHO_REQ when data != "1" and len(data) < 3`)), InferAfter: 3},
-			map[Verdict]int{Passed: 1, Crashed: 3, Inferred: 16}},
-		{"a reply later", Runner{Start: later, InferAfter: 3, Parallel: 4}, map[Verdict]int{Passed: 20}},
+			map[verdict.Verdict]int{verdict.Passed: 1, verdict.Crashed: 3, verdict.Inferred: 16}},
+		{"a reply later", Runner{Start: later, InferAfter: 3, Parallel: 4}, map[verdict.Verdict]int{verdict.Passed: 20}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tt.runner.Timeout = time.Second
 			results := tt.runner.Run(t.Context(), s, nil)
-			got := map[Verdict]int{}
+			got := map[verdict.Verdict]int{}
 			for _, res := range results {
-				if got[res.Verdict]++; res.Verdict == Inferred && !strings.Contains(res.Note, "instances of this case with the same message failed") {
+				if got[res.Verdict]++; res.Verdict == verdict.Inferred && !strings.Contains(res.Note, "instances of this case with the same message failed") {
 					t.Errorf("%s: %s: %s", tt.name, res.Case.ID, res.Note)
 				}
 			}
@@ -53,7 +54,7 @@ func TestInference(t *testing.T) {
 				t.Errorf("%s: %v, expected %v", tt.name, got, tt.want)
 			}
 			report := Report{Protocol: gearman.Protocol, Results: results}
-			if n := got[Inferred]; n > 0 && (!report.Failed() || strings.Contains(report.Untested(), "little")) {
+			if n := got[verdict.Inferred]; n > 0 && (!report.Failed() || strings.Contains(report.Untested(), "little")) {
 				t.Errorf("%s: a run with %d inferred instances: failed %v, %q", tt.name, n, report.Failed(), report.Untested())
 			}
 		})
@@ -85,7 +86,7 @@ func TestKnownSilence(t *testing.T) {
 			if failed++; failed <= provedSilence || res.Case.Family == "gearman.option" {
 				want = r.Timeout
 			}
-			if res.Verdict != Failed || res.Play.Failure.Waited != want {
+			if res.Verdict != verdict.Failed || res.Play.Failure.Waited != want {
 				t.Errorf("%s: %s, after %v, expected failed after %v", res.Case.ID, res.Verdict, res.Play.Failure.Waited, want)
 			}
 		}
@@ -109,11 +110,11 @@ func TestBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := Runner{Start: faulty(edit("delay ECHO_RES 1s")), InferAfter: 3, Budget: 10 * time.Second}
 		report := &Report{Protocol: gearman.Protocol, Results: r.Run(t.Context(), s, nil)}
-		if n := report.Count(Passed); n < 8 || n > 12 || report.Count(NotRun) != 60-n {
-			t.Errorf("%d cases passed, %d did not run", n, report.Count(NotRun))
+		if n := report.Count(verdict.Passed); n < 8 || n > 12 || report.Count(verdict.NotRun) != 60-n {
+			t.Errorf("%d cases passed, %d did not run", n, report.Count(verdict.NotRun))
 		}
 		for i := range 3 {
-			if res := report.Results[20*i]; res.Verdict != Passed {
+			if res := report.Results[20*i]; res.Verdict != verdict.Passed {
 				t.Errorf("%s: %s, expected passed", res.Case.ID, res.Verdict)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 )
 
 // instanceLabel returns the part of the ID of an instance that follows the name of the case, such as "[n=64,body=nul]",
@@ -89,7 +90,7 @@ func Fold(results []Result) []Result {
 func foldOne(instances []Result) Result {
 	worst := instances[0]
 	for _, r := range instances {
-		if rank(r.Verdict) > rank(worst.Verdict) {
+		if r.Verdict.Severity() > worst.Verdict.Severity() {
 			worst = r
 		}
 	}
@@ -99,9 +100,9 @@ func foldOne(instances []Result) Result {
 	worst.Instances = len(instances)
 	worst.Took = 0
 	var parts []string
-	for _, l := range slices.Backward(styles) {
-		if values := valuesWith(instances, l.Verdict); values != "" {
-			parts = append(parts, fmt.Sprintf("%s with %s", l.Verdict, values))
+	for _, row := range slices.Backward(bySeverity) {
+		if values := valuesWith(instances, row.Verdict); values != "" {
+			parts = append(parts, fmt.Sprintf("%s with %s", row.Verdict, values))
 		}
 	}
 	for _, r := range instances {
@@ -116,7 +117,7 @@ const maxRuns = 8
 
 // valuesWith returns a list of the values of the instances with a verdict: ranges such as "n from 255, also 1 and 2"
 // for a parameter that is a number, and else the values of consecutive instances as "A to B".
-func valuesWith(instances []Result, v Verdict) string {
+func valuesWith(instances []Result, v verdict.Verdict) string {
 	numbers := numbersOf(instances)
 	name := ""
 	if numbers != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 )
 
 // TestValuesWith checks the list of the values of the instances that failed, which are marked with "!".
@@ -23,17 +24,17 @@ func TestValuesWith(t *testing.T) {
 	} {
 		var results []Result
 		for text := range strings.FieldsSeq(tt.instances) {
-			r := Result{Case: &Case{}, Verdict: Passed}
+			r := Result{Case: &Case{}, Verdict: verdict.Passed}
 			text, failed := strings.CutSuffix(text, "!")
 			if failed {
-				r.Verdict = Failed
+				r.Verdict = verdict.Failed
 			}
 			for i, label := range strings.Split(text, ",") {
 				r.Case.Params = append(r.Case.Params, transcript.Param{Name: strings.Fields(tt.params)[i], Label: label})
 			}
 			results = append(results, r)
 		}
-		if got := valuesWith(results, Failed); got != tt.want {
+		if got := valuesWith(results, verdict.Failed); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.instances, got, tt.want)
 		}
 	}

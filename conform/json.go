@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
@@ -57,18 +58,18 @@ type causeJSON struct {
 }
 
 type caseJSON struct {
-	ID       string         `json:"id"`
-	Case     string         `json:"case"` // name of the case, without the parameters of an instance
-	Section  string         `json:"section"`
-	About    string         `json:"about"`
-	Rules    []codec.RuleID `json:"rules"`
-	Rule     codec.RuleID   `json:"rule,omitempty"`    // rule that the failed step tests
-	Level    codec.Level    `json:"level"`             // of what the target did not meet
-	Program  string         `json:"program,omitempty"` // role of the client or worker that the case tests
-	Verdict  Verdict        `json:"verdict"`
-	Duration float64        `json:"duration_seconds"`
-	Note     string         `json:"note,omitempty"`
-	Assumes  string         `json:"interpretation,omitempty"` // assumption of the case where the specification is silent
+	ID       string          `json:"id"`
+	Case     string          `json:"case"` // name of the case, without the parameters of an instance
+	Section  string          `json:"section"`
+	About    string          `json:"about"`
+	Rules    []codec.RuleID  `json:"rules"`
+	Rule     codec.RuleID    `json:"rule,omitempty"`    // rule that the failed step tests
+	Level    codec.Level     `json:"level"`             // of what the target did not meet
+	Program  string          `json:"program,omitempty"` // role of the client or worker that the case tests
+	Verdict  verdict.Verdict `json:"verdict"`
+	Duration float64         `json:"duration_seconds"`
+	Note     string          `json:"note,omitempty"`
+	Assumes  string          `json:"interpretation,omitempty"` // assumption of the case where the specification is silent
 	// how messages were divided into writes when the case did not pass
 	Segments string        `json:"segments,omitempty"`
 	Broken   codec.RuleID  `json:"broken,omitempty"`   // rule of the message format that a reply broke
@@ -138,8 +139,8 @@ func (r *Report) json() reportJSON {
 		Causes:   []causeJSON{},
 		Cases:    []caseJSON{},
 	}
-	for _, v := range Verdicts {
-		out.Summary[string(v)] = r.Count(v)
+	for _, row := range verdict.Cases {
+		out.Summary[string(row.Verdict)] = r.Count(row.Verdict)
 	}
 	for _, c := range r.Causes() {
 		out.Causes = append(out.Causes, causeJSON{c.Kind, c.Text, c.Rule, c.Level, c.Expected, c.Cases,
@@ -154,7 +155,7 @@ func (r *Report) json() reportJSON {
 		}
 		j.Assumes, j.Quote, j.Finding = res.interpretation(), res.Quote, res.Finding
 		j.Rule = res.tested()
-		if res.Verdict != Passed {
+		if res.Verdict != verdict.Passed {
 			j.Command = res.Command
 		}
 		if res.Play != nil && res.Play.Failure != nil {
@@ -162,7 +163,7 @@ func (r *Report) json() reportJSON {
 			j.Broken = res.Play.Failure.Rule()
 			j.Line = res.Play.Failure.Step.Line
 		}
-		if res.Verdict == NonStrict && res.Play != nil && res.Play.Accepted != nil {
+		if res.Verdict == verdict.NonStrict && res.Play != nil && res.Play.Accepted != nil {
 			a := res.Play.Accepted
 			j.Accepted = &acceptedJSON{a.Expected(), a.Got(), a.Choice.Line}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"jobwire/conform"
 	"jobwire/internal/schemacheck"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
@@ -66,7 +67,7 @@ func TestSchemaNamesVerdicts(t *testing.T) {
 	}
 	var schema struct {
 		Defs struct {
-			Verdict struct{ Enum []conform.Verdict } `json:"verdict"`
+			Verdict struct{ Enum []verdict.Verdict } `json:"verdict"`
 			Cause   struct {
 				Properties struct {
 					Kind struct{ Enum []conform.CauseKind }
@@ -77,8 +78,9 @@ func TestSchemaNamesVerdicts(t *testing.T) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(schema.Defs.Verdict.Enum, conform.Verdicts) {
-		t.Errorf("the schema lists %q, want %q", schema.Defs.Verdict.Enum, conform.Verdicts)
+	same := func(row verdict.Row, v verdict.Verdict) bool { return row.Verdict == v }
+	if !slices.EqualFunc(verdict.Cases, schema.Defs.Verdict.Enum, same) {
+		t.Errorf("the schema lists %q, want %v", schema.Defs.Verdict.Enum, verdict.Cases)
 	}
 	if kinds := schema.Defs.Cause.Properties.Kind.Enum; !slices.Equal(kinds, conform.CauseKinds) {
 		t.Errorf("the schema lists %q, want %q", kinds, conform.CauseKinds)

@@ -3,10 +3,10 @@ package conform
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"jobwire/internal/junit"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -50,17 +50,17 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 func junitCase(class string, res Result) junit.Case {
 	c := junit.Case{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junit.Second(res.Took.Seconds())}
 	detail := &junit.Detail{Type: string(res.Verdict), Message: res.Note}
-	if res.Verdict != Passed {
+	if res.Verdict != verdict.Passed {
 		detail.Text = explanation(res)
 	}
-	switch v := res.Verdict; {
-	case v == Crashed || v == Hung || v == Unreachable:
+	switch res.Verdict.Row().Class {
+	case verdict.Error:
 		c.Error = detail
-	case v.FailsRun():
+	case verdict.Failure:
 		c.Failure = detail
-	case v == NonStrict || v == Different:
+	case verdict.Note:
 		c.Output = detail.Message + "\n" + detail.Text
-	case v != Passed:
+	case verdict.Excused, verdict.Skip:
 		c.Skipped = detail
 	}
 	return c
@@ -70,7 +70,7 @@ func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // explanation returns the text with which reports explain a result that is not a pass, or "".
 func explanation(r Result) string {
-	if slices.Contains([]Verdict{Passed, Skipped, NotRun, Inferred, Unreachable}, r.Verdict) {
+	if r.Verdict == verdict.Passed || !r.Verdict.Row().Tried {
 		return ""
 	}
 	var b strings.Builder

@@ -6,14 +6,15 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 )
 
 // conclude returns the final result of a case, after applying the profile. Unless the run is strict, a failure becomes
 // Different if the broken requirement is only an interpretation.
 func (r *Runner) conclude(res Result) Result {
 	res = r.Profile.apply(res)
-	if !r.Strict && (res.Verdict == Failed || res.Verdict == Inconsistent) && res.Level() == codec.Interpretation {
-		res.Verdict = Different
+	if !r.Strict && (res.Verdict == verdict.Failed || res.Verdict == verdict.Inconsistent) && res.Level() == codec.Interpretation {
+		res.Verdict = verdict.Different
 	}
 	return res
 }
@@ -24,7 +25,7 @@ func (r *Result) step() *transcript.Step {
 	case p == nil:
 	case p.Failure != nil:
 		return p.Failure.Step
-	case r.Verdict == NonStrict && p.Accepted != nil:
+	case r.Verdict == verdict.NonStrict && p.Accepted != nil:
 		return p.Accepted.Step
 	}
 	return nil
@@ -43,7 +44,7 @@ func (r *Result) tested() codec.RuleID {
 		return st.Tests[0]
 	case st != nil:
 		return r.Case.Rules[0]
-	case r.Play == nil || r.Case.Program != "" || len(tests) == 0 || r.Verdict == Inferred || r.Verdict == Inconclusive:
+	case r.Play == nil || r.Case.Program != "" || len(tests) == 0 || r.Verdict == verdict.Inferred || r.Verdict == verdict.Inconclusive:
 		return ""
 	}
 	return tests[len(tests)-1].Rules[0]

@@ -12,6 +12,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/internal/verdict"
 )
 
 // knownFailures calls check for each entry about known or flaky cases in each profile, with the cases that the entry
@@ -96,9 +97,9 @@ func TestFailedInterpretationIsDifferent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, strict := range []bool{false, true} {
-		want := []conform.Verdict{conform.Failed, conform.Different, conform.Different}
+		want := []verdict.Verdict{verdict.Failed, verdict.Different, verdict.Different}
 		if strict {
-			want = []conform.Verdict{conform.Failed, conform.Failed, conform.Failed}
+			want = []verdict.Verdict{verdict.Failed, verdict.Failed, verdict.Failed}
 		}
 		results := run(t, conform.Runner{Start: serving(server), Strict: strict}, suite)
 		for i, res := range results {
@@ -150,14 +151,14 @@ Server -> {peer}: WATCHING {count}
 		keys    string
 		rule    codec.RuleID
 		level   codec.Level
-		verdict conform.Verdict
+		verdict verdict.Verdict
 	}{
-		{1, "", "beanstalk.watch.watching", codec.Must, conform.Failed},
-		{2, "", "beanstalk.stats-job.ttr", codec.DeFacto, conform.Failed},
-		{3, "", "beanstalk.stats-job.ttr", codec.DeFacto, conform.Failed},
-		{4, "", "beanstalk.line.length", codec.Interpretation, conform.Different},
-		{1, assuming, "beanstalk.watch.watching", codec.Interpretation, conform.Different},
-		{2, assuming, "beanstalk.stats-job.ttr", codec.DeFacto, conform.Failed},
+		{1, "", "beanstalk.watch.watching", codec.Must, verdict.Failed},
+		{2, "", "beanstalk.stats-job.ttr", codec.DeFacto, verdict.Failed},
+		{3, "", "beanstalk.stats-job.ttr", codec.DeFacto, verdict.Failed},
+		{4, "", "beanstalk.line.length", codec.Interpretation, verdict.Different},
+		{1, assuming, "beanstalk.watch.watching", codec.Interpretation, verdict.Different},
+		{2, assuming, "beanstalk.stats-job.ttr", codec.DeFacto, verdict.Failed},
 	} {
 		src := strings.Replace(severalRules, "@rules", want.keys+"@rules", 1)
 		for step := range 4 {
@@ -181,7 +182,7 @@ Server -> {peer}: WATCHING {count}
 				t.Errorf("%d: expected a cause with %v, got %s %s", i, want, c.Rule, c.Level)
 			}
 		}
-		if text := res.Text(); res.Verdict == conform.Failed && strings.Count(text, " Rule ") != 1 {
+		if text := res.Text(); res.Verdict == verdict.Failed && strings.Count(text, " Rule ") != 1 {
 			t.Errorf("%d: expected the text to explain one rule, got:\n%s", i, text)
 		}
 	}

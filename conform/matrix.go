@@ -14,6 +14,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/internal/page"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
@@ -36,58 +37,49 @@ type Matrix struct {
 
 // outcome is what the cases show about a requirement and a server.
 type outcome struct {
+	verdict verdict.Verdict // of a case that shows it
 	Name    string
-	Symbol  string
 	Tone    string // CSS class: good, fair, bad or none
 	Meaning string
 }
 
 // outcomes are all outcomes. The outcome of a requirement is the last one of those of its cases.
 var outcomes = []*outcome{
-	notTested, notApplicable, undecided, met, tolerated, differs, unreliable, unmet, crashes,
+	notTested, notApplicable, undecided, met, tolerated, differs,
+	{verdict.Flaky, "flaky", "bad", "The server fails a case in some runs."},
+	{verdict.Failed, "failed", "bad", "The server does not meet the requirement in at least one case."},
+	{verdict.Crashed, "crashed", "bad", "The process of the server ended or answered no more requests."},
 }
 
 var (
-	notTested     = &outcome{"not tested", "·", "none", "The run has no result for the requirement."}
-	notApplicable = &outcome{"not applicable", "–", "none", "The server does not have a feature that the cases need."}
-	undecided     = &outcome{"undecided", "?", "none",
+	notTested     = &outcome{verdict.NotRun, "not tested", "none", "The run has no result for the requirement."}
+	notApplicable = &outcome{verdict.Skipped, "not applicable", "none",
+		"The server does not have a feature that the cases need."}
+	undecided = &outcome{verdict.Inconclusive, "undecided", "none",
 		"The cases came to no result, or failed because of another requirement."}
-	met       = &outcome{"passed", "✓", "good", "The server meets the requirement in all cases."}
-	tolerated = &outcome{"non-strict", "≈", "fair",
+	met       = &outcome{verdict.Passed, "passed", "good", "The server meets the requirement in all cases."}
+	tolerated = &outcome{verdict.NonStrict, "non-strict", "fair",
 		"The server sent a reply that jobwire accepts, but the specification asks for another reply."}
-	differs = &outcome{"different", "△", "fair",
+	differs = &outcome{verdict.Different, "different", "fair",
 		"The server does something else where the specification is silent. The case tests jobwire's interpretation."}
-	unreliable = &outcome{"flaky", "~", "bad", "The server fails a case in some runs."}
-	unmet      = &outcome{"failed", "✗", "bad", "The server does not meet the requirement in at least one case."}
-	crashes    = &outcome{"crashed", "†", "bad", "The process of the server ended or answered no more requests."}
 )
+
+// Symbol returns the symbol of the verdict on a case that shows the outcome.
+func (o *outcome) Symbol() string { return o.verdict.Row().Symbol }
 
 // outcomeOf returns what a case with this verdict shows.
 func (c *caseJSON) outcomeOf(p *codec.Protocol) *outcome {
-	switch c.Verdict {
-	case Passed, Unexpected:
-		return met
-	case NonStrict:
-		return tolerated
-	case Different:
-		return differs
-	case Skipped:
-		return notApplicable
-	case Inconclusive:
-		return undecided
-	case NotRun, Inferred, Unreachable:
-		return notTested
+	shows := c.Verdict.Row().Requirement
+	if shows == verdict.Failed || shows == verdict.Flaky {
+		rule := p.Rule(c.Broken)
+		switch {
+		case c.Crash != nil:
+			shows = verdict.Crashed
+		case c.Level == codec.Interpretation || rule != nil && rule.Level == codec.Interpretation:
+			shows = verdict.Different
+		}
 	}
-	rule := p.Rule(c.Broken)
-	switch {
-	case c.Crash != nil || c.Verdict == Crashed || c.Verdict == Hung:
-		return crashes
-	case c.Level == codec.Interpretation || rule != nil && rule.Level == codec.Interpretation:
-		return differs
-	case c.Verdict == Flaky:
-		return unreliable
-	}
-	return unmet
+	return outcomes[slices.IndexFunc(outcomes, func(o *outcome) bool { return o.verdict == shows })]
 }
 
 type (
@@ -217,7 +209,7 @@ func (m *Matrix) add(r *reportJSON, name string) error {
 					version.Number)
 			}
 		}
-		if len(c.Rules) == 0 || rank(c.Verdict) < 0 {
+		if len(c.Rules) == 0 || c.Verdict.Row().Meaning == "" {
 			return fmt.Errorf("case %q: expected rules and a verdict, got %q and %q", c.ID, c.Rules, c.Verdict)
 		}
 	}
@@ -260,7 +252,7 @@ func matrixCases(p *codec.Protocol, results []caseJSON) []matrixCase {
 		if o == last.Outcome {
 			last.N++
 		}
-		if o.worseThan(differs) && c.Verdict != Known && c.Verdict != Flaky {
+		if o.worseThan(differs) && c.Verdict != verdict.Known && c.Verdict != verdict.Flaky {
 			last.unexpected = true
 		}
 		if c.Finding != "" && !slices.Contains(last.findings, c.Finding) {
@@ -372,7 +364,7 @@ func (m *Matrix) WriteHTML(w io.Writer) error {
 	p.Levels = slices.DeleteFunc(slices.Clone(codec.Levels), func(l codec.Level) bool { return !levels[l] })
 	style := pageStyle + matrixStyle
 	for _, o := range outcomes { // the page has thousands of cells, so their symbols are not in its text
-		style += fmt.Sprintf(".%s::before { content: %q; content: %[2]q / \"\"; }\n", o.Class(), o.Symbol+" ")
+		style += fmt.Sprintf(".%s::before { content: %q; content: %[2]q / \"\"; }\n", o.Class(), o.Symbol()+" ")
 	}
 	p.Head = page.Head{
 		Title:   "Requirements by server and version",

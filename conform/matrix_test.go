@@ -11,6 +11,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/conform"
 	"jobwire/internal/prose"
+	"jobwire/internal/verdict"
 )
 
 // savedCase is a case of a saved result, as in docs/schema/conform.json.
@@ -20,7 +21,7 @@ type savedCase struct {
 	Rules   []codec.RuleID  `json:"rules"`
 	Level   codec.Level     `json:"level"`
 	Program string          `json:"program,omitempty"`
-	Verdict conform.Verdict `json:"verdict"`
+	Verdict verdict.Verdict `json:"verdict"`
 	Note    string          `json:"note"`
 	Broken  codec.RuleID    `json:"broken,omitempty"`
 	Finding string          `json:"finding,omitempty"`
@@ -28,7 +29,7 @@ type savedCase struct {
 }
 
 // saved returns a case with a name such as "echo" or "echo[n=1]".
-func saved(name string, v conform.Verdict, rules ...codec.RuleID) savedCase {
+func saved(name string, v verdict.Verdict, rules ...codec.RuleID) savedCase {
 	family, _, _ := strings.Cut(name, "[")
 	return savedCase{ID: "gearman." + name, Case: "gearman." + family, Rules: rules, Level: gearman.Protocol.Rule(rules[0]).Level, Verdict: v}
 }
@@ -85,32 +86,32 @@ const (
 func TestMatrix(t *testing.T) {
 	m := &conform.Matrix{FindingsURL: "findings.md"}
 	known := func(c *savedCase) {
-		c.Verdict, c.Finding, c.Note = conform.Known, "server-timeout", "the server <waits>: expected WORK_FAIL, got nothing within 4s"
+		c.Verdict, c.Finding, c.Note = verdict.Known, "server-timeout", "the server <waits>: expected WORK_FAIL, got nothing within 4s"
 	}
 	for _, add := range []struct {
 		name   string
 		result map[string]any
 	}{
 		{"", savedResult(t, "server 1.0", "1.0",
-			saved("echo", conform.Passed, echoRule, createdRule),
-			saved("created", conform.Skipped, createdRule),
-			saved("fails[n=1]", conform.Passed, timeoutRule, echoRule),
-			saved("fails[n=2]", conform.Failed, timeoutRule, echoRule).with(known),
-			saved("fails-again", conform.Passed, timeoutRule),
-			saved("wakes", conform.Failed, epochRule).with(known),
-			saved("magic", conform.Known, directionRule, formatRule).with(func(c *savedCase) {
+			saved("echo", verdict.Passed, echoRule, createdRule),
+			saved("created", verdict.Skipped, createdRule),
+			saved("fails[n=1]", verdict.Passed, timeoutRule, echoRule),
+			saved("fails[n=2]", verdict.Failed, timeoutRule, echoRule).with(known),
+			saved("fails-again", verdict.Passed, timeoutRule),
+			saved("wakes", verdict.Failed, epochRule).with(known),
+			saved("magic", verdict.Known, directionRule, formatRule).with(func(c *savedCase) {
 				c.Broken, c.Crash = formatRule, map[string]any{"output": []string{}}
 				c.Note = "it crashes: the target crashed (exit status 1); output:\n  at 0x55d4c6307176"
 				c.Finding = "https://example.org/1"
 			}),
 		)},
 		{"second", savedResult(t, "./server", "",
-			saved("echo", conform.NonStrict, echoRule, createdRule),
-			saved("created", conform.Skipped, createdRule).with(func(c *savedCase) { c.Note = "the server does not have it" }),
-			saved("fails[n=1]", conform.Failed, timeoutRule, echoRule).with(known),
-			saved("fails[n=2]", conform.Failed, timeoutRule, echoRule),
-			saved("fails[n=3]", conform.NonStrict, timeoutRule, echoRule),
-			saved("client", conform.Failed, epochRule).with(func(c *savedCase) { c.Program = "Client" }),
+			saved("echo", verdict.NonStrict, echoRule, createdRule),
+			saved("created", verdict.Skipped, createdRule).with(func(c *savedCase) { c.Note = "the server does not have it" }),
+			saved("fails[n=1]", verdict.Failed, timeoutRule, echoRule).with(known),
+			saved("fails[n=2]", verdict.Failed, timeoutRule, echoRule),
+			saved("fails[n=3]", verdict.NonStrict, timeoutRule, echoRule),
+			saved("client", verdict.Failed, epochRule).with(func(c *savedCase) { c.Program = "Client" }),
 		)},
 	} {
 		if err := addResult(t, m, add.name, add.result); err != nil {
@@ -199,8 +200,8 @@ func TestMatrixInABrowser(t *testing.T) {
 	m := &conform.Matrix{FindingsURL: "findings.md"}
 	long := strings.Repeat("server-with-a-long-name-", 4)
 	for _, name := range []string{"one", long} {
-		err := addResult(t, m, name, savedResult(t, "server", "", saved("wakes", conform.Passed, wakeRule), saved("echo", conform.Passed, echoRule),
-			saved("fails", conform.Known, timeoutRule).with(func(c *savedCase) { c.Finding = "server-timeout" })))
+		err := addResult(t, m, name, savedResult(t, "server", "", saved("wakes", verdict.Passed, wakeRule), saved("echo", verdict.Passed, echoRule),
+			saved("fails", verdict.Known, timeoutRule).with(func(c *savedCase) { c.Finding = "server-timeout" })))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +231,7 @@ func TestMatrixInABrowser(t *testing.T) {
 // TestMatrixOfAProgram checks that the cases of a client count if the result has no others.
 func TestMatrixOfAProgram(t *testing.T) {
 	m := &conform.Matrix{}
-	client := saved("client", conform.Failed, timeoutRule).with(func(c *savedCase) { c.Program, c.Finding = "Client", "name" })
+	client := saved("client", verdict.Failed, timeoutRule).with(func(c *savedCase) { c.Program, c.Finding = "Client", "name" })
 	if err := addResult(t, m, "", savedResult(t, "Client=./client", "", client)); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +262,7 @@ func TestMatrixReadsReports(t *testing.T) {
 }
 
 func TestResultsThatAMatrixDoesNotTake(t *testing.T) {
-	echo := saved("echo", conform.Passed, echoRule)
+	echo := saved("echo", verdict.Passed, echoRule)
 	for _, tt := range []struct {
 		name, want string
 		change     func(r map[string]any)

@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -74,11 +75,11 @@ func usual(to map[string]reaction) (what reaction, n int) {
 func (f *inference) observe(a *attempt) {
 	script := a.performed()
 	end := len(script.Steps)
-	if a.Verdict == Failed && a.Play != nil && a.Play.Failure != nil {
+	if a.Verdict == verdict.Failed && a.Play != nil && a.Play.Failure != nil {
 		end = min(end, a.Play.Failure.Index)
 	} else if a.sentBack {
 		end = 0
-	} else if a.Verdict != Passed && a.Verdict != NonStrict {
+	} else if !a.Verdict.Passes() {
 		return
 	}
 	pending := map[transcript.Actor][]*codec.Type{} // messages without a reply so far
@@ -129,7 +130,7 @@ func (f *inference) message(t *codec.Type) *reactions {
 
 // reaction returns the types of the messages at which the target may have failed the case, and what it did.
 func (r *Result) reaction() (all []*codec.Type, what reaction) {
-	if r.Verdict != Failed && !r.sentBack || r.Play == nil || r.Play.Failure == nil {
+	if r.Verdict != verdict.Failed && !r.sentBack || r.Play == nil || r.Play.Failure == nil {
 		return nil, what
 	}
 	f, script := r.Play.Failure, r.performed()
@@ -179,7 +180,7 @@ func (f *inference) explain(results []Result) {
 	for i := range results {
 		r := &results[i]
 		script, p := r.conversation()
-		wrong := r.Verdict == Failed || r.Verdict == Inconsistent || r.Verdict == Inconclusive && r.setup != nil
+		wrong := r.Verdict == verdict.Failed || r.Verdict == verdict.Inconsistent || r.Verdict == verdict.Inconclusive && r.setup != nil
 		about := []*codec.Type{r.lacking}
 		if wrong && p != nil && p.Failure != nil && unanswered(p.Failure).text != "" {
 			about = append([]*codec.Type{lastRequest(r.Case, p).kind}, withoutReply(script, p.Failure)...)
@@ -193,12 +194,12 @@ func (f *inference) explain(results []Result) {
 		}
 		switch {
 		case r.lacking == nil:
-		case r.Verdict == Inconclusive && !r.sentBack:
+		case r.Verdict == verdict.Inconclusive && !r.sentBack:
 			r.Note = fmt.Sprintf("the setup %q does not work on this target: %s", r.setup.name, r.lacks)
-			r.Verdict, r.setup = Inferred, nil
-		case r.Verdict == Inconclusive || r.Verdict == Inferred:
+			r.Verdict, r.setup = verdict.Inferred, nil
+		case r.Verdict == verdict.Inconclusive || r.Verdict == verdict.Inferred:
 			r.Note = r.lacks
-			r.Verdict, r.setup = Inferred, nil
+			r.Verdict, r.setup = verdict.Inferred, nil
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 )
 
 // TestMissingMessage tests that a run finds that a server does not implement a message from three cases about it, runs
@@ -34,15 +35,15 @@ func TestMissingMessage(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		fault string
-		want  map[Verdict]int
+		want  map[verdict.Verdict]int
 		cause string // the first one
 	}{
-		{"ignored", "drop OPTION_REQ", map[Verdict]int{Passed: 6, Failed: 3, Inferred: 6}, "the target does not implement OPTION_REQ: it sent no reply in 3 cases, and"},
-		{"closed", "close OPTION_REQ", map[Verdict]int{Passed: 6, Failed: 3, Inferred: 6}, "it closed the connection in 3 cases"},
-		{"refused", `answer OPTION_REQ ERROR "what" "unknown"`, map[Verdict]int{Passed: 6, Failed: 3, Inferred: 6}, "it replied ERROR in 3 cases"},
-		{"refused and a wrong echo", "answer OPTION_REQ ERROR \"what\" \"unknown\"\nalter ECHO_RES data=y", map[Verdict]int{Failed: 10, Inferred: 5}, "OPTION_REQ"},
-		{"implemented in part", `drop ECHO_REQ when data != "0"`, map[Verdict]int{Passed: 9, Failed: 6}, "no reply to ECHO_REQ"},
-		{"correct", "", map[Verdict]int{Passed: 15}, ""},
+		{"ignored", "drop OPTION_REQ", map[verdict.Verdict]int{verdict.Passed: 6, verdict.Failed: 3, verdict.Inferred: 6}, "the target does not implement OPTION_REQ: it sent no reply in 3 cases, and"},
+		{"closed", "close OPTION_REQ", map[verdict.Verdict]int{verdict.Passed: 6, verdict.Failed: 3, verdict.Inferred: 6}, "it closed the connection in 3 cases"},
+		{"refused", `answer OPTION_REQ ERROR "what" "unknown"`, map[verdict.Verdict]int{verdict.Passed: 6, verdict.Failed: 3, verdict.Inferred: 6}, "it replied ERROR in 3 cases"},
+		{"refused and a wrong echo", "answer OPTION_REQ ERROR \"what\" \"unknown\"\nalter ECHO_RES data=y", map[verdict.Verdict]int{verdict.Failed: 10, verdict.Inferred: 5}, "OPTION_REQ"},
+		{"implemented in part", `drop ECHO_REQ when data != "0"`, map[verdict.Verdict]int{verdict.Passed: 9, verdict.Failed: 6}, "no reply to ECHO_REQ"},
+		{"correct", "", map[verdict.Verdict]int{verdict.Passed: 15}, ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := Runner{Start: faulty(edit(tt.fault)), Timeout: time.Second, InferAfter: 3}
@@ -83,9 +84,9 @@ func TestRefusedBefore(t *testing.T) {
 }
 
 // checkVerdicts reports an error unless the number of results with each verdict is the expected one.
-func checkVerdicts(t *testing.T, name string, results []Result, want map[Verdict]int) {
+func checkVerdicts(t *testing.T, name string, results []Result, want map[verdict.Verdict]int) {
 	t.Helper()
-	got := map[Verdict]int{}
+	got := map[verdict.Verdict]int{}
 	for _, res := range results {
 		got[res.Verdict]++
 	}
@@ -103,14 +104,14 @@ func TestLackingSetups(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name, fault string
-		want        map[Verdict]int
+		want        map[verdict.Verdict]int
 	}{
 		{"a setup without a message that is known to be missing", `answer SUBMIT_JOB ERROR "what" "unknown"`,
-			map[Verdict]int{Passed: 2, Inconclusive: 3}},
-		{"a setup with a missing message", "close SUBMIT_JOB", map[Verdict]int{Passed: 2, Failed: 3, Inferred: 3}},
+			map[verdict.Verdict]int{verdict.Passed: 2, verdict.Inconclusive: 3}},
+		{"a setup with a missing message", "close SUBMIT_JOB", map[verdict.Verdict]int{verdict.Passed: 2, verdict.Failed: 3, verdict.Inferred: 3}},
 	} {
 		suite := *s
-		if tt.want[Inferred] > 0 { // three cases show that the message is missing
+		if tt.want[verdict.Inferred] > 0 { // three cases show that the message is missing
 			const own = "@section s\n@rules gearman.echo.same-data\n"
 			var src strings.Builder
 			src.WriteString(own)
@@ -128,7 +129,7 @@ func TestLackingSetups(t *testing.T) {
 			results := r.Run(t.Context(), &suite, nil)
 			causes := (&Report{Protocol: gearman.Protocol, Results: results}).Causes()
 			checkVerdicts(t, tt.name, results, tt.want)
-			if n := tt.want[Inferred] + tt.want[Failed]; n > 0 && (len(causes) != 1 || causes[0].Instances != n) {
+			if n := tt.want[verdict.Inferred] + tt.want[verdict.Failed]; n > 0 && (len(causes) != 1 || causes[0].Instances != n) {
 				t.Errorf("%s: the causes are %+v, expected one of %d cases", tt.name, causes, n)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/internal/virtualtime"
 )
 
@@ -57,7 +58,7 @@ func (b Baseline) observe(s *Suite) (failed []Result, seen effects) {
 	}
 	for _, c := range s.Cases {
 		servers = nil
-		if res := r.Run(context.Background(), s.with(c), nil)[0]; res.Verdict != Passed {
+		if res := r.Run(context.Background(), s.with(c), nil)[0]; res.Verdict != verdict.Passed {
 			failed = append(failed, res)
 		}
 		if b.Observe != nil {
@@ -154,5 +155,5 @@ func (r *MutantResult) conclude(s *Suite, results []Result, seen effects) {
 
 // detects reports whether a result proves that the case detects the fault.
 func detects(r Result) bool {
-	return slices.Contains([]Verdict{Failed, Inconsistent, Crashed, Hung}, r.Verdict)
+	return r.Verdict.FailsRun() && r.Verdict.Row().Decided
 }

@@ -21,6 +21,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
+	"jobwire/internal/verdict"
 )
 
 // Profile describes an implementation: how to start it, which features it lacks, and which cases it fails. It is a YAML
@@ -265,22 +266,22 @@ func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
 
 // apply returns the result with the verdict that the entries of the profile imply.
 func (p *Profile) apply(r Result) Result {
-	if p == nil || slices.Contains([]Verdict{Skipped, NotRun, Inferred, Unreachable, Inconclusive}, r.Verdict) {
+	if p == nil || !r.Verdict.Row().Decided {
 		return r
 	}
 	if p.Rare != nil && r.Crash != nil && r.Crash.elusive {
-		r.Verdict, r.Note, r.Finding = Flaky, p.Rare.Why+": "+r.Note, p.Rare.Finding
+		r.Verdict, r.Note, r.Finding = verdict.Flaky, p.Rare.Why+": "+r.Note, p.Rare.Finding
 		return r
 	}
 	listed := false
 	for _, list := range []struct {
 		exceptions []Exception
-		verdict    Verdict
-	}{{p.Flaky, Flaky}, {p.Known, Known}} {
+		verdict    verdict.Verdict
+	}{{p.Flaky, verdict.Flaky}, {p.Known, verdict.Known}} {
 		for _, e := range list.exceptions {
 			switch {
 			case !e.matches(r.Case) || !r.Verdict.FailsRun():
-			case !e.Crash && (r.Verdict == Crashed || r.Verdict == Hung):
+			case !e.Crash && r.Verdict.Stops():
 				listed = true
 			default:
 				r.Verdict, r.Note, r.Quote, r.Finding = list.verdict, e.Why+": "+r.Note, e.Quote, e.Finding
@@ -307,22 +308,21 @@ func (p *Profile) unexpected(results []Result, changed func(i int)) {
 	if p == nil {
 		return
 	}
-	passed := func(r Result) bool { return r.Verdict == Passed || r.Verdict == NonStrict }
 	for i := 0; i < len(results); {
 		from, all := i, true
 		for ; i < len(results) && results[i].Case.Family == results[from].Case.Family; i++ {
-			all = all && passed(results[i])
+			all = all && results[i].Verdict.Passes()
 		}
 		all = all && i-from >= p.instances[results[from].Case.Family]
 		for n := from; n < i; n++ {
 			c := results[n].Case
 			k := slices.IndexFunc(p.Known, func(e Exception) bool {
-				return e.matches(c) && (all && e.Cases != c.ID || passed(results[n]) && e.Cases == c.ID)
+				return e.matches(c) && (all && e.Cases != c.ID || results[n].Verdict.Passes() && e.Cases == c.ID)
 			})
 			if k < 0 || slices.ContainsFunc(p.Flaky, func(e Exception) bool { return e.matches(c) }) {
 				continue
 			}
-			results[n].Verdict, results[n].Note = Unexpected,
+			results[n].Verdict, results[n].Note = verdict.Unexpected,
 				"the case passed, but the profile lists it as failing: "+p.Known[k].Why
 			changed(n)
 		}

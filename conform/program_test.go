@@ -20,6 +20,7 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver"
 	gearmanserver "jobwire/refserver/gearman"
@@ -72,30 +73,30 @@ func TestPrograms(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		program conform.Program
-		verdict conform.Verdict
+		verdict verdict.Verdict
 		note    string // a part of the note
 	}{
 		"sends the text": {
-			echoer(func(addr string, w []string) string { return say(addr, w[1]) }), conform.Passed, ""},
+			echoer(func(addr string, w []string) string { return say(addr, w[1]) }), verdict.Passed, ""},
 		"sends another text": {
-			echoer(func(addr string, w []string) string { say(addr, "another"); return "echoed " + w[1] }), conform.Failed, "Data: expected"},
+			echoer(func(addr string, w []string) string { say(addr, "another"); return "echoed " + w[1] }), verdict.Failed, "Data: expected"},
 		"sends two messages": {
-			echoer(func(addr string, w []string) string { say(addr, w[1], w[1]); return "echoed " + w[1] }), conform.Failed, "got ECHO_REQ"},
+			echoer(func(addr string, w []string) string { say(addr, w[1], w[1]); return "echoed " + w[1] }), verdict.Failed, "got ECHO_REQ"},
 		"prints another answer": {
-			echoer(func(addr string, w []string) string { say(addr, w[1]); return "echoed nothing" }), conform.Failed, `expected the answer "echoed $text", got "echoed nothing"`},
+			echoer(func(addr string, w []string) string { say(addr, w[1]); return "echoed nothing" }), verdict.Failed, `expected the answer "echoed $text", got "echoed nothing"`},
 		"never connects": {
-			echoer(func(string, []string) string { return "echoed" }), conform.Failed, "got nothing within"},
+			echoer(func(string, []string) string { return "echoed" }), verdict.Failed, "got nothing within"},
 		"does not support the task": {
-			echoer(func(string, []string) string { return "error unsupported" }), conform.Skipped, `does not support the task "echo `},
+			echoer(func(string, []string) string { return "error unsupported" }), verdict.Skipped, `does not support the task "echo `},
 		"ends at once": {
-			func(context.Context, string, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }, conform.Failed, "the program under test: unexpected EOF"},
+			func(context.Context, string, io.Reader, io.Writer) error { return io.ErrUnexpectedEOF }, verdict.Failed, "the program under test: unexpected EOF"},
 		"does not end": {
 			func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 				line, _ := bufio.NewReader(tasks).ReadString('\n')
 				fmt.Fprintln(answers, say(addr, strings.Fields(line)[1]))
 				<-ctx.Done()
 				return nil
-			}, conform.Failed, "did not exit after its last task"},
+			}, verdict.Failed, "did not exit after its last task"},
 		"breaks a rule": {
 			echoer(func(addr string, w []string) string {
 				c, err := new(transport.Dialer).Dial(context.Background(), addr)
@@ -106,7 +107,7 @@ func TestPrograms(t *testing.T) {
 				io.WriteString(c, "\x00REX")
 				io.Copy(io.Discard, c)
 				return ""
-			}), conform.Failed, "gearman."},
+			}), verdict.Failed, "gearman."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,7 +123,7 @@ func TestPrograms(t *testing.T) {
 
 func TestWithoutProgramItsCasesAreSkipped(t *testing.T) {
 	s := load(t, echoCase)
-	if res := run(t, conform.Runner{}, s)[0]; res.Verdict != conform.Skipped {
+	if res := run(t, conform.Runner{}, s)[0]; res.Verdict != verdict.Skipped {
 		t.Errorf("%s: %s", res.Verdict, res.Note)
 	}
 	if _, err := s.About("Worker"); err == nil {
@@ -163,16 +164,16 @@ func TestProgramByCommand(t *testing.T) {
 		server := refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: gearman.Protocol})
 		return target.Func(ctx, "server", server.Serve)
 	}
-	for src, want := range map[string]conform.Verdict{
-		echoCase: conform.Passed,
-		strings.Replace(echoCase, "@task echo $text", "@task echo fail", 1): conform.Failed,
+	for src, want := range map[string]verdict.Verdict{
+		echoCase: verdict.Passed,
+		strings.Replace(echoCase, "@task echo $text", "@task echo fail", 1): verdict.Failed,
 	} {
 		r := conform.Runner{Start: start, Programs: map[string]conform.Program{"Client": program}}
 		res := r.Run(t.Context(), load(t, src), nil)[0]
 		if res.Verdict != want {
 			t.Errorf("%s: %s, want %s", res.Verdict, res.Note, want)
 		}
-		if want == conform.Failed && !strings.Contains(res.Note, "it cannot") {
+		if want == verdict.Failed && !strings.Contains(res.Note, "it cannot") {
 			t.Errorf("%q does not say what the program wrote to standard error", res.Note)
 		}
 	}
@@ -253,7 +254,7 @@ func TestSlowStart(t *testing.T) {
 			<-time.After(2 * timeout)
 			return say(addr, w[1])
 		})}}
-	if res := run(t, r, load(t, echoCase))[0]; res.Verdict != conform.Passed {
+	if res := run(t, r, load(t, echoCase))[0]; res.Verdict != verdict.Passed {
 		t.Errorf("%s: %s", res.Verdict, res.Note)
 	}
 }

@@ -2,7 +2,6 @@ package conform
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/internal/prose"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -35,14 +35,14 @@ var ErrFirstFailure = errors.New("the run stopped at the first failure")
 
 // EndedBy records why the context of the run ended, or nil. This does not matter if all cases had run.
 func (r *Report) EndedBy(cause error) {
-	if cause != nil && r.Count(NotRun) > 0 {
+	if cause != nil && r.Count(verdict.NotRun) > 0 {
 		r.firstFailure = cause == ErrFirstFailure
 		r.Interrupted = !r.firstFailure
 	}
 }
 
 // Count returns the number of cases with the verdict.
-func (r *Report) Count(v Verdict) int {
+func (r *Report) Count(v verdict.Verdict) int {
 	n := 0
 	for _, c := range r.Results {
 		if c.Verdict == v {
@@ -56,20 +56,18 @@ func (r *Report) Count(v Verdict) int {
 // if it has a verdict about the target and does not test an interpretation that the target does not share.
 func PassRate(results []Result) (passed, decided int) {
 	for _, r := range results {
-		switch r.Verdict {
-		case Skipped, Inconclusive, NotRun, Inferred, Unreachable, Different:
-		case Passed, NonStrict:
+		if r.Verdict.Row().Decided {
+			decided++
+		}
+		if r.Verdict.Passes() {
 			passed++
-			decided++
-		default:
-			decided++
 		}
 	}
 	return passed, decided
 }
 
 // excusedCrashes returns the number of cases with the verdict that crashed the target as the profile expects.
-func (r *Report) excusedCrashes(v Verdict) int {
+func (r *Report) excusedCrashes(v verdict.Verdict) int {
 	n := 0
 	for _, c := range r.Results {
 		if c.Verdict == v && c.excusedCrash() {
@@ -80,7 +78,9 @@ func (r *Report) excusedCrashes(v Verdict) int {
 }
 
 // Ran returns the number of cases that have a verdict about the target, are inconclusive or were skipped.
-func (r *Report) Ran() int { return len(r.Results) - r.Count(NotRun) - r.Count(Unreachable) }
+func (r *Report) Ran() int {
+	return len(r.Results) - r.Count(verdict.NotRun) - r.Count(verdict.Unreachable)
+}
 
 // Failed reports whether a case has a verdict that makes the run fail.
 func (r *Report) Failed() bool {
@@ -89,7 +89,7 @@ func (r *Report) Failed() bool {
 
 // Lost reports whether the target crashed and no case passed. A server that crashes in all cases has not been tested.
 func (r *Report) Lost() bool {
-	return r.Count(Crashed) > 0 && r.Count(Passed)+r.Count(NonStrict) == 0
+	return r.Count(verdict.Crashed) > 0 && r.Count(verdict.Passed)+r.Count(verdict.NonStrict) == 0
 }
 
 // Untested returns a sentence about a run in which most cases show nothing about the target, or "". The cases that
@@ -99,9 +99,9 @@ func (r *Report) Untested() string {
 		selected, silent := 0, 0
 		for _, c := range r.Results {
 			switch {
-			case c.Verdict == Skipped || c.Verdict == Inferred || level != "" && c.Case.Level != level:
+			case c.Verdict == verdict.Skipped || c.Verdict == verdict.Inferred || level != "" && c.Case.Level != level:
 				continue
-			case c.Verdict == Inconclusive || c.Verdict == NotRun || c.Verdict == Unreachable:
+			case c.Verdict == verdict.Inconclusive || c.Verdict == verdict.NotRun || c.Verdict == verdict.Unreachable:
 				silent++
 			}
 			selected++
@@ -122,7 +122,7 @@ func (r *Report) Untested() string {
 func (r *Report) Unreachable() string {
 	for _, c := range r.Results {
 		switch {
-		case c.Verdict != Unreachable:
+		case c.Verdict != verdict.Unreachable:
 		case r.Ran() == 0:
 			return "cannot test " + c.Note
 		default:
@@ -138,15 +138,15 @@ func (r *Report) Stopped() string {
 	switch {
 	case r.Interrupted:
 		return fmt.Sprintf("the run was interrupted after %d of %d cases: %d did not run", r.Ran(), len(r.Results),
-			r.Count(NotRun))
+			r.Count(verdict.NotRun))
 	case r.firstFailure:
-		return fmt.Sprintf("%v: %d of %d cases did not run", ErrFirstFailure, r.Count(NotRun), len(r.Results))
+		return fmt.Sprintf("%v: %d of %d cases did not run", ErrFirstFailure, r.Count(verdict.NotRun), len(r.Results))
 	case r.Unreachable() != "":
 		return r.Unreachable()
-	case r.Count(NotRun) > 0:
-		i := slices.IndexFunc(r.Results, func(c Result) bool { return c.Verdict == NotRun })
+	case r.Count(verdict.NotRun) > 0:
+		i := slices.IndexFunc(r.Results, func(c Result) bool { return c.Verdict == verdict.NotRun })
 		return fmt.Sprintf("%s after %d of %d cases: %d did not run", r.Results[i].Note, r.Ran(), len(r.Results),
-			r.Count(NotRun))
+			r.Count(verdict.NotRun))
 	}
 	return r.Untested()
 }
@@ -165,14 +165,11 @@ type Text struct {
 // maxLines is the maximum number of lines of a report, unless it is verbose.
 const maxLines = 60
 
-var colors = map[Verdict]string{Passed: "32", NonStrict: "33", Different: "33", Known: "33", Flaky: "33",
-	Inconclusive: "33", Skipped: "90", NotRun: "90", Inferred: "90"}
-
-func (t *Text) paint(v Verdict, s string) string {
+func (t *Text) paint(v verdict.Verdict, s string) string {
 	if !t.Color {
 		return s
 	}
-	return prose.Color(cmp.Or(colors[v], "31")) + s + prose.Color("0")
+	return prose.Color(v.Row().Color) + s + prose.Color("0")
 }
 
 // indent precedes the lines about a case.
@@ -202,11 +199,11 @@ func (t *Text) flush() {
 
 func (t *Text) write(r Result) {
 	switch r.Verdict {
-	case Passed, Skipped:
+	case verdict.Passed, verdict.Skipped:
 		if !t.Verbose {
 			return
 		}
-	case NotRun, Unreachable:
+	case verdict.NotRun, verdict.Unreachable:
 		return
 	}
 	c := r.Case
@@ -215,14 +212,14 @@ func (t *Text) write(r Result) {
 		fmt.Fprintf(t.W, "\n%s\n", c.Section)
 	}
 	name := c.ID
-	if r.Instances > 0 && r.Verdict == Passed {
+	if r.Instances > 0 && r.Verdict == verdict.Passed {
 		name = fmt.Sprintf("%s (%d instances)", c.Family, r.Instances)
 	}
 	if r.excusedCrash() {
 		name += " (crashed)"
 	}
 	fmt.Fprintf(t.W, "  %s  %s\n", t.paint(r.Verdict, fmt.Sprintf("%-16s", r.Verdict)), name)
-	if r.Verdict == Passed {
+	if r.Verdict == verdict.Passed {
 		return
 	}
 	if r.explained() {
@@ -230,7 +227,7 @@ func (t *Text) write(r Result) {
 		return
 	}
 	writeWrapped(t.W, c.About, indent)
-	if r.Verdict == Different {
+	if r.Verdict == verdict.Different {
 		writeWrapped(t.W, "The specification is silent; jobwire's interpretation: "+r.interpretation(), indent)
 	}
 	if r.Note != t.note {
@@ -254,12 +251,12 @@ func (r Result) Text() string {
 
 // excusedCrash reports whether the target crashed during the case, as the profile expects.
 func (r *Result) excusedCrash() bool {
-	return r.Crash != nil && (r.Verdict == Known || r.Verdict == Flaky)
+	return r.Crash != nil && (r.Verdict == verdict.Known || r.Verdict == verdict.Flaky)
 }
 
 // explained reports whether reports show the rules and the conversation for the result.
 func (r *Result) explained() bool {
-	return r.Play != nil && slices.Contains([]Verdict{Failed, Crashed, Hung, Inconsistent, Inconclusive}, r.Verdict)
+	return r.Play != nil && (r.Verdict.FailsRun() && r.Verdict != verdict.Unexpected || r.Verdict == verdict.Inconclusive)
 }
 
 // writeExplanation writes the description of a case, the rules that its result is about, the reason for the
@@ -334,7 +331,8 @@ func (t *Text) Summary(r *Report) {
 // counts writes the last lines of the report: the number of cases by verdict, and why the run ended early.
 func (t *Text) counts(r *Report) {
 	var counts, plain []string // with and without colors
-	for _, v := range Verdicts {
+	for _, row := range verdict.Cases {
+		v := row.Verdict
 		if n := r.Count(v); n > 0 {
 			count := fmt.Sprintf("%d %s", n, v)
 			if n := r.excusedCrashes(v); n > 0 {
@@ -404,13 +402,13 @@ const causesTitle = "\nCauses, the worst first:\n"
 
 // cause writes the text of the i-th cause and its cases.
 func (t *Text) cause(i int, c *Cause) {
-	v := Failed
+	v := verdict.Failed
 	title := c.Text
 	switch {
 	case c.Expected:
-		v, title = Known, title+" (the profile expects it)"
+		v, title = verdict.Known, title+" (the profile expects it)"
 	case c.Kind == CauseSetup || c.Kind == CauseInconclusive:
-		v = Inconclusive
+		v = verdict.Inconclusive
 	}
 	title = prose.Wrap(fmt.Sprintf("%3d. ", i+1), causeIndent, firstLine(title, maxTitle), prose.Width)
 	fmt.Fprintf(t.W, "\n%s\n", t.paint(v, title))
@@ -442,7 +440,7 @@ func (t *Text) brief(r *Report, causes []Cause) {
 	var end bytes.Buffer
 	last := *t
 	last.W = &end
-	for _, v := range []Verdict{NonStrict, Different, Known, Flaky} {
+	for _, v := range []verdict.Verdict{verdict.NonStrict, verdict.Different, verdict.Known, verdict.Flaky} {
 		var names []string
 		for _, res := range Fold(r.Results) {
 			if res.Verdict == v {

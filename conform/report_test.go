@@ -21,6 +21,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/internal/prose"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 	"jobwire/play"
 )
@@ -33,15 +34,15 @@ const (
 )
 
 // dashed returns a verdict as a part of the name of a case.
-func dashed(v conform.Verdict) string { return strings.ReplaceAll(string(v), " ", "-") }
+func dashed(v verdict.Verdict) string { return strings.ReplaceAll(string(v), " ", "-") }
 
 // reportSuite returns a suite with a case for each verdict, and one more case.
 func reportSuite(t *testing.T) *conform.Suite {
 	t.Helper()
 	var src strings.Builder
 	src.WriteString("@section Client/Worker\n")
-	for _, v := range append([]conform.Verdict{"other"}, conform.Verdicts...) {
-		fmt.Fprintf(&src, "@case report.%s\n@about The #1 <i>echo</i> \\# SKIP & \"co\".\n@rules gearman.echo.same-data gearman.packet.size-exact\n", dashed(v))
+	for _, row := range append([]verdict.Row{{Verdict: "other"}}, verdict.Cases...) {
+		fmt.Fprintf(&src, "@case report.%s\n@about The #1 <i>echo</i> \\# SKIP & \"co\".\n@rules gearman.echo.same-data gearman.packet.size-exact\n", dashed(row.Verdict))
 		src.WriteString("Client -> Job Server: ECHO_REQ hello\nJob Server -> Client: ECHO_RES hello\n  or lax closes\n")
 	}
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"report.wire": {Data: []byte(src.String())}})
@@ -81,32 +82,32 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 	began := time.Date(2026, 3, 29, 2, 30, 0, 5e6, time.FixedZone("CEST", 2*60*60))
 	good := &conform.Report{Protocol: gearman.Protocol, Target: "good 1.0", Began: began, Took: time.Second}
 	odd := &conform.Report{Protocol: gearman.Protocol, Target: `odd <b>"2" & # TODO`, Began: began.Add(time.Second), Took: 2 * time.Second}
-	answers := map[conform.Verdict]string{
-		conform.Passed:       echoRes("hello"),
-		conform.NonStrict:    "",
-		conform.Failed:       echoRes(markup),
-		conform.Inconsistent: "\x00BAD" + markup + noText,
-		conform.Crashed:      echoRes(noText),
-		conform.Known:        echoRes(markup),
+	answers := map[verdict.Verdict]string{
+		verdict.Passed:       echoRes("hello"),
+		verdict.NonStrict:    "",
+		verdict.Failed:       echoRes(markup),
+		verdict.Inconsistent: "\x00BAD" + markup + noText,
+		verdict.Crashed:      echoRes(noText),
+		verdict.Known:        echoRes(markup),
 	}
 	for i, c := range s.Cases {
-		passed := conform.Result{Case: c, Verdict: conform.Passed, Took: 5 * time.Millisecond, Play: playCase(t, c, answers[conform.Passed])}
+		passed := conform.Result{Case: c, Verdict: verdict.Passed, Took: 5 * time.Millisecond, Play: playCase(t, c, answers[verdict.Passed])}
 		good.Results = append(good.Results, passed)
 		if i == 0 {
 			odd.Results = append(odd.Results, passed)
 			continue
 		}
-		v := conform.Verdicts[i-1]
+		v := verdict.Cases[i-1].Verdict
 		res := conform.Result{Case: c, Verdict: v, Took: 1500 * time.Millisecond, Command: "jobwire conform gearman --run " + c.ID}
-		if v != conform.Passed {
+		if v != verdict.Passed {
 			res.Note = longNote
 		}
-		if v == conform.Crashed || v == conform.Known {
+		if v == verdict.Crashed || v == verdict.Known {
 			res.Crash = &conform.Crash{Exit: "signal: aborted", Fault: "panic: " + markup, Output: "  panic: " + markup + "\n  " + noText}
 		}
 		if answer, ok := answers[v]; ok {
 			res.Play = playCase(t, c, answer)
-			if fell := res.Play.Failure != nil; fell != (v != conform.Passed && v != conform.NonStrict) {
+			if fell := res.Play.Failure != nil; fell != (v != verdict.Passed && v != verdict.NonStrict) {
 				t.Fatalf("%s: the conversation fell short: %v", c.ID, fell)
 			}
 		}
@@ -186,10 +187,10 @@ func TestJUnit(t *testing.T) {
 	if len(got.Suites) != 2 || got.Suites[0].junitCounts != (junitCounts{Tests: 16}) || got.Suites[1].junitCounts != (junitCounts{16, 3, 3, 6}) {
 		t.Fatalf("counts of the suites: %+v", got.Suites)
 	}
-	kinds := map[conform.Verdict]string{
-		conform.Failed: "failure", conform.Inconsistent: "failure", conform.Unexpected: "failure",
-		conform.Crashed: "error", conform.Hung: "error", conform.Unreachable: "error",
-		conform.Skipped: "skipped", conform.Inconclusive: "skipped", conform.NotRun: "skipped", conform.Inferred: "skipped", conform.Known: "skipped", conform.Flaky: "skipped",
+	kinds := map[verdict.Verdict]string{
+		verdict.Failed: "failure", verdict.Inconsistent: "failure", verdict.Unexpected: "failure",
+		verdict.Crashed: "error", verdict.Hung: "error", verdict.Unreachable: "error",
+		verdict.Skipped: "skipped", verdict.Inconclusive: "skipped", verdict.NotRun: "skipped", verdict.Inferred: "skipped", verdict.Known: "skipped", verdict.Flaky: "skipped",
 	}
 	names := map[string]bool{}
 	for _, suite := range got.Suites {
@@ -203,9 +204,9 @@ func TestJUnit(t *testing.T) {
 			} else {
 				names[key] = true
 			}
-			var v conform.Verdict
+			var v verdict.Verdict
 			if suite.Name == "gearman: "+reports[1].Target && i > 0 {
-				v = conform.Verdicts[i-1]
+				v = verdict.Cases[i-1].Verdict
 			}
 			for kind, d := range map[string]*detail{"failure": c.Failure, "error": c.Error, "skipped": c.Skipped} {
 				if (d != nil) != (kinds[v] == kind) {
@@ -226,7 +227,7 @@ func TestJUnit(t *testing.T) {
 					count.Skipped++
 				}
 			}
-			if v == conform.Failed && !strings.Contains(c.Failure.Text, "^^ ") {
+			if v == verdict.Failed && !strings.Contains(c.Failure.Text, "^^ ") {
 				t.Errorf("%s: no conversation with the offending bytes: %q", c.Name, c.Failure.Text)
 			}
 		}
@@ -251,10 +252,10 @@ func TestTAP(t *testing.T) {
 	}
 	var (
 		line = regexp.MustCompile(`^(ok|not ok) (\d+) - ((?:[^\\#]|\\.)*?)(?: # (SKIP|TODO) ((?:[^\\#]|\\.)*))?$`)
-		want = map[conform.Verdict][2]string{
-			conform.Passed: {"ok"}, conform.NonStrict: {"ok"}, conform.Different: {"ok"},
-			conform.Skipped: {"ok", "SKIP"}, conform.NotRun: {"ok", "SKIP"}, conform.Inferred: {"ok", "SKIP"}, conform.Inconclusive: {"ok", "SKIP"},
-			conform.Known: {"not ok", "TODO"}, conform.Flaky: {"not ok", "TODO"},
+		want = map[verdict.Verdict][2]string{
+			verdict.Passed: {"ok"}, verdict.NonStrict: {"ok"}, verdict.Different: {"ok"},
+			verdict.Skipped: {"ok", "SKIP"}, verdict.NotRun: {"ok", "SKIP"}, verdict.Inferred: {"ok", "SKIP"}, verdict.Inconclusive: {"ok", "SKIP"},
+			verdict.Known: {"not ok", "TODO"}, verdict.Flaky: {"not ok", "TODO"},
 		}
 		n = 0
 	)
@@ -271,9 +272,9 @@ func TestTAP(t *testing.T) {
 		if m[2] != fmt.Sprint(n) {
 			t.Errorf("number %s, want %d", m[2], n)
 		}
-		v := conform.Passed
+		v := verdict.Passed
 		if n > 17 {
-			v = conform.Verdicts[n-18]
+			v = verdict.Cases[n-18].Verdict
 		}
 		expected, ok := want[v]
 		if !ok {
@@ -303,14 +304,14 @@ func TestUntested(t *testing.T) {
 		results []conform.Result
 		want    string
 	}{
-		{"all passed", []conform.Result{{Case: must, Verdict: conform.Passed}, {Case: open, Verdict: conform.Passed}}, ""},
-		{"half of MUST", []conform.Result{{Case: must, Verdict: conform.Passed}, {Case: must, Verdict: conform.Inconclusive}, {Case: open, Verdict: conform.Inconclusive}}, ""},
-		{"most of MUST", []conform.Result{{Case: must, Verdict: conform.Passed}, {Case: must, Verdict: conform.Inconclusive}, {Case: must, Verdict: conform.NotRun},
-			{Case: must, Verdict: conform.Skipped}, {Case: open, Verdict: conform.Passed}}, "shows little about the target: 2 of 3 MUST cases"},
-		{"one that differs", []conform.Result{{Case: open, Verdict: conform.Different}, {Case: must, Verdict: conform.Skipped}}, ""},
-		{"most of the others", []conform.Result{{Case: open, Verdict: conform.Different}, {Case: open, Verdict: conform.Inconclusive}, {Case: open, Verdict: conform.Inconclusive}},
+		{"all passed", []conform.Result{{Case: must, Verdict: verdict.Passed}, {Case: open, Verdict: verdict.Passed}}, ""},
+		{"half of MUST", []conform.Result{{Case: must, Verdict: verdict.Passed}, {Case: must, Verdict: verdict.Inconclusive}, {Case: open, Verdict: verdict.Inconclusive}}, ""},
+		{"most of MUST", []conform.Result{{Case: must, Verdict: verdict.Passed}, {Case: must, Verdict: verdict.Inconclusive}, {Case: must, Verdict: verdict.NotRun},
+			{Case: must, Verdict: verdict.Skipped}, {Case: open, Verdict: verdict.Passed}}, "shows little about the target: 2 of 3 MUST cases"},
+		{"one that differs", []conform.Result{{Case: open, Verdict: verdict.Different}, {Case: must, Verdict: verdict.Skipped}}, ""},
+		{"most of the others", []conform.Result{{Case: open, Verdict: verdict.Different}, {Case: open, Verdict: verdict.Inconclusive}, {Case: open, Verdict: verdict.Inconclusive}},
 			"shows little about the target: 2 of 3 cases"},
-		{"skipped", []conform.Result{{Case: must, Verdict: conform.Skipped}}, "shows nothing about the target"},
+		{"skipped", []conform.Result{{Case: must, Verdict: verdict.Skipped}}, "shows nothing about the target"},
 		{"nothing", nil, "shows nothing about the target"},
 	} {
 		r := &conform.Report{Protocol: gearman.Protocol, Target: "t", Results: tt.results}

@@ -13,6 +13,7 @@ import (
 	"jobwire/codec"
 	"jobwire/internal/lateness"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -89,7 +90,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		for i, c := range s.Cases {
 			res := Result{Case: c}.notRun(ctx)
 			if res.Note = note; i == 0 {
-				res.Verdict = Unreachable
+				res.Verdict = verdict.Unreachable
 			}
 			x.board.end(i, res)
 		}
@@ -148,12 +149,12 @@ func (x *run) work(w *worker) {
 		if i < 0 {
 			break
 		}
-		verdict := Inferred
+		v := verdict.Inferred
 		if why == "" && x.overtime() {
-			why, verdict = fmt.Sprintf("the time budget of %v was used up", x.Budget), NotRun
+			why, v = fmt.Sprintf("the time budget of %v was used up", x.Budget), verdict.NotRun
 		}
 		if why != "" && x.ctx.Err() == nil {
-			x.attempts[i].Result = Result{Case: x.suite.Cases[i], Verdict: verdict, Note: why}
+			x.attempts[i].Result = Result{Case: x.suite.Cases[i], Verdict: v, Note: why}
 			x.board.end(i, x.attempts[i].Result)
 			continue
 		}
@@ -181,35 +182,35 @@ func (x *run) runAt(w *worker, i int) {
 	}
 	c := x.suite.Cases[i]
 	a := w.runCase(c)
-	if a.Verdict == Unreachable && a.shared && x.ran.Load() {
+	if a.Verdict == verdict.Unreachable && a.shared && x.ran.Load() {
 		a = w.connectAgain(c)
 	}
 	if !a.ignored() {
-		if a.Verdict != NotRun && a.Verdict != Skipped {
+		if a.Verdict != verdict.NotRun && a.Verdict != verdict.Skipped {
 			x.answered.Store(true)
 		}
 	} else if n := x.ignored.Add(1); n >= maxIgnored && x.barrier == nil && !x.answered.Load() {
-		a.Result = Result{Case: c, Verdict: Unreachable}
+		a.Result = Result{Case: c, Verdict: verdict.Unreachable}
 		a.Note = fmt.Sprintf("%s: it accepts connections, but %d cases received nothing from it", w.server, n)
 		x.noReply.Store(&a.Note)
 	}
-	if a.shared && a.Verdict != NotRun {
+	if a.shared && a.Verdict != verdict.NotRun {
 		w.note(i, a.from)
 	}
 	x.attempts[i] = a
 	switch {
-	case (a.Verdict == Crashed || a.Verdict == Hung) && a.shared && w.server.Done() != nil:
+	case a.Verdict.Stops() && a.shared && w.server.Done() != nil:
 		x.findCause(w, i, a.Crash)
-	case a.Verdict == Unreachable && (a.shared || !x.ran.Load()), a.Verdict == Hung && a.shared:
+	case a.Verdict == verdict.Unreachable && (a.shared || !x.ran.Load()), a.Verdict == verdict.Hung && a.shared:
 		if x.halt(errUnreachable); !x.halted.CompareAndSwap(false, true) {
 			x.attempts[i].Result = a.notRun(x.ctx)
 		}
 		return
 	}
-	if v := x.attempts[i].Verdict; v != Skipped && v != NotRun && v != Unreachable {
+	if v := x.attempts[i].Verdict; v != verdict.Skipped && v != verdict.NotRun && v != verdict.Unreachable {
 		x.ran.Store(true)
 	}
-	if a := &x.attempts[i]; a.Verdict == Failed && a.Play != nil && a.Play.Failure != nil {
+	if a := &x.attempts[i]; a.Verdict == verdict.Failed && a.Play != nil && a.Play.Failure != nil {
 		x.silence.add(a.performed(), a.Play.Failure)
 	}
 }
@@ -236,7 +237,7 @@ func (x *run) repeatLate(w *worker) {
 		if confirmed < x.Parallel && !again[same] && x.ctx.Err() == nil && !x.overtime() {
 			x.runAt(w, i)
 			second := &x.attempts[i]
-			if a.Verdict != Inconclusive && second.late {
+			if a.Verdict != verdict.Inconclusive && second.late {
 				second.Result = a.Result
 			}
 			if confirmed++; !second.late {
@@ -245,8 +246,8 @@ func (x *run) repeatLate(w *worker) {
 				again[same] = true
 			}
 		}
-		if last := &x.attempts[i]; last.late && last.Verdict == Failed && x.ctx.Err() != nil {
-			last.Verdict = Inconclusive
+		if last := &x.attempts[i]; last.late && last.Verdict == verdict.Failed && x.ctx.Err() != nil {
+			last.Verdict = verdict.Inconclusive
 			last.Note = "the run ended before the case could be repeated alone: " + last.Note
 		}
 		x.board.end(i, x.conclude(x.attempts[i].Result))
@@ -258,18 +259,18 @@ func (x *run) repeatLate(w *worker) {
 func (x *run) runRefuted(w *worker) {
 	refuted := map[string]bool{} // cases, without parameters, of which an instance passed, and none crashed the target
 	for i := range x.board.results {
-		switch c := x.suite.Cases[i]; x.board.results[i].Verdict {
-		case Passed, NonStrict:
+		switch c, v := x.suite.Cases[i], x.board.results[i].Verdict; {
+		case v.Passes():
 			if _, known := refuted[c.Family]; !known {
 				refuted[c.Family] = true
 			}
-		case Crashed, Hung:
+		case v.Stops():
 			refuted[c.Family] = false
 		}
 	}
 	for i, c := range x.suite.Cases {
 		res := &x.board.results[i]
-		if res.Verdict != Inferred || x.ctx.Err() != nil || x.overtime() {
+		if res.Verdict != verdict.Inferred || x.ctx.Err() != nil || x.overtime() {
 			continue
 		}
 		if res.lacking != nil && x.same.lacks(res.lacking) == "" || res.lacking == nil && refuted[c.Family] {
@@ -345,8 +346,8 @@ func (x *run) endSilent() {
 		return
 	}
 	for i := range x.board.results {
-		if res := &x.board.results[i]; res.Verdict != NotRun && res.Verdict != Skipped {
-			x.board.end(i, Result{Case: res.Case, Verdict: Unreachable, Note: *note})
+		if res := &x.board.results[i]; res.Verdict != verdict.NotRun && res.Verdict != verdict.Skipped {
+			x.board.end(i, Result{Case: res.Case, Verdict: verdict.Unreachable, Note: *note})
 		}
 	}
 }
@@ -356,7 +357,7 @@ var errUnreachable = errors.New("the target could not be reached")
 
 // notRun returns the result of a case that did not run because the run ended.
 func (r Result) notRun(ctx context.Context) Result {
-	r.Verdict, r.Note, r.Play = NotRun, "the run was interrupted", nil
+	r.Verdict, r.Note, r.Play = verdict.NotRun, "the run was interrupted", nil
 	if cause := context.Cause(ctx); cause == errUnreachable || cause == ErrFirstFailure {
 		r.Note = cause.Error()
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -12,48 +11,14 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/lateness"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
-
-// Verdict is the result of a case on a target.
-type Verdict string
-
-const (
-	Passed Verdict = "passed"
-	// the target's reply is accepted, although the specification prefers another reply
-	NonStrict Verdict = "non-strict"
-	// the target did not do what the case expects, but the specification is silent about it
-	Different    Verdict = "different"
-	Failed       Verdict = "failed"       // the target did not do what the case expects
-	Inconsistent Verdict = "inconsistent" // the result depends on how messages are divided into writes
-	Crashed      Verdict = "crashed"      // the process of the target ended during the case
-	Hung         Verdict = "hung"         // after the case, the target did not reply on a new connection
-	Unreachable  Verdict = "unreachable"  // the target did not start, or did not accept a connection
-	// a setup does not work on the target, or the target or this machine was too slow for the time limits
-	Inconclusive Verdict = "inconclusive"
-	Skipped      Verdict = "skipped" // the case does not apply to the target
-	NotRun       Verdict = "not run" // the run ended before the case
-	// not run, or not to its end, because other instances of the case, or other cases with the same message, failed in the
-	// same way
-	Inferred   Verdict = "inferred"
-	Known      Verdict = "expected failure" // the case failed, and the profile lists it as failing
-	Flaky      Verdict = "flaky"            // the case failed, and the profile lists it as flaky
-	Unexpected Verdict = "unexpected pass"  // the case passed, and the profile lists it as failing
-)
-
-// Verdicts contains all verdicts, in the order of summaries.
-var Verdicts = []Verdict{Passed, NonStrict, Different, Known, Flaky, Failed, Inconsistent, Crashed, Hung, Unexpected,
-	Unreachable, Inconclusive, Inferred, Skipped, NotRun}
-
-// FailsRun reports whether the verdict makes a run fail.
-func (v Verdict) FailsRun() bool {
-	return slices.Contains([]Verdict{Failed, Inconsistent, Crashed, Hung, Unexpected, Unreachable}, v)
-}
 
 // Result is the result of a case.
 type Result struct {
 	Case     *Case
-	Verdict  Verdict
+	Verdict  verdict.Verdict
 	Note     string // reason why the case was skipped or did not pass
 	Quote    string // words of the specification that the target does not follow, if the profile contains them
 	Finding  string // name or URL of a finding that explains the failure, if the profile contains it

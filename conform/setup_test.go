@@ -13,6 +13,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver/inject"
 )
@@ -250,7 +251,7 @@ Client -> Job Server: check option
 		synctest.Test(t, func(t *testing.T) {
 			for _, res := range (&Runner{Start: faulty(edit(test.fault)), Timeout: time.Second}).Run(t.Context(), s, nil) {
 				got = append(got, string(res.Verdict))
-				if strings.Contains(res.Note, "apart from") != (res.Verdict == Passed && test.fault != "") {
+				if strings.Contains(res.Note, "apart from") != (res.Verdict == verdict.Passed && test.fault != "") {
 					t.Errorf("%s %s: %s", res.Case.ID, res.Verdict, res.Note)
 				}
 			}

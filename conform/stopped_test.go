@@ -19,6 +19,7 @@ import (
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
+	"jobwire/internal/verdict"
 )
 
 // echoes returns a suite of n cases.
@@ -63,7 +64,7 @@ func TestUnreachableTargetIsReportedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := echoes(t, 40)
 			report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: run(t, r, s)}
-			if n, left := report.Count(conform.Unreachable), report.Count(conform.NotRun); n != 1 || left != len(s.Cases)-1 {
+			if n, left := report.Count(verdict.Unreachable), report.Count(verdict.NotRun); n != 1 || left != len(s.Cases)-1 {
 				t.Errorf("%d cases unreachable, %d not run", n, left)
 			}
 			if why := report.Unreachable(); !strings.HasPrefix(why, "cannot test ") {
@@ -130,8 +131,8 @@ func TestInterruptedRun(t *testing.T) {
 		})
 	})
 	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: results, Interrupted: true}
-	if report.Count(conform.Skipped) > 0 || report.Ran() < 5 || report.Ran() > 6 {
-		t.Errorf("%d cases ran, %d were skipped", report.Ran(), report.Count(conform.Skipped))
+	if report.Count(verdict.Skipped) > 0 || report.Ran() < 5 || report.Ran() > 6 {
+		t.Errorf("%d cases ran, %d were skipped", report.Ran(), report.Count(verdict.Skipped))
 	}
 	want := fmt.Sprintf("the run was interrupted after %d of 30 cases: %d did not run", report.Ran(), 30-report.Ran())
 	all := reports(t, report)
@@ -205,8 +206,8 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 			return report
 		}
 		whole := perform(t, time.Hour)
-		if whole.Interrupted || whole.Count(conform.Crashed) != 2 || whole.Count(conform.Failed) != 2 ||
-			whole.Count(conform.Passed) != 8 {
+		if whole.Interrupted || whole.Count(verdict.Crashed) != 2 || whole.Count(verdict.Failed) != 2 ||
+			whole.Count(verdict.Passed) != 8 {
 			t.Fatalf("the whole run: %+v", whole)
 		}
 		for i := range 11 {
@@ -216,15 +217,15 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 				switch {
 				case res.Case != s.Cases[k]:
 					t.Errorf("moment %d: result %d is about %v", i, k, res.Case)
-				case res.Verdict == conform.NotRun && (res.Play != nil || res.Crash != nil ||
+				case res.Verdict == verdict.NotRun && (res.Play != nil || res.Crash != nil ||
 					!strings.Contains(res.Note, "interrupted")):
 					t.Errorf("moment %d: a case that did not run: %+v", i, res)
-				case res.Verdict == conform.NotRun:
+				case res.Verdict == verdict.NotRun:
 				case res.Verdict == whole.Results[k].Verdict:
 					ran++
-				case res.Verdict == conform.Inconclusive && strings.Contains(res.Note, "before the case could be repeated"):
+				case res.Verdict == verdict.Inconclusive && strings.Contains(res.Note, "before the case could be repeated"):
 					ran++
-				case res.Verdict == conform.Crashed && strings.Contains(res.Note, "not confirmed"):
+				case res.Verdict == verdict.Crashed && strings.Contains(res.Note, "not confirmed"):
 					ran++
 				default:
 					t.Errorf("moment %d: %s is %s (%s), and %s in the whole run", i,

@@ -10,6 +10,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -38,33 +39,33 @@ func one(kind CauseKind, key, text string) []symptom {
 // symptoms returns the possible causes of a result, or nil if the case passed, was skipped or did not run.
 func (r *Result) symptoms() []symptom {
 	switch {
-	case r.Crash != nil && (r.Verdict == Crashed || r.excusedCrash()):
+	case r.Crash != nil && (r.Verdict == verdict.Crashed || r.excusedCrash()):
 		key := r.Crash.key()
 		if key == "" { // cases about different rules probably reveal different faults
 			key = r.Crash.Exit + string(r.Rule())
 		}
 		return one(CauseCrash, key, r.Crash.title())
-	case r.Verdict == Crashed:
+	case r.Verdict == verdict.Crashed:
 		return one(CauseCrash, "", "the target crashed")
-	case r.Verdict == Hung:
+	case r.Verdict == verdict.Hung:
 		text := "the target answers no request on a new connection" + lastRequest(r.Case, r.Play).after()
 		return one(CauseHang, text, text)
 	case r.lacking != nil:
 		return one(CauseMissing, r.lacking.Name, r.lacks)
-	case r.Verdict == Inconsistent:
+	case r.Verdict == verdict.Inconsistent:
 		return append(failureSymptoms(r.Case, r.Play), one(CauseInconsistent, "", r.Note)...)
-	case r.Verdict == Unexpected:
+	case r.Verdict == verdict.Unexpected:
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
-	case r.Verdict == Inconclusive && r.setup != nil:
+	case r.Verdict == verdict.Inconclusive && r.setup != nil:
 		_, p := r.conversation()
 		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, p)...)
-	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
+	case r.Verdict == verdict.Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
 		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
-	case r.Verdict == Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
+	case r.Verdict == verdict.Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
 		return one(CauseInconclusive, "slow", "the machine that runs jobwire was too slow for the time limits of the cases")
-	case r.Verdict == Inconclusive:
+	case r.Verdict == verdict.Inconclusive:
 		return one(CauseInconclusive, "", r.Note)
-	case r.Verdict == Failed:
+	case r.Verdict == verdict.Failed:
 		all := failureSymptoms(r.Case, r.Play)
 		if len(all) > 0 && (all[0].kind == CauseDisconnect || all[0].kind == CauseInvalidMessage || all[0].precise) {
 			return all

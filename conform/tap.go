@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
@@ -25,7 +26,7 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 			n++
 			status, directive := tapStatus(res)
 			fmt.Fprintf(b, "%s %d - %s: %s%s\n", status, n, tapLine(res.Case.ID), tapLine(res.Case.About), directive)
-			if res.Verdict.FailsRun() || res.Verdict == NonStrict || res.Verdict == Different {
+			if class := res.Verdict.Row().Class; class >= verdict.Failure || class == verdict.Note {
 				if text := explanation(res); text != "" {
 					tapComment(b, string(res.Verdict)+"\n"+text)
 				} else {
@@ -41,13 +42,13 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 }
 
 func tapStatus(res Result) (status, directive string) {
-	switch v := res.Verdict; {
-	case v.FailsRun():
+	switch res.Verdict.Row().Class {
+	case verdict.Failure, verdict.Error:
 		return "not ok", ""
-	case v == Known || v == Flaky:
-		return "not ok", " # TODO " + string(v) + ": " + tapLine(res.Note)
-	case v == Skipped || v == Inconclusive || v == NotRun || v == Inferred:
-		return "ok", " # SKIP " + string(v) + ": " + tapLine(res.Note)
+	case verdict.Excused:
+		return "not ok", " # TODO " + string(res.Verdict) + ": " + tapLine(res.Note)
+	case verdict.Skip:
+		return "ok", " # SKIP " + string(res.Verdict) + ": " + tapLine(res.Note)
 	}
 	return "ok", ""
 }

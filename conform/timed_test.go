@@ -16,6 +16,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/lateness"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver/inject"
 )
@@ -51,16 +52,16 @@ func TestSlowMachine(t *testing.T) {
 		name     string
 		suite    *Suite
 		by       time.Duration
-		want     Verdict
+		want     verdict.Verdict
 		note     string
 		requests int32
 	}{
-		{"no delay", echoCases(t, 1, ""), 0, Failed, "", 1},
-		{"short delay", echoCases(t, 1, ""), 15 * time.Millisecond, Failed, "", 1},
-		{"long delay", echoCases(t, 1, ""), 300 * time.Millisecond, Inconclusive, "by up to 300ms", 1 + retries},
-		{"silence", silence, 0, NonStrict, "", 2},
-		{"silence, short delay", silence, 24 * time.Millisecond, NonStrict, "", 2},
-		{"silence, long delay", silence, 30 * time.Millisecond, Inconclusive, "by up to 30ms", 1 + retries},
+		{"no delay", echoCases(t, 1, ""), 0, verdict.Failed, "", 1},
+		{"short delay", echoCases(t, 1, ""), 15 * time.Millisecond, verdict.Failed, "", 1},
+		{"long delay", echoCases(t, 1, ""), 300 * time.Millisecond, verdict.Inconclusive, "by up to 300ms", 1 + retries},
+		{"silence", silence, 0, verdict.NonStrict, "", 2},
+		{"silence, short delay", silence, 24 * time.Millisecond, verdict.NonStrict, "", 2},
+		{"silence, long delay", silence, 30 * time.Millisecond, verdict.Inconclusive, "by up to 30ms", 1 + retries},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -74,13 +75,13 @@ func TestSlowMachine(t *testing.T) {
 			w := &worker{Runner: r, ctx: ctx}
 			defer w.stop()
 			a := w.runCase(tt.suite.Cases[0])
-			wrong := a.Verdict != tt.want || !strings.Contains(a.Note, tt.note) || a.late != (tt.want != NonStrict)
+			wrong := a.Verdict != tt.want || !strings.Contains(a.Note, tt.note) || a.late != (tt.want != verdict.NonStrict)
 			if wrong || requests.Load() != tt.requests {
 				t.Errorf("%s: %s, %s, must run again: %v, %d requests", tt.name, a.Verdict, a.Note, a.late, requests.Load())
 			}
 		})
 	}
-	if Inconclusive.FailsRun() {
+	if verdict.Inconclusive.FailsRun() {
 		t.Error("an inconclusive case makes the run fail")
 	}
 }
@@ -126,12 +127,12 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 		suite    *Suite
 		parallel int
 		ignored  int32
-		verdict  Verdict
+		verdict  verdict.Verdict
 		requests int32
 	}{
-		{"no reply at first", echoCases(t, n, ""), parallel, n, Passed, n + n},
-		{"never a reply", echoCases(t, n, ""), parallel, 1000, Failed, n + parallel},
-		{"a silence at first", echoCases(t, 1, "  or lax nothing for 1s\n"), 1, 1, Passed, 2},
+		{"no reply at first", echoCases(t, n, ""), parallel, n, verdict.Passed, n + n},
+		{"never a reply", echoCases(t, n, ""), parallel, 1000, verdict.Failed, n + parallel},
+		{"a silence at first", echoCases(t, 1, "  or lax nothing for 1s\n"), 1, 1, verdict.Passed, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var requests atomic.Int32

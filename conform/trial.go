@@ -11,6 +11,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/lateness"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/internal/virtualtime"
 	"jobwire/internal/watch"
 	"jobwire/play"
@@ -69,12 +70,12 @@ func (w *worker) try(c *Case, how play.Segmentation) attempt {
 }
 
 // verdict returns an attempt with a verdict.
-func (t *trial) verdict(v Verdict, note string) *attempt {
+func (t *trial) verdict(v verdict.Verdict, note string) *attempt {
 	p, from := t.play, t.from
 	if from.IsZero() { // a setup does not work
 		from = t.begun
 	}
-	late := p != nil && (v == Failed || v == Inconclusive) &&
+	late := p != nil && (v == verdict.Failed || v == verdict.Inconclusive) &&
 		(p.Failure == nil || timed(t.script, p.Failure) > 0 || t.delay.Since(from) > lateness.Acceptable ||
 			time.Since(from) > slowCase)
 	return &attempt{Result: Result{Verdict: v, Note: note, Play: p, script: t.script}, shared: !t.own, late: late}
@@ -83,10 +84,10 @@ func (t *trial) verdict(v Verdict, note string) *attempt {
 // crashed returns the attempt of a case during which the target ended, with the error of the target.
 func (t *trial) crashed(err error) *attempt {
 	if !errors.Is(err, target.ErrDied) { // the server could not listen on its port, so another program has replied
-		return t.verdict(Inconclusive, err.Error())
+		return t.verdict(verdict.Inconclusive, err.Error())
 	}
 	crash := newCrash(err)
-	a := t.verdict(Crashed, crash.String())
+	a := t.verdict(verdict.Crashed, crash.String())
 	a.Crash = crash
 	return a
 }
@@ -96,7 +97,7 @@ func (t *trial) acquire() *attempt {
 	if !t.own {
 		server, err := t.start()
 		if err != nil {
-			return t.verdict(Unreachable, err.Error())
+			return t.verdict(verdict.Unreachable, err.Error())
 		}
 		if err := t.ended(); err != nil { // after the case has run with another division into writes
 			return t.crashed(err)
@@ -110,17 +111,17 @@ func (t *trial) acquire() *attempt {
 	}
 	server, err := start(t.ctx)
 	if err != nil {
-		return t.verdict(Unreachable, err.Error())
+		return t.verdict(verdict.Unreachable, err.Error())
 	}
 	t.target = server
 	if server.Done() == nil {
-		return t.verdict(Skipped, "the case needs a newly started server, and conform cannot start the server of --addr; use --exec")
+		return t.verdict(verdict.Skipped, "the case needs a newly started server, and conform cannot start the server of --addr; use --exec")
 	}
 	if t.c.Descriptors > 0 && !target.Dialer(server).Plain() {
-		return t.verdict(Skipped, "the case opens connections that the server cannot accept, so their TLS handshake or login cannot end")
+		return t.verdict(verdict.Skipped, "the case opens connections that the server cannot accept, so their TLS handshake or login cannot end")
 	}
 	if t.observer, err = t.c.observe(server); err != nil {
-		return t.verdict(Skipped, err.Error())
+		return t.verdict(verdict.Skipped, err.Error())
 	}
 	return nil
 }
@@ -132,15 +133,15 @@ func (t *trial) setup() *attempt {
 	switch {
 	case wrong != nil && wrong.wrong:
 		t.play, t.script = wrong.failed.Result, wrong.failed.script
-		return t.verdict(Failed, fmt.Sprintf("in the setup %q: %v", wrong.name, wrong.why))
+		return t.verdict(verdict.Failed, fmt.Sprintf("in the setup %q: %v", wrong.name, wrong.why))
 	case wrong != nil:
 		t.wrong = wrong
 	}
 	switch {
 	case err != nil:
-		return t.verdict(Inconclusive, err.Error())
+		return t.verdict(verdict.Inconclusive, err.Error())
 	case broken != nil && t.Profile.lacksSetup(t.c) != "":
-		return t.verdict(Skipped, t.Profile.lacksSetup(t.c))
+		return t.verdict(verdict.Skipped, t.Profile.lacksSetup(t.c))
 	}
 	t.broken = broken
 	if script, t.lacking, t.missing = t.same.cut(script); t.lacking != nil {
@@ -165,14 +166,14 @@ func asserts(st transcript.Step) bool {
 // not implement a message, or nil.
 func (t *trial) unfinished() *attempt {
 	if t.lacking != nil {
-		a := t.verdict(Inferred, t.missing)
+		a := t.verdict(verdict.Inferred, t.missing)
 		a.lacking = t.lacking
 		return a
 	}
 	if t.broken == nil {
 		return nil
 	}
-	a := t.verdict(Inconclusive, fmt.Sprintf("the setup %q does not work on this target: %v", t.broken.name, t.broken.why))
+	a := t.verdict(verdict.Inconclusive, fmt.Sprintf("the setup %q does not work on this target: %v", t.broken.name, t.broken.why))
 	a.setup = t.broken
 	return a
 }
@@ -215,7 +216,7 @@ func (t *trial) perform() *attempt {
 	} else {
 		var able bool
 		if t.play, t.note, able = t.performProgram(t.ctx, t.c, t.script, t.target.Addr(), dial, t.options); !able {
-			return t.verdict(Skipped, t.note)
+			return t.verdict(verdict.Skipped, t.note)
 		}
 	}
 	f := t.play.Failure
@@ -227,7 +228,7 @@ func (t *trial) perform() *attempt {
 		var err error
 		again := func() error { return play.Peers(t.ctx, t.script, dial, t.options).Err() }
 		if t.note, err = t.observer.After(again); errors.Is(err, watch.ErrNoCost) {
-			return t.verdict(Inconclusive, err.Error())
+			return t.verdict(verdict.Inconclusive, err.Error())
 		} else if err != nil && t.note == "" {
 			t.note = "the conversation passed once, but not when it was repeated: " + err.Error()
 		}
@@ -260,7 +261,7 @@ func (t *trial) alive() *attempt {
 	if err := t.died(t.ctx, t.target, !t.own, f); err != nil {
 		return t.crashed(err)
 	}
-	return t.verdict(Hung, fmt.Sprintf("after this case the target answered no request on a new connection within %v: %s",
+	return t.verdict(verdict.Hung, fmt.Sprintf("after this case the target answered no request on a new connection within %v: %s",
 		limit, cmp.Or(t.note, "the case itself passed")))
 }
 
@@ -274,14 +275,14 @@ func (t *trial) decide() *attempt {
 		lag.Round(time.Millisecond))
 	switch {
 	case f == nil && t.note != "":
-		return t.verdict(Failed, t.note)
+		return t.verdict(verdict.Failed, t.note)
 	case f == nil && t.broken == nil && t.lacking == nil && p.Grade == transcript.NonStrict:
 		// If the machine was late, a silence proves nothing: the server may have sent the preferred
 		// reply, which had not arrived yet.
 		if silence := p.Accepted.Choice.For; late(silence) {
-			return t.verdict(Inconclusive, fmt.Sprintf("%sa silence of %v", delayed, silence))
+			return t.verdict(verdict.Inconclusive, fmt.Sprintf("%sa silence of %v", delayed, silence))
 		}
-		return t.verdict(NonStrict, fmt.Sprintf("expected %s, got %s, which the case also accepts (line %d of the case file)",
+		return t.verdict(verdict.NonStrict, fmt.Sprintf("expected %s, got %s, which the case also accepts (line %d of the case file)",
 			p.Accepted.Expected(), p.Accepted.Got(), p.Accepted.Choice.Line))
 	case f == nil && (t.broken != nil || t.lacking != nil):
 		return t.unfinished()
@@ -291,31 +292,31 @@ func (t *trial) decide() *attempt {
 		if w := t.wrong; w != nil {
 			note = fmt.Sprintf("apart from what the target does wrong in the setup %q: %v", w.name, w.breaks)
 		}
-		return t.verdict(Passed, note)
+		return t.verdict(verdict.Passed, note)
 	case f.Reason == play.Unsupported:
-		return t.verdict(Skipped, t.note)
+		return t.verdict(verdict.Skipped, t.note)
 	case f.Reason == play.Unreachable && !t.c.OwnServer:
-		return t.verdict(Unreachable, f.Err.Error())
+		return t.verdict(verdict.Unreachable, f.Err.Error())
 	}
 	if limit := timed(t.script, f); late(limit) {
-		return t.verdict(Inconclusive, fmt.Sprintf("%sa time limit of %v: %s", delayed, limit, t.note))
+		return t.verdict(verdict.Inconclusive, fmt.Sprintf("%sa time limit of %v: %s", delayed, limit, t.note))
 	}
 	if f.Reason == play.TooLate {
-		return t.verdict(Inconclusive, "the connection, the target or this machine is too slow for the case: "+t.note)
+		return t.verdict(verdict.Inconclusive, "the connection, the target or this machine is too slow for the case: "+t.note)
 	}
 	if (unanswered(f).text != "" || f.Rule() != "") && t.sentBack() {
-		a := t.verdict(Inconclusive,
+		a := t.verdict(verdict.Inconclusive,
 			fmt.Sprintf("the target breaks a rule in the setup %q (%v); then: %s", t.wrong.name, t.wrong.why, t.note))
 		a.setup, a.sentBack = t.wrong, true
 		return a
 	}
 	inCase := func(st transcript.Step) bool { return st.Setup == "" }
 	if setup := f.Step.Setup; setup != "" && !slices.ContainsFunc(t.script.Steps[:f.Index], inCase) {
-		a := t.verdict(Inconclusive, fmt.Sprintf("the setup %q did not work: %s", setup, t.note))
+		a := t.verdict(verdict.Inconclusive, fmt.Sprintf("the setup %q did not work: %s", setup, t.note))
 		a.setup = &brokenSetup{name: setup, failed: &probeFailure{Result: p, script: t.script}}
 		return a
 	}
-	return t.verdict(Failed, t.note)
+	return t.verdict(verdict.Failed, t.note)
 }
 
 // sentBack reports whether the last message of the case breaks a rule that the target breaks in a setup: the case

@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 )
 
 // TestWeakServers tests that failing cases do not wait: on a server that answers everything, but breaks an important
@@ -29,7 +30,7 @@ func TestWeakServers(t *testing.T) {
 			begun, r := time.Now(), runner
 			r.Start = faulty(edit(script))
 			for _, res := range r.Run(t.Context(), s, nil) {
-				if res.Verdict != Passed {
+				if res.Verdict != verdict.Passed {
 					failed++
 				}
 			}
@@ -92,8 +93,8 @@ func TestSilentTarget(t *testing.T) {
 		begun := time.Now()
 		report := &Report{Protocol: s.Protocol, Results: (&Runner{Start: start, Parallel: 2, Timeout: time.Second}).Run(t.Context(), s, nil)}
 		const want = "cannot test silent: it accepts connections, but 8 cases received nothing from it"
-		if why := report.Unreachable(); why != want || report.Count(Unreachable) > 2*maxIgnored || len(report.Causes()) > 0 {
-			t.Errorf("%d cases ran in %v: %s, causes %v", report.Count(Unreachable), time.Since(begun), why, report.Causes())
+		if why := report.Unreachable(); why != want || report.Count(verdict.Unreachable) > 2*maxIgnored || len(report.Causes()) > 0 {
+			t.Errorf("%d cases ran in %v: %s, causes %v", report.Count(verdict.Unreachable), time.Since(begun), why, report.Causes())
 		}
 	})
 }
@@ -103,16 +104,16 @@ func TestSilentTarget(t *testing.T) {
 func TestLateAnswer(t *testing.T) {
 	for _, answered := range []bool{true, false} {
 		x := &run{board: resultOrder{results: make([]Result, 3), ended: make([]bool, 3)}}
-		for i, v := range []Verdict{Failed, Skipped, NotRun} {
+		for i, v := range []verdict.Verdict{verdict.Failed, verdict.Skipped, verdict.NotRun} {
 			x.board.results[i].Verdict = v
 		}
 		note := "silent"
 		x.noReply.Store(&note)
 		x.answered.Store(answered)
 		x.endSilent()
-		want := []Verdict{Unreachable, Skipped, NotRun}
+		want := []verdict.Verdict{verdict.Unreachable, verdict.Skipped, verdict.NotRun}
 		if answered {
-			want[0] = Failed
+			want[0] = verdict.Failed
 		}
 		for i, v := range want {
 			if got := x.board.results[i].Verdict; got != v {

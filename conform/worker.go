@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -82,11 +83,11 @@ func (w *worker) stop() {
 // connect again, although the target accepts a connection afterwards, the result is inconclusive, and the run goes on.
 func (w *worker) connectAgain(c *Case) attempt {
 	a := w.runCase(c)
-	if a.Verdict != Unreachable {
+	if a.Verdict != verdict.Unreachable {
 		return a
 	}
 	if t, err := w.start(); err == nil && target.Alive(w.ctx, t) == nil {
-		a.Verdict = Inconclusive
+		a.Verdict = verdict.Inconclusive
 		a.Note = "the target accepted no connection for this case, twice, and one after it: " + a.Note
 	}
 	return a
@@ -114,7 +115,7 @@ func (w *worker) runCase(c *Case) (a attempt) {
 		why = "the case needs a program with this role (--program): " + c.Program
 	}
 	if why != "" {
-		a.Verdict, a.Note = Skipped, why
+		a.Verdict, a.Note = verdict.Skipped, why
 	} else {
 		a = w.runWays(c, w.segmentations(c))
 	}
@@ -150,23 +151,23 @@ func (w *worker) runWays(c *Case, ways []play.Segmentation) (a attempt) {
 			continue // the messages would be written as before: a relay does not combine those of the program or the server
 		}
 		once := w.runWay(c, how)
-		passes := func(how play.Segmentation) bool { return w.try(c, how).Verdict == Passed }
+		passes := func(how play.Segmentation) bool { return w.try(c, how).Verdict == verdict.Passed }
 		switch { // if only other writes led to the preferred reply, check the silence again: the reply may have been late
-		case acceptedSilence(a) && once.Verdict == Passed && passes(a.Segments):
+		case acceptedSilence(a) && once.Verdict == verdict.Passed && passes(a.Segments):
 			a = once
-		case a.Verdict == Passed && acceptedSilence(once) && passes(how):
+		case a.Verdict == verdict.Passed && acceptedSilence(once) && passes(how):
 			once = a
 		}
 		once.Segments = how
 		switch {
-		case a.Verdict == NonStrict && once.Verdict == Passed:
+		case a.Verdict == verdict.NonStrict && once.Verdict == verdict.Passed:
 			continue // keep the non-strict result, because the reply may depend on time
-		case i > 0 && once.Verdict == Failed:
-			once.Verdict = Inconsistent
+		case i > 0 && once.Verdict == verdict.Failed:
+			once.Verdict = verdict.Inconsistent
 			once.Note = fmt.Sprintf("the result depends on how the messages are divided into writes to the socket: "+
 				"%s with %s writes, failed with %s writes: %s", a.Verdict, ways[0], how, once.Note)
 		}
-		if a = once; a.Verdict != Passed && a.Verdict != NonStrict {
+		if a = once; !a.Verdict.Passes() {
 			break
 		}
 	}
@@ -178,13 +179,13 @@ func (w *worker) runWays(c *Case, ways []play.Segmentation) (a attempt) {
 func (w *worker) runWay(c *Case, how play.Segmentation) (a attempt) {
 	for try := 0; ; try++ {
 		a = w.try(c, how)
-		if a.Verdict == Crashed && a.shared && w.elusive != nil && w.elusive(a.Crash) {
+		if a.Verdict == verdict.Crashed && a.shared && w.elusive != nil && w.elusive(a.Crash) {
 			w.restart()
 			a = w.try(c, how)
-			a.alone = a.Verdict == Crashed
+			a.alone = a.Verdict == verdict.Crashed
 		}
-		late := a.Verdict == Inconclusive && a.setup == nil
-		unsure := try == 0 && (acceptedSilence(a) || a.Verdict == Failed && c.compares())
+		late := a.Verdict == verdict.Inconclusive && a.setup == nil
+		unsure := try == 0 && (acceptedSilence(a) || a.Verdict == verdict.Failed && c.compares())
 		if !late && !unsure || try == retries {
 			return a
 		}
@@ -193,7 +194,9 @@ func (w *worker) runWay(c *Case, how play.Segmentation) (a attempt) {
 
 // acceptedSilence reports whether the case accepted that the server sent nothing, although the specification prefers a
 // reply.
-func acceptedSilence(a attempt) bool { return a.Verdict == NonStrict && a.Play.Accepted.Choice.For > 0 }
+func acceptedSilence(a attempt) bool {
+	return a.Verdict == verdict.NonStrict && a.Play.Accepted.Choice.For > 0
+}
 
 // answers reports whether a target answers the barrier request on a new connection.
 func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Duration) bool {

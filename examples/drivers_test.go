@@ -19,6 +19,7 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	beanstalkpeer "jobwire/refpeer/beanstalk"
 	gearmanpeer "jobwire/refpeer/gearman"
@@ -122,11 +123,11 @@ func (d *Driver) checkCases(t *testing.T, p conform.Program, start func(context.
 	checked := 0
 	for _, r := range d.perform(t, p, start, ways) {
 		switch known := d.Fails[r.Case.ID]; {
-		case r.Verdict == conform.Skipped || d.MayFail[r.Case.ID] != "":
+		case r.Verdict == verdict.Skipped || d.MayFail[r.Case.ID] != "":
 			continue
-		case r.Verdict == conform.Passed && known != "":
+		case r.Verdict == verdict.Passed && known != "":
 			t.Errorf("%s passes: %q is no longer true", r.Case.ID, known)
-		case r.Verdict != conform.Passed && known == "":
+		case r.Verdict != verdict.Passed && known == "":
 			t.Errorf("%s: %s: %s", r.Case.ID, r.Verdict, r.Note)
 		}
 		checked++
@@ -161,7 +162,7 @@ func (d *Driver) checkBytewise(t *testing.T, p conform.Program) {
 	t.Helper()
 	var passed []string
 	for _, r := range d.perform(t, p, systems[d.Protocol].serve, []play.Segmentation{play.Bytewise}, d.Protocol+".client.in-turn", d.Protocol+".client.two-tubes", d.Protocol+".worker.timeout", d.Protocol+".worker.loop", d.Protocol+".worker.release", d.Protocol+".worker.touch") {
-		if r.Verdict != conform.Passed {
+		if r.Verdict != verdict.Passed {
 			return
 		}
 		passed = append(passed, r.Case.ID)

@@ -15,6 +15,7 @@ import (
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -138,10 +139,10 @@ func (o *ConformOptions) suite(e *catalog.Entry) (*conform.Suite, error) {
 func show(t testing.TB, r conform.Result) {
 	t.Helper()
 	switch r.Verdict {
-	case conform.Passed:
-	case conform.Unreachable:
+	case verdict.Passed:
+	case verdict.Unreachable:
 		t.Error(r.Note)
-	case conform.Skipped, conform.Inconclusive, conform.NotRun:
+	case verdict.Skipped, verdict.Inconclusive, verdict.NotRun:
 		t.Skipf("%s: %s", r.Verdict, r.Note)
 	default:
 		if t.Log(strings.TrimRight(r.Text(), "\n")); r.Verdict.FailsRun() {

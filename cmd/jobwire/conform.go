@@ -24,6 +24,7 @@ import (
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 	"jobwire/loadgen"
 	"jobwire/play"
@@ -243,7 +244,7 @@ func conformStatus(w io.Writer, reports []*conform.Report) int {
 		case r.Lost():
 			fmt.Fprintf(w, "jobwire: %s crashed, and no case passed\n", r.Target)
 			status = cli.StatusUnreachable
-		case r.Failed() || r.Count(conform.NotRun) > 0:
+		case r.Failed() || r.Count(verdict.NotRun) > 0:
 			status = max(status, cli.StatusFailed)
 		case r.Untested() != "" && !r.Interrupted:
 			fmt.Fprintf(w, "jobwire: %s: %s\n", r.Target, r.Untested())

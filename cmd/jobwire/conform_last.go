@@ -15,6 +15,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/cmd/internal/cli"
 	"jobwire/conform"
+	"jobwire/internal/verdict"
 )
 
 // lastRun is what conform keeps about the runs against a target, in a file below the user's cache directory.
@@ -64,11 +65,11 @@ func (o *conformOptions) keepLastRun(sys *catalog.Entry, subj subject, r *confor
 	ran := map[string]bool{}
 	var failed []string
 	for _, res := range r.Results {
-		if res.Verdict == conform.NotRun || res.Verdict == conform.Unreachable {
+		if res.Verdict == verdict.NotRun || res.Verdict == verdict.Unreachable {
 			continue
 		}
 		ran[res.Case.ID] = true
-		if res.Verdict.FailsRun() || res.Verdict == conform.Inferred {
+		if res.Verdict.FailsRun() || res.Verdict == verdict.Inferred {
 			failed = append(failed, res.Case.ID)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver/inject"
 )
@@ -128,7 +129,7 @@ func (m *missing) run(t *testing.T, e *catalog.Entry, suite *conform.Suite, typ 
 	}
 	for _, res := range report.Results {
 		switch {
-		case res.Verdict == conform.Inconclusive || res.Verdict == conform.Inferred:
+		case res.Verdict == verdict.Inconclusive || res.Verdict == verdict.Inferred:
 			m.notPerformed++
 		case !res.Verdict.FailsRun():
 			m.passed++

@@ -19,6 +19,7 @@ import (
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver"
 )
@@ -259,7 +260,7 @@ func TestResourceFaults(t *testing.T) {
 					// One case at a time, because Run repeats late failures of cases that ran at the same time as others.
 					r := conform.Runner{Start: process(e, f.name), Timeout: time.Second, Segments: []play.Segmentation{play.Plain}}
 					for _, res := range r.Run(t.Context(), &part, nil) {
-						if res.Verdict != conform.Failed && res.Verdict != conform.Hung {
+						if res.Verdict != verdict.Failed && res.Verdict != verdict.Hung {
 							t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
 						}
 						proved[res.Case.Family] = true

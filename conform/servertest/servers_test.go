@@ -14,6 +14,7 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -34,7 +35,7 @@ func TestSecondDangaServer(t *testing.T) {
 					return target.InMemory(ctx, "naive", serveNaiveDanga)
 				}}
 				for _, res := range runInBubble(t, r, suite) {
-					if res.Verdict != conform.Passed && res.Verdict != conform.NonStrict {
+					if res.Verdict != verdict.Passed && res.Verdict != verdict.NonStrict {
 						t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
 					}
 				}

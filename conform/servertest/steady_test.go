@@ -19,6 +19,7 @@ import (
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver"
 )
@@ -122,18 +123,18 @@ func busyLoops(t *testing.T) (stop func()) {
 }
 
 // verdicts counts the verdicts of each case, with an example of the result.
-type verdicts map[string]map[conform.Verdict][]conform.Result
+type verdicts map[string]map[verdict.Verdict][]conform.Result
 
 func (v verdicts) add(results []conform.Result) {
 	for _, r := range results {
-		verdict := r.Verdict
-		if verdict == conform.Flaky { // a flaky case may also pass
-			verdict = conform.Passed
+		got := r.Verdict
+		if got == verdict.Flaky { // a flaky case may also pass
+			got = verdict.Passed
 		}
 		if v[r.Case.ID] == nil {
-			v[r.Case.ID] = map[conform.Verdict][]conform.Result{}
+			v[r.Case.ID] = map[verdict.Verdict][]conform.Result{}
 		}
-		v[r.Case.ID][verdict] = append(v[r.Case.ID][verdict], r)
+		v[r.Case.ID][got] = append(v[r.Case.ID][got], r)
 	}
 }
 
@@ -159,8 +160,8 @@ func (v verdicts) different() []string {
 }
 
 // tally counts results by verdict.
-func tally(results []conform.Result) map[conform.Verdict]int {
-	counts := map[conform.Verdict]int{}
+func tally(results []conform.Result) map[verdict.Verdict]int {
+	counts := map[verdict.Verdict]int{}
 	for _, r := range results {
 		counts[r.Verdict]++
 	}

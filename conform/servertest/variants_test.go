@@ -15,6 +15,7 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/internal/virtualtime"
 	"jobwire/play"
 	"jobwire/refserver/inject"
@@ -78,8 +79,8 @@ func testVariant(t *testing.T, e *catalog.Entry, suite *conform.Suite, v *varian
 	results := runInBubble(t, r, suite)
 	for _, res := range results {
 		switch {
-		case res.Verdict == conform.Passed || res.Verdict == conform.NonStrict:
-		case res.Verdict.FailsRun() && !(v.customary && res.Verdict == conform.Failed && res.Level() == codec.DeFacto):
+		case res.Verdict == verdict.Passed || res.Verdict == verdict.NonStrict:
+		case res.Verdict.FailsRun() && !(v.customary && res.Verdict == verdict.Failed && res.Level() == codec.DeFacto):
 			t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, res.Text())
 		default:
 			t.Logf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note)

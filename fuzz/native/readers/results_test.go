@@ -12,6 +12,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/conform"
 	"jobwire/fuzz/native"
+	"jobwire/internal/verdict"
 	"jobwire/loadgen"
 )
 
@@ -158,8 +159,8 @@ func FuzzMatrix(f *testing.F) {
 		var b bytes.Buffer
 		r := conform.Report{Protocol: e.Protocol, Target: "a server 1.2", Version: "1.2", Began: time.Unix(1777636800, 0)}
 		cases := suites()[i].Cases
-		for k, v := range conform.Verdicts {
-			r.Results = append(r.Results, conform.Result{Case: cases[k%len(cases)], Verdict: v})
+		for k, row := range verdict.Cases {
+			r.Results = append(r.Results, conform.Result{Case: cases[k%len(cases)], Verdict: row.Verdict})
 		}
 		if err := conform.WriteJSON(&b, []*conform.Report{&r}); err != nil {
 			f.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	protocol "jobwire/codec/danga"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/internal/verdict"
 	"jobwire/refserver/inject"
 )
 
@@ -47,8 +48,8 @@ func TestToleratedServersFailNoCase(t *testing.T) {
 				nonStrict := 0
 				for _, res := range r.Run(t.Context(), mutanttest.Suite(t, protocol.Protocol, ""), nil) {
 					switch res.Verdict {
-					case conform.Passed:
-					case conform.NonStrict:
+					case verdict.Passed:
+					case verdict.NonStrict:
 						nonStrict++
 					default:
 						t.Errorf("%s: %s, %s", res.Case.ID, res.Verdict, res.Note)

@@ -11,6 +11,7 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/refserver/inject"
 )
 
@@ -35,7 +36,7 @@ func TestCorrectLineFailsNoCase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := conform.Runner{Parallel: 8, Timeout: 5 * time.Second, Start: server(lined(line{turn: longest}))}
 		for _, res := range r.Run(t.Context(), s, nil) {
-			if res.Verdict != conform.Passed {
+			if res.Verdict != verdict.Passed {
 				t.Errorf("%s %s: %s", res.Case.ID, res.Verdict, res.Note)
 			}
 		}
