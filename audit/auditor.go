@@ -66,7 +66,7 @@ type Auditor struct {
 	conns    int // connections so far
 	messages [2]int
 	roles    codec.Role // roles of clients and workers
-	breaches []*BrokenRule
+	broken   []*BrokenRule
 	now      *conn         // the connection of the current message
 	keep     bool          // remember all connections
 	all      []*conn       // if keep is set
@@ -325,12 +325,12 @@ func (a *Auditor) report(f Finding, e *codec.Error) {
 		rule = &codec.Rule{ID: e.Rule, Level: codec.Must}
 	}
 	f.Err, f.Level = e, rule.Level
-	k := slices.IndexFunc(a.breaches, func(b *BrokenRule) bool { return b.Rule.ID == e.Rule && b.By == f.By })
+	k := slices.IndexFunc(a.broken, func(b *BrokenRule) bool { return b.Rule.ID == e.Rule && b.By == f.By })
 	if k < 0 {
-		k = len(a.breaches)
-		a.breaches = append(a.breaches, &BrokenRule{Rule: rule, By: f.By})
+		k = len(a.broken)
+		a.broken = append(a.broken, &BrokenRule{Rule: rule, By: f.By})
 	}
-	b := a.breaches[k]
+	b := a.broken[k]
 	if b.Count++; b.Count <= maxKept {
 		b.First = append(b.First, f)
 	}
@@ -388,7 +388,7 @@ func (a *Auditor) Report() *Report {
 	defer a.mu.Unlock()
 	r := &Report{Protocol: a.opts.Protocol, Server: a.opts.Server, Took: time.Since(a.begun), Connections: a.conns,
 		Messages: a.messages, Rules: a.checks.Rules(), roles: a.roles}
-	for _, b := range a.breaches {
+	for _, b := range a.broken {
 		c := *b
 		r.BrokenRules = append(r.BrokenRules, c)
 	}

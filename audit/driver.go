@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobwire/internal/mutant"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
@@ -65,14 +66,14 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 	}
 }
 
-func (d *driving) verdict(err error, limit time.Duration) (Verdict, string) {
+func (d *driving) verdict(err error, limit time.Duration) (verdict.Verdict, string) {
 	if err == errExited {
 		if d.Err != nil {
 			err = fmt.Errorf("%w: %w", err, d.Err)
 		}
-		return Crashed, err.Error()
+		return verdict.Crashed, err.Error()
 	}
-	return Hung, fmt.Sprintf("%v within %v", err, limit)
+	return verdict.Hung, fmt.Sprintf("%v within %v", err, limit)
 }
 
 // finish closes the input of the driver, waits until it exits, and returns its error.

@@ -6,13 +6,14 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"jobwire/codec"
 )
 
 // Profile is a fault profile: a legal behavior of a network or server that a client or worker must handle.
-type Profile struct {
+type FaultProfile struct {
 	Name  string
 	About string
 
@@ -24,21 +25,21 @@ type Profile struct {
 	Reported bool
 
 	// returns the payload of the i-th job; nil: every payload is a short text
-	payload func(d *protocolFaults, i int) string
+	payload func(pf *protocolFaults, i int) string
 	points  func(*census) []point // where it takes effect, one run each; nil: everywhere, in one run
-	reply   func(w *faultyConn, f *codec.Frame) [][]byte
-	request func(w *faultyConn, f *codec.Frame) (pass bool)
-	write   func(w *faultyConn, messages [][]byte) error
+	reply   func(fc *faultyConn, f *codec.Frame) [][]byte
+	request func(fc *faultyConn, f *codec.Frame) (pass bool)
+	write   func(fc *faultyConn, messages [][]byte) error
 	// whether the protocol has what the profile needs; nil: any protocol has
-	needs func(d *protocolFaults) bool
+	needs func(pf *protocolFaults) bool
 	// how long messages of the server are delayed to wait for more messages
 	delay time.Duration
 	// whether a message is delayed, so that others overtake it; nil: all are
-	delays func(w *faultyConn, f *codec.Frame) bool
-	ready  func(w *faultyConn) bool // whether delayed messages can be sent; nil: after the delay
-	ids    uint64                   // if not 0, job IDs are changed for the peer, to at most this number
-	batch  bool                     // only steps with several concurrent jobs
-	text   bool                     // payloads are text, which drivers may have to decode
+	delays func(fc *faultyConn, f *codec.Frame) bool
+	ready  func(fc *faultyConn) bool // whether delayed messages can be sent; nil: after the delay
+	ids    uint64                    // if not 0, job IDs are changed for the peer, to at most this number
+	batch  bool                      // only steps with several concurrent jobs
+	text   bool                      // payloads are text, which drivers may have to decode
 
 	Restarts bool // the server restarts and forgets its jobs
 
@@ -48,7 +49,7 @@ type Profile struct {
 }
 
 // Profiles contains all fault profiles.
-var Profiles = []Profile{
+var FaultProfiles = []FaultProfile{
 	{Name: "plain", About: "no fault"},
 	{Name: "bytewise", About: "messages of the server arrive one byte at a time",
 		write: pieces(func(_ *faultyConn, m []byte) int { return 1 }, 100*time.Microsecond)},
@@ -59,18 +60,18 @@ var Profiles = []Profile{
 	{Name: "straddling", About: "writes end in the middle of server messages", delay: 20 * time.Millisecond,
 		write: splitAcross},
 	{Name: "pieces", About: "server messages arrive in pieces of 2 bytes; in further repetitions of 3, 4, ... 25 bytes",
-		points: repetitions(24), write: pieces(func(w *faultyConn, m []byte) int { return w.run.point.message + 2 },
+		points: repetitions(24), write: pieces(func(fc *faultyConn, m []byte) int { return fc.run.point.message + 2 },
 			time.Millisecond)},
 	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later",
 		write: delayed(150 * time.Millisecond)},
-	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*faultyConn).addNoops, needs: func(d *protocolFaults) bool { return d.wake != nil }},
+	{Name: "needless-noops", About: "a worker receives a NOOP before and after every server message, even when it is not asleep", reply: (*faultyConn).addNoops, needs: func(pf *protocolFaults) bool { return pf.wake != nil }},
 	{Name: "interleaved", About: "results of concurrent jobs arrive in reverse order", delay: 150 * time.Millisecond,
 		delays: (*faultyConn).endsJob, ready: (*faultyConn).allEnded, write: reversed, batch: true,
-		needs: func(d *protocolFaults) bool { return d.ends != nil }},
+		needs: func(pf *protocolFaults) bool { return pf.ends != nil }},
 	{Name: "long-handles", About: "job handles have the maximum length; job IDs have 16 digits", ids: 1<<53 - 1,
-		needs: func(d *protocolFaults) bool { return d.renames }},
+		needs: func(pf *protocolFaults) bool { return pf.renames }},
 	{Name: "huge-ids", About: "job IDs have 20 digits", Reported: true, ids: math.MaxUint64,
-		needs: func(d *protocolFaults) bool { return d.numbers }},
+		needs: func(pf *protocolFaults) bool { return pf.numbers }},
 	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends",
 		payload: func(_ *protocolFaults, i int) string {
 			b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
@@ -85,8 +86,8 @@ var Profiles = []Profile{
 		}},
 	{Name: "empty", About: "payloads are empty", payload: func(*protocolFaults, int) string { return "" }},
 	{Name: "large", slower: 24, About: "payloads are 16 MiB, or the largest size that servers of the protocol accept",
-		payload: func(d *protocolFaults, i int) string {
-			size := cmp.Or(d.protocol.MaxData, largePayload)
+		payload: func(pf *protocolFaults, i int) string {
+			size := cmp.Or(pf.protocol.MaxData, largePayload)
 			var b strings.Builder
 			b.Grow(size)
 			for piece := strings.Repeat(string('a'+rune(i)), readSize); b.Len() < size-1; {
@@ -97,14 +98,14 @@ var Profiles = []Profile{
 		}},
 	{Name: "late-progress", About: "the client receives a progress report about a job after the end of the job",
 		Reported: true, reply: (*faultyConn).lateProgress,
-		needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
-	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*faultyConn).unknownProgress, needs: func(d *protocolFaults) bool { return d.progress != nil && d.ends != nil }},
+		needs: func(pf *protocolFaults) bool { return pf.progress != nil && pf.ends != nil }},
+	{Name: "unknown-handles", About: "the client receives a progress report about a job that it has not submitted before it receives the end of its job", Reported: true, reply: (*faultyConn).unknownProgress, needs: func(pf *protocolFaults) bool { return pf.progress != nil && pf.ends != nil }},
 	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true,
 		request: (*faultyConn).requestTwice, reply: (*faultyConn).withoutSecondRefusal,
-		needs: func(d *protocolFaults) bool { return d.wake != nil && !d.wakeMeansNoJob }},
+		needs: func(pf *protocolFaults) bool { return pf.wake != nil && !pf.wakeMeansNoJob }},
 	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true,
 		points: eachAndTypes(codec.Peer, 1), request: (*faultyConn).rejectRequest,
-		needs: func(d *protocolFaults) bool { return d.refusal != nil }},
+		needs: func(pf *protocolFaults) bool { return pf.refusal != nil }},
 	{Name: "closed-after", slower: 4, About: "the server closes the connection after a message", Fails: true,
 		points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
 	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true,
@@ -116,22 +117,24 @@ var Profiles = []Profile{
 }
 
 // changesMessages reports whether the profile changes only some messages, possibly none that a driver receives.
-func (c *Profile) changesMessages() bool {
-	return c.reply != nil || c.request != nil || c.ids > 0 || c.delay > 0
+func (p *FaultProfile) changesMessages() bool {
+	return p.reply != nil || p.request != nil || p.ids > 0 || p.delay > 0
 }
 
 // large reports whether a run needs much memory.
-func (c *Profile) large() bool { return c.Name == "large" }
+func (p *FaultProfile) large() bool { return p.Name == "large" }
 
 // unchanged reports whether the profile passes on all bytes as they arrive.
-func (c *Profile) unchanged() bool { return c.points == nil && c.write == nil && !c.changesMessages() }
+func (p *FaultProfile) unchanged() bool {
+	return p.points == nil && p.write == nil && !p.changesMessages()
+}
 
 // Note returns what a failure under the profile means. It begins with a semicolon, or is "".
-func (c *Profile) Note() string {
+func (p *FaultProfile) Note() string {
 	switch {
-	case c.Reported:
+	case p.Reported:
 		return "; the protocol does not require a library to handle this, so a failure here is only reported"
-	case c.Fails:
+	case p.Fails:
 		return "; the library may fail a task here, if it completes later tasks"
 	}
 	return ""
@@ -151,8 +154,24 @@ type point struct {
 
 // census contains the messages and failures of a run without faults.
 type census struct {
+	mu     sync.Mutex     // guards seen and more
 	seen   []occurrence   // in the order of arrival
+	more   bool           // the current step has the attribute Extra
 	failed map[*Step]bool // steps that the driver has not completed
+}
+
+// begin records that a step begins.
+func (c *census) begin(s *Step) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.more = s.Extra
+}
+
+// observe records a message.
+func (c *census) observe(from codec.Side, t *codec.Type) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, occurrence{from, t, c.more})
 }
 
 // occurrence is a message that a profile may affect: a message of the server, or a request that the profile may refuse.
@@ -210,12 +229,12 @@ func repetitions(n int) func(*census) []point {
 }
 
 // ProfileNamed returns the profile with the name, or nil.
-func ProfileNamed(name string) *Profile {
-	k := slices.IndexFunc(Profiles, func(c Profile) bool { return c.Name == name })
+func FaultProfileNamed(name string) *FaultProfile {
+	k := slices.IndexFunc(FaultProfiles, func(p FaultProfile) bool { return p.Name == name })
 	if k < 0 {
 		return nil
 	}
-	return &Profiles[k]
+	return &FaultProfiles[k]
 }
 
 // The beginning of a server message is written in at most piecesHead small pieces, and the last piecesTail bytes also
@@ -227,15 +246,15 @@ const (
 
 // pieces writes messages in pieces of the given size, with pauses between them.
 func pieces(size func(*faultyConn, []byte) int, pause time.Duration) func(*faultyConn, [][]byte) error {
-	return func(w *faultyConn, messages [][]byte) error {
+	return func(fc *faultyConn, messages [][]byte) error {
 		for _, m := range messages {
-			n := max(1, size(w, m))
+			n := max(1, size(fc, m))
 			for off, sent := 0, 0; off < len(m); sent++ {
 				end := min(off+n, len(m))
 				if sent == piecesHead {
 					end = max(end, len(m)-piecesTail)
 				}
-				if err := w.send(m[off:end]); err != nil {
+				if err := fc.send(m[off:end]); err != nil {
 					return err
 				}
 				if off = end; off < len(m) {
@@ -248,52 +267,52 @@ func pieces(size func(*faultyConn, []byte) int, pause time.Duration) func(*fault
 }
 
 func delayed(by time.Duration) func(*faultyConn, [][]byte) error {
-	return func(w *faultyConn, messages [][]byte) error {
+	return func(fc *faultyConn, messages [][]byte) error {
 		time.Sleep(by)
-		return w.send(slices.Concat(messages...))
+		return fc.send(slices.Concat(messages...))
 	}
 }
 
-func splitAcross(w *faultyConn, messages [][]byte) error {
+func splitAcross(fc *faultyConn, messages [][]byte) error {
 	all := slices.Concat(messages...)
 	half := len(all) - (len(messages[len(messages)-1])+1)/2
-	if err := w.send(all[:half]); err != nil {
+	if err := fc.send(all[:half]); err != nil {
 		return err
 	}
 	time.Sleep(10 * time.Millisecond)
-	return w.send(all[half:])
+	return fc.send(all[half:])
 }
 
 // longestDelay is the maximum delay of a message.
 const longestDelay = 2 * time.Second
 
 // endsJob reports whether a message of the server ends a job.
-func (w *faultyConn) endsJob(f *codec.Frame) bool { return f.Type == w.run.protoFaults.ends }
+func (fc *faultyConn) endsJob(f *codec.Frame) bool { return f.Type == fc.run.protoFaults.ends }
 
-// allEnded reports whether all jobs that the driver waits for have ended. It is called with w.mu
+// allEnded reports whether all jobs that the driver waits for have ended. It is called with fc.mu
 // locked.
-func (w *faultyConn) allEnded() bool { return w.begun <= w.ended }
+func (fc *faultyConn) allEnded() bool { return fc.begun <= fc.ended }
 
 // reversed writes the messages in reverse order.
-func reversed(w *faultyConn, messages [][]byte) error {
+func reversed(fc *faultyConn, messages [][]byte) error {
 	slices.Reverse(messages)
-	return w.send(slices.Concat(messages...))
+	return fc.send(slices.Concat(messages...))
 }
 
 // cut closes the connection at the point of the run, after a part of the message.
 func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
-	return func(w *faultyConn, messages [][]byte) error {
+	return func(fc *faultyConn, messages [][]byte) error {
 		for _, m := range messages {
-			if w.run.atPoint(w.writing) {
+			if fc.run.atPoint(fc.writing) {
 				n := keep(m)
 				if n > 0 {
-					w.send(m[:n])
+					fc.send(m[:n])
 				}
-				w.record("the server closed the connection after %d of %d bytes of %s", n, len(m), typeName(w.writing))
-				w.run.expectEnd()
+				fc.record("the server closed the connection after %d of %d bytes of %s", n, len(m), typeName(fc.writing))
+				fc.run.ended.Store(true)
 				return errClosed
 			}
-			if err := w.send(m); err != nil {
+			if err := fc.send(m); err != nil {
 				return err
 			}
 		}
@@ -301,15 +320,15 @@ func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
 	}
 }
 
-func restart(w *faultyConn, messages [][]byte) error {
+func restart(fc *faultyConn, messages [][]byte) error {
 	for _, m := range messages {
-		if err := w.send(m); err != nil {
+		if err := fc.send(m); err != nil {
 			return err
 		}
-		if w.run.atPoint(w.writing) {
-			w.record("the server restarted after %s", typeName(w.writing))
-			w.run.expectEnd()
-			w.run.restart()
+		if fc.run.atPoint(fc.writing) {
+			fc.record("the server restarted after %s", typeName(fc.writing))
+			fc.run.ended.Store(true)
+			fc.run.restart()
 		}
 	}
 	return nil
@@ -320,76 +339,76 @@ func restart(w *faultyConn, messages [][]byte) error {
 const noopPause = time.Millisecond
 
 // addNoops adds NOOPs before and after a message to a worker.
-func (w *faultyConn) addNoops(f *codec.Frame) [][]byte {
-	d := w.run.protoFaults
-	if !w.worker.Load() || f.Type == d.wake && d.wakeMeansNoJob {
+func (fc *faultyConn) addNoops(f *codec.Frame) [][]byte {
+	pf := fc.run.protoFaults
+	if !fc.worker.Load() || f.Type == pf.wake && pf.wakeMeansNoJob {
 		return [][]byte{f.Raw}
 	}
 	time.Sleep(noopPause)
-	noop := d.encode(codec.Server, &codec.Message{Type: d.wake}, f)
+	noop := pf.encode(codec.Server, &codec.Message{Type: pf.wake}, f)
 	return [][]byte{noop, f.Raw, noop}
 }
 
 // lateProgress adds a progress report after the end of its job.
-func (w *faultyConn) lateProgress(f *codec.Frame) [][]byte {
-	if f.Type != w.run.protoFaults.ends {
+func (fc *faultyConn) lateProgress(f *codec.Frame) [][]byte {
+	if f.Type != fc.run.protoFaults.ends {
 		return [][]byte{f.Raw}
 	}
-	return [][]byte{f.Raw, w.run.protoFaults.report(f.Get(codec.JobID), f)}
+	return [][]byte{f.Raw, fc.run.protoFaults.report(f.Get(codec.JobID), f)}
 }
 
 // unknownProgress adds a progress report about an unknown job before the end of a job.
-func (w *faultyConn) unknownProgress(f *codec.Frame) [][]byte {
-	if f.Type != w.run.protoFaults.ends {
+func (fc *faultyConn) unknownProgress(f *codec.Frame) [][]byte {
+	if f.Type != fc.run.protoFaults.ends {
 		return [][]byte{f.Raw}
 	}
-	return [][]byte{w.run.protoFaults.report([]byte("H:unknown:1"), f), f.Raw}
+	return [][]byte{fc.run.protoFaults.report([]byte("H:unknown:1"), f), f.Raw}
 }
 
 // requestTwice sends a request for a job to the server twice.
-func (w *faultyConn) requestTwice(f *codec.Frame) bool {
+func (fc *faultyConn) requestTwice(f *codec.Frame) bool {
 	if f.Type.Does == codec.Ask {
-		w.mu.Lock()
-		w.second = append(w.second, false, true)
-		w.mu.Unlock()
-		w.far.Write(f.Raw)
+		fc.mu.Lock()
+		fc.second = append(fc.second, false, true)
+		fc.mu.Unlock()
+		fc.far.Write(f.Raw)
 	}
 	return true
 }
 
 // withoutSecondRefusal removes the reply to the second of two requests for a job if the server has no second job.
-func (w *faultyConn) withoutSecondRefusal(f *codec.Frame) [][]byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if does := f.Type.Does; len(w.second) > 0 && (does == codec.Assign || does == codec.NoJob) {
-		second := w.second[0]
-		w.second = w.second[1:]
+func (fc *faultyConn) withoutSecondRefusal(f *codec.Frame) [][]byte {
+	fc.mu.Lock()
+	defer fc.mu.Unlock()
+	if does := f.Type.Does; len(fc.second) > 0 && (does == codec.Assign || does == codec.NoJob) {
+		second := fc.second[0]
+		fc.second = fc.second[1:]
 		if second && does == codec.NoJob {
 			return nil
 		}
 		if second {
-			w.run.effects.Add(1)
+			fc.run.effects.Add(1)
 		}
 	}
 	return [][]byte{f.Raw}
 }
 
 // rejectRequest replies with an error to the request at the point of the run, instead of forwarding it.
-func (w *faultyConn) rejectRequest(f *codec.Frame) bool {
-	d := w.run.protoFaults
-	if !d.mayRefuse(f.Type) || !w.run.atPoint(f.Type) {
+func (fc *faultyConn) rejectRequest(f *codec.Frame) bool {
+	pf := fc.run.protoFaults
+	if !pf.mayRefuse(f.Type) || !fc.run.atPoint(f.Type) {
 		return true
 	}
-	w.record("the server replied to %s with %s", f.Type.Name, d.refusal.Type.Name)
-	w.inject(d.encode(codec.Server, d.refusal, f))
+	fc.record("the server replied to %s with %s", f.Type.Name, pf.refusal.Type.Name)
+	fc.inject(pf.encode(codec.Server, pf.refusal, f))
 	return false
 }
 
 // record records the fault of the run.
-func (w *faultyConn) record(format string, args ...any) {
-	at := time.Since(w.run.proxy.Auditor.begun).Seconds()
-	text := fmt.Sprintf("%.3f s: %s %d: ", at, w.run.role, w.conn.id) + fmt.Sprintf(format, args...)
-	w.run.fault.Store(&text)
+func (fc *faultyConn) record(format string, args ...any) {
+	at := time.Since(fc.run.proxy.Auditor.begun).Seconds()
+	text := fmt.Sprintf("%.3f s: %s %d: ", at, fc.run.outcome.Role, fc.conn.id) + fmt.Sprintf(format, args...)
+	fc.run.fault.Store(&text)
 }
 
 func typeName(t *codec.Type) string {
@@ -400,8 +419,8 @@ func typeName(t *codec.Type) string {
 }
 
 // head returns the length of the first part of a message: its header, or its first line.
-func (w *faultyConn) head(m []byte) int {
-	if n := w.run.protoFaults.head(m); n > 0 && n < len(m) {
+func (fc *faultyConn) head(m []byte) int {
+	if n := fc.run.protoFaults.head(m); n > 0 && n < len(m) {
 		return n
 	}
 	return len(m)

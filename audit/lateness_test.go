@@ -14,6 +14,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/internal/lateness"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	peer "jobwire/refpeer/beanstalk"
 	"jobwire/refserver"
 	server "jobwire/refserver/beanstalk"
@@ -21,7 +22,7 @@ import (
 
 // TestLateMachine tests a client that reports time-outs in its first run only: the run is repeated if the machine was late.
 func TestLateMachine(t *testing.T) {
-	for lost, want := range map[time.Duration]Verdict{0: Failed, time.Second: Completed} {
+	for lost, want := range map[time.Duration]verdict.Verdict{0: verdict.FailedCleanly, time.Second: verdict.Completed} {
 		synctest.Test(t, func(t *testing.T) {
 			l := new(lateness.Meter)
 			var starts atomic.Int64
@@ -35,7 +36,7 @@ func TestLateMachine(t *testing.T) {
 				}
 				return nil
 			}
-			out, err := Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol, Profiles: []*Profile{ProfileNamed("plain")},
+			out, err := Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol, FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
 				Drivers: map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive}, Limit: 20 * time.Second, lateness: l,
 				Start: func(ctx context.Context) (target.Target, error) {
 					return target.InMemory(ctx, "beanstalk", func(ctx context.Context, ln net.Listener) error {

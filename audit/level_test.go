@@ -6,6 +6,7 @@ import (
 
 	"jobwire/audit"
 	"jobwire/codec"
+	"jobwire/internal/verdict"
 )
 
 // TestInterpretationFailsNoRun: a violation of an interpretation fails neither an audit nor a stress test.
@@ -17,7 +18,7 @@ func TestInterpretationFailsNoRun(t *testing.T) {
 		if r := (audit.Report{BrokenRules: broken}); r.Failed() == slices.Contains(reported, level) {
 			t.Errorf("audit: a violation of a rule that is %s: failed %v", level, r.Failed())
 		}
-		if o := (audit.Outcome{Profile: &audit.Profile{}, Failure: audit.Failure{Verdict: audit.Completed}, Breaches: broken}); o.Passed() != slices.Contains(optional, level) {
+		if o := (audit.Outcome{FaultProfile: &audit.FaultProfile{}, Failure: audit.Failure{Verdict: verdict.Completed}, BrokenRules: broken}); o.Passed() != slices.Contains(optional, level) {
 			t.Errorf("stress: a violation of a rule that is %s: passed %v", level, o.Passed())
 		}
 	}

@@ -26,20 +26,20 @@ type protocolFaults struct {
 }
 
 func newProtocolFaults(p *codec.Protocol) *protocolFaults {
-	d := &protocolFaults{protocol: p, replies: map[*codec.Type]bool{}}
+	pf := &protocolFaults{protocol: p, replies: map[*codec.Type]bool{}}
 	if words := p.Refusal; words != nil {
-		d.refusal = &codec.Message{Type: p.TypeNamed(words[0])}
+		pf.refusal = &codec.Message{Type: p.TypeNamed(words[0])}
 		for _, w := range words[1:] {
-			d.refusal.Args = append(d.refusal.Args, []byte(w))
+			pf.refusal.Args = append(pf.refusal.Args, []byte(w))
 		}
 	}
 	for _, t := range p.Types {
 		for _, a := range t.Answers {
-			d.replies[a] = true
+			pf.replies[a] = true
 		}
 		for i := range t.Fields {
 			if f := &t.Fields[i]; chosen(f) {
-				d.renames, d.numbers = true, d.numbers || f.Kind == codec.Number
+				pf.renames, pf.numbers = true, pf.numbers || f.Kind == codec.Number
 			}
 		}
 	}
@@ -47,37 +47,37 @@ func newProtocolFaults(p *codec.Protocol) *protocolFaults {
 		switch {
 		case t.Res == 0:
 		case t.Does == codec.Wake:
-			d.wake, d.wakeMeansNoJob = t, d.replies[t]
-		case t.Does == codec.Complete && t.Has(codec.JobID) && !d.replies[t]:
-			d.ends = t
-		case t.Does == codec.Status && t.Has(codec.JobID) && !d.replies[t]:
-			d.progress = t
+			pf.wake, pf.wakeMeansNoJob = t, pf.replies[t]
+		case t.Does == codec.Complete && t.Has(codec.JobID) && !pf.replies[t]:
+			pf.ends = t
+		case t.Does == codec.Status && t.Has(codec.JobID) && !pf.replies[t]:
+			pf.progress = t
 		}
 	}
-	return d
+	return pf
 }
 
 // mayRefuse reports whether refusal may be the reply to a request.
-func (d *protocolFaults) mayRefuse(t *codec.Type) bool {
-	return d.refusal != nil && slices.Contains(t.Answers, d.refusal.Type)
+func (pf *protocolFaults) mayRefuse(t *codec.Type) bool {
+	return pf.refusal != nil && slices.Contains(t.Answers, pf.refusal.Type)
 }
 
 // head returns the length of the first part of a message of the server: its header, or its first line.
-func (d *protocolFaults) head(raw []byte) int {
+func (pf *protocolFaults) head(raw []byte) int {
 	var f codec.Frame
-	if _, err := d.nonStrictSession().Decode(codec.Server, raw, &f); err == nil && f.Head > 0 && f.Type.End == "" {
+	if _, err := pf.nonStrictSession().Decode(codec.Server, raw, &f); err == nil && f.Head > 0 && f.Type.End == "" {
 		return f.Spans[f.Head-1].Next
 	}
 	return bytes.IndexByte(raw, '\n') + 1
 }
 
-func (d *protocolFaults) nonStrictSession() codec.Session {
-	return d.protocol.NewSession(codec.Options{WaiveAll: true})
+func (pf *protocolFaults) nonStrictSession() codec.Session {
+	return pf.protocol.NewSession(codec.Options{WaiveAll: true})
 }
 
 // encode encodes a message for the connection of another message, or returns nil.
-func (d *protocolFaults) encode(from codec.Side, m *codec.Message, other *codec.Frame) []byte {
-	s := d.nonStrictSession()
+func (pf *protocolFaults) encode(from codec.Side, m *codec.Message, other *codec.Frame) []byte {
+	s := pf.nonStrictSession()
 	// the first message may determine a property of all messages of a connection, so the session must see it
 	s.Decode(other.From, other.Raw, &codec.Frame{})
 	b, err := s.Append(nil, from, m)
@@ -88,16 +88,16 @@ func (d *protocolFaults) encode(from codec.Side, m *codec.Message, other *codec.
 }
 
 // report returns a progress report about a job, for the connection of another message.
-func (d *protocolFaults) report(id []byte, other *codec.Frame) []byte {
-	m := codec.Message{Type: d.progress}
-	for i := range d.progress.Fields {
+func (pf *protocolFaults) report(id []byte, other *codec.Frame) []byte {
+	m := codec.Message{Type: pf.progress}
+	for i := range pf.progress.Fields {
 		arg := []byte(strconv.Itoa(i))
-		if d.progress.Fields[i].Means == codec.JobID {
+		if pf.progress.Fields[i].Means == codec.JobID {
 			arg = id
 		}
 		m.Args = append(m.Args, arg)
 	}
-	return d.encode(codec.Server, &m, other)
+	return pf.encode(codec.Server, &m, other)
 }
 
 // chosen reports whether a field is a job ID that the server chooses.
@@ -105,7 +105,7 @@ func chosen(fd *codec.Field) bool { return fd.Means == codec.JobID && fd.Assigne
 
 // renamed returns a message with the job name replaced by a longer one, or by the original one again. It returns nil if
 // the message does not name a job.
-func (d *protocolFaults) renamed(f *codec.Frame, long bool, largest uint64) []byte {
+func (pf *protocolFaults) renamed(f *codec.Frame, long bool, largest uint64) []byte {
 	var m codec.Message
 	f.Message(&m)
 	found := false
@@ -117,7 +117,7 @@ func (d *protocolFaults) renamed(f *codec.Frame, long bool, largest uint64) []by
 	if !found {
 		return nil
 	}
-	return d.encode(f.From, &m, f)
+	return pf.encode(f.From, &m, f)
 }
 
 // rename returns a job name of maximum length, or the original name again. Numbers become numbers near largest.

@@ -251,7 +251,7 @@ const maxJSON = 4 << 10
 
 // WriteJSON writes the report as one JSON object.
 func (r *Report) WriteJSON(w io.Writer) error {
-	type breach struct {
+	type brokenRule struct {
 		Rule  codec.RuleID  `json:"rule"`
 		Level codec.Level   `json:"level"`
 		By    string        `json:"by"`
@@ -261,24 +261,24 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	}
 	out := struct {
 		version.Head
-		Protocol    string     `json:"protocol"`
-		Seconds     float64    `json:"seconds"`
-		Connections int        `json:"connections"`
-		ToServer    int        `json:"messages_to_server"`
-		FromServer  int        `json:"messages_from_server"`
-		Untested    string     `json:"untested,omitempty"`
-		Violations  int        `json:"violations"`
-		Breaches    []breach   `json:"violated_rules"`
-		Parts       []jsonPart `json:"rule_coverage"`
+		Protocol    string       `json:"protocol"`
+		Seconds     float64      `json:"seconds"`
+		Connections int          `json:"connections"`
+		ToServer    int          `json:"messages_to_server"`
+		FromServer  int          `json:"messages_from_server"`
+		Untested    string       `json:"untested,omitempty"`
+		Violations  int          `json:"violations"`
+		BrokenRules []brokenRule `json:"violated_rules"`
+		Parts       []jsonPart   `json:"rule_coverage"`
 	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer],
-		r.Messages[codec.Server], r.Untested(), r.Violations(), []breach{}, jsonParts(r.Parts())}
+		r.Messages[codec.Server], r.Untested(), r.Violations(), []brokenRule{}, jsonParts(r.Parts())}
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
-		row := breach{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}
+		row := brokenRule{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}
 		for k := range b.First {
 			row.First = append(row.First, b.First[k].json(r.Protocol))
 		}
-		out.Breaches = append(out.Breaches, row)
+		out.BrokenRules = append(out.BrokenRules, row)
 	}
 	return writeJSON(w, out)
 }

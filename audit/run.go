@@ -17,40 +17,47 @@ import (
 	"jobwire/codec"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
+	"jobwire/internal/verdict"
 	"jobwire/play"
 )
 
-// run is one run of a driver under a profile.
+// run is one run of a driver under a fault profile.
 type run struct {
-	opts        *StressOptions
-	protoFaults *protocolFaults
-	outcome     *Outcome // to which the run contributes
-	role        string
-	profile     *Profile
-	point       point // where the profile takes effect
+	opts    *StressOptions
+	outcome *Outcome // to which the run contributes
+	injection
+	result
 
 	proxy         *Proxy
 	server        target.Target
-	opportunities atomic.Int64           // messages at which the profile might have taken effect
-	effects       atomic.Int64           // messages that the profile has changed
-	fault         atomic.Pointer[string] // the fault at the point of the run; nil if the point was not reached
-	ended         atomic.Bool            // the profile ended a connection
-	hung          atomic.Bool            // the driver hung and is killed
+	hung          atomic.Bool // the driver hung and is killed
 	connectedOnce sync.Once
 	connected     chan struct{}
 	restarting    lock      // locked while the server restarts
 	recording     Recording // nil if the run is not recorded
 
-	counts   bool    // the run is for its census
-	plain    *census // messages of a run without faults; nil if there was no such run
-	census   census  // from this run
-	censusMu sync.Mutex
-	more     bool // the current step has the attribute Extra
+	counts bool    // the run is for its census
+	plain  *census // messages of a run without faults; nil if there was no such run
+	census census  // from this run
+	names  names
+}
 
-	names       names
+// injection is what a fault profile does in a run.
+type injection struct {
+	protoFaults   *protocolFaults
+	profile       *FaultProfile
+	point         point                  // where the profile takes effect
+	opportunities atomic.Int64           // messages at which the profile might have taken effect
+	effects       atomic.Int64           // messages that the profile has changed
+	fault         atomic.Pointer[string] // the fault at the point of the run; nil if the point was not reached
+	ended         atomic.Bool            // the profile ended a connection
+}
+
+// result is what a run shows about the driver.
+type result struct {
 	tasks       int // performed tasks
 	unsupported int // performed tasks that the driver does not support
-	verdict     Verdict
+	verdict     verdict.Verdict
 	failures    []Failure
 	failed      []*Step // the steps of these failures
 	short       bool    // the driver hung within a reduced time limit
@@ -60,45 +67,39 @@ type run struct {
 	err         error
 }
 
-func newRun(o *StressOptions, d *protocolFaults, out *Outcome, at point) *run {
+func newRun(o *StressOptions, pf *protocolFaults, out *Outcome, at point) *run {
 	return &run{
-		opts: o, protoFaults: d, outcome: out, role: out.Role, profile: out.Profile, point: at,
-		census: census{failed: map[*Step]bool{}}, verdict: Unsupported,
+		opts: o, outcome: out, injection: injection{protoFaults: pf, profile: out.FaultProfile, point: at},
+		result: result{verdict: verdict.Unsupported}, census: census{failed: map[*Step]bool{}},
 		connected: make(chan struct{}), restarting: newLock(),
 	}
 }
 
-// severity orders runs by their verdicts. A higher value is worse.
-func (r *run) severity() int {
-	n := 2 * r.verdict.severity()
+// severity orders results by their verdicts. A higher value is worse.
+func (r *result) severity() int {
+	n := 2 * r.verdict.Severity()
 	if r.short {
 		n--
 	}
 	return n
 }
 
-// observe records a message for the census.
-func (r *run) observe(from codec.Side, t *codec.Type) {
-	r.censusMu.Lock()
-	defer r.censusMu.Unlock()
-	r.census.seen = append(r.census.seen, occurrence{from, t, r.more})
-}
-
 // atPoint counts a message of the type, and reports whether it is the one at which the profile takes effect.
-func (r *run) atPoint(t *codec.Type) bool {
-	if r.point.of != nil && t != r.point.of {
+func (i *injection) atPoint(t *codec.Type) bool {
+	if i.point.of != nil && t != i.point.of {
 		return false
 	}
-	return r.opportunities.Add(1)-1 == int64(r.point.message)
+	return i.opportunities.Add(1)-1 == int64(i.point.message)
 }
 
 // reachedPoint reports whether the point of the run was reached.
-func (r *run) reachedPoint() bool { return r.opportunities.Load() > int64(r.point.message) }
+func (i *injection) reachedPoint() bool { return i.opportunities.Load() > int64(i.point.message) }
+
+// reachedType reports whether the profile has taken effect at a message of the type that the run is for.
+func (i *injection) reachedType() bool { return i.point.of != nil && i.reachedPoint() }
 
 // mayFail reports whether a fault has happened after which a task may fail.
-func (r *run) mayFail() bool { return r.profile.Fails && r.reachedPoint() }
-
-func (r *run) expectEnd() { r.ended.Store(true) }
+func (i *injection) mayFail() bool { return i.profile.Fails && i.reachedPoint() }
 
 func (r *run) dial(ctx context.Context) (net.Conn, error) {
 	r.restarting.wait()
@@ -122,6 +123,13 @@ func (r *run) record(ctx context.Context) {
 		}
 	}
 	r.perform(ctx)
+}
+
+// discard discards the recording of the run, if there is one.
+func (r *run) discard() {
+	if r.recording != nil {
+		r.recording.Discard()
+	}
 }
 
 // perform performs the run.
@@ -150,69 +158,78 @@ func (r *run) perform(ctx context.Context) {
 	defer conns.Wait()
 	defer cancel()
 
-	d := &driving{Driver: play.Drive(ctx, r.opts.Drivers[r.role], transport.Name(ln)), run: r}
+	d := &driving{Driver: play.Drive(ctx, r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
 	r.names = names{"{}": ""}
 	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text
 		r.names["reverse"] = "echo"
 	}
-	steps := scenarios[r.protoFaults.protocol][r.role]
-	done, last, previous := make([]bool, len(steps)), false, Completed
-	for i := range steps {
-		a := &steps[i]
-		if r.omits(a) || r.point.of != nil && r.plain.failed[a] || a.Needs > 0 && (r.profile.Restarts || !done[a.Needs-1]) {
-			continue
-		}
-		if last = r.point.of != nil && r.reachedPoint(); last && a.Needs > 0 && (r.ended.Load() || previous != Completed) {
-			continue // the job or connection that this step needs may be lost
-		}
-		r.censusMu.Lock()
-		r.more = a.Extra
-		r.censusMu.Unlock()
-		before := r.opts.lateness.Lost()
-		r.setPayloads(r.names, a.Task, a.Answer, a.Again)
-		v, note := r.step(ctx, d, a)
-		if lost := r.opts.lateness.Lost() - before; lost > maxLateness &&
-			(v == Failed && !r.profile.Fails || v == Unrecovered || v == Wrong) {
-			r.late = true
-			note += fmt.Sprintf("; this machine was busy: it lost %v during the task", lost.Round(time.Millisecond))
-		}
-		if r.tasks++; v == Unsupported {
-			r.unsupported++
-		}
-		previous = v
-		r.census.failed[a] = v != Completed
-		done[i] = v == Completed || v == Failed && r.profile.Fails // a task that failed was repeated successfully
-		task := ""
-		if v.severity() > Completed.severity() {
-			r.failed = append(r.failed, a)
-			if task = r.names.task(a.Task); len(task) > maxPastMessage { // a large payload
-				task = strings.Clone(shortened(task))
-			}
-		}
-		r.fails(v, task, note)
-		if v == Hung {
-			r.hung.Store(true)
-			r.outcome.hangs.note(a)
-		}
-		if v == Crashed || v == Hung || last {
-			break
-		}
-	}
+	r.performSteps(ctx, d)
 	switch err := d.finish(); {
-	case err == nil || r.verdict == Crashed || r.verdict == Hung:
+	case err == nil || r.verdict.Stops():
 	case errors.Is(err, errNoExit):
-		r.fails(Hung, "", err.Error())
+		r.fails(verdict.Hung, "", err.Error())
 	default:
-		r.fails(Crashed, "", "the driver exited with an error: "+err.Error())
+		r.fails(verdict.Crashed, "", "the driver exited with an error: "+err.Error())
 	}
 	cancel()
 	conns.Wait()
 	r.report = r.proxy.Auditor.Report()
-	if r.verdict == Completed && r.report.Messages[codec.Peer] == 0 {
-		r.fails(Wrong, "", "the driver reported success, but sent no message")
+	if r.verdict == verdict.Completed && r.report.Messages[codec.Peer] == 0 {
+		r.fails(verdict.WrongResult, "", "the driver reported success, but sent no message")
 	}
 	r.took = time.Since(begun)
+}
+
+// performSteps makes the driver perform the steps of its role, until it ends or hangs, or to the step that reaches the
+// message type that the run is for.
+func (r *run) performSteps(ctx context.Context, d *driving) {
+	steps := scenarios[r.protoFaults.protocol][r.outcome.Role]
+	done, previous := make([]bool, len(steps)), verdict.Completed
+	for i := range steps {
+		step := &steps[i]
+		if r.omits(step) || step.Needs > 0 && (r.profile.Restarts || !done[step.Needs-1]) {
+			continue
+		}
+		last := r.reachedType()
+		if last && step.Needs > 0 && (r.ended.Load() || previous != verdict.Completed) {
+			continue // the job or connection that this step needs may be lost
+		}
+		r.census.begin(step)
+		before := r.opts.lateness.Lost()
+		r.setPayloads(r.names, step.Task, step.Answer, step.Again)
+		v, note := r.step(ctx, d, step)
+		failedCleanly := v == verdict.FailedCleanly && r.profile.Fails // and was repeated successfully
+		if lost := r.opts.lateness.Lost() - before; lost > maxLateness && v.FailsRun() && !v.Stops() && !failedCleanly {
+			r.late = true
+			note += fmt.Sprintf("; this machine was busy: it lost %v during the task", lost.Round(time.Millisecond))
+		}
+		r.add(step, v, note)
+		previous, done[i] = v, v == verdict.Completed || failedCleanly
+		if v.Stops() || last {
+			break
+		}
+	}
+}
+
+// add adds the result of a step.
+func (r *run) add(step *Step, v verdict.Verdict, note string) {
+	if r.tasks++; v == verdict.Unsupported {
+		r.unsupported++
+	}
+	r.census.failed[step] = v != verdict.Completed
+	task := ""
+	if v.FailsRun() {
+		r.failed = append(r.failed, step)
+		if task = r.names.task(step.Task); len(task) > maxPastMessage { // a large payload
+			task = strings.Clone(shortened(task))
+		}
+	}
+	r.fails(v, task, note)
+	if v == verdict.Hung {
+		r.hung.Store(true)
+		r.outcome.hangs.note(step)
+	}
 }
 
 // setPayloads sets the payloads in tasks and answers. Others, which may be large, are not kept.
@@ -260,28 +277,28 @@ func backward(v string) string {
 
 // omits reports whether a step is omitted under the profile. A profile with several runs omits Extra steps, except in
 // runs for a message type that occurs only in these steps.
-func (r *run) omits(a *Step) bool {
+func (r *run) omits(s *Step) bool {
 	switch {
-	case r.opts.omitted[a], r.profile.Restarts && a.Lasting:
+	case r.opts.omitted[s], r.point.of != nil && r.plain.failed[s], r.profile.Restarts && s.Lasting:
 		return true
 	case r.profile.batch:
-		return !a.Batch
+		return !s.Batch
 	case r.profile.large():
-		return a.Extra || a.Batch
+		return s.Extra || s.Batch
 	}
-	return a.Extra && r.profile.points != nil && r.point.of == nil
+	return s.Extra && r.profile.points != nil && r.point.of == nil
 }
 
 // fails records the verdict on a task.
-func (r *run) fails(v Verdict, task, note string) {
-	if v.severity() > Completed.severity() {
+func (r *run) fails(v verdict.Verdict, task, note string) {
+	if v.FailsRun() {
 		f := Failure{Verdict: v, Task: task, Note: note, Recent: r.proxy.Auditor.recent()}
 		if fault := r.fault.Load(); fault != nil {
 			f.Fault = *fault
 		}
 		r.failures = append(r.failures, f)
 	}
-	if v.severity() > r.verdict.severity() {
+	if v.Severity() > r.verdict.Severity() {
 		r.verdict = v
 	}
 }
@@ -295,100 +312,119 @@ const maxLateness = 100 * time.Millisecond
 const lastResult = 2 * time.Second
 
 // step makes the driver perform one step, with a partner if the step needs one.
-func (r *run) step(ctx context.Context, d *driving, a *Step) (v Verdict, note string) {
+func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict, note string) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	limit := r.opts.Limit + a.Waits
-	if r.outcome.hangs.known(a) { // the driver has already hung at this step
+	limit := r.opts.Limit + s.Waits
+	if r.outcome.hangs.known(s) { // the driver has already hung at this step
 		limit /= 2
-		defer func() { r.short = v == Hung }()
+		defer func() { r.short = v == verdict.Hung }()
 	} else {
-		limit *= time.Duration(cmp.Or(r.profile.slower, 1))
+		limit *= r.slower()
 	}
 	results := make(chan string, 1)
-	others := (<-chan string)(results)
 	var partner sync.WaitGroup
 	defer partner.Wait()
 	defer cancel()
-	if a.Partner != "" && r.opts.Partners[a.Partner] == nil {
-		return Unsupported, "this task needs a built-in reference " + a.Partner + ", and jobwire has none for this protocol"
+	if s.Partner != "" && r.opts.Partners[s.Partner] == nil {
+		return verdict.Unsupported, "this task needs a built-in reference " + s.Partner +
+			", and jobwire has none for this protocol"
 	}
-	if a.Partner != "" {
+	if s.Partner != "" {
 		own := maps.Clone(r.names)
-		partner.Go(func() { results <- r.runPartner(ctx, a, own) })
+		partner.Go(func() { results <- r.runPartner(ctx, s, own) })
 	}
-	answer, err := d.ask(ctx, r.names.task(a.Task), limit)
+	answer, err := d.ask(ctx, r.names.task(s.Task), limit)
 	switch {
 	case err != nil:
 		return d.verdict(err, limit)
 	case strings.HasPrefix(answer, "error unsupported"):
-		return Unsupported, ""
+		return verdict.Unsupported, ""
 	}
-	said := strings.HasPrefix(answer, "error")
-	if r.point.of != nil && a.Needs > 0 && r.reachedPoint() && (said || r.ended.Load()) {
+	refused := strings.HasPrefix(answer, "error")
+	note = "the driver answered " + shortened(answer)
+	if r.reachedType() && s.Needs > 0 && (refused || r.ended.Load()) {
 		// Neither the correct answer nor the state of the job is known any more.
-		return Failed, "the driver answered " + shortened(answer)
+		return verdict.FailedCleanly, note
 	}
-	right := r.names.fits(a.Answer, answer)
+	right := r.names.fits(s.Answer, answer)
 	// there is no partner whose result could be compared
-	alone := a.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned
-	if right && (alone || a.Serves != "") {
-		return Completed, ""
-	}
-	if alone {
-		others = nil
+	alone := s.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned
+	if right && (alone || s.Serves != "") {
+		return verdict.Completed, ""
 	}
 	if right {
-		wait := min(limit, lastResult*time.Duration(cmp.Or(r.profile.slower, 1)))
-		if r.mayFail() {
-			wait = 300 * time.Millisecond
+		switch wrong, ended := r.awaitPartner(results, limit); {
+		case ended && wrong == "":
+			return verdict.Completed, ""
+		case ended:
+			return verdict.WrongResult, wrong
+		case !r.mayFail():
+			return verdict.WrongResult, "the driver reported success, but no client received the result of the job"
 		}
-		left := newStallTimer(wait)
-		defer left.Stop()
-		for over := false; !over; {
-			select {
-			case wrong := <-others:
-				if wrong == "" {
-					return Completed, ""
-				}
-				return Wrong, wrong
-			case <-left.C:
-				over = left.over()
+	}
+	switch {
+	case !refused && !right:
+		return verdict.WrongResult, fmt.Sprintf("expected the answer %s, got %s", shortened(r.names.task(s.Answer)),
+			shortened(answer))
+	case !r.mayFail():
+		return verdict.FailedCleanly, note
+	case alone:
+		return r.repeat(ctx, d, s, nil, limit, note)
+	}
+	return r.repeat(ctx, d, s, results, limit, note)
+}
+
+// slower returns the factor by which tasks may take longer under the profile.
+func (i *injection) slower() time.Duration { return time.Duration(cmp.Or(i.profile.slower, 1)) }
+
+// awaitPartner waits until the partner has performed its tasks, and returns what was wrong, or "". ended is false if it
+// has not performed them in time.
+func (r *run) awaitPartner(results <-chan string, limit time.Duration) (wrong string, ended bool) {
+	wait := min(limit, lastResult*r.slower())
+	if r.mayFail() {
+		wait = 300 * time.Millisecond
+	}
+	timer := newStallTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case wrong := <-results:
+			return wrong, true
+		case <-timer.C:
+			if timer.over() {
+				return "", false
 			}
 		}
-		if !r.mayFail() {
-			return Wrong, "the driver reported success, but no client received the result of the job"
-		}
 	}
-	if !said && !right {
-		return Wrong, fmt.Sprintf("expected the answer %s, got %s", shortened(r.names.task(a.Answer)), shortened(answer))
-	}
-	note = "the driver answered " + shortened(answer)
-	if !r.mayFail() {
-		return Failed, note
-	}
-	again := cmp.Or(a.Again, a.Task)
+}
+
+// repeat repeats a task that failed after a fault, until the driver completes it or the partner has its result. results
+// is nil if there is no partner. note says how the task failed.
+func (r *run) repeat(ctx context.Context, d *driving, s *Step, results <-chan string, limit time.Duration,
+	note string) (verdict.Verdict, string) {
+	task := r.names.task(cmp.Or(s.Again, s.Task))
 	for range 20 {
-		if next, err := d.ask(ctx, r.names.task(again), limit); err != nil {
+		next, err := d.ask(ctx, task, limit)
+		switch {
+		case err != nil:
 			v, why := d.verdict(err, limit)
 			return v, note + "; the task was given again: " + why
-		} else if strings.HasPrefix(next, "error unsupported") { // the result of the repetition is unknown
-			return Failed, note
-		} else if a.Again == "" && r.names.fits(a.Answer, next) {
-			return Failed, note
-		} else if a.Again != "" && alone && strings.HasPrefix(next, "ok") {
-			return Failed, note
+		case strings.HasPrefix(next, "error unsupported"), // the result of the repetition is unknown
+			s.Again == "" && r.names.fits(s.Answer, next),
+			s.Again != "" && results == nil && strings.HasPrefix(next, "ok"):
+			return verdict.FailedCleanly, note
 		}
 		select {
-		case wrong := <-others:
-			if a.Serves == "" && wrong == "" {
-				return Failed, note
+		case wrong := <-results:
+			if s.Serves == "" && wrong == "" {
+				return verdict.FailedCleanly, note
 			}
-			return Wrong, wrong
+			return verdict.WrongResult, wrong
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	return Unrecovered, note + "; the driver tried the task again, and it failed again"
+	return verdict.Unrecovered, note + "; the driver tried the task again, and it failed again"
 }
 
 func shortened(s string) string {
@@ -398,8 +434,9 @@ func shortened(s string) string {
 	return s
 }
 
-// runPartner makes the partner perform its tasks. It returns what was wrong, or "".
-func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
+// runPartner makes the partner of a step perform its tasks, again after a restart of the server. It returns what was
+// wrong, or "".
+func (r *run) runPartner(ctx context.Context, s *Step, own names) string {
 	ln, err := transport.Listen(transport.Local(r.server.Addr()), nil)
 	if err != nil {
 		return err.Error()
@@ -411,15 +448,15 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 	dial := func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, r.server) }
 	conns.Go(func() { new(transport.Relay).Serve(ctx, ln, dial, join) })
 	for ctx.Err() == nil {
-		d := &driving{Driver: play.Drive(ctx, r.opts.Partners[a.Partner], transport.Name(ln)), run: r}
+		d := &driving{Driver: play.Drive(ctx, r.opts.Partners[s.Partner], transport.Name(ln)), run: r}
 		wrong := ""
-		if a.Serves != "" {
-			r.setPayloads(own, a.Serves)
-			d.ask(ctx, own.task(a.Serves), time.Hour)
+		if s.Serves != "" {
+			r.setPayloads(own, s.Serves)
+			d.ask(ctx, own.task(s.Serves), time.Hour)
 		}
 		broken := false
-		for i := 0; i < len(a.Others) && !broken; i++ {
-			x := a.Others[i]
+		for i := 0; i < len(s.Others) && !broken; i++ {
+			x := s.Others[i]
 			r.setPayloads(own, x.Task, x.Answer)
 			select { // so that the worker already sleeps when the job arrives
 			case <-time.After(30 * time.Millisecond):
@@ -438,7 +475,7 @@ func (r *run) runPartner(ctx context.Context, a *Step, own names) string {
 			}
 		}
 		d.finish()
-		if broken && wrong == "" || a.Serves != "" {
+		if broken && wrong == "" || s.Serves != "" {
 			continue
 		}
 		return wrong

@@ -42,7 +42,7 @@ func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant,
 	var tests []func() error
 	var faultless [][]Outcome
 	for _, role := range Roles(opts.Protocol) {
-		for _, p := range opts.Profiles {
+		for _, p := range opts.FaultProfiles {
 			k := len(faultless)
 			faultless = append(faultless, nil)
 			tests = append(tests, func() (err error) {
@@ -66,8 +66,8 @@ func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant,
 
 // alone runs the driver of one role under one fault profile. There is no outcome if the profile does not apply to the
 // protocol.
-func (o StressOptions) alone(role string, d Driver, p *Profile) ([]Outcome, error) {
-	o.Profiles, o.Drivers = []*Profile{p}, map[string]Driver{role: d}
+func (o StressOptions) alone(role string, d Driver, p *FaultProfile) ([]Outcome, error) {
+	o.FaultProfiles, o.Drivers = []*FaultProfile{p}, map[string]Driver{role: d}
 	return Stress(context.Background(), o)
 }
 
@@ -75,7 +75,7 @@ func (o StressOptions) alone(role string, d Driver, p *Profile) ([]Outcome, erro
 func (o StressOptions) testMutant(m *mutant.Mutant) (MutantTest, error) {
 	t := MutantTest{Mutant: m}
 	if m.Condition != "" && !m.Fragile {
-		plain, err := o.alone(m.Role, Driver(m.Program), ProfileNamed("plain"))
+		plain, err := o.alone(m.Role, Driver(m.Program), FaultProfileNamed("plain"))
 		if err != nil {
 			return t, err
 		}
@@ -83,13 +83,13 @@ func (o StressOptions) testMutant(m *mutant.Mutant) (MutantTest, error) {
 			t.Missed = "fails without the fault profile"
 		}
 	}
-	all, err := o.alone(m.Role, Driver(m.Program), ProfileNamed(cmp.Or(m.Condition, "plain")))
+	all, err := o.alone(m.Role, Driver(m.Program), FaultProfileNamed(cmp.Or(m.Condition, "plain")))
 	if err != nil {
 		return t, err
 	}
 	t.Outcome = all[0]
 	var rules []string
-	for _, b := range t.Outcome.Breaches {
+	for _, b := range t.Outcome.BrokenRules {
 		// Bytes after an incorrect length may be decoded as the beginning of another message.
 		if id := string(b.Rule.ID); m.Rule == "" || id == m.Rule || b.Rule.ID != o.Protocol.Complete {
 			rules = append(rules, id)
@@ -100,7 +100,7 @@ func (o StressOptions) testMutant(m *mutant.Mutant) (MutantTest, error) {
 		t.Missed = "expected the verdict " + m.Verdict
 	case strings.Join(rules, " ") != m.Rule:
 		t.Missed = "expected violations of: " + cmp.Or(m.Rule, "no rule")
-	case m.Rule == "" && t.Outcome.Passed() && !t.Outcome.Profile.Reported:
+	case m.Rule == "" && t.Outcome.Passed() && !t.Outcome.FaultProfile.Reported:
 		t.Missed = "passed"
 	}
 	return t, nil
@@ -113,7 +113,7 @@ func (r *SelfTestReport) WriteText(w io.Writer) error {
 	for i := range r.Faultless {
 		if x := &r.Faultless[i]; !x.Passed() {
 			failed++
-			fmt.Fprintf(&b, "reference %s under %s: %s: %s\n", x.Role, x.Profile.Name, x.Verdict, x.Note)
+			fmt.Fprintf(&b, "reference %s under %s: %s: %s\n", x.Role, x.FaultProfile.Name, x.Verdict, x.Note)
 		}
 	}
 	for i := range r.Mutants {
@@ -125,11 +125,11 @@ func (r *SelfTestReport) WriteText(w io.Writer) error {
 			detected++
 		}
 		var rules []string
-		for _, breach := range t.Outcome.Breaches {
-			rules = append(rules, string(breach.Rule.ID))
+		for _, broken := range t.Outcome.BrokenRules {
+			rules = append(rules, string(broken.Rule.ID))
 		}
 		fmt.Fprintf(&b, "%s%s: %s\n         %s: %s %s%s\n",
-			mark, t.Mutant.Name, t.Mutant.About, t.Outcome.Profile.Name, t.Outcome.Verdict, strings.Join(rules, " "), missed)
+			mark, t.Mutant.Name, t.Mutant.About, t.Outcome.FaultProfile.Name, t.Outcome.Verdict, strings.Join(rules, " "), missed)
 	}
 	fmt.Fprintf(&b, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n",
 		detected, len(r.Mutants), failed, len(r.Faultless))

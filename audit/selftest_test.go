@@ -16,6 +16,7 @@ import (
 	"jobwire/codec"
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	gearmanpeer "jobwire/refpeer/gearman"
 	"jobwire/refserver"
 )
@@ -31,9 +32,9 @@ var inapplicable = map[string]string{
 // inMemory returns the options for stress tests of the reference programs of a protocol, in memory.
 func inMemory(e *catalog.Entry, profiles ...string) audit.StressOptions {
 	o := audit.StressOptions{Protocol: e.Protocol, Partners: map[string]audit.Driver{}}
-	for i := range audit.Profiles {
-		if len(profiles) == 0 || slices.Contains(profiles, audit.Profiles[i].Name) {
-			o.Profiles = append(o.Profiles, &audit.Profiles[i])
+	for i := range audit.FaultProfiles {
+		if len(profiles) == 0 || slices.Contains(profiles, audit.FaultProfiles[i].Name) {
+			o.FaultProfiles = append(o.FaultProfiles, &audit.FaultProfiles[i])
 		}
 	}
 	for role, program := range e.Programs {
@@ -74,15 +75,15 @@ func TestSelfTest(t *testing.T) {
 				}
 			}
 			without := strings.Fields(inapplicable[e.Protocol.Name])
-			if want := len(audit.Roles(e.Protocol)) * (len(audit.Profiles) - len(without)); len(r.Faultless) != want {
+			if want := len(audit.Roles(e.Protocol)) * (len(audit.FaultProfiles) - len(without)); len(r.Faultless) != want {
 				t.Errorf("expected %d runs of the reference programs, got %d", want, len(r.Faultless))
 			}
 			for i := range r.Faultless {
 				o := &r.Faultless[i]
-				if !o.Passed() || len(o.Breaches) > 0 || o.Verdict == audit.Unsupported || o.Note != "" && !o.Profile.Fails {
+				if !o.Passed() || len(o.BrokenRules) > 0 || o.Verdict == verdict.Unsupported || o.Note != "" && !o.FaultProfile.Fails {
 					t.Error(described(o))
 				}
-				if slices.Contains(without, o.Profile.Name) {
+				if slices.Contains(without, o.FaultProfile.Name) {
 					t.Errorf("the fault profile applies: %s", described(o))
 				}
 			}
@@ -102,8 +103,8 @@ func TestResultsAreReorderedForASlowWorker(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		client audit.Driver
-		want   audit.Verdict
-	}{{faulty[i].Name, audit.Driver(faulty[i].Program), audit.Wrong}, {"reference", gearmanpeer.Drive, audit.Completed}} {
+		want   verdict.Verdict
+	}{{faulty[i].Name, audit.Driver(faulty[i].Program), verdict.WrongResult}, {"reference", gearmanpeer.Drive, verdict.Completed}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pace := time.NewTicker(400 * time.Millisecond) // between jobs
@@ -151,7 +152,7 @@ func TestInterruptedStress(t *testing.T) {
 			out, err := audit.Stress(ctx, o)
 			switch took := time.Since(begin); {
 			case err == nil && took < after: // everything was complete
-			case !errors.Is(err, context.Canceled) || took > after+end || len(out) != reported || len(out) == 2*len(o.Profiles):
+			case !errors.Is(err, context.Canceled) || took > after+end || len(out) != reported || len(out) == 2*len(o.FaultProfiles):
 				t.Errorf("interrupted after %v: %d outcomes, %d reported, %v after %v", after, len(out), reported, err, took)
 			}
 		})
@@ -159,9 +160,9 @@ func TestInterruptedStress(t *testing.T) {
 }
 
 func described(o *audit.Outcome) string {
-	text := fmt.Sprintf("%s, %s: %s %s", o.Role, o.Profile.Name, o.Verdict, o.Note)
-	for i := range o.Breaches {
-		text += fmt.Sprintf("; %s: %v", o.Breaches[i].Rule.ID, o.Breaches[i].First[0].Err)
+	text := fmt.Sprintf("%s, %s: %s %s", o.Role, o.FaultProfile.Name, o.Verdict, o.Note)
+	for i := range o.BrokenRules {
+		text += fmt.Sprintf("; %s: %v", o.BrokenRules[i].Rule.ID, o.BrokenRules[i].First[0].Err)
 	}
 	return text
 }

@@ -13,15 +13,15 @@ type stallTimer struct {
 }
 
 func newStallTimer(limit time.Duration) *stallTimer {
-	p := &stallTimer{Ticker: time.NewTicker(tick)}
-	p.restart(limit)
-	return p
+	s := &stallTimer{Ticker: time.NewTicker(tick)}
+	s.restart(limit)
+	return s
 }
 
-func (p *stallTimer) restart(limit time.Duration) { p.left = int(limit / tick) }
+func (s *stallTimer) restart(limit time.Duration) { s.left = int(limit / tick) }
 
 // over is called after each tick, and reports whether the time limit has expired.
-func (p *stallTimer) over() bool {
-	p.left--
-	return p.left <= 0
+func (s *stallTimer) over() bool {
+	s.left--
+	return s.left <= 0
 }

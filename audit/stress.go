@@ -12,35 +12,17 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/internal/lateness"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 )
-
-// Verdict is the result of a driver under a profile.
-type Verdict string
-
-// The verdicts. A higher index in verdicts is worse.
-const (
-	Completed   Verdict = "completed"
-	Failed      Verdict = "failed cleanly" // the driver reported an error, and completed the task when it was repeated
-	Unsupported Verdict = "unsupported"    // the driver cannot perform the task, which is not an error
-	Unrecovered Verdict = "not recovered"  // the driver reported an error, and later tasks failed, too
-	Wrong       Verdict = "wrong result"
-	Hung        Verdict = "hung"
-	Crashed     Verdict = "crashed"
-
-	// NotApplicable is the verdict if the profile changed nothing that a correct driver receives.
-	NotApplicable Verdict = "not applicable"
-)
-
-var verdicts = []Verdict{NotApplicable, Unsupported, Completed, Failed, Unrecovered, Wrong, Hung, Crashed}
 
 // StressOptions are the options of a stress test. Limit, StartupTimeout, Runs, Done, Record and Omit are optional.
 type StressOptions struct {
-	Protocol *codec.Protocol
-	Profiles []*Profile
-	Drivers  map[string]Driver                            // drivers under test, by role
-	Partners map[string]Driver                            // correct drivers, which act as the other side
-	Start    func(context.Context) (target.Target, error) // starts a separate server for each run
-	Codec    codec.Options
+	Protocol      *codec.Protocol
+	FaultProfiles []*FaultProfile
+	Drivers       map[string]Driver                            // drivers under test, by role
+	Partners      map[string]Driver                            // correct drivers, which act as the other side
+	Start         func(context.Context) (target.Target, error) // starts a separate server for each run
+	Codec         codec.Options
 
 	Limit          time.Duration  // per task; 0: 5 s
 	StartupTimeout time.Duration  // until the first connection of a driver; 0: 10 s
@@ -65,18 +47,18 @@ type Recording interface {
 
 // Outcome is the result of the driver of a role under a profile: the result of its worst run.
 type Outcome struct {
-	Role        string
-	Profile     *Profile
-	Failure                   // failure of the worst run; contains only the verdict if the driver did not fail
-	Others      []Failure     // failures of other tasks in the worst run
-	Breaches    []BrokenRule  // rules that the driver violated, in all runs
-	Recording   Recording     // recording of the worst run; nil if runs are not recorded
-	Runs        int           // repetitions
-	SkippedHung int           // repetitions that were skipped because the driver hung too often
-	Tasks       int           // number of tasks, of the run with the most tasks
-	Unsupported int           // number of these tasks that the driver does not support
-	Omitted     int           // number of tasks that the driver was not given, because a partner fails them
-	Took        time.Duration // sum of the durations of all repetitions; several may be concurrent
+	Role         string
+	FaultProfile *FaultProfile
+	Failure                    // failure of the worst run; contains only the verdict if the driver did not fail
+	Others       []Failure     // failures of other tasks in the worst run
+	BrokenRules  []BrokenRule  // rules that the driver violated, in all runs
+	Recording    Recording     // recording of the worst run; nil if runs are not recorded
+	Runs         int           // repetitions
+	SkippedHung  int           // repetitions that were skipped because the driver hung too often
+	Tasks        int           // number of tasks, of the run with the most tasks
+	Unsupported  int           // number of these tasks that the driver does not support
+	Omitted      int           // number of tasks that the driver was not given, because a partner fails them
+	Took         time.Duration // sum of the durations of all repetitions; several may be concurrent
 
 	reports []*Report // of the runs
 	hangs   *hangs
@@ -84,7 +66,7 @@ type Outcome struct {
 
 // Failure is a task that a driver did not complete.
 type Failure struct {
-	Verdict Verdict
+	Verdict verdict.Verdict
 	Task    string   // the task as the driver received it; "" if the driver failed after the last task
 	Note    string   // what happened
 	Fault   string   // the fault that the profile injected before; "" if it does not inject a single fault
@@ -98,7 +80,7 @@ func (o *Outcome) Passed() bool {
 	binding := func(b BrokenRule) bool {
 		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
 	}
-	return o.Profile.Reported || !slices.ContainsFunc(o.Breaches, binding) && o.completed()
+	return o.FaultProfile.Reported || !slices.ContainsFunc(o.BrokenRules, binding) && o.completed()
 }
 
 // Untested reports whether the driver sent no message, so that nothing was checked.
@@ -120,16 +102,28 @@ func UntestedRoles(all []Outcome) (roles []string) {
 
 // completed reports whether the driver performed the tasks as the profile requires.
 func (o *Outcome) completed() bool {
-	switch o.Verdict {
-	case NotApplicable, Unsupported, Completed:
-		return true
-	}
-	return o.Verdict == Failed && o.Profile.Fails
+	return !o.Verdict.FailsRun() || o.Verdict == verdict.FailedCleanly && o.FaultProfile.Fails
 }
 
 // maxTries limits how often a run takes place whose driver fails a task while the machine is late. The last run counts.
 // More repetitions would make a busy machine busier.
 const maxTries = 2
+
+// stress is the state of one call of [Stress].
+type stress struct {
+	StressOptions
+	faults *protocolFaults
+	plain  map[string]*census // the messages of a run without faults, by role; only if a profile needs them
+	all    []Outcome
+	slots  chan struct{} // full if Runs runs take place
+	large  chan struct{} // full if a run has large payloads
+	runs   sync.WaitGroup
+
+	mu       sync.Mutex // guards the fields below, and all
+	ended    []bool
+	reported int // number of outcomes that were passed to Done
+	failed   error
+}
 
 // Stress makes each driver perform its scenario under each profile. If ctx ends, it returns the outcomes that are
 // complete and the error of ctx.
@@ -137,126 +131,143 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	if len(Roles(o.Protocol)) == 0 {
 		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)
 	}
-	d := newProtocolFaults(o.Protocol)
 	o.Limit, o.StartupTimeout, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.StartupTimeout, 10*time.Second),
 		cmp.Or(o.Runs, 4)
-	var all []Outcome
-	for _, role := range Roles(o.Protocol) {
-		if o.Drivers[role] == nil {
-			continue
-		}
-		for _, c := range o.Profiles {
-			if c.needs != nil && !c.needs(d) {
-				continue
-			}
-			all = append(all, Outcome{Role: role, Profile: c, hangs: &hangs{at: map[*Step]bool{}}})
-		}
-	}
 	if o.lateness == nil {
 		measured, stop := context.WithCancel(ctx)
 		defer stop()
 		o.lateness = lateness.Measure(measured)
 	}
-	if err := o.calibrate(ctx, d); err != nil {
+	s := &stress{StressOptions: o, faults: newProtocolFaults(o.Protocol), plain: map[string]*census{},
+		slots: make(chan struct{}, o.Runs), large: make(chan struct{}, 1)}
+	if err := s.calibrate(ctx, s.faults); err != nil {
 		return nil, err
 	}
-	slots, large := make(chan struct{}, o.Runs), make(chan struct{}, 1)
-	counted := map[string]*census{}
-	for _, role := range Roles(o.Protocol) {
-		if o.Drivers[role] != nil && slices.ContainsFunc(o.Profiles, func(c *Profile) bool { return c.points != nil }) {
-			r := newPlainRun(&o, d, role)
-			r.counts = true
-			if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
-				return nil, cmp.Or(ctx.Err(), r.err)
-			}
-			counted[role] = &r.census
-		}
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
 	}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	var failed error
-	ended, reported := make([]bool, len(all)), 0
-	for i := range all {
+	for i := range s.all {
 		if ctx.Err() != nil {
 			break
 		}
-		out := &all[i]
-		out.Omitted = o.omittedOf(out.Role)
-		points := []point{{}}
-		if out.Profile.points != nil {
-			points = out.Profile.points(counted[out.Role])
-		}
-		runs := make([]*run, len(points))
-		left := len(points)
-		for k := range runs {
-			runs[k] = newRun(&o, d, out, points[k])
-			runs[k].plain = counted[out.Role]
-			if out.Profile.large() { // one run at a time has large payloads
-				large <- struct{}{}
+		s.start(ctx, i)
+	}
+	s.runs.Wait()
+	if ctx.Err() == nil {
+		return s.all, s.failed
+	}
+	complete := s.all[:s.reported:s.reported]
+	for i := s.reported; i < len(s.all); i++ {
+		if s.ended[i] {
+			if complete = append(complete, s.all[i]); s.Done != nil {
+				s.Done(&s.all[i])
 			}
-			slots <- struct{}{}
-			wg.Go(func() {
-				for tries := 1; !out.hangs.tooMany() && ctx.Err() == nil; tries++ {
-					runs[k].record(ctx)
-					if !runs[k].late || tries == maxTries {
-						break
-					}
-					if runs[k].recording != nil {
-						runs[k].recording.Discard()
-					}
-					runs[k] = newRun(&o, d, out, points[k])
-					runs[k].plain = counted[out.Role]
-				}
-				if <-slots; out.Profile.large() {
-					<-large
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if ctx.Err() != nil {
-					if runs[k].recording != nil {
-						runs[k].recording.Discard()
-					}
-					return // the run may have failed only because it was interrupted
-				}
-				if runs[k].err != nil {
-					failed = runs[k].err
-				}
-				if left--; left > 0 {
-					return
-				}
+		}
+	}
+	return complete, ctx.Err()
+}
+
+// prepare lists the outcomes, one for each driver and profile that applies to the protocol, and counts the messages of
+// each driver without faults if a profile takes effect at certain messages.
+func (s *stress) prepare(ctx context.Context) error {
+	counts := slices.ContainsFunc(s.FaultProfiles, func(p *FaultProfile) bool { return p.points != nil })
+	for _, role := range Roles(s.Protocol) {
+		if s.Drivers[role] == nil {
+			continue
+		}
+		for _, p := range s.FaultProfiles {
+			if p.needs == nil || p.needs(s.faults) {
+				s.all = append(s.all, newOutcome(role, p))
+			}
+		}
+		if !counts {
+			continue
+		}
+		r := newPlainRun(&s.StressOptions, s.faults, role)
+		r.counts = true
+		if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
+			return cmp.Or(ctx.Err(), r.err)
+		}
+		s.plain[role] = &r.census
+	}
+	s.ended = make([]bool, len(s.all))
+	return nil
+}
+
+// start starts the runs of an outcome. The last one that ends combines them.
+func (s *stress) start(ctx context.Context, i int) {
+	out := &s.all[i]
+	out.Omitted = s.omittedOf(out.Role)
+	points := []point{{}}
+	if out.FaultProfile.points != nil {
+		points = out.FaultProfile.points(s.plain[out.Role])
+	}
+	runs, left := make([]*run, len(points)), len(points)
+	for k, at := range points {
+		if out.FaultProfile.large() { // one run at a time has large payloads
+			s.large <- struct{}{}
+		}
+		s.slots <- struct{}{}
+		s.runs.Go(func() {
+			runs[k] = s.perform(ctx, out, at)
+			if <-s.slots; out.FaultProfile.large() {
+				<-s.large
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if ctx.Err() != nil {
+				runs[k].discard() // it may have failed only because it was interrupted
+				return
+			}
+			if runs[k].err != nil {
+				s.failed = runs[k].err
+			}
+			if left--; left == 0 {
 				out.sum(runs)
-				for ended[i] = true; reported < len(all) && ended[reported]; reported++ {
-					if o.Done != nil {
-						o.Done(&all[reported])
-					}
-				}
-			})
-		}
-	}
-	wg.Wait()
-	if ctx.Err() != nil {
-		complete := all[:reported:reported]
-		for i := reported; i < len(all); i++ {
-			if ended[i] {
-				if complete = append(complete, all[i]); o.Done != nil {
-					o.Done(&all[i])
-				}
+				s.end(i)
 			}
-		}
-		return complete, ctx.Err()
+		})
 	}
-	return all, failed
+}
+
+// perform performs a run, and repeats it if the driver fails a task while the machine is late. The run that it returns
+// did not take place if the driver has hung too often or ctx has ended.
+func (s *stress) perform(ctx context.Context, out *Outcome, at point) *run {
+	for tries := 1; ; tries++ {
+		r := newRun(&s.StressOptions, s.faults, out, at)
+		r.plain = s.plain[out.Role]
+		if out.hangs.tooMany() || ctx.Err() != nil {
+			return r
+		}
+		if r.record(ctx); !r.late || tries == maxTries {
+			return r
+		}
+		r.discard()
+	}
+}
+
+// end passes the i-th outcome to Done after all previous ones.
+func (s *stress) end(i int) {
+	for s.ended[i] = true; s.reported < len(s.all) && s.ended[s.reported]; s.reported++ {
+		if s.Done != nil {
+			s.Done(&s.all[s.reported])
+		}
+	}
+}
+
+func newOutcome(role string, p *FaultProfile) Outcome {
+	return Outcome{Role: role, FaultProfile: p, hangs: &hangs{at: map[*Step]bool{}}}
 }
 
 // newPlainRun returns a run of a role without faults.
-func newPlainRun(o *StressOptions, d *protocolFaults, role string) *run {
-	out := &Outcome{Role: role, Profile: ProfileNamed("plain"), hangs: &hangs{at: map[*Step]bool{}}}
-	return newRun(o, d, out, point{})
+func newPlainRun(o *StressOptions, pf *protocolFaults, role string) *run {
+	out := newOutcome(role, FaultProfileNamed("plain"))
+	return newRun(o, pf, &out, point{})
 }
 
 // calibrate performs the tasks of each role with the partner of the role, without faults, and omits the tasks that the
 // partner fails. It returns an error that matches [target.ErrUnreachable] if the partner fails all of them.
-func (o *StressOptions) calibrate(ctx context.Context, d *protocolFaults) error {
+func (o *StressOptions) calibrate(ctx context.Context, pf *protocolFaults) error {
 	o.omitted = map[*Step]bool{}
 	if o.Omit == nil {
 		return nil
@@ -267,7 +278,7 @@ func (o *StressOptions) calibrate(ctx context.Context, d *protocolFaults) error 
 		if o.Drivers[role] == nil || o.Partners[role] == nil {
 			continue
 		}
-		failures, err := reference.failures(ctx, d, role)
+		failures, err := reference.failures(ctx, pf, role)
 		if err != nil {
 			return err
 		}
@@ -281,10 +292,10 @@ func (o *StressOptions) calibrate(ctx context.Context, d *protocolFaults) error 
 // failures performs the tasks of a role without faults, omits those that the driver fails, and returns the failures. A
 // task at which the driver hangs or crashes ends its run, so the other tasks are performed again. If that happens
 // maxHangs times, all tasks are omitted. A run during which the machine was late proves nothing the first time.
-func (o *StressOptions) failures(ctx context.Context, d *protocolFaults, role string) (all []Failure, err error) {
+func (o *StressOptions) failures(ctx context.Context, pf *protocolFaults, role string) (all []Failure, err error) {
 	completed, late := 0, false
 	for n := range maxHangs {
-		r := newPlainRun(o, d, role)
+		r := newPlainRun(o, pf, role)
 		if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
 			return nil, cmp.Or(ctx.Err(), r.err)
 		}
@@ -297,7 +308,7 @@ func (o *StressOptions) failures(ctx context.Context, d *protocolFaults, role st
 			o.omitted[a] = true
 			all = append(all, r.failures[i])
 		}
-		switch ended := len(r.failed) > 0 && (r.verdict == Hung || r.verdict == Crashed); {
+		switch ended := len(r.failed) > 0 && r.verdict.Stops(); {
 		case ended && n < maxHangs-1:
 			continue
 		case completed == 0 && len(all) > 0:
@@ -348,32 +359,29 @@ func (o *Outcome) sum(runs []*run) {
 		}
 		o.reports = append(o.reports, r.report)
 		for _, b := range r.report.BrokenRules {
-			if !slices.ContainsFunc(o.Breaches, func(x BrokenRule) bool { return x.Rule.ID == b.Rule.ID }) {
-				o.Breaches = append(o.Breaches, b)
+			if !slices.ContainsFunc(o.BrokenRules, func(x BrokenRule) bool { return x.Rule.ID == b.Rule.ID }) {
+				o.BrokenRules = append(o.BrokenRules, b)
 			}
 		}
 	}
 	for i, r := range runs {
-		if r.recording != nil && i != worst {
-			r.recording.Discard()
+		if i != worst {
+			r.discard()
 		}
 	}
 	w := runs[worst]
 	o.Failure, o.Recording = Failure{Verdict: w.verdict}, w.recording
-	if w.verdict.severity() > Completed.severity() {
+	if w.verdict.FailsRun() {
 		k := slices.IndexFunc(w.failures, func(f Failure) bool { return f.Verdict == w.verdict })
 		o.Failure, o.Others = w.failures[k], slices.Delete(slices.Clone(w.failures), k, k+1)
 		if len(runs) > 1 {
 			o.Note = fmt.Sprintf("repetition %d: %s", worst+1, o.Note)
 		}
 	}
-	if o.Profile.changesMessages() && effects == 0 && o.completed() {
-		o.Verdict = NotApplicable
+	if o.FaultProfile.changesMessages() && effects == 0 && o.completed() {
+		o.Verdict = verdict.NotApplicable
 	}
 }
-
-// severity orders verdicts. A higher value is worse.
-func (v Verdict) severity() int { return slices.Index(verdicts, v) }
 
 // hangs contains the steps at which a driver hung under a profile.
 type hangs struct {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
+	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
@@ -14,60 +15,60 @@ import (
 const maxOthers = 5
 
 // AppendText appends an outcome as text: one line, and a description of the failure, if any.
-func (x *Outcome) AppendText(dst []byte, p *codec.Protocol, o TextOptions) []byte {
+func (o *Outcome) AppendText(dst []byte, p *codec.Protocol, opts TextOptions) []byte {
 	mark, runs := "  ", ""
 	switch {
-	case !x.Passed():
+	case !o.Passed():
 		mark = "! "
-	case !x.completed():
+	case !o.completed():
 		mark = "~ "
 	}
-	if x.Runs > 1 {
-		runs = fmt.Sprintf(", %d repetitions", x.Runs)
+	if o.Runs > 1 {
+		runs = fmt.Sprintf(", %d repetitions", o.Runs)
 	}
-	if x.SkippedHung > 0 {
-		runs += fmt.Sprintf(", %d left out", x.SkippedHung)
+	if o.SkippedHung > 0 {
+		runs += fmt.Sprintf(", %d left out", o.SkippedHung)
 	}
-	if x.Unsupported > 0 {
-		runs += fmt.Sprintf(", %d of %d tasks unsupported", x.Unsupported, x.Tasks)
+	if o.Unsupported > 0 {
+		runs += fmt.Sprintf(", %d of %d tasks unsupported", o.Unsupported, o.Tasks)
 	}
-	if x.Omitted > 0 {
-		runs += fmt.Sprintf(", tasks left out: %d", x.Omitted)
+	if o.Omitted > 0 {
+		runs += fmt.Sprintf(", tasks left out: %d", o.Omitted)
 	}
-	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, x.Role, x.Profile.Name, x.Verdict, x.Took.Seconds(),
+	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, o.Role, o.FaultProfile.Name, o.Verdict, o.Took.Seconds(),
 		runs)
 	if mark != "  " {
-		dst = fmt.Appendf(dst, "    Fault profile: %s%s\n", x.Profile.About, x.Profile.Note())
-		if x.Task != "" {
-			dst = fmt.Appendf(dst, "    Task: %s\n", shortened(x.Task))
+		dst = fmt.Appendf(dst, "    Fault profile: %s%s\n", o.FaultProfile.About, o.FaultProfile.Note())
+		if o.Task != "" {
+			dst = fmt.Appendf(dst, "    Task: %s\n", shortened(o.Task))
 		}
-		if x.Note != "" {
-			dst = fmt.Appendf(dst, "    Result: %s\n", strings.ReplaceAll(x.Note, "\n", "\n    "))
+		if o.Note != "" {
+			dst = fmt.Appendf(dst, "    Result: %s\n", strings.ReplaceAll(o.Note, "\n", "\n    "))
 		}
-		if x.Fault != "" {
-			dst = fmt.Appendf(dst, "    Fault at %s\n", x.Fault)
+		if o.Fault != "" {
+			dst = fmt.Appendf(dst, "    Fault at %s\n", o.Fault)
 		}
-		if len(x.Recent) > 0 && (x.Verdict != Completed) {
+		if len(o.Recent) > 0 && (o.Verdict != verdict.Completed) {
 			dst = append(dst, "    The last messages, with seconds since the start:\n"...)
-			pr := o.printer(p)
-			for i := range x.Recent {
-				m := &x.Recent[i]
+			pr := opts.printer(p)
+			for i := range o.Recent {
+				m := &o.Recent[i]
 				dst = pr.AppendLine(fmt.Appendf(dst, "    %7.3f  ", m.At.Seconds()), m.Actor, &m.Frame)
 			}
 		}
-		for i := range x.Others[:min(len(x.Others), maxOthers)] {
-			f := &x.Others[i]
+		for i := range o.Others[:min(len(o.Others), maxOthers)] {
+			f := &o.Others[i]
 			dst = fmt.Appendf(dst, "    Also %s: %s\n", f.Verdict, shortened(f.Task))
 			dst = fmt.Appendf(dst, "      %s\n", f.Note)
 		}
-		if n := len(x.Others) - maxOthers; n > 0 {
+		if n := len(o.Others) - maxOthers; n > 0 {
 			dst = fmt.Appendf(dst, "    %d more tasks failed; --format json has them\n", n)
 		}
 	}
-	for k := range x.Breaches {
-		b := &x.Breaches[k]
+	for k := range o.BrokenRules {
+		b := &o.BrokenRules[k]
 		dst = fmt.Appendf(dst, "    violates %s (%s)\n", b.Rule.ID, b.Rule.Level)
-		for line := range bytes.Lines(b.First[0].AppendText(nil, p, o)) {
+		for line := range bytes.Lines(b.First[0].AppendText(nil, p, opts)) {
 			dst = append(append(dst, "      "...), line...)
 		}
 	}
@@ -106,7 +107,7 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 			failed++
 		} else if all[i].Untested() {
 			untested++
-		} else if all[i].Verdict == NotApplicable {
+		} else if all[i].Verdict == verdict.NotApplicable {
 			without++
 		}
 	}
@@ -130,32 +131,32 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 
 // jsonOutcome is an outcome in a JSON report.
 type jsonOutcome struct {
-	Role     string  `json:"role"`
-	Profile  string  `json:"fault_profile"`
-	Required bool    `json:"required"` // whether the protocol requires a library to handle the profile
-	Passed   bool    `json:"passed"`
-	Runs     int     `json:"repetitions"`
-	LeftOut  int     `json:"repetitions_left_out"`
-	Tasks    int     `json:"tasks"`
-	Cannot   int     `json:"tasks_unsupported"`
-	Omitted  int     `json:"tasks_left_out"`
-	Seconds  float64 `json:"seconds"`
+	Role         string  `json:"role"`
+	FaultProfile string  `json:"fault_profile"`
+	Required     bool    `json:"required"` // whether the protocol requires a library to handle the profile
+	Passed       bool    `json:"passed"`
+	Runs         int     `json:"repetitions"`
+	LeftOut      int     `json:"repetitions_left_out"`
+	Tasks        int     `json:"tasks"`
+	Cannot       int     `json:"tasks_unsupported"`
+	Omitted      int     `json:"tasks_left_out"`
+	Seconds      float64 `json:"seconds"`
 	jsonFailure
-	Others   []jsonFailure `json:"other_failures"`
-	Breaches []jsonBreach  `json:"violated_rules"`
+	Others      []jsonFailure    `json:"other_failures"`
+	BrokenRules []jsonBrokenRule `json:"violated_rules"`
 }
 
 // jsonFailure is a failure in a JSON report.
 type jsonFailure struct {
-	Verdict Verdict  `json:"verdict"`
-	Task    string   `json:"task,omitempty"`
-	Note    string   `json:"note,omitempty"`
-	Fault   string   `json:"fault,omitempty"`
-	Recent  []string `json:"last_messages,omitempty"`
+	Verdict verdict.Verdict `json:"verdict"`
+	Task    string          `json:"task,omitempty"`
+	Note    string          `json:"note,omitempty"`
+	Fault   string          `json:"fault,omitempty"`
+	Recent  []string        `json:"last_messages,omitempty"`
 }
 
-// jsonBreach is a violated rule in a JSON report.
-type jsonBreach struct {
+// jsonBrokenRule is a violated rule in a JSON report.
+type jsonBrokenRule struct {
 	Rule  codec.RuleID `json:"rule"`
 	Level codec.Level  `json:"level"`
 	First jsonFinding  `json:"first"`
@@ -177,15 +178,15 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := jsonOutcome{x.Role, x.Profile.Name, !x.Profile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung,
+		row := jsonOutcome{x.Role, x.FaultProfile.Name, !x.FaultProfile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung,
 			x.Tasks, x.Unsupported,
-			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBreach{}}
+			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBrokenRule{}}
 		for k := range x.Others {
 			row.Others = append(row.Others, x.Others[k].json(p))
 		}
-		for k := range x.Breaches {
-			b := &x.Breaches[k]
-			row.Breaches = append(row.Breaches, jsonBreach{b.Rule.ID, b.Rule.Level, b.First[0].json(p)})
+		for k := range x.BrokenRules {
+			b := &x.BrokenRules[k]
+			row.BrokenRules = append(row.BrokenRules, jsonBrokenRule{b.Rule.ID, b.Rule.Level, b.First[0].json(p)})
 		}
 		rows = append(rows, row)
 	}

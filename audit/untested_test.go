@@ -14,6 +14,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 )
 
 // TestUntested tests that drivers that send no message have not passed: neither one that supports no task, nor one that
@@ -31,19 +32,19 @@ func TestUntested(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		driver  Driver
-		verdict Verdict
+		verdict verdict.Verdict
 		note    string
 	}{
-		"unsupported": {answers(func(string) string { return "error unsupported" }), Unsupported, ""},
+		"unsupported": {answers(func(string) string { return "error unsupported" }), verdict.Unsupported, ""},
 		"pretended": {answers(func(task string) string {
 			if strings.HasSuffix(task, " background") {
 				return "ok H:host:1"
 			}
 			return "error unsupported"
-		}), Wrong, "the driver reported success, but sent no message"},
+		}), verdict.WrongResult, "the driver reported success, but sent no message"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			all, err := Stress(t.Context(), StressOptions{Protocol: gearman.Protocol, Profiles: []*Profile{ProfileNamed("plain")},
+			all, err := Stress(t.Context(), StressOptions{Protocol: gearman.Protocol, FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
 				Drivers: map[string]Driver{"Client": tt.driver}, Start: func(ctx context.Context) (target.Target, error) {
 					return target.InMemory(ctx, "server", func(ctx context.Context, _ net.Listener) error { <-ctx.Done(); return nil })
 				}})

@@ -79,38 +79,38 @@ func join(near, far net.Conn) {
 // forward forwards the messages of both ends, under the profile of the run, until one of them ends the connection.
 func (r *run) forward(c *conn, near, far net.Conn) {
 	r.connectedOnce.Do(func() { close(r.connected) })
-	w := &faultyConn{
+	fc := &faultyConn{
 		run: r, conn: c, near: near, far: far,
 		answers: r.protoFaults.nonStrictSession(), mu: newLock(),
 	}
 	var back sync.WaitGroup
 	back.Go(func() {
-		ended := w.pump(far, codec.Stream{Session: w.answers, From: codec.Server}, w.answer)
-		w.flush()
+		ended := fc.pump(far, codec.Stream{Session: fc.answers, From: codec.Server}, fc.answer)
+		fc.flush()
 		r.proxy.ends(c, codec.Server, transcript.HalfCloses, false)
 		transport.CloseWrite(near) // the driver can still read what was sent before
 		if ended != nil {
 			far.Close()
 		}
 	})
-	broken := w.pump(near, codec.Stream{Session: r.protoFaults.nonStrictSession(), From: codec.Peer}, w.forwardRequest)
+	broken := fc.pump(near, codec.Stream{Session: r.protoFaults.nonStrictSession(), From: codec.Peer}, fc.forwardRequest)
 	r.proxy.ends(c, codec.Peer, transcript.HalfCloses, broken == nil && !r.hung.Load())
 	transport.CloseWrite(far)
 	back.Wait()
-	if w.timer != nil {
-		w.timer.Stop()
+	if fc.timer != nil {
+		fc.timer.Stop()
 	}
 }
 
 // pump forwards the messages from src. Invalid bytes are forwarded unchanged, with a nil frame, as are all bytes if the
 // run does not need messages. pump returns nil at the end of the stream.
-func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
+func (fc *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Frame, []byte) error) error {
 	var buf []byte
-	in, inPieces := make([]byte, readSize), !w.run.counts && w.run.profile.unchanged()
+	in, inPieces := make([]byte, readSize), !fc.run.counts && fc.run.profile.unchanged()
 	for {
 		n, err := src.Read(in)
 		if s.From == codec.Peer && n > 0 {
-			w.run.proxy.observe(w.conn, s.From, in[:n])
+			fc.run.proxy.observe(fc.conn, s.From, in[:n])
 		}
 		if inPieces && n > 0 {
 			if err := forward(nil, in[:n]); err != nil {
@@ -121,9 +121,9 @@ func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fram
 		}
 		for len(buf) > 0 {
 			var f codec.Frame
-			w.reading.Lock()
+			fc.reading.Lock()
 			n, found, _ := s.Read(buf, &f)
-			w.reading.Unlock()
+			fc.reading.Unlock()
 			if found == codec.Nothing {
 				break
 			}
@@ -137,7 +137,7 @@ func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fram
 			buf = buf[n:]
 		}
 		if s.From == codec.Peer && n > 0 {
-			w.run.proxy.Auditor.forwarded(w.conn, s.From)
+			fc.run.proxy.Auditor.forwarded(fc.conn, s.From)
 		}
 		if len(buf) == 0 {
 			buf = nil
@@ -152,171 +152,171 @@ func (w *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fram
 }
 
 // forwardRequest forwards a request to the server. f is nil if the bytes are not a message.
-func (w *faultyConn) forwardRequest(f *codec.Frame, raw []byte) error {
-	c, d := w.run.profile, w.run.protoFaults
+func (fc *faultyConn) forwardRequest(f *codec.Frame, raw []byte) error {
+	p, pf := fc.run.profile, fc.run.protoFaults
 	if f != nil && f.Type != nil {
 		if f.Type.Does == codec.Register {
-			w.worker.Store(true)
+			fc.worker.Store(true)
 		}
-		if d.mayRefuse(f.Type) {
-			w.run.observe(codec.Peer, f.Type)
+		if pf.mayRefuse(f.Type) {
+			fc.run.census.observe(codec.Peer, f.Type)
 		}
-		if c.request != nil && !c.request(w, f) {
-			w.run.effects.Add(1)
+		if p.request != nil && !p.request(fc, f) {
+			fc.run.effects.Add(1)
 			return nil
 		}
-		if c.ids > 0 {
-			if b := d.renamed(f, false, c.ids); b != nil {
+		if p.ids > 0 {
+			if b := pf.renamed(f, false, p.ids); b != nil {
 				raw = b
-				w.run.effects.Add(1)
+				fc.run.effects.Add(1)
 			}
 		}
-		w.mu.Lock()
+		fc.mu.Lock()
 		if len(f.Type.Answers) > 0 {
-			w.asked++
+			fc.asked++
 		}
 		if f.Type.Does == codec.Submit && f.Attached() {
-			w.begun++
+			fc.begun++
 		}
-		w.mu.Unlock()
-		w.reading.Lock()
+		fc.mu.Unlock()
+		fc.reading.Lock()
 		var seen codec.Frame
-		w.answers.Decode(codec.Peer, raw, &seen)
-		w.reading.Unlock()
+		fc.answers.Decode(codec.Peer, raw, &seen)
+		fc.reading.Unlock()
 	}
-	_, err := w.far.Write(raw)
+	_, err := fc.far.Write(raw)
 	return err
 }
 
 // answer forwards a message of the server to the driver.
-func (w *faultyConn) answer(f *codec.Frame, raw []byte) error {
-	c := w.run.profile
+func (fc *faultyConn) answer(f *codec.Frame, raw []byte) error {
+	p := fc.run.profile
 	out := [][]byte{raw}
 	var typ *codec.Type
 	if f != nil {
 		typ = f.Type
 	}
-	w.run.observe(codec.Server, typ)
+	fc.run.census.observe(codec.Server, typ)
 	if typ != nil {
-		if c.reply != nil {
-			out = c.reply(w, f)
+		if p.reply != nil {
+			out = p.reply(fc, f)
 		}
-		if c.ids > 0 {
-			if b := w.run.protoFaults.renamed(f, true, c.ids); b != nil {
+		if p.ids > 0 {
+			if b := fc.run.protoFaults.renamed(f, true, p.ids); b != nil {
 				out = [][]byte{b}
-				w.run.effects.Add(1)
+				fc.run.effects.Add(1)
 			}
 		}
 		if len(out) > 1 {
-			w.run.effects.Add(1)
+			fc.run.effects.Add(1)
 		}
 	}
 	if len(out) == 0 {
 		return nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.fail != nil {
-		return w.fail
+	fc.mu.Lock()
+	defer fc.mu.Unlock()
+	if fc.fail != nil {
+		return fc.fail
 	}
-	if w.writing = typ; typ != nil && w.endsJob(f) {
-		w.ended++
+	if fc.writing = typ; typ != nil && fc.endsJob(f) {
+		fc.ended++
 	}
-	if c.delay == 0 || c.delays != nil && (typ == nil || !c.delays(w, f)) {
-		write := w.writeMessages
-		if c.delay > 0 { // the message overtakes the delayed ones
-			write = w.sendAll
+	if p.delay == 0 || p.delays != nil && (typ == nil || !p.delays(fc, f)) {
+		write := fc.writeMessages
+		if p.delay > 0 { // the message overtakes the delayed ones
+			write = fc.sendAll
 		}
 		err := write(out)
-		if err == nil && typ != nil && w.run.protoFaults.replies[typ] {
-			w.got++
-			w.sendRefusals()
+		if err == nil && typ != nil && fc.run.protoFaults.replies[typ] {
+			fc.got++
+			fc.sendRefusals()
 		}
 		return err
 	}
-	w.run.effects.Add(1)
-	if len(w.delayed) == 0 {
-		w.last = time.Now().Add(longestDelay)
+	fc.run.effects.Add(1)
+	if len(fc.delayed) == 0 {
+		fc.last = time.Now().Add(longestDelay)
 	}
 	for _, m := range out {
-		w.delayed = append(w.delayed, append([]byte(nil), m...))
-		w.waiting += len(m)
+		fc.delayed = append(fc.delayed, append([]byte(nil), m...))
+		fc.waiting += len(m)
 	}
-	if w.waiting > maxWaiting {
-		w.release()
-		return w.fail
+	if fc.waiting > maxWaiting {
+		fc.release()
+		return fc.fail
 	}
-	if w.timer == nil {
-		w.timer = time.AfterFunc(c.delay, w.flushIfReady)
-	} else if len(w.delayed) == len(out) || c.batch {
-		w.timer.Reset(c.delay) // a batch may be incomplete while more messages arrive
+	if fc.timer == nil {
+		fc.timer = time.AfterFunc(p.delay, fc.flushIfReady)
+	} else if len(fc.delayed) == len(out) || p.batch {
+		fc.timer.Reset(p.delay) // a batch may be incomplete while more messages arrive
 	}
 	return nil
 }
 
 // flushIfReady writes the delayed messages if they are ready. Otherwise it sets the timer again.
-func (w *faultyConn) flushIfReady() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	c := w.run.profile
-	if len(w.delayed) > 0 && c.ready != nil && !c.ready(w) && time.Now().Before(w.last) {
-		w.timer.Reset(c.delay)
+func (fc *faultyConn) flushIfReady() {
+	fc.mu.Lock()
+	defer fc.mu.Unlock()
+	p := fc.run.profile
+	if len(fc.delayed) > 0 && p.ready != nil && !p.ready(fc) && time.Now().Before(fc.last) {
+		fc.timer.Reset(p.delay)
 		return
 	}
-	w.release()
+	fc.release()
 }
 
 // flush writes the delayed messages.
-func (w *faultyConn) flush() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.release()
+func (fc *faultyConn) flush() {
+	fc.mu.Lock()
+	defer fc.mu.Unlock()
+	fc.release()
 }
 
-// release writes the delayed messages. It is called with w.mu locked.
-func (w *faultyConn) release() {
-	if len(w.delayed) > 0 && w.fail == nil {
-		w.fail = w.writeMessages(w.delayed)
+// release writes the delayed messages. It is called with fc.mu locked.
+func (fc *faultyConn) release() {
+	if len(fc.delayed) > 0 && fc.fail == nil {
+		fc.fail = fc.writeMessages(fc.delayed)
 	}
-	w.delayed, w.waiting = nil, 0
+	fc.delayed, fc.waiting = nil, 0
 }
 
-// writeMessages writes messages in the way of the profile. It is called with w.mu locked.
-func (w *faultyConn) writeMessages(messages [][]byte) error {
-	if w.run.profile.write != nil {
-		return w.run.profile.write(w, messages)
+// writeMessages writes messages in the way of the profile. It is called with fc.mu locked.
+func (fc *faultyConn) writeMessages(messages [][]byte) error {
+	if fc.run.profile.write != nil {
+		return fc.run.profile.write(fc, messages)
 	}
-	return w.sendAll(messages)
+	return fc.sendAll(messages)
 }
 
 // sendAll writes messages to the driver in one write.
-func (w *faultyConn) sendAll(messages [][]byte) error {
+func (fc *faultyConn) sendAll(messages [][]byte) error {
 	if len(messages) == 1 {
-		return w.send(messages[0])
+		return fc.send(messages[0])
 	}
-	return w.send(slices.Concat(messages...))
+	return fc.send(slices.Concat(messages...))
 }
 
 // send writes bytes to the driver.
-func (w *faultyConn) send(b []byte) error {
-	w.run.proxy.observe(w.conn, codec.Server, b)
-	_, err := w.near.Write(b)
-	w.run.proxy.Auditor.forwarded(w.conn, codec.Server)
+func (fc *faultyConn) send(b []byte) error {
+	fc.run.proxy.observe(fc.conn, codec.Server, b)
+	_, err := fc.near.Write(b)
+	fc.run.proxy.Auditor.forwarded(fc.conn, codec.Server)
 	return err
 }
 
 // inject sends an error reply to the driver, after the replies to earlier requests.
-func (w *faultyConn) inject(m []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refusals = append(w.refusals, refusal{w.asked, m})
-	w.sendRefusals()
+func (fc *faultyConn) inject(m []byte) {
+	fc.mu.Lock()
+	defer fc.mu.Unlock()
+	fc.refusals = append(fc.refusals, refusal{fc.asked, m})
+	fc.sendRefusals()
 }
 
-// sendRefusals sends the refusals whose earlier replies were received. It is called with w.mu locked.
-func (w *faultyConn) sendRefusals() {
-	for len(w.refusals) > 0 && w.refusals[0].after <= w.got {
-		w.send(w.refusals[0].m)
-		w.refusals = w.refusals[1:]
+// sendRefusals sends the refusals whose earlier replies were received. It is called with fc.mu locked.
+func (fc *faultyConn) sendRefusals() {
+	for len(fc.refusals) > 0 && fc.refusals[0].after <= fc.got {
+		fc.send(fc.refusals[0].m)
+		fc.refusals = fc.refusals[1:]
 	}
 }

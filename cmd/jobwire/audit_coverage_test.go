@@ -8,6 +8,7 @@ import (
 	"jobwire/audit"
 	"jobwire/catalog"
 	"jobwire/codec"
+	"jobwire/internal/verdict"
 	"jobwire/internal/virtualtime"
 )
 
@@ -32,14 +33,14 @@ func TestStressCoverage(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			virtualtime.Forward()
-			opts := stressOf(sys, []*audit.Profile{audit.ProfileNamed("plain")}, drivers(sys))
+			opts := stressOf(sys, []*audit.FaultProfile{audit.FaultProfileNamed("plain")}, drivers(sys))
 			opts.Start = inMemory(sys)
 			all, err := audit.Stress(t.Context(), opts)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for i := range all {
-				if all[i].Verdict != audit.Completed {
+				if all[i].Verdict != verdict.Completed {
 					t.Errorf("%s: %s: %s: %s", all[i].Role, all[i].Verdict, all[i].Task, all[i].Note)
 				}
 			}

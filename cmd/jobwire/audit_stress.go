@@ -64,8 +64,8 @@ func newAuditProfiles() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			for i := range audit.Profiles {
-				c := &audit.Profiles[i]
+			for i := range audit.FaultProfiles {
+				c := &audit.FaultProfiles[i]
 				cli.ListItem(cmd.OutOrStdout(), fmt.Sprintf("%-16s ", c.Name), c.About+c.Note())
 			}
 			return nil
@@ -132,9 +132,9 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 		}
 	}
 	if o.target.Addr != "" {
-		opts.Profiles = slices.DeleteFunc(opts.Profiles, func(c *audit.Profile) bool { return c.Restarts })
+		opts.FaultProfiles = slices.DeleteFunc(opts.FaultProfiles, func(c *audit.FaultProfile) bool { return c.Restarts })
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr(), len(opts.Profiles)*len(tested))
+	progress := cli.NewProgress(cmd.ErrOrStderr(), len(opts.FaultProfiles)*len(tested))
 	out, shown := cmd.OutOrStdout(), audit.TextOptions{Color: color, Hex: o.hex}
 	var failed error
 	if o.scripts != "" {
@@ -149,7 +149,7 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 		if !x.Passed() {
 			text = fmt.Appendf(text, "    To repeat: %s\n", o.repeats(sys, x))
 			if rec, _ := x.Recording.(*recording); rec != nil && rec.bytes > 0 {
-				dir := filepath.Join(o.scripts, strings.ToLower(x.Role)+"-"+x.Profile.Name)
+				dir := filepath.Join(o.scripts, strings.ToLower(x.Role)+"-"+x.FaultProfile.Name)
 				if err := rec.finish(); err != nil {
 					failed = cmp.Or(failed, err)
 				} else {
@@ -189,7 +189,7 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 
 // repeats returns the command that repeats the run of an outcome.
 func (o *stressOptions) repeats(sys *catalog.Entry, x *audit.Outcome) string {
-	words := []string{"jobwire", "audit", "stress", sys.Protocol.Name, x.Profile.Name}
+	words := []string{"jobwire", "audit", "stress", sys.Protocol.Name, x.FaultProfile.Name}
 	for _, program := range o.programs {
 		if strings.HasPrefix(program, x.Role+"=") {
 			words = append(words, "--program", program)
@@ -198,18 +198,18 @@ func (o *stressOptions) repeats(sys *catalog.Entry, x *audit.Outcome) string {
 	return target.Join(append(words, o.target.Words()...))
 }
 
-func stressOf(sys *catalog.Entry, profiles []*audit.Profile, tested map[string]audit.Driver) audit.StressOptions {
+func stressOf(sys *catalog.Entry, profiles []*audit.FaultProfile, tested map[string]audit.Driver) audit.StressOptions {
 	return audit.StressOptions{
-		Protocol: sys.Protocol, Profiles: profiles, Drivers: tested, Partners: drivers(sys),
+		Protocol: sys.Protocol, FaultProfiles: profiles, Drivers: tested, Partners: drivers(sys),
 		Start: func(ctx context.Context) (target.Target, error) { return (&connect.TargetFlags{}).Start(ctx, sys) },
 	}
 }
 
 // faultProfiles returns the fault profiles with these names, or all if there is no name.
-func faultProfiles(names []string) ([]*audit.Profile, error) {
-	var all []*audit.Profile
+func faultProfiles(names []string) ([]*audit.FaultProfile, error) {
+	var all []*audit.FaultProfile
 	for _, name := range names {
-		p := audit.ProfileNamed(name)
+		p := audit.FaultProfileNamed(name)
 		if p == nil {
 			return nil, cli.Usage(fmt.Errorf("unknown fault profile %q: to list the fault profiles, run 'jobwire audit profiles'",
 				name))
@@ -217,8 +217,8 @@ func faultProfiles(names []string) ([]*audit.Profile, error) {
 		all = append(all, p)
 	}
 	if len(names) == 0 {
-		for i := range audit.Profiles {
-			all = append(all, &audit.Profiles[i])
+		for i := range audit.FaultProfiles {
+			all = append(all, &audit.FaultProfiles[i])
 		}
 	}
 	return all, nil

@@ -92,8 +92,8 @@ func scenarioChoices(e *catalog.Entry) cli.Choices {
 
 func faultProfileChoices(*catalog.Entry) cli.Choices {
 	var c cli.Choices
-	for i := range audit.Profiles {
-		c.Add(audit.Profiles[i].Name, audit.Profiles[i].About)
+	for i := range audit.FaultProfiles {
+		c.Add(audit.FaultProfiles[i].Name, audit.FaultProfiles[i].About)
 	}
 	return c
 }

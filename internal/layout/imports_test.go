@@ -36,7 +36,7 @@ var layers = []layer{
 	{"refserver/*/mutants", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/{protocol}", "refserver/inject", "internal/*"}},
 	{"refserver/*", []string{"codec", "codec/{protocol}", "codec/resp", "refserver", "refserver/internal/*", "internal/*"}},
 	{"refpeer/internal/peer", []string{"codec", "codec/transcript", "internal/transport"}}, // parses task lines
-	{"refpeer/internal/drivetest", []string{"audit", "codec", "internal/target", "refpeer/internal/peer", "refserver"}},
+	{"refpeer/internal/drivetest", []string{"audit", "codec", "internal/target", "internal/verdict", "refpeer/internal/peer", "refserver"}},
 	{"refpeer/internal/faults", []string{"codec", "refpeer/internal/peer", "refserver/inject", "internal/mutant"}},
 	{"refpeer/*/mutants", []string{"refpeer/{protocol}", "refpeer/internal/*", "internal/mutant"}},
 	{"refpeer/*", []string{"codec", "codec/{protocol}", "refpeer/internal/*"}},

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"jobwire/audit"
+	"jobwire/internal/verdict"
 )
 
 // TestTable: each mutant describes its fault, and names the rule, or the fault profile and verdict, that reveals it. The
 // tests of package audit prove that each fault is found.
 func TestTable(t *testing.T) {
-	verdicts := []string{string(audit.Failed), string(audit.Unrecovered), string(audit.Wrong), string(audit.Hung), string(audit.Crashed), ""}
+	verdicts := []string{string(verdict.FailedCleanly), string(verdict.Unrecovered), string(verdict.WrongResult), string(verdict.Hung), string(verdict.Crashed), ""}
 	seen := map[string]bool{}
 	all := All()
 	if len(all) < 90 {
@@ -28,7 +29,7 @@ func TestTable(t *testing.T) {
 		if m.Rule == "" && m.Verdict == "" {
 			t.Errorf("%s: expected a rule or a verdict, got neither", m.Name)
 		}
-		if m.Condition != "" && audit.ProfileNamed(m.Condition) == nil || !slices.Contains(verdicts, m.Verdict) {
+		if m.Condition != "" && audit.FaultProfileNamed(m.Condition) == nil || !slices.Contains(verdicts, m.Verdict) {
 			t.Errorf("%s: unknown fault profile %q or verdict %q", m.Name, m.Condition, m.Verdict)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"jobwire/audit"
 	"jobwire/codec"
 	"jobwire/internal/target"
+	"jobwire/internal/verdict"
 	"jobwire/refpeer/internal/peer"
 	"jobwire/refserver"
 )
@@ -35,10 +36,10 @@ func (s Suite) Variants(t *testing.T, profiles int, variants []Variant) {
 	large := map[string]bool{} // roles of which a variant is tested with large payloads
 	for i := range variants {
 		v := &variants[i]
-		var all []*audit.Profile
+		var all []*audit.FaultProfile
 		least := profiles
-		for k := range audit.Profiles {
-			f := &audit.Profiles[k]
+		for k := range audit.FaultProfiles {
+			f := &audit.FaultProfiles[k]
 			if testing.Short() && (f.Name == "large" && large[v.Role] || f.Name != "large" && k%2 != i%2) {
 				least--
 				continue
@@ -46,7 +47,7 @@ func (s Suite) Variants(t *testing.T, profiles int, variants []Variant) {
 			all = append(all, f)
 		}
 		large[v.Role] = true
-		o := audit.StressOptions{Protocol: p.Protocol, Profiles: all, Partners: partners, Start: s.start,
+		o := audit.StressOptions{Protocol: p.Protocol, FaultProfiles: all, Partners: partners, Start: s.start,
 			Drivers: map[string]audit.Driver{v.Role: s.edited(v.Edit)}, Limit: time.Minute, Runs: 1}
 		t.Run(v.Role+"/"+v.Name, func(t *testing.T) {
 			t.Parallel()
@@ -75,16 +76,16 @@ func (v *Variant) stress(t *testing.T, o audit.StressOptions, least int) {
 
 // check reports an outcome that is not the expected one, and violations of rules.
 func (v *Variant) check(t *testing.T, o *audit.Outcome) {
-	if !o.Passed() || o.Verdict == audit.Unsupported {
-		t.Errorf("%s, %s: %s: %s: %s: %s", v.Role, v.Name, o.Profile.Name, o.Verdict, o.Task, o.Note)
+	if !o.Passed() || o.Verdict == verdict.Unsupported {
+		t.Errorf("%s, %s: %s: %s: %s: %s", v.Role, v.Name, o.FaultProfile.Name, o.Verdict, o.Task, o.Note)
 	}
-	for _, b := range o.Breaches {
+	for _, b := range o.BrokenRules {
 		if v.Violates[b.Rule.ID] == "" {
-			t.Errorf("%s, %s: %s: %s: %v", v.Role, v.Name, o.Profile.Name, b.Rule.ID, b.First[0].Err)
+			t.Errorf("%s, %s: %s: %s: %v", v.Role, v.Name, o.FaultProfile.Name, b.Rule.ID, b.First[0].Err)
 		}
 	}
 	if testing.Verbose() {
-		t.Logf("%s, %s: %s: %s in %v, %d runs", v.Role, v.Name, o.Profile.Name, o.Verdict, o.Took.Round(time.Millisecond),
+		t.Logf("%s, %s: %s: %s in %v, %d runs", v.Role, v.Name, o.FaultProfile.Name, o.Verdict, o.Took.Round(time.Millisecond),
 			o.Runs)
 	}
 }
