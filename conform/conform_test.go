@@ -103,6 +103,36 @@ func run(t *testing.T, r conform.Runner, s *conform.Suite) (results []conform.Re
 	return results
 }
 
+// TestLoadSelected checks that the selected part of a suite is the same whether or not the other cases are parsed.
+func TestLoadSelected(t *testing.T) {
+	t.Parallel()
+	for _, p := range protocols {
+		whole := mutanttest.Load(t, p.protocol)
+		first, last := whole.Cases[0], whole.Cases[len(whole.Cases)-1]
+		for _, run := range [][]string{{first.ID}, {first.Family, last.Family}, {"case:" + last.Family}, {string(last.Rules[0])},
+			{"*-hand*"}, {"absent"}, {"[" + last.Family}} {
+			part, err := conform.LoadSelected(p.protocol, run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, gotErr := part.Select(run, nil)
+			want, wantErr := whole.Select(run, nil)
+			if fmt.Sprint(gotErr) != fmt.Sprint(wantErr) {
+				t.Errorf("%q: got the error %v, want %v", run, gotErr, wantErr)
+			}
+			if wantErr != nil {
+				continue
+			}
+			same := func(a, b *conform.Case) bool {
+				return a.ID == b.ID && a.Section == b.Section && a.Script.Line == b.Script.Line && len(a.Script.Steps) == len(b.Script.Steps)
+			}
+			if !slices.EqualFunc(got.Cases, want.Cases, same) {
+				t.Errorf("%q: got %d cases, want %d", run, len(got.Cases), len(want.Cases))
+			}
+		}
+	}
+}
+
 // TestEveryTypeHasACase checks that the cases together send or expect every message type in every direction that it has.
 func TestEveryTypeHasACase(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package conform
 
 import (
+	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -96,11 +97,30 @@ var suites sync.Map
 // Load returns the built-in suite of a protocol, from the folder cases of this package or, if the protocol has none
 // there, of its corpus. A suite may have no cases. Each suite is read once: callers share it and must not change it.
 func Load(p *codec.Protocol) (*Suite, error) {
-	once, _ := suites.LoadOrStore(p, sync.OnceValues(func() (*Suite, error) { return load(p) }))
+	once, _ := suites.LoadOrStore(p, sync.OnceValues(func() (*Suite, error) { return load(p, nil) }))
 	return once.(func() (*Suite, error))()
 }
 
-func load(p *codec.Protocol) (*Suite, error) {
+// LoadSelected returns the part of the built-in suite that [Suite.Select] with the patterns in run would select. It does
+// not parse the other cases, which takes most of the time of a short run. If a pattern is invalid, it returns the whole
+// suite, and if nothing matches, one without cases.
+func LoadSelected(p *codec.Protocol, run []string) (*Suite, error) {
+	for _, glob := range run {
+		if _, err := path.Match(strings.TrimPrefix(glob, caseOnly), ""); err != nil {
+			return Load(p)
+		}
+	}
+	return load(p, func(family string, rules []string) bool {
+		return slices.ContainsFunc(run, func(pattern string) bool {
+			glob, only := strings.CutPrefix(pattern, caseOnly)
+			match := func(name string) bool { ok, _ := path.Match(glob, name); return ok }
+			return match(family) || strings.HasPrefix(glob, family+"[") || !only && slices.ContainsFunc(rules, match)
+		})
+	})
+}
+
+// load returns the built-in suite, or the part of it with the cases for which keep returns true.
+func load(p *codec.Protocol, keep func(family string, rules []string) bool) (*Suite, error) {
 	for _, from := range []struct {
 		fsys fs.FS
 		dir  string
@@ -110,10 +130,49 @@ func load(p *codec.Protocol) (*Suite, error) {
 			if err != nil {
 				return nil, err
 			}
-			return LoadFS(p, dir)
+			return loadFS(p, dir, keep)
 		}
 	}
 	return &Suite{Protocol: p}, nil
+}
+
+// selected returns the source of a file with empty lines in place of the cases for which keep returns false, or nil if
+// there are no others.
+func selected(p *codec.Protocol, src []byte, keep func(family string, rules []string) bool) []byte {
+	lines := bytes.SplitAfter(src, []byte("\n"))
+	var begins []int // the lines with @case
+	for i, line := range lines {
+		if bytes.HasPrefix(line, []byte("@case ")) {
+			begins = append(begins, i)
+		}
+	}
+	any := false
+	for k, from := range begins {
+		to := len(lines)
+		if k+1 < len(begins) {
+			to = begins[k+1]
+		}
+		family, rules := "", []string(nil)
+		for _, line := range lines[from:to] {
+			switch key, value, _ := strings.Cut(string(line), " "); key {
+			case "@case":
+				family = p.Name + "." + strings.TrimSpace(value)
+			case "@rules":
+				rules = append(rules, strings.Fields(value)...)
+			}
+		}
+		if keep(family, rules) {
+			any = true
+			continue
+		}
+		for i := from; i < to; i++ {
+			lines[i] = []byte("\n")
+		}
+	}
+	if !any {
+		return nil
+	}
+	return bytes.Join(lines, nil)
 }
 
 // setupFile is the name of the file with the setups of a suite.
@@ -122,7 +181,9 @@ const setupFile = "setup.wire"
 // LoadFS reads the cases in all .wire files of fsys, except setup.wire, which contains the setups of the suite
 // ([transcript.Setups]). Unknown keys, unknown rules and duplicate IDs are errors with file, line and column
 // ([*transcript.Error]).
-func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
+func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) { return loadFS(p, fsys, nil) }
+
+func loadFS(p *codec.Protocol, fsys fs.FS, keep func(family string, rules []string) bool) (*Suite, error) {
 	files, err := fs.Glob(fsys, "*.wire")
 	if err != nil {
 		return nil, err
@@ -150,7 +211,10 @@ func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) {
 					err = fmt.Errorf("%s: %w", name, err)
 				}
 			}
-			if err == nil {
+			if keep != nil {
+				src = selected(p, src, keep)
+			}
+			if err == nil && src != nil {
 				parsed[i], err = s.Setups.Parse(p, name, src)
 			}
 			errs[i] = err
@@ -343,6 +407,9 @@ func (s *Suite) Capabilities() []string {
 	return slices.Compact(all)
 }
 
+// caseOnly begins a pattern that applies only to names of cases.
+const caseOnly = "case:"
+
 // Select returns the suite with the selected cases. A case is selected if its name or one of its rules matches a
 // pattern in run, or if run is empty, and if none matches a pattern in skip. A pattern is a path.Match glob; with the
 // prefix "case:" it applies only to names of cases. A pattern that matches nothing is an error, so that a run with a
@@ -351,14 +418,14 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 	hit := map[string]bool{}
 	matches := func(c *Case, patterns []string) (any bool, err error) {
 		for _, p := range patterns {
-			glob, caseOnly := strings.CutPrefix(p, "case:")
+			glob, only := strings.CutPrefix(p, caseOnly)
 			ok, err := c.matches(glob)
 			if err != nil {
 				return false, fmt.Errorf("pattern %q: %v", p, err)
 			}
 			for _, r := range c.Rules {
 				m, _ := path.Match(glob, string(r))
-				ok = ok || m && !caseOnly
+				ok = ok || m && !only
 			}
 			if ok {
 				hit[p], any = true, true
@@ -413,7 +480,7 @@ func (c *Case) selector() string {
 	case len(c.Params) > 0:
 		return "'" + c.ID + "'"
 	case c.Script.Protocol.Rule(codec.RuleID(c.ID)) != nil:
-		return "case:" + c.ID
+		return caseOnly + c.ID
 	}
 	return c.ID
 }

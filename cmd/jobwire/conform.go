@@ -386,6 +386,8 @@ func (o *conformOptions) load(sys *catalog.Entry) (suite *conform.Suite, err err
 	switch {
 	case o.suite != nil:
 		return o.suite, nil
+	case o.cases == "" && len(o.run) > 0 && o.ids == nil && len(o.skip)+len(o.profiles)+len(o.programs)+len(o.roles) == 0:
+		suite, err = conform.LoadSelected(sys.Protocol, o.run) // nothing needs the other cases
 	case o.cases == "":
 		suite, err = conform.Load(sys.Protocol)
 	default:
