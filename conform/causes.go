@@ -86,16 +86,16 @@ type Hint struct {
 
 // Count returns the number of cases in words, such as "3 cases, 20 instances (17 inferred)".
 func (c *Cause) Count() string {
-	s := countCases(len(c.Cases), c.Instances)
+	s := CountCases(len(c.Cases), c.Instances)
 	if c.Inferred > 0 {
 		s += fmt.Sprintf(" (%d inferred)", c.Inferred)
 	}
 	return s
 }
 
-// countCases returns the number of cases in words. It adds the number of instances if there are more instances than
+// CountCases returns the number of cases in words. It adds the number of instances if there are more instances than
 // cases.
-func countCases(cases, instances int) string {
+func CountCases(cases, instances int) string {
 	s := fmt.Sprintf("%d cases", cases)
 	if cases == 1 {
 		s = "1 case"
@@ -245,7 +245,7 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 	if c.Kind == CauseInconsistent {
 		c.Text = fmt.Sprintf("the result%s depends on how the messages are divided into writes to the socket", afterSent(of))
 	}
-	if _, p := shown.conversation(); s.kind == CauseInvalidMessage && p != nil && p.Failure != nil {
+	if _, p := shown.Conversation(); s.kind == CauseInvalidMessage && p != nil && p.Failure != nil {
 		c.Text += ", in place of " + p.Failure.Wanted()
 	}
 	if strings.HasPrefix(s.key, unsent) || s.kind == CauseInvalidMessage || s.kind == CauseSetup {
@@ -302,7 +302,7 @@ func afterSent(of []*Result) string {
 	number := map[string]int{}
 	var names []string
 	for _, res := range of {
-		_, p := res.conversation()
+		_, p := res.Conversation()
 		name := lastRequest(res.Case, p).String()
 		if number[name]++; name != "" && number[name] == 1 {
 			names = append(names, name)

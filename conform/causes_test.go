@@ -194,66 +194,6 @@ func TestInferredInstancesCount(t *testing.T) {
 	}
 }
 
-// TestTextIsBrief checks that the text has at most 60 lines unless it is verbose: the worst causes, the first one
-// with its conversation, and the number of the others.
-func TestTextIsBrief(t *testing.T) {
-	t.Parallel()
-	s := causeSuite(t)
-	var failed Result
-	synctest.Test(t, func(t *testing.T) {
-		r := &Runner{Start: faulty(edit("alter ECHO_RES data=other")), Timeout: time.Second}
-		failed = r.Run(t.Context(), s.with(s.Cases[5]), nil)[0]
-	})
-	all, err := Load(gearman.Protocol)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := func(verbose bool, results ...Result) string {
-		report := &Report{Protocol: gearman.Protocol, Target: "server", Results: results}
-		var b strings.Builder
-		w := &Text{W: &b, Verbose: verbose}
-		for _, res := range results {
-			w.Case(res)
-		}
-		w.Summary(report)
-		return b.String()
-	}
-	var many []Result
-	for _, c := range all.Cases {
-		many = append(many, Result{Case: c, Verdict: verdict.Failed, Note: "note", Command: "command"})
-	}
-	for range 2000 { // the most frequent cause
-		many = append(many, failed)
-	}
-	brief, verbose := text(false, many...), text(true, many...)
-	for _, part := range []string{"\n  1. ", "gearman.empty\n",
-		"\n      ^^ differs: byte 12, Data: expected \"\", got other\n", "--run cause:1\n", "\n  2. ", "\n... and ",
-		" more causes (", "--verbose"} {
-		if !strings.Contains(brief, part) {
-			t.Errorf("no %q in:\n%s", part, brief)
-		}
-	}
-	if n := strings.Count(brief, "\n"); n > 60 || n < 50 {
-		t.Errorf("%d lines:\n%s", n, brief)
-	}
-	causes := (&Report{Protocol: gearman.Protocol, Results: many}).Causes()
-	if last := fmt.Sprintf("\n%3d. ", len(causes)); !strings.Contains(verbose, last) || strings.Contains(verbose,
-		"more causes") {
-		t.Errorf("the verbose text has no cause %q", last)
-	}
-	if few := text(false, failed); !strings.Contains(few, "Rule gearman.echo.same-data") || strings.Contains(few,
-		"verbose") {
-		t.Errorf("the text about one case:\n%s", few)
-	}
-	for n := range 40 { // near the limit the text is either whole or brief
-		some := text(false, append(many[:n:n], failed)...)
-		if strings.Count(some, "\n") > 60 || strings.Contains(some, "verbose") == strings.Contains(some,
-			"Rule gearman.echo.same-data") {
-			t.Errorf("%d lines:\n%s", strings.Count(some, "\n"), some)
-		}
-	}
-}
-
 // TestCrashCauses checks that crashes at one place are one cause, whatever differs between runs, and that crashes at
 // two places are two causes. The text has the fault and the first function of the program, and not the start of the
 // log.
@@ -396,25 +336,6 @@ func TestFormCauses(t *testing.T) {
 				t.Errorf("causes:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
 		})
-	}
-}
-
-// TestFirstLine tests that texts are cut between words, and long words within.
-func TestFirstLine(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		most int
-		want string
-	}{
-		{"one two\nthree", 7, "one two"},
-		{"it replied UNKNOWN: no", 14, "it replied…"},
-		{"it replied UNKNOWN: no", 20, "it replied UNKNOWN…"},
-		{"UNKNOWN_COMMAND", 10, "UNKNOWN_CO…"},
-		{"tür_auf_zu", 2, "t…"},
-	} {
-		if got := firstLine(tt.text, tt.most); got != tt.want {
-			t.Errorf("%q in %d bytes: %q, want %q", tt.text, tt.most, got, tt.want)
-		}
 	}
 }
 

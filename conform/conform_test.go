@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -24,14 +23,16 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/conform/report"
+	mutants "jobwire/internal/mutant"
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
 	"jobwire/play"
 	"jobwire/refserver"
+	gearmanserver "jobwire/refserver/gearman"
+	"jobwire/refserver/inject"
 )
-
-var update = flag.Bool("update", false, "write the golden files in testdata anew")
 
 // protocols are the protocols that have cases.
 var protocols = []struct {
@@ -437,10 +438,10 @@ func TestNonStrictNoteNamesTheReply(t *testing.T) {
 		t.Errorf("%s: %s\nwant: %s", res.Verdict, res.Note, want)
 	}
 	var out bytes.Buffer
-	if err := conform.WriteJSON(&out, []*conform.Report{{Protocol: gearman.Protocol, Results: []conform.Result{res}}}); err != nil {
+	if err := report.WriteJSON(&out, []*conform.Report{{Protocol: gearman.Protocol, Results: []conform.Result{res}}}); err != nil {
 		t.Fatal(err)
 	}
-	schemacheck.Check(t, reportSchema, out.Bytes())
+	schemacheck.Check(t, "../docs/schema/conform.json", out.Bytes())
 	if !strings.Contains(out.String(), `"got": "ECHO_RES a"`) {
 		t.Errorf("no alternative in:\n%s", &out)
 	}
@@ -471,3 +472,16 @@ func TestCaseWithAloneGetsItsOwnServer(t *testing.T) {
 		}
 	})
 }
+
+// mutant returns the reference server with faults.
+func mutant(name, kills string, faults ...string) mutants.Mutant {
+	return mutants.Mutant{Name: name, About: "It is wrong.", KilledBy: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
+		p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}
+		return target.InMemory(ctx, name, func(ctx context.Context, ln net.Listener) error {
+			return p.Serve(ctx, ln, &inject.MutantSpec{Name: name, Fault: strings.Join(faults, "\n")})
+		})
+	}}
+}
+
+// reference starts the reference server in memory.
+func reference(ctx context.Context) (target.Target, error) { return mutant("reference", "").Start(ctx) }

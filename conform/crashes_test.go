@@ -104,7 +104,7 @@ func crashSuite(t *testing.T) *Suite {
 // or after the last case.
 func TestLateCrash(t *testing.T) {
 	all := crashSuite(t)
-	for _, s := range []*Suite{all, all.with(all.Cases[:2]...)} {
+	for _, s := range []*Suite{all, all.With(all.Cases[:2]...)} {
 		synctest.Test(t, func(t *testing.T) {
 			r := Runner{Start: echoing(100*time.Millisecond, func(int64) bool { return true })}
 			for _, res := range r.Run(t.Context(), s, nil) {

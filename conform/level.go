@@ -33,11 +33,11 @@ func (r *Result) step() *transcript.Step {
 
 // Rule returns the rule that the target did not meet if its messages have the right format: the one that the failed
 // step tests or, if there is none, the first rule of the case.
-func (r *Result) Rule() codec.RuleID { return cmp.Or(r.tested(), r.Case.Rules[0]) }
+func (r *Result) Rule() codec.RuleID { return cmp.Or(r.Tested(), r.Case.Rules[0]) }
 
-// tested returns the rule that the failed step tests. If all steps passed, but not the checks of the server's process,
+// Tested returns the rule that the failed step tests. If all steps passed, but not the checks of the server's process,
 // it is the rule of the last @tests line. It returns "" if there is no such step or line.
-func (r *Result) tested() codec.RuleID {
+func (r *Result) Tested() codec.RuleID {
 	st, tests := r.step(), r.Case.Script.Tests
 	switch {
 	case st != nil && len(st.Tests) > 0:
@@ -78,18 +78,18 @@ func (c *Case) level(id codec.RuleID) codec.Level {
 	return c.Script.Protocol.Rule(id).Level
 }
 
-// about reports whether the result shows something about a rule of the case. A case that did not pass shows something
+// Concerns reports whether the result shows something about a rule of the case. A case that did not pass shows something
 // only about the rule that the target did not meet.
-func (r *Result) about(id codec.RuleID) bool {
+func (r *Result) Concerns(id codec.RuleID) bool {
 	if broken := r.broken(); broken != nil && slices.Contains(r.Case.Rules, broken.ID) {
 		return broken.ID == id
 	}
-	tested := r.tested()
+	tested := r.Tested()
 	return tested == "" || tested == id
 }
 
-// interpretation returns the assumption of the case where the specification is silent, or "".
-func (r *Result) interpretation() string {
+// Interpretation returns the assumption of the case where the specification is silent, or "".
+func (r *Result) Interpretation() string {
 	if r.Case.Interpretation != "" {
 		return r.Case.Interpretation
 	}

@@ -12,6 +12,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/conform/report"
 	"jobwire/internal/verdict"
 )
 
@@ -182,7 +183,7 @@ Server -> {peer}: WATCHING {count}
 				t.Errorf("%d: expected a cause with %v, got %s %s", i, want, c.Rule, c.Level)
 			}
 		}
-		if text := res.Text(); res.Verdict == verdict.Failed && strings.Count(text, " Rule ") != 1 {
+		if text := report.Result(res); res.Verdict == verdict.Failed && strings.Count(text, " Rule ") != 1 {
 			t.Errorf("%d: expected the text to explain one rule, got:\n%s", i, text)
 		}
 	}

@@ -55,7 +55,7 @@ func (f *inference) missing(t *codec.Type, enough int) (what reaction, text stri
 		}
 	}
 	text = fmt.Sprintf("the target does not implement %s: it %s in %s, and did not reply as expected in any",
-		t.Name, what.text, countCases(n, n))
+		t.Name, what.text, CountCases(n, n))
 	return what, text, true
 }
 
@@ -73,7 +73,7 @@ func usual(to map[string]reaction) (what reaction, n int) {
 
 // observe adds what an attempt shows about messages.
 func (f *inference) observe(a *attempt) {
-	script := a.performed()
+	script := a.Performed()
 	end := len(script.Steps)
 	if a.Verdict == verdict.Failed && a.Play != nil && a.Play.Failure != nil {
 		end = min(end, a.Play.Failure.Index)
@@ -133,7 +133,7 @@ func (r *Result) reaction() (all []*codec.Type, what reaction) {
 	if r.Verdict != verdict.Failed && !r.sentBack || r.Play == nil || r.Play.Failure == nil {
 		return nil, what
 	}
-	f, script := r.Play.Failure, r.performed()
+	f, script := r.Play.Failure, r.Performed()
 	if what = unanswered(f); what.text == "" || f.Index >= len(script.Steps) {
 		return nil, what
 	}
@@ -179,7 +179,7 @@ func unanswered(f *play.Failure) (what reaction) {
 func (f *inference) explain(results []Result) {
 	for i := range results {
 		r := &results[i]
-		script, p := r.conversation()
+		script, p := r.Conversation()
 		wrong := r.Verdict == verdict.Failed || r.Verdict == verdict.Inconsistent || r.Verdict == verdict.Inconclusive && r.setup != nil
 		about := []*codec.Type{r.lacking}
 		if wrong && p != nil && p.Failure != nil && unanswered(p.Failure).text != "" {

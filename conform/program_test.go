@@ -13,11 +13,15 @@ import (
 	"syscall"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/conform/report"
+	"jobwire/conform/selftest"
+	mutants "jobwire/internal/mutant"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/internal/verdict"
@@ -115,7 +119,7 @@ func TestPrograms(t *testing.T) {
 				Programs: map[string]conform.Program{"Client": c.program}}
 			res := run(t, r, load(t, echoCase))[0]
 			if res.Verdict != c.verdict || !strings.Contains(res.Note, c.note) {
-				t.Errorf("%s: %q; want %s, %q\n%s", res.Verdict, res.Note, c.verdict, c.note, res.Text())
+				t.Errorf("%s: %q; want %s, %q\n%s", res.Verdict, res.Note, c.verdict, c.note, report.Result(res))
 			}
 		})
 	}
@@ -209,12 +213,12 @@ func TestProgramsAreRefused(t *testing.T) {
 // TestSelfTestWithFaultyProgram runs a self-test whose mutant is a program.
 func TestSelfTestWithFaultyProgram(t *testing.T) {
 	s := load(t, echoCase)
-	sound := conform.Baseline{Start: reference, Programs: map[string]conform.Program{
+	baseline := selftest.Baseline{Start: reference, Programs: map[string]conform.Program{
 		"Client": echoer(func(addr string, w []string) string { return say(addr, w[1]) })}}
-	r := conform.SelfTest(t.Context(), s, sound, []conform.Mutant{
+	r := selftest.Run(t.Context(), s, baseline, []mutants.Mutant{
 		{Name: "mute", KilledBy: []string{"gearman.client.echo"}, Role: "Client", Program: echoer(func(string, []string) string { return "" })},
 		mutant("about-the-server", "gearman.client.echo", "drop ECHO_REQ"),
-	}, inBubbles(t), nil)
+	}, selftest.Options{Bubble: func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }}, nil)
 	if len(r.Failed) > 0 || !r.Mutants[0].Exact() || len(r.Mutants[1].Survivors) != 1 {
 		t.Errorf("%+v", r)
 	}

@@ -211,7 +211,7 @@ func (x *run) runAt(w *worker, i int) {
 		x.ran.Store(true)
 	}
 	if a := &x.attempts[i]; a.Verdict == verdict.Failed && a.Play != nil && a.Play.Failure != nil {
-		x.silence.add(a.performed(), a.Play.Failure)
+		x.silence.add(a.Performed(), a.Play.Failure)
 	}
 }
 
@@ -332,7 +332,7 @@ const maxIgnored = 8
 func (a *attempt) ignored() bool {
 	p := a.Play
 	if p == nil {
-		_, p = a.conversation()
+		_, p = a.Conversation()
 	}
 	return a.shared && p != nil && p.Failure != nil && p.Failure.Waited > 0 &&
 		!slices.ContainsFunc(p.Events, func(e play.Event) bool { return e.From == codec.Server && len(e.Frame.Raw) > 0 })

@@ -41,9 +41,9 @@ type Result struct {
 	Values    string // the values of the instances, by verdict
 }
 
-// performed returns the transcript that was run: the transcript of the case, in which each setup
+// Performed returns the transcript that was run: the transcript of the case, in which each setup
 // uses a way that works on the target.
-func (r *Result) performed() *transcript.Script {
+func (r *Result) Performed() *transcript.Script {
 	if r.script != nil {
 		return r.script
 	}

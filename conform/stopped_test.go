@@ -16,6 +16,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
@@ -36,13 +37,13 @@ func echoes(t *testing.T, n int) *conform.Suite {
 func reports(t *testing.T, r *conform.Report) map[string]string {
 	t.Helper()
 	var text, json, junit, tap bytes.Buffer
-	out := &conform.Text{W: &text}
+	out := &report.Text{W: &text}
 	for _, res := range r.Results {
 		out.Case(res)
 	}
 	out.Summary(r)
 	all := []*conform.Report{r}
-	for _, err := range []error{conform.WriteJSON(&json, all), conform.WriteJUnit(&junit, all), conform.WriteTAP(&tap, all)} {
+	for _, err := range []error{report.WriteJSON(&json, all), report.WriteJUnit(&junit, all), report.WriteTAP(&tap, all)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,13 +131,17 @@ func TestInterruptedRun(t *testing.T) {
 			}
 		})
 	})
-	report := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: results, Interrupted: true}
-	if report.Count(verdict.Skipped) > 0 || report.Ran() < 5 || report.Ran() > 6 {
-		t.Errorf("%d cases ran, %d were skipped", report.Ran(), report.Count(verdict.Skipped))
+	stopped := &conform.Report{Protocol: gearman.Protocol, Target: "server", Results: results, Interrupted: true}
+	if stopped.Count(verdict.Skipped) > 0 || stopped.Ran() < 5 || stopped.Ran() > 6 {
+		t.Errorf("%d cases ran, %d were skipped", stopped.Ran(), stopped.Count(verdict.Skipped))
 	}
-	want := fmt.Sprintf("the run was interrupted after %d of 30 cases: %d did not run", report.Ran(), 30-report.Ran())
-	all := reports(t, report)
-	all["html"] = htmlOf(t, s, []*conform.Report{report})
+	want := fmt.Sprintf("the run was interrupted after %d of 30 cases: %d did not run", stopped.Ran(), 30-stopped.Ran())
+	all := reports(t, stopped)
+	var page strings.Builder
+	if err := report.WriteHTML(&page, s, []*conform.Report{stopped}); err != nil {
+		t.Fatal(err)
+	}
+	all["html"] = page.String()
 	all["json"] = strings.Replace(all["json"], `"interrupted": true`, want, 1)
 	for form, text := range all {
 		if !strings.Contains(text, want) {
@@ -211,9 +216,9 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 			t.Fatalf("the whole run: %+v", whole)
 		}
 		for i := range 11 {
-			report := perform(t, whole.Took*time.Duration(i)/10)
+			got := perform(t, whole.Took*time.Duration(i)/10)
 			ran := 0
-			for k, res := range report.Results {
+			for k, res := range got.Results {
 				switch {
 				case res.Case != s.Cases[k]:
 					t.Errorf("moment %d: result %d is about %v", i, k, res.Case)
@@ -232,19 +237,19 @@ func TestInterruptedAtAnyTime(t *testing.T) {
 						res.Case.ID, res.Verdict, res.Note, whole.Results[k].Verdict)
 				}
 			}
-			if report.Interrupted != (ran < len(s.Cases)) || report.Ran() != ran {
-				t.Errorf("moment %d: %d cases ran, interrupted: %v", i, ran, report.Interrupted)
+			if got.Interrupted != (ran < len(s.Cases)) || got.Ran() != ran {
+				t.Errorf("moment %d: %d cases ran, interrupted: %v", i, ran, got.Interrupted)
 			}
-			texts := reports(t, report)
+			texts := reports(t, got)
 			says := fmt.Sprintf("the run was interrupted after %d of 12 cases: %d did not run", ran, 12-ran)
 			for _, format := range []string{"text", "junit", "tap"} {
-				if strings.Contains(texts[format], says) != report.Interrupted {
+				if strings.Contains(texts[format], says) != got.Interrupted {
 					t.Errorf("moment %d: %s:\n%s", i, format, texts[format])
 				}
 			}
 			var page bytes.Buffer
-			err := conform.WriteHTML(&page, s, []*conform.Report{report})
-			if err != nil || strings.Contains(page.String(), says) != report.Interrupted {
+			err := report.WriteHTML(&page, s, []*conform.Report{got})
+			if err != nil || strings.Contains(page.String(), says) != got.Interrupted {
 				t.Errorf("moment %d: the page: %v", i, err)
 			}
 			schemacheck.Check(t, "../docs/schema/conform.json", []byte(texts["json"]))

@@ -1,7 +1,6 @@
 package conform
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -63,7 +62,7 @@ func (c *Case) compares() bool {
 // InProcess returns the suite without the cases that check the server's process, for servers that run in the current
 // process.
 func (s *Suite) InProcess() *Suite {
-	return s.with(slices.DeleteFunc(slices.Clone(s.Cases), (*Case).observed)...)
+	return s.Only(func(c *Case) bool { return !c.observed() })
 }
 
 // observe prepares the checks of the server's process. It returns nil if the case has no such checks.
@@ -86,8 +85,8 @@ type Suite struct {
 	Setups   *transcript.Setups // setups that the cases use; nil if there are none
 }
 
-// with returns a suite with other cases and the same setups.
-func (s *Suite) with(cases ...*Case) *Suite {
+// With returns a suite with other cases and the same setups.
+func (s *Suite) With(cases ...*Case) *Suite {
 	return &Suite{Protocol: s.Protocol, Setups: s.Setups, Cases: cases}
 }
 
@@ -139,40 +138,30 @@ func load(p *codec.Protocol, keep func(family string, rules []string) bool) (*Su
 // selected returns the source of a file with empty lines in place of the cases for which keep returns false, or nil if
 // there are no others.
 func selected(p *codec.Protocol, src []byte, keep func(family string, rules []string) bool) []byte {
-	lines := bytes.SplitAfter(src, []byte("\n"))
-	var begins []int // the lines with @case
-	for i, line := range lines {
-		if bytes.HasPrefix(line, []byte("@case ")) {
-			begins = append(begins, i)
-		}
-	}
-	any := false
-	for k, from := range begins {
-		to := len(lines)
-		if k+1 < len(begins) {
-			to = begins[k+1]
-		}
-		family, rules := "", []string(nil)
-		for _, line := range lines[from:to] {
-			switch key, value, _ := strings.Cut(string(line), " "); key {
-			case "@case":
-				family = p.Name + "." + strings.TrimSpace(value)
-			case "@rules":
-				rules = append(rules, strings.Fields(value)...)
+	const begin = "\n@case "
+	parts := strings.Split("\n"+string(src), begin)
+	var out strings.Builder
+	out.WriteString(parts[0])
+	found := false
+	for _, part := range parts[1:] {
+		name, _, _ := strings.Cut(part, "\n")
+		var rules []string
+		for line := range strings.Lines(part) {
+			if ids, ok := strings.CutPrefix(line, "@rules "); ok {
+				rules = append(rules, strings.Fields(ids)...)
 			}
 		}
-		if keep(family, rules) {
-			any = true
-			continue
-		}
-		for i := from; i < to; i++ {
-			lines[i] = []byte("\n")
+		if keep(p.Name+"."+strings.TrimSpace(name), rules) {
+			out.WriteString(begin + part)
+			found = true
+		} else {
+			out.WriteString(strings.Repeat("\n", strings.Count(begin+part, "\n")))
 		}
 	}
-	if !any {
+	if !found {
 		return nil
 	}
-	return bytes.Join(lines, nil)
+	return []byte(out.String()[1:])
 }
 
 // setupFile is the name of the file with the setups of a suite.
@@ -260,7 +249,9 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 			return fmt.Errorf("invalid case name %q: expected one word without the characters * ? [", m.Value)
 		}
 		c.Family = p.Name + "." + m.Value
-		c.ID = c.Family + instanceLabel(c.Params)
+		if c.ID = c.Family; len(c.Params) > 0 {
+			c.ID += "[" + c.Values() + "]"
+		}
 		return nil
 	},
 	"about":   func(c *Case, _ *codec.Protocol, m transcript.Meta) error { c.About = m.Value; return nil },
@@ -433,7 +424,7 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 		}
 		return any, nil
 	}
-	out := s.with()
+	out := s.With()
 	for _, c := range s.Cases {
 		in, err := matches(c, run)
 		if err != nil {
@@ -457,7 +448,7 @@ func (s *Suite) Select(run, skip []string) (*Suite, error) {
 
 // Only returns the suite with the cases for which keep returns true.
 func (s *Suite) Only(keep func(*Case) bool) *Suite {
-	out := s.with()
+	out := s.With()
 	for _, c := range s.Cases {
 		if keep(c) {
 			out.Cases = append(out.Cases, c)
@@ -488,16 +479,9 @@ func (c *Case) selector() string {
 // About returns the suite with the cases that test programs of the given roles, where "" means the server. A role
 // without cases is an error.
 func (s *Suite) About(roles ...string) (*Suite, error) {
-	out := s.with()
-	seen := map[string]bool{}
-	for _, c := range s.Cases {
-		if slices.Contains(roles, c.Program) {
-			out.Cases = append(out.Cases, c)
-			seen[c.Program] = true
-		}
-	}
+	out := s.Only(func(c *Case) bool { return slices.Contains(roles, c.Program) })
 	for _, role := range roles {
-		if !seen[role] {
+		if !slices.ContainsFunc(out.Cases, func(c *Case) bool { return c.Program == role }) {
 			return nil, fmt.Errorf("no case of %s tests a program with the role %q", s.Protocol.Title, role)
 		}
 	}
@@ -509,16 +493,37 @@ func (s *Suite) AtLevels(levels []string) (*Suite, error) {
 	if len(levels) == 0 {
 		return s, nil
 	}
-	out := s.with()
 	for _, l := range levels {
 		if !slices.Contains(codec.Levels, codec.Level(l)) {
 			return nil, fmt.Errorf("unknown level %q: expected one of %s", l, strings.Trim(fmt.Sprint(codec.Levels), "[]"))
 		}
 	}
-	for _, c := range s.Cases {
-		if slices.Contains(levels, string(c.Level)) {
-			out.Cases = append(out.Cases, c)
-		}
+	return s.Only(func(c *Case) bool { return slices.Contains(levels, string(c.Level)) }), nil
+}
+
+// First returns the suite with only the first instance of each case.
+func (s *Suite) First() *Suite {
+	last := ""
+	return s.Only(func(c *Case) bool {
+		first := c.Family != last
+		last = c.Family
+		return first
+	})
+}
+
+// Names returns the names of the cases, without parameters, each once.
+func (s *Suite) Names() (all []string) {
+	for _, c := range s.First().Cases {
+		all = append(all, c.Family)
 	}
-	return out, nil
+	return all
+}
+
+// Values returns the parameters of the instance, such as "n=64,body=nul", or "".
+func (c *Case) Values() string {
+	var all []string
+	for _, p := range c.Params {
+		all = append(all, p.Name+"="+p.Label)
+	}
+	return strings.Join(all, ",")
 }

@@ -39,7 +39,7 @@ func one(kind CauseKind, key, text string) []symptom {
 // symptoms returns the possible causes of a result, or nil if the case passed, was skipped or did not run.
 func (r *Result) symptoms() []symptom {
 	switch {
-	case r.Crash != nil && (r.Verdict == verdict.Crashed || r.excusedCrash()):
+	case r.Crash != nil && (r.Verdict == verdict.Crashed || r.ExcusedCrash()):
 		key := r.Crash.key()
 		if key == "" { // cases about different rules probably reveal different faults
 			key = r.Crash.Exit + string(r.Rule())
@@ -57,7 +57,7 @@ func (r *Result) symptoms() []symptom {
 	case r.Verdict == verdict.Unexpected:
 		return one(CauseUnexpectedPass, "", "the profile lists cases as failing that passed")
 	case r.Verdict == verdict.Inconclusive && r.setup != nil:
-		_, p := r.conversation()
+		_, p := r.Conversation()
 		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, p)...)
 	case r.Verdict == verdict.Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
 		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
@@ -75,13 +75,13 @@ func (r *Result) symptoms() []symptom {
 	return nil
 }
 
-// conversation returns the run in which the case or its setup failed, and its transcript, or nil. If the target does
+// Conversation returns the run in which the case or its setup failed, and its transcript, or nil. If the target does
 // something wrong in the setup, that run shows why the case is inconclusive.
-func (r *Result) conversation() (*transcript.Script, *play.Result) {
+func (r *Result) Conversation() (*transcript.Script, *play.Result) {
 	if s := r.setup; s != nil && s.failed != nil && (r.Play == nil || r.Play.Failure == nil || len(s.breaks) > 0) {
 		return s.failed.script, s.failed.Result
 	}
-	return r.performed(), r.Play
+	return r.Performed(), r.Play
 }
 
 // brokenRule returns the symptom for a broken rule.

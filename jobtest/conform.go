@@ -14,6 +14,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
 	"jobwire/play"
@@ -87,14 +88,14 @@ func Conform(t *testing.T, protocol string, o ConformOptions) {
 	t.Run(protocol, func(t *testing.T) {
 		// A subtest starts only if -run selects it. It adds the instances of its case, and pauses in Parallel until all
 		// subtests have started. The first subtest that continues then runs the cases of all of them.
-		selected := &conform.Suite{Protocol: suite.Protocol, Setups: suite.Setups}
+		selected := suite.With()
 		results := sync.OnceValue(func() map[string]conform.Result {
-			report := conform.Report{Results: runner.Run(t.Context(), selected, nil)}
-			if why := report.Untested(); why != "" {
+			all := conform.Report{Results: runner.Run(t.Context(), selected, nil)}
+			if why := all.Untested(); why != "" {
 				t.Error(why)
 			}
 			byName := map[string]conform.Result{}
-			for _, r := range conform.Fold(report.Results) {
+			for _, r := range report.Fold(all.Results) {
 				byName[r.Case.Family] = r
 			}
 			return byName
@@ -145,7 +146,7 @@ func show(t testing.TB, r conform.Result) {
 	case verdict.Skipped, verdict.Inconclusive, verdict.NotRun:
 		t.Skipf("%s: %s", r.Verdict, r.Note)
 	default:
-		if t.Log(strings.TrimRight(r.Text(), "\n")); r.Verdict.FailsRun() {
+		if t.Log(strings.TrimRight(report.Result(r), "\n")); r.Verdict.FailsRun() {
 			t.Fail()
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/internal/mutant"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
@@ -173,7 +174,7 @@ func slow(c *conform.Case) bool {
 func TestAuditOfMutants(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, sys *catalog.Entry) {
 		suite := mutanttest.Load(t, sys.Protocol)
-		mutants := map[string]conform.Mutant{}
+		mutants := map[string]mutant.Mutant{}
 		for _, m := range sys.Mutants() {
 			mutants[m.Name] = m
 		}

@@ -23,6 +23,7 @@ import (
 	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
@@ -220,7 +221,7 @@ func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 	}
 	if page != nil {
-		if err := errors.Join(conform.WriteHTML(page, suite, reports), page.Close()); err != nil {
+		if err := errors.Join(report.WriteHTML(page, suite, reports), page.Close()); err != nil {
 			return err
 		}
 	}
@@ -461,7 +462,7 @@ func builtinVersion(t connect.TargetFlags) string {
 // runSuite runs the suite against one subject, and prints the results as text if --format is text.
 func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite, runner conform.Runner,
 	subj subject, color bool) *conform.Report {
-	report := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.Name(sys),
+	run := &conform.Report{Protocol: sys.Protocol, Target: o.nameOf(subj, sys), Server: subj.target.Name(sys),
 		Version: subj.version}
 	runner.Start = func(ctx context.Context) (target.Target, error) { return subj.target.Start(ctx, sys) }
 	if subj.target.Builtin() {
@@ -474,13 +475,13 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 		runner.Waive = append(slices.Clip(runner.Waive), subj.profile.Waive...)
 	}
 	runner.Command = o.command(cmd, sys, subj)
-	runner.Note = func(note string) { report.Notes = append(report.Notes, note) }
-	text := &conform.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
+	runner.Note = func(note string) { run.Notes = append(run.Notes, note) }
+	text := &report.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
 	progress := cli.NewProgress(cmd.ErrOrStderr(), len(suite.Cases))
-	report.Began = time.Now()
+	run.Began = time.Now()
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
-	report.Results = runner.Run(ctx, suite, func(r conform.Result) {
+	run.Results = runner.Run(ctx, suite, func(r conform.Result) {
 		if o.failFast && r.Verdict.FailsRun() {
 			stop(conform.ErrFirstFailure)
 		}
@@ -490,13 +491,13 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 		}
 		progress.Step()
 	})
-	report.Took = time.Since(report.Began)
-	report.EndedBy(context.Cause(ctx))
+	run.Took = time.Since(run.Began)
+	run.EndedBy(context.Cause(ctx))
 	progress.Clear()
 	if o.format == "text" {
-		text.Summary(report)
+		text.Summary(run)
 	}
-	return report
+	return run
 }
 
 // flagsOfRun are the flags that select cases and that say when, how fast and how often they run and how the report
@@ -545,9 +546,9 @@ func (o *conformOptions) nameOf(subj subject, sys *catalog.Entry) string {
 
 // formats has the functions that write machine-readable reports, by the value of --format.
 var formats = map[string]func(io.Writer, []*conform.Report) error{
-	"json":  conform.WriteJSON,
-	"junit": conform.WriteJUnit,
-	"tap":   conform.WriteTAP,
+	"json":  report.WriteJSON,
+	"junit": report.WriteJUnit,
+	"tap":   report.WriteTAP,
 }
 
 // listCases prints the selected cases: as text one line for all instances of a case, as JSON each instance.

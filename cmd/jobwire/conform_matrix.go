@@ -7,13 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/cmd/internal/cli"
-	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/textfile"
 )
 
 // newConformMatrix returns the command that writes a page about saved results.
 func newConformMatrix() *cobra.Command {
-	m := &conform.Matrix{}
+	m := &report.Matrix{}
 	var out string
 	cmd := &cobra.Command{
 		Use:   "matrix [NAME=]RESULT... [flags]",
@@ -39,7 +39,7 @@ func newConformMatrix() *cobra.Command {
 }
 
 // addResult adds the results in a file. arg is the name of the file, or NAME=FILE.
-func addResult(m *conform.Matrix, arg string) error {
+func addResult(m *report.Matrix, arg string) error {
 	name, file := "", arg
 	if before, after, ok := strings.Cut(arg, "="); ok {
 		name, file = before, after

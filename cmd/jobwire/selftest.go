@@ -9,7 +9,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/cmd/internal/cli"
 	"jobwire/cmd/internal/connect"
-	"jobwire/conform"
+	"jobwire/conform/selftest"
 	"jobwire/internal/target"
 )
 
@@ -36,7 +36,7 @@ func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) err
 	case sys.Mutants == nil:
 		return cli.Usage(fmt.Errorf("there are no servers with injected faults for %s", sys.Protocol.Title))
 	}
-	faultless := conform.Baseline{
+	faultless := selftest.Baseline{
 		Start: func(ctx context.Context) (target.Target, error) {
 			return target.InMemory(ctx, "the reference server", connect.Builtin(sys))
 		},
@@ -45,8 +45,8 @@ func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) err
 	}
 	mutants := sys.Mutants()
 	progress := cli.NewProgress(cmd.ErrOrStderr(), len(mutants))
-	report := conform.SelfTest(cmd.Context(), suite, faultless, mutants, conform.SelfTestOptions{},
-		func(*conform.MutantResult) { progress.Step() })
+	report := selftest.Run(cmd.Context(), suite, faultless, mutants, selftest.Options{},
+		func(*selftest.MutantResult) { progress.Step() })
 	progress.Clear()
 	out := cmd.OutOrStdout()
 	if o.format == "json" {

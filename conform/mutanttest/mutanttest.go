@@ -10,6 +10,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/internal/mutant"
 )
 
 // Load returns the suite of the protocol. It fails the test if the suite cannot be loaded.
@@ -38,7 +39,7 @@ var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 // Table checks a table of mutants. Each mutant must have a unique name and description, and must name existing cases
 // about its kind of program. It may name at most most cases, because a mutant that fails many cases proves little about
 // each of them. A mutant must name each case of s. check must return an error if the i-th mutant has no fault.
-func Table(t *testing.T, s *conform.Suite, all []conform.Mutant, most int, check func(i int) error) {
+func Table(t *testing.T, s *conform.Suite, all []mutant.Mutant, most int, check func(i int) error) {
 	t.Helper()
 	left, role, family := map[string]bool{}, map[string]string{}, map[string]string{}
 	for _, c := range s.Cases {

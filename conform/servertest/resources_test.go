@@ -17,6 +17,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/conform/report"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/internal/verdict"
@@ -261,7 +262,7 @@ func TestResourceFaults(t *testing.T) {
 					r := conform.Runner{Start: process(e, f.name), Timeout: time.Second, Segments: []play.Segmentation{play.Plain}}
 					for _, res := range r.Run(t.Context(), &part, nil) {
 						if res.Verdict != verdict.Failed && res.Verdict != verdict.Hung {
-							t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
+							t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, report.Result(res))
 						}
 						proved[res.Case.Family] = true
 					}

@@ -13,6 +13,7 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/conform/report"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
 	"jobwire/play"
@@ -36,7 +37,7 @@ func TestSecondDangaServer(t *testing.T) {
 				}}
 				for _, res := range runInBubble(t, r, suite) {
 					if res.Verdict != verdict.Passed && res.Verdict != verdict.NonStrict {
-						t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, res.Text())
+						t.Errorf("%s: %s\n%s", res.Case.ID, res.Verdict, report.Result(res))
 					}
 				}
 			})

@@ -17,6 +17,7 @@ import (
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/conform/report"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
@@ -151,7 +152,7 @@ func (v verdicts) different() []string {
 			results := v[id][verdict]
 			fmt.Fprintf(&b, "\n%s in %d runs", verdict, len(results))
 			if results[0].Play != nil {
-				fmt.Fprintf(&b, ", first:\n%s", results[0].Text())
+				fmt.Fprintf(&b, ", first:\n%s", report.Result(results[0]))
 			}
 		}
 		all = append(all, b.String())

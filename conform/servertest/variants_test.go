@@ -14,6 +14,7 @@ import (
 	"jobwire/codec"
 	"jobwire/conform"
 	"jobwire/conform/mutanttest"
+	"jobwire/conform/report"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
 	"jobwire/internal/virtualtime"
@@ -81,7 +82,7 @@ func testVariant(t *testing.T, e *catalog.Entry, suite *conform.Suite, v *varian
 		switch {
 		case res.Verdict == verdict.Passed || res.Verdict == verdict.NonStrict:
 		case res.Verdict.FailsRun() && !(v.customary && res.Verdict == verdict.Failed && res.Level() == codec.DeFacto):
-			t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, res.Text())
+			t.Errorf("%s: %s: %s\n%s", res.Case.ID, res.Verdict, res.Note, report.Result(res))
 		default:
 			t.Logf("%s: %s: %s", res.Case.ID, res.Verdict, res.Note)
 		}

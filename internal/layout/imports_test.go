@@ -42,7 +42,9 @@ var layers = []layer{
 	{"refpeer/*", []string{"codec", "codec/{protocol}", "refpeer/internal/*"}},
 	{"play", []string{"codec", "codec/transcript", "internal/*"}},
 	{"conform/servertest", nil}, // tests only
-	{"conform/mutanttest", []string{"codec", "conform"}},
+	{"conform/mutanttest", []string{"codec", "conform", "internal/mutant"}},
+	{"conform/report", []string{"codec", "codec/transcript", "conform", "play", "internal/*"}},
+	{"conform/selftest", []string{"conform", "conform/report", "internal/*"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
 	{"judge", []string{"codec", "codec/*"}},
@@ -63,7 +65,7 @@ var layers = []layer{
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
-	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "play", "refserver", "internal/*"}},
+	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "conform/report", "play", "refserver", "internal/*"}},
 	{"examples", []string{"codec", "conform", "internal/peers"}}, // for tests
 	{"examples/ci", nil},                         // tests only
 	{"cmd/internal/cli", []string{"internal/*"}}, // no command in particular

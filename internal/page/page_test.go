@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/conform/report"
 	fuzzreport "jobwire/fuzz/report"
 	"jobwire/internal/version"
 	"jobwire/loadgen"
@@ -23,7 +24,7 @@ func all(t *testing.T) map[string]string {
 	pages := map[string]string{}
 	for name, write := range map[string]func(io.Writer) error{
 		"conform": func(w io.Writer) error {
-			return conform.WriteHTML(w, &conform.Suite{Protocol: gearman.Protocol}, []*conform.Report{{Target: "server"}})
+			return report.WriteHTML(w, &conform.Suite{Protocol: gearman.Protocol}, []*conform.Report{{Target: "server"}})
 		},
 		"fuzz": func(w io.Writer) error {
 			return fuzzreport.WriteHTML(w, &fuzzreport.Report{Jobwire: version.Get(), Title: "Gearman", Findings: []*fuzzreport.Finding{{Name: "crash", Level: "critical"}}})
@@ -33,7 +34,7 @@ func all(t *testing.T) map[string]string {
 		"compare": func(w io.Writer) error {
 			return loadgen.Compare([]loadgen.Group{{Name: "a", Runs: []*loadgen.Report{run()}}, {Name: "b", Runs: []*loadgen.Report{run()}}}).WriteHTML(w, 0.1)
 		},
-		"matrix": (&conform.Matrix{}).WriteHTML,
+		"matrix": (&report.Matrix{}).WriteHTML,
 		"capture": func(w io.Writer) error {
 			p := pcapreport.New()
 			return p.WriteHTML(w, "a.pcap", pcap.NewDecoder(pcap.Options{}, p.Add))

@@ -11,6 +11,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/fuzz/native"
 	"jobwire/internal/verdict"
 	"jobwire/loadgen"
@@ -162,13 +163,13 @@ func FuzzMatrix(f *testing.F) {
 		for k, row := range verdict.Cases {
 			r.Results = append(r.Results, conform.Result{Case: cases[k%len(cases)], Verdict: row.Verdict})
 		}
-		if err := conform.WriteJSON(&b, []*conform.Report{&r}); err != nil {
+		if err := report.WriteJSON(&b, []*conform.Report{&r}); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, src []byte) {
-		m := &conform.Matrix{}
+		m := &report.Matrix{}
 		var err, shown error
 		read := func() {
 			if err = m.Add(bytes.NewReader(src), ""); err == nil {

@@ -1,4 +1,4 @@
-package conform_test
+package selftest_test
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/conform/selftest"
+	mutants "jobwire/internal/mutant"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	gearmanserver "jobwire/refserver/gearman"
@@ -19,8 +21,8 @@ import (
 )
 
 // mutant returns the reference server with faults.
-func mutant(name, kills string, faults ...string) conform.Mutant {
-	return conform.Mutant{Name: name, About: "It is wrong.", KilledBy: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
+func mutant(name, kills string, faults ...string) mutants.Mutant {
+	return mutants.Mutant{Name: name, About: "It is wrong.", KilledBy: strings.Fields(kills), Start: func(ctx context.Context) (target.Target, error) {
 		p := inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{}) }}
 		return target.InMemory(ctx, name, func(ctx context.Context, ln net.Listener) error {
 			return p.Serve(ctx, ln, &inject.MutantSpec{Name: name, Fault: strings.Join(faults, "\n")})
@@ -29,8 +31,8 @@ func mutant(name, kills string, faults ...string) conform.Mutant {
 }
 
 // inBubbles returns options for a self-test in a test.
-func inBubbles(t *testing.T) conform.SelfTestOptions {
-	return conform.SelfTestOptions{Bubble: func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }}
+func inBubbles(t *testing.T) selftest.Options {
+	return selftest.Options{Bubble: func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }}
 }
 
 // reference starts the reference server in memory.
@@ -39,9 +41,11 @@ func reference(ctx context.Context) (target.Target, error) { return mutant("refe
 // threeCases returns a suite of three cases.
 func threeCases(t *testing.T) *conform.Suite {
 	t.Helper()
-	src := head + echo +
-		strings.ReplaceAll(strings.Replace(echo, "@case echo", "@case long", 1), "$x", `"x"*5000`) +
-		strings.ReplaceAll(strings.Replace(echo, "@case echo", "@case none", 1), "$x", `""`)
+	src := "@section Echo\n"
+	for _, c := range [][2]string{{"echo", "$x"}, {"long", `"x"*5000`}, {"none", `""`}} {
+		src += fmt.Sprintf("@case %s\n@about An echo.\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ %s\n"+
+			"Job Server -> Client: ECHO_RES %[2]s\n", c[0], c[1])
+	}
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(src)}})
 	if err != nil {
 		t.Fatal(err)
@@ -52,11 +56,11 @@ func threeCases(t *testing.T) *conform.Suite {
 func TestSelfTestPasses(t *testing.T) {
 	t.Parallel()
 	reported := 0
-	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: reference}, []conform.Mutant{
+	r := selftest.Run(t.Context(), threeCases(t), selftest.Baseline{Start: reference}, []mutants.Mutant{
 		mutant("echo-silent", "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"),
 		mutant("empty-echo-silent", "gearman.none", "drop ECHO_REQ when data == \"\""),
 		mutant("about-other-cases", "gearman.other", "drop ECHO_REQ"),
-	}, inBubbles(t), func(*conform.MutantResult) { reported++ })
+	}, inBubbles(t), func(*selftest.MutantResult) { reported++ })
 	if !r.Passed() || r.Exact() != 2 || reported != 2 || len(r.Mutants) != 2 {
 		t.Errorf("passed %v, %d exact, %d reported: %+v", r.Passed(), r.Exact(), reported, r.Mutants)
 	}
@@ -70,7 +74,7 @@ func TestSelfTestFails(t *testing.T) {
 	t.Parallel()
 	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data == \"\"")
 	tooMuch := mutant("too-much", "gearman.none", "drop ECHO_RES when len(data) > 1000")
-	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: reference}, []conform.Mutant{survives, tooMuch}, inBubbles(t), nil)
+	r := selftest.Run(t.Context(), threeCases(t), selftest.Baseline{Start: reference}, []mutants.Mutant{survives, tooMuch}, inBubbles(t), nil)
 	if r.Passed() || r.Exact() != 0 || len(r.Failed) != 0 {
 		t.Fatalf("held %v, %d exact, faultless failed %v", r.Passed(), r.Exact(), r.Failed)
 	}
@@ -89,7 +93,7 @@ func TestSelfTestFails(t *testing.T) {
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	t.Parallel()
 	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")
-	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{Start: bad.Start}, []conform.Mutant{bad}, inBubbles(t), nil)
+	r := selftest.Run(t.Context(), threeCases(t), selftest.Baseline{Start: bad.Start}, []mutants.Mutant{bad}, inBubbles(t), nil)
 	if r.Passed() || len(r.Failed) != 1 || r.Failed[0].Case.ID != "gearman.none" || len(r.Mutants) != 0 {
 		t.Errorf("held %v, failed %+v, %d mutants were run", r.Passed(), r.Failed, len(r.Mutants))
 	}
@@ -106,11 +110,11 @@ func TestSelfTestObserves(t *testing.T) {
 		{Name: "never", KilledBy: "echo", Fault: "drop CAN_DO"},
 		{Name: "in-go", KilledBy: "echo", Edit: inject.On("CAN_DO", nil, (*inject.Message).Drop)},
 	}
-	mutants := p.Mutants(specs)
+	all := p.Mutants(specs)
 	hidden := mutant("hidden", "gearman.echo", "drop ECHO_REQ when len(data) < 100 and data != \"\"") // unknown to the observer
-	r := conform.SelfTest(t.Context(), threeCases(t), conform.Baseline{
+	r := selftest.Run(t.Context(), threeCases(t), selftest.Baseline{
 		Start: reference, Observe: p.Observe(func() []inject.MutantSpec { return specs }),
-	}, append(mutants, hidden), inBubbles(t), nil)
+	}, append(all, hidden), inBubbles(t), nil)
 	if len(r.Failed) > 0 || len(r.Mutants) != 5 {
 		t.Fatalf("%d mutants, failed without a fault: %+v", len(r.Mutants), r.Failed)
 	}
@@ -122,7 +126,7 @@ func TestSelfTestObserves(t *testing.T) {
 	if r.Mutants[2].Effective || !r.Mutants[3].Effective || len(r.Mutants[4].Hidden) != 1 {
 		t.Errorf("without an effect: %+v, in Go: %+v, hidden: %+v", r.Mutants[2], r.Mutants[3], r.Mutants[4])
 	}
-	if want := (conform.RunCounts{Possible: 15, Done: 8, Sampled: 0}); r.Runs != want {
+	if want := (selftest.RunCounts{Possible: 15, Done: 8, Sampled: 0}); r.Runs != want {
 		t.Errorf("expected the runs %+v, got %+v", want, r.Runs)
 	}
 }
@@ -131,13 +135,13 @@ func TestSelfTestObserves(t *testing.T) {
 // it does not pass.
 func TestInterruptedSelfTest(t *testing.T) {
 	t.Parallel()
-	var mutants []conform.Mutant
+	var all []mutants.Mutant
 	for i := range 100 {
-		mutants = append(mutants, mutant(fmt.Sprint(i), "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"))
+		all = append(all, mutant(fmt.Sprint(i), "gearman.echo gearman.long gearman.none", "drop ECHO_REQ"))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	r := conform.SelfTest(ctx, threeCases(t), conform.Baseline{Start: reference}, mutants, inBubbles(t),
-		func(*conform.MutantResult) { cancel() })
+	r := selftest.Run(ctx, threeCases(t), selftest.Baseline{Start: reference}, all, inBubbles(t),
+		func(*selftest.MutantResult) { cancel() })
 	if !r.Interrupted || r.Passed() || len(r.Mutants) == 0 || len(r.Mutants) == 100 {
 		t.Errorf("interrupted %v, passed %v, %d mutants", r.Interrupted, r.Passed(), len(r.Mutants))
 	}

@@ -1,4 +1,4 @@
-package conform
+package report
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/conform"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
@@ -45,16 +46,16 @@ type reportJSON struct {
 
 // causeJSON is a [Cause].
 type causeJSON struct {
-	Kind      CauseKind    `json:"kind"`
-	Text      string       `json:"text"`
-	Rule      codec.RuleID `json:"rule,omitempty"`
-	Level     codec.Level  `json:"level"`
-	Expected  bool         `json:"expected"`
-	Cases     []string     `json:"cases"`
-	Instances int          `json:"instances"`
-	Inferred  int          `json:"inferred"`
-	Example   string       `json:"example"` // ID of the instance that shows the fault in the fewest events
-	Try       []Hint       `json:"try"`
+	Kind      conform.CauseKind `json:"kind"`
+	Text      string            `json:"text"`
+	Rule      codec.RuleID      `json:"rule,omitempty"`
+	Level     codec.Level       `json:"level"`
+	Expected  bool              `json:"expected"`
+	Cases     []string          `json:"cases"`
+	Instances int               `json:"instances"`
+	Inferred  int               `json:"inferred"`
+	Example   string            `json:"example"` // ID of the instance that shows the fault in the fewest events
+	Try       []conform.Hint    `json:"try"`
 }
 
 type caseJSON struct {
@@ -99,10 +100,10 @@ type crashJSON struct {
 
 // WriteJSON writes one JSON object, which docs/schema/conform.json describes: the report or, if there are several, an
 // object with the list "reports".
-func WriteJSON(w io.Writer, reports []*Report) error {
+func WriteJSON(w io.Writer, reports []*conform.Report) error {
 	var all []reportJSON
 	for _, r := range reports {
-		all = append(all, r.json())
+		all = append(all, newReportJSON(r))
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
@@ -120,13 +121,13 @@ func WriteJSON(w io.Writer, reports []*Report) error {
 		last := reports[len(reports)-1]
 		began = reports[0].Began
 		took = last.Began.Add(last.Took).Sub(began)
-		interrupted = slices.ContainsFunc(reports, func(r *Report) bool { return r.Interrupted })
+		interrupted = slices.ContainsFunc(reports, func(r *conform.Report) bool { return r.Interrupted })
 	}
 	out.HeadJSON, out.Reports = NewHeadJSON(began, took, interrupted), all
 	return e.Encode(out)
 }
 
-func (r *Report) json() reportJSON {
+func newReportJSON(r *conform.Report) reportJSON {
 	out := reportJSON{
 		HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted),
 		Protocol: r.Protocol.Name,
@@ -144,7 +145,7 @@ func (r *Report) json() reportJSON {
 	}
 	for _, c := range r.Causes() {
 		out.Causes = append(out.Causes, causeJSON{c.Kind, c.Text, c.Rule, c.Level, c.Expected, c.Cases,
-			c.Instances, c.Inferred, c.Example.Case.ID, append([]Hint{}, c.Try...)})
+			c.Instances, c.Inferred, c.Example.Case.ID, append([]conform.Hint{}, c.Try...)})
 	}
 	for _, res := range r.Results {
 		c := res.Case
@@ -153,8 +154,8 @@ func (r *Report) json() reportJSON {
 			Verdict: res.Verdict, Duration: res.Took.Seconds(), Note: res.Note,
 			File: c.Script.File, Line: c.Script.Line,
 		}
-		j.Assumes, j.Quote, j.Finding = res.interpretation(), res.Quote, res.Finding
-		j.Rule = res.tested()
+		j.Assumes, j.Quote, j.Finding = res.Interpretation(), res.Quote, res.Finding
+		j.Rule = res.Tested()
 		if res.Verdict != verdict.Passed {
 			j.Command = res.Command
 		}

@@ -1,4 +1,4 @@
-package conform_test
+package report_test
 
 import (
 	"bytes"
@@ -7,9 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	_ "jobwire/catalog" // the protocols
 	"jobwire/codec"
 	"jobwire/codec/gearman"
-	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/prose"
 	"jobwire/internal/verdict"
 )
@@ -47,7 +48,7 @@ func savedResult(t *testing.T, target, version string, cases ...savedCase) map[s
 		"protocol": "gearman", "target": target, "server_version": version, "cases": append([]savedCase{}, cases...)}
 }
 
-func addResult(t *testing.T, m *conform.Matrix, name string, result map[string]any) error {
+func addResult(t *testing.T, m *report.Matrix, name string, result map[string]any) error {
 	t.Helper()
 	text, err := json.Marshal(result)
 	if err != nil {
@@ -57,7 +58,7 @@ func addResult(t *testing.T, m *conform.Matrix, name string, result map[string]a
 }
 
 // matrixOf returns the page, and the text of each row by the ID of its rule.
-func matrixOf(t *testing.T, m *conform.Matrix) (page string, rows map[string]string) {
+func matrixOf(t *testing.T, m *report.Matrix) (page string, rows map[string]string) {
 	t.Helper()
 	var out bytes.Buffer
 	if err := m.WriteHTML(&prose.Writer{W: &out}); err != nil {
@@ -84,7 +85,7 @@ const (
 
 // TestMatrix checks what a page says about each requirement and server.
 func TestMatrix(t *testing.T) {
-	m := &conform.Matrix{FindingsURL: "findings.md"}
+	m := &report.Matrix{FindingsURL: "findings.md"}
 	known := func(c *savedCase) {
 		c.Verdict, c.Finding, c.Note = verdict.Known, "server-timeout", "the server <waits>: expected WORK_FAIL, got nothing within 4s"
 	}
@@ -197,7 +198,7 @@ addEventListener("load", function () {
 
 func TestMatrixInABrowser(t *testing.T) {
 	const wakeRule = "gearman.worker.wake-each" // SHOULD
-	m := &conform.Matrix{FindingsURL: "findings.md"}
+	m := &report.Matrix{FindingsURL: "findings.md"}
 	long := strings.Repeat("server-with-a-long-name-", 4)
 	for _, name := range []string{"one", long} {
 		err := addResult(t, m, name, savedResult(t, "server", "", saved("wakes", verdict.Passed, wakeRule), saved("echo", verdict.Passed, echoRule),
@@ -230,7 +231,7 @@ func TestMatrixInABrowser(t *testing.T) {
 
 // TestMatrixOfAProgram checks that the cases of a client count if the result has no others.
 func TestMatrixOfAProgram(t *testing.T) {
-	m := &conform.Matrix{}
+	m := &report.Matrix{}
 	client := saved("client", verdict.Failed, timeoutRule).with(func(c *savedCase) { c.Program, c.Finding = "Client", "name" })
 	if err := addResult(t, m, "", savedResult(t, "Client=./client", "", client)); err != nil {
 		t.Fatal(err)
@@ -247,9 +248,9 @@ func TestMatrixOfAProgram(t *testing.T) {
 // TestMatrixReadsReports checks that a matrix takes what WriteJSON writes, for one server and for several.
 func TestMatrixReadsReports(t *testing.T) {
 	_, reports := sampleReports(t)
-	m := &conform.Matrix{}
+	m := &report.Matrix{}
 	var out bytes.Buffer
-	if err := conform.WriteJSON(&out, reports); err != nil {
+	if err := report.WriteJSON(&out, reports); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Add(&out, ""); err != nil {
@@ -278,7 +279,7 @@ func TestResultsThatAMatrixDoesNotTake(t *testing.T) {
 		{"", "another file also has results of server 1.0 for Gearman: name them with NAME=FILE", func(map[string]any) {}},
 		{"one", "the name one is for one server, but the file has results of 2", func(r map[string]any) { r["reports"] = []any{r["head"], r["head"]} }},
 	} {
-		m := &conform.Matrix{}
+		m := &report.Matrix{}
 		if err := addResult(t, m, "", savedResult(t, "server 1.0", "1.0", echo)); err != nil {
 			t.Fatal(err)
 		}
@@ -288,7 +289,7 @@ func TestResultsThatAMatrixDoesNotTake(t *testing.T) {
 			t.Errorf("got the error %v, want %s", err, tt.want)
 		}
 	}
-	if err := (&conform.Matrix{}).Add(strings.NewReader("TAP version 13\n"), ""); err == nil || !strings.HasPrefix(err.Error(), "expected a result of 'jobwire conform --format json': ") {
+	if err := (&report.Matrix{}).Add(strings.NewReader("TAP version 13\n"), ""); err == nil || !strings.HasPrefix(err.Error(), "expected a result of 'jobwire conform --format json': ") {
 		t.Errorf("got the error %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package conform
+package selftest
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"jobwire/conform"
+	"jobwire/internal/mutant"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
 	"jobwire/internal/virtualtime"
@@ -17,7 +19,7 @@ const baselinePart = 50
 
 // each calls do for the numbers below n, several at the same time, each in a bubble of its own. It stops early when
 // ctx ends.
-func (o SelfTestOptions) each(ctx context.Context, n int, do func(i int)) {
+func (o Options) each(ctx context.Context, n int, do func(i int)) {
 	virtualtime.Each(ctx, n, o.Bubble, func(i int) {
 		virtualtime.Forward()
 		do(i)
@@ -25,14 +27,14 @@ func (o SelfTestOptions) each(ctx context.Context, n int, do func(i int)) {
 }
 
 // runner returns a runner in which each case gets its own server, so that a fault does not affect other cases.
-func (b Baseline) runner() *Runner {
-	return &Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true,
+func (b Baseline) runner() *conform.Runner {
+	return &conform.Runner{Start: b.Start, Programs: b.Programs, NewServerPerCase: true, OmitPlay: true, Strict: true,
 		Virtual: true}
 }
 
 // effects are the names of the mutants whose faults would have had an effect in a case. A case that no server observed
 // has no entry.
-type effects map[*Case]map[string]bool
+type effects map[*conform.Case]map[string]bool
 
 func join(all []effects) effects {
 	joined := effects{}
@@ -44,7 +46,7 @@ func join(all []effects) effects {
 
 // observe runs the cases against the faultless programs. It returns the results of those that do not pass, and which
 // faults would have had an effect.
-func (b Baseline) observe(s *Suite) (failed []Result, seen effects) {
+func (b Baseline) observe(s *conform.Suite) (failed []conform.Result, seen effects) {
 	r, seen := b.runner(), effects{}
 	var servers []func() map[string]bool // of the present case
 	if b.Observe != nil {
@@ -58,7 +60,7 @@ func (b Baseline) observe(s *Suite) (failed []Result, seen effects) {
 	}
 	for _, c := range s.Cases {
 		servers = nil
-		if res := r.Run(context.Background(), s.with(c), nil)[0]; res.Verdict != verdict.Passed {
+		if res := r.Run(context.Background(), s.With(c), nil)[0]; res.Verdict != verdict.Passed {
 			failed = append(failed, res)
 		}
 		if b.Observe != nil {
@@ -72,28 +74,30 @@ func (b Baseline) observe(s *Suite) (failed []Result, seen effects) {
 }
 
 // in reports whether the fault of a mutant has an effect in a case, or this is unknown.
-func (e effects) in(c *Case, m *Mutant) bool { return m.Program != nil || e[c] == nil || e[c][m.Name] }
+func (e effects) in(c *conform.Case, m *mutant.Mutant) bool {
+	return m.Program != nil || e[c] == nil || e[c][m.Name]
+}
 
 // sampleSize is the number of cases without an effect of a fault of which one runs nevertheless.
 const sampleSize = 100
 
-func sampled(c *Case, m *Mutant) bool {
+func sampled(c *conform.Case, m *mutant.Mutant) bool {
 	h := fnv.New32a()
 	h.Write([]byte(m.Name + " " + c.ID))
 	return h.Sum32()%sampleSize == 0
 }
 
 // run tests the mutants that should fail a case of the suite, and calls done for each.
-func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultless Baseline, mutants []Mutant,
+func (o Options) run(ctx context.Context, report *Report, faultless Baseline, mutants []mutant.Mutant,
 	seen effects, done func(*MutantResult)) {
 	s := report.Suite
-	var parts []*Suite
+	var parts []*conform.Suite
 	for i := range mutants {
 		m := &mutants[i]
-		if !slices.ContainsFunc(s.Cases, func(c *Case) bool { return named(m, c) }) {
+		if !slices.ContainsFunc(s.Cases, func(c *conform.Case) bool { return named(m, c) }) {
 			continue
 		}
-		part, all := s.with(), s.forMutant(m).Cases
+		part, all := s.With(), forMutant(s, m).Cases
 		for _, c := range all {
 			switch {
 			case seen.in(c, m), named(m, c):
@@ -108,7 +112,7 @@ func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultl
 		report.Runs.Done += len(part.Cases)
 		parts = append(parts, part)
 		report.Mutants = append(report.Mutants, MutantResult{Mutant: m,
-			Effective: slices.ContainsFunc(s.Cases, func(c *Case) bool { return seen.in(c, m) })})
+			Effective: slices.ContainsFunc(s.Cases, func(c *conform.Case) bool { return seen.in(c, m) })})
 	}
 	var mu sync.Mutex
 	tested := make([]bool, len(parts))
@@ -131,7 +135,7 @@ func (o SelfTestOptions) run(ctx context.Context, report *SelfTestReport, faultl
 
 // conclude sets Failed, Unexpected, Hidden and Survivors. If KilledBy names an instance, the mutant must fail this
 // instance. If it names a case, the mutant must fail at least one instance.
-func (r *MutantResult) conclude(s *Suite, results []Result, seen effects) {
+func (r *MutantResult) conclude(s *conform.Suite, results []conform.Result, seen effects) {
 	failed := map[string]bool{}
 	for _, res := range results {
 		if !detects(res) {
@@ -147,13 +151,50 @@ func (r *MutantResult) conclude(s *Suite, results []Result, seen effects) {
 		}
 	}
 	for _, name := range r.Mutant.KilledBy {
-		if !failed[name] && slices.ContainsFunc(s.Cases, func(c *Case) bool { return name == c.Family || name == c.ID }) {
+		if !failed[name] && slices.ContainsFunc(s.Cases, func(c *conform.Case) bool { return name == c.Family || name == c.ID }) {
 			r.Survivors = append(r.Survivors, name)
 		}
 	}
 }
 
 // detects reports whether a result proves that the case detects the fault.
-func detects(r Result) bool {
+func detects(r conform.Result) bool {
 	return r.Verdict.FailsRun() && r.Verdict.Row().Decided
+}
+
+// otherInstances is the number of additional instances, besides the first of each case, that run against a mutant which
+// should pass them.
+const otherInstances = 12
+
+// forMutant returns the suite with the instances to run against a mutant: all instances of the cases that the mutant
+// should fail, the first instance of each other case, and a few other instances, which differ between mutants.
+func forMutant(s *conform.Suite, m *mutant.Mutant) *conform.Suite {
+	out := s.With()
+	var others []*conform.Case
+	first := map[string]bool{}
+	for _, c := range s.Cases {
+		if c.Program == m.Role && !named(m, c) && first[c.Family] {
+			others = append(others, c)
+		}
+		first[c.Family] = true
+	}
+	h := fnv.New32a()
+	h.Write([]byte(m.Name))
+	chosen := map[*conform.Case]bool{}
+	for k := range min(otherInstances, len(others)) {
+		chosen[others[(int(h.Sum32()%uint32(len(others)))+k*len(others)/otherInstances)%len(others)]] = true
+	}
+	clear(first)
+	for _, c := range s.Cases {
+		if c.Program == m.Role && (named(m, c) || !first[c.Family] || chosen[c]) {
+			out.Cases = append(out.Cases, c)
+		}
+		first[c.Family] = true
+	}
+	return out
+}
+
+// named reports whether the mutant should fail the case or the instance.
+func named(m *mutant.Mutant, c *conform.Case) bool {
+	return slices.Contains(m.KilledBy, c.Family) || slices.Contains(m.KilledBy, c.ID)
 }

@@ -1,4 +1,4 @@
-package conform_test
+package report_test
 
 import (
 	"bytes"
@@ -8,20 +8,21 @@ import (
 	"testing"
 
 	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
 // reportSchema is the schema of JSON reports.
-const reportSchema = "../docs/schema/conform.json"
+const reportSchema = "../../docs/schema/conform.json"
 
 func TestJSONMatchesSchema(t *testing.T) {
 	_, reports := sampleReports(t)
 	for name, some := range map[string][]*conform.Report{"passing": reports[:1], "failing": reports[1:], "both": reports} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := conform.WriteJSON(&out, some); err != nil {
+			if err := report.WriteJSON(&out, some); err != nil {
 				t.Fatal(err)
 			}
 			schemacheck.Check(t, reportSchema, out.Bytes())

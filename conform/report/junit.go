@@ -1,10 +1,11 @@
-package conform
+package report
 
 import (
 	"fmt"
 	"io"
 	"strings"
 
+	"jobwire/conform"
 	"jobwire/internal/junit"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
@@ -15,7 +16,7 @@ import (
 // error; any other unexpected verdict is a failure. Cases that were skipped, did not run, are inconclusive, or failed
 // as the profile expects are skipped. A run that was interrupted, or whose cases are mostly inconclusive, has one more
 // case, which is an error.
-func WriteJUnit(w io.Writer, reports []*Report) error {
+func WriteJUnit(w io.Writer, reports []*conform.Report) error {
 	out := junit.Suites{Name: "jobwire conform"}
 	for _, r := range reports {
 		class := r.Protocol.Name
@@ -47,7 +48,7 @@ func WriteJUnit(w io.Writer, reports []*Report) error {
 	return out.Write(w)
 }
 
-func junitCase(class string, res Result) junit.Case {
+func junitCase(class string, res conform.Result) junit.Case {
 	c := junit.Case{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junit.Second(res.Took.Seconds())}
 	detail := &junit.Detail{Type: string(res.Verdict), Message: res.Note}
 	if res.Verdict != verdict.Passed {
@@ -69,7 +70,7 @@ func junitCase(class string, res Result) junit.Case {
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
 // explanation returns the text with which reports explain a result that is not a pass, or "".
-func explanation(r Result) string {
+func explanation(r conform.Result) string {
 	if r.Verdict == verdict.Passed || !r.Verdict.Row().Tried {
 		return ""
 	}
@@ -79,11 +80,11 @@ func explanation(r Result) string {
 }
 
 // conversation returns the messages of a case as text, or "" if there are none.
-func conversation(r Result, o play.ReportOptions) string {
+func conversation(r conform.Result, o play.ReportOptions) string {
 	if r.Play == nil {
 		return ""
 	}
 	var b strings.Builder
-	play.WriteReport(&b, r.performed(), r.Play, o) // writing to a strings.Builder does not fail
+	play.WriteReport(&b, r.Performed(), r.Play, o) // writing to a strings.Builder does not fail
 	return b.String()
 }

@@ -1,4 +1,6 @@
-package conform
+// Package selftest tests a suite of conform itself, with faulty servers, clients and workers (mutants): each must fail
+// exactly the cases that can show its fault.
+package selftest
 
 import (
 	"context"
@@ -6,33 +8,30 @@ import (
 	"strings"
 	"time"
 
+	"jobwire/conform"
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
 	"jobwire/internal/virtualtime"
 )
 
-// Mutant is a server, client or worker with one deliberate fault. The cases that detect the fault are thereby proved
-// to work. A self-test runs only the cases about the kind of program that the mutant is.
-type Mutant = mutant.Mutant
-
 // Baseline contains the faultless server, and the faultless clients and workers by role.
 type Baseline struct {
 	Start    func(context.Context) (target.Target, error)
-	Programs map[string]Program
+	Programs map[string]conform.Program
 	Observe  mutant.Observe // observes the faults of the mutants; nil: all mutants run against all cases
 }
 
 // with returns the programs for testing a mutant: the mutant, and the faultless server if the mutant is a client or
 // worker.
-func (s Baseline) with(m *Mutant) Baseline {
+func (s Baseline) with(m *mutant.Mutant) Baseline {
 	if m.Program != nil {
-		return Baseline{Start: s.Start, Programs: map[string]Program{m.Role: m.Program}}
+		return Baseline{Start: s.Start, Programs: map[string]conform.Program{m.Role: m.Program}}
 	}
 	return Baseline{Start: m.Start, Programs: s.Programs}
 }
 
-// SelfTestOptions are the options of a self-test.
-type SelfTestOptions struct {
+// Options are the options of a self-test.
+type Options struct {
 	// Bubble runs a function in virtual time, so that time limits take no time and a busy machine changes no verdict.
 	// In tests it calls synctest.Test. nil: virtualtime.Run.
 	Bubble func(do func())
@@ -40,12 +39,12 @@ type SelfTestOptions struct {
 
 // MutantResult is the result of one mutant.
 type MutantResult struct {
-	Mutant     *Mutant
-	Failed     []string // IDs of the cases that the mutant failed, in the order of the suite
-	Survivors  []string // names of the cases, or IDs of the instances, that the mutant should fail but passed
-	Unexpected []Result // results of the cases that the mutant should pass but failed
-	Hidden     []Result // results of cases that failed although the condition of the fault was never true in them
-	Effective  bool     // there is a case in which the condition of the fault is true, or this is unknown
+	Mutant     *mutant.Mutant
+	Failed     []string         // IDs of the cases that the mutant failed, in the order of the suite
+	Survivors  []string         // names of the cases, or IDs of the instances, that the mutant should fail but passed
+	Unexpected []conform.Result // results of the cases that the mutant should pass but failed
+	Hidden     []conform.Result // results of cases that failed although the condition of the fault was never true in them
+	Effective  bool             // there is a case in which the condition of the fault is true, or this is unknown
 }
 
 // Exact reports whether the mutant failed exactly the cases that it should fail, and its fault has an effect in each
@@ -54,11 +53,11 @@ func (r *MutantResult) Exact() bool {
 	return len(r.Survivors)+len(r.Unexpected)+len(r.Hidden) == 0 && r.Effective
 }
 
-// SelfTestReport is the result of a self-test of a suite.
-type SelfTestReport struct {
-	Suite *Suite
+// Report is the result of a self-test of a suite.
+type Report struct {
+	Suite *conform.Suite
 	// results of the cases that the faultless programs did not pass; if there are any, no mutant is tested
-	Failed  []Result
+	Failed  []conform.Result
 	Mutants []MutantResult // in the order of the argument
 	Runs    RunCounts
 	Began   time.Time
@@ -76,7 +75,7 @@ type RunCounts struct {
 }
 
 // KilledBy returns, by the name of the case, the names of the mutants that fail the case.
-func (r *SelfTestReport) KilledBy() map[string][]string {
+func (r *Report) KilledBy() map[string][]string {
 	by := map[string][]string{}
 	for _, m := range r.Mutants {
 		for _, id := range m.Failed {
@@ -90,7 +89,7 @@ func (r *SelfTestReport) KilledBy() map[string][]string {
 }
 
 // WithoutMutant returns the names of the cases that no mutant fails, in the order of the suite.
-func (r *SelfTestReport) WithoutMutant() []string {
+func (r *Report) WithoutMutant() []string {
 	by := r.KilledBy()
 	var names []string
 	for _, name := range r.Suite.Names() {
@@ -102,7 +101,7 @@ func (r *SelfTestReport) WithoutMutant() []string {
 }
 
 // Exact returns the number of mutants that failed exactly the cases that they should fail.
-func (r *SelfTestReport) Exact() int {
+func (r *Report) Exact() int {
 	n := 0
 	for i := range r.Mutants {
 		if r.Mutants[i].Exact() {
@@ -114,26 +113,26 @@ func (r *SelfTestReport) Exact() int {
 
 // Passed reports whether the self-test is complete and passed: the faultless programs passed all cases, each mutant
 // failed exactly the cases that it should fail, and each case is failed by at least one mutant.
-func (r *SelfTestReport) Passed() bool {
+func (r *Report) Passed() bool {
 	return !r.Interrupted && len(r.Failed) == 0 && r.Exact() == len(r.Mutants) && len(r.WithoutMutant()) == 0
 }
 
-// SelfTest tests the suite itself: the faultless programs must pass every case, and each mutant must fail exactly the
+// Run tests the suite itself: the faultless programs must pass every case, and each mutant must fail exactly the
 // cases that it should fail. The faultless server observes first in which cases the condition of the fault of each
 // mutant is true. A mutant runs against these cases, the cases that it should fail, and one in a hundred of the
-// others, which must pass. Mutants that should fail none of the cases in s are omitted. If done is not nil, SelfTest
+// others, which must pass. Mutants that should fail none of the cases in s are omitted. If done is not nil, Run
 // calls it for each mutant after testing the mutant.
-func SelfTest(ctx context.Context, s *Suite, faultless Baseline, mutants []Mutant, o SelfTestOptions,
-	done func(*MutantResult)) *SelfTestReport {
+func Run(ctx context.Context, s *conform.Suite, faultless Baseline, mutants []mutant.Mutant, o Options,
+	done func(*MutantResult)) *Report {
 	began := time.Now()
 	if o.Bubble == nil {
 		o.Bubble = virtualtime.Run
 	}
 	s = s.InProcess() // faulty servers run in this process, so cases that need a server's process cannot run
-	report := &SelfTestReport{Suite: s, Began: began}
+	report := &Report{Suite: s, Began: began}
 	parts := slices.Collect(slices.Chunk(s.Cases, baselinePart))
-	failed, effects := make([][]Result, len(parts)), make([]effects, len(parts))
-	o.each(ctx, len(parts), func(i int) { failed[i], effects[i] = faultless.observe(s.with(parts[i]...)) })
+	failed, effects := make([][]conform.Result, len(parts)), make([]effects, len(parts))
+	o.each(ctx, len(parts), func(i int) { failed[i], effects[i] = faultless.observe(s.With(parts[i]...)) })
 	report.Failed = slices.Concat(failed...)
 	if len(report.Failed) == 0 {
 		o.run(ctx, report, faultless, mutants, join(effects), done)

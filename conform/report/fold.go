@@ -1,81 +1,19 @@
-package conform
+package report
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/big"
 	"slices"
 	"strings"
 
-	"jobwire/codec/transcript"
+	"jobwire/conform"
 	"jobwire/internal/verdict"
 )
 
-// instanceLabel returns the part of the ID of an instance that follows the name of the case, such as "[n=64,body=nul]",
-// or "".
-func instanceLabel(params []transcript.Param) string {
-	if len(params) == 0 {
-		return ""
-	}
-	var all []string
-	for _, p := range params {
-		all = append(all, p.Name+"="+p.Label)
-	}
-	return "[" + strings.Join(all, ",") + "]"
-}
-
-// Names returns the names of the cases, without parameters, each once.
-func (s *Suite) Names() []string {
-	var all []string
-	for _, c := range s.Cases {
-		if n := len(all); n == 0 || all[n-1] != c.Family {
-			all = append(all, c.Family)
-		}
-	}
-	return all
-}
-
-// otherInstances is the number of additional instances, besides the first of each case, that run against a mutant which
-// should pass them.
-const otherInstances = 12
-
-// forMutant returns the suite with the instances to run against a mutant: all instances of the cases that the mutant
-// should fail, the first instance of each other case, and a few other instances, which differ between mutants.
-func (s *Suite) forMutant(m *Mutant) *Suite {
-	out := s.with()
-	var others []*Case
-	first := map[string]bool{}
-	for _, c := range s.Cases {
-		if c.Program == m.Role && !named(m, c) && first[c.Family] {
-			others = append(others, c)
-		}
-		first[c.Family] = true
-	}
-	h := fnv.New32a()
-	h.Write([]byte(m.Name))
-	chosen := map[*Case]bool{}
-	for k := range min(otherInstances, len(others)) {
-		chosen[others[(int(h.Sum32()%uint32(len(others)))+k*len(others)/otherInstances)%len(others)]] = true
-	}
-	clear(first)
-	for _, c := range s.Cases {
-		if c.Program == m.Role && (named(m, c) || !first[c.Family] || chosen[c]) {
-			out.Cases = append(out.Cases, c)
-		}
-		first[c.Family] = true
-	}
-	return out
-}
-
-// named reports whether the mutant should fail the case or the instance.
-func named(m *Mutant, c *Case) bool {
-	return slices.Contains(m.KilledBy, c.Family) || slices.Contains(m.KilledBy, c.ID)
-}
-
 // Fold returns one result for each case: the result of the first instance with the worst verdict,
 // and the values of the instances for each verdict. The results of the instances of a case must be adjacent.
-func Fold(results []Result) []Result {
-	var all []Result
+func Fold(results []conform.Result) []conform.Result {
+	var all []conform.Result
 	for i := 0; i < len(results); {
 		n := 1
 		for i+n < len(results) && results[i+n].Case.Family == results[i].Case.Family {
@@ -87,7 +25,7 @@ func Fold(results []Result) []Result {
 	return all
 }
 
-func foldOne(instances []Result) Result {
+func foldOne(instances []conform.Result) conform.Result {
 	worst := instances[0]
 	for _, r := range instances {
 		if r.Verdict.Severity() > worst.Verdict.Severity() {
@@ -117,7 +55,7 @@ const maxRuns = 8
 
 // valuesWith returns a list of the values of the instances with a verdict: ranges such as "n from 255, also 1 and 2"
 // for a parameter that is a number, and else the values of consecutive instances as "A to B".
-func valuesWith(instances []Result, v verdict.Verdict) string {
+func valuesWith(instances []conform.Result, v verdict.Verdict) string {
 	numbers := numbersOf(instances)
 	name := ""
 	if numbers != nil {
@@ -126,7 +64,7 @@ func valuesWith(instances []Result, v verdict.Verdict) string {
 			order[i] = i
 		}
 		slices.SortFunc(order, func(a, b int) int { return numbers[a].Cmp(numbers[b]) })
-		sorted := make([]Result, len(instances))
+		sorted := make([]conform.Result, len(instances))
 		for i, k := range order {
 			sorted[i] = instances[k]
 		}
@@ -148,9 +86,9 @@ func valuesWith(instances []Result, v verdict.Verdict) string {
 	}
 	var texts []string
 	for _, r := range runs {
-		text := values(instances[r.first].Case)
+		text := instances[r.first].Case.Values()
 		if r.last > r.first {
-			text += " to " + values(instances[r.last].Case)
+			text += " to " + instances[r.last].Case.Values()
 		}
 		texts = append(texts, text)
 	}
@@ -161,7 +99,7 @@ func valuesWith(instances []Result, v verdict.Verdict) string {
 type span struct{ first, last int }
 
 // numbersOf returns the value of the only parameter of each instance, or nil if it is not a number.
-func numbersOf(instances []Result) (all []*big.Int) {
+func numbersOf(instances []conform.Result) (all []*big.Int) {
 	for _, r := range instances {
 		if len(r.Case.Params) != 1 {
 			return nil
@@ -176,7 +114,7 @@ func numbersOf(instances []Result) (all []*big.Int) {
 }
 
 // numberRanges describes runs of instances in the order of their numbers, the longest first: "from 255, also 1 and 2".
-func numberRanges(instances []Result, runs []span) string {
+func numberRanges(instances []conform.Result, runs []span) string {
 	label := func(i int) string { return instances[i].Case.Params[0].Label }
 	slices.SortStableFunc(runs, func(a, b span) int { return (b.last - b.first) - (a.last - a.first) })
 	texts := make([]string, len(runs))
@@ -207,20 +145,4 @@ func atMost(texts []string, n int) []string {
 		return append(texts[:n:n], fmt.Sprintf("%d more", more))
 	}
 	return texts
-}
-
-// values returns the parameters of an instance, such as "n=64,body=nul".
-func values(c *Case) string {
-	return strings.Trim(instanceLabel(c.Params), "[]")
-}
-
-// First returns the suite with only the first instance of each case.
-func (s *Suite) First() *Suite {
-	out := s.with()
-	for i, c := range s.Cases {
-		if i == 0 || s.Cases[i-1].Family != c.Family {
-			out.Cases = append(out.Cases, c)
-		}
-	}
-	return out
 }

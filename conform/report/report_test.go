@@ -1,9 +1,10 @@
-package conform_test
+package report_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/xml"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -20,6 +21,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/prose"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
@@ -116,6 +118,8 @@ func sampleReports(t *testing.T) (*conform.Suite, []*conform.Report) {
 	return s, []*conform.Report{good, odd}
 }
 
+var update = flag.Bool("update", false, "write the golden files in testdata anew")
+
 // golden compares got with a file in testdata. With -update, it writes the file.
 func golden(t *testing.T, name string, got []byte) {
 	t.Helper()
@@ -149,7 +153,7 @@ type junitCounts struct {
 func TestJUnit(t *testing.T) {
 	_, reports := sampleReports(t)
 	var out bytes.Buffer
-	if err := conform.WriteJUnit(&out, reports); err != nil {
+	if err := report.WriteJUnit(&out, reports); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.junit.xml", out.Bytes())
@@ -241,7 +245,7 @@ func TestJUnit(t *testing.T) {
 func TestTAP(t *testing.T) {
 	_, reports := sampleReports(t)
 	var out bytes.Buffer
-	if err := conform.WriteTAP(&prose.Writer{W: &out}, reports); err != nil {
+	if err := report.WriteTAP(&prose.Writer{W: &out}, reports); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.tap", out.Bytes())
@@ -320,7 +324,7 @@ func TestUntested(t *testing.T) {
 			t.Errorf("%s: expected %q, got %q", tt.name, tt.want, got)
 		}
 		var b bytes.Buffer
-		if err := conform.WriteJUnit(&b, []*conform.Report{r}); err != nil {
+		if err := report.WriteJUnit(&b, []*conform.Report{r}); err != nil {
 			t.Fatal(err)
 		}
 		if failed := strings.Contains(b.String(), "<error"); failed != (tt.want != "") {

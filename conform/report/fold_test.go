@@ -1,10 +1,11 @@
-package conform
+package report
 
 import (
 	"strings"
 	"testing"
 
 	"jobwire/codec/transcript"
+	"jobwire/conform"
 	"jobwire/internal/verdict"
 )
 
@@ -22,9 +23,9 @@ func TestValuesWith(t *testing.T) {
 		{"n word", "1,put! 1,use 2,put!", "n=1,word=put, n=2,word=put"},
 		{"n", "1 2", ""},
 	} {
-		var results []Result
+		var results []conform.Result
 		for text := range strings.FieldsSeq(tt.instances) {
-			r := Result{Case: &Case{}, Verdict: verdict.Passed}
+			r := conform.Result{Case: &conform.Case{}, Verdict: verdict.Passed}
 			text, failed := strings.CutSuffix(text, "!")
 			if failed {
 				r.Verdict = verdict.Failed
@@ -36,6 +37,25 @@ func TestValuesWith(t *testing.T) {
 		}
 		if got := valuesWith(results, verdict.Failed); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.instances, got, tt.want)
+		}
+	}
+}
+
+// TestFirstLine tests that texts are cut between words, and long words within.
+func TestFirstLine(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"one two\nthree", 7, "one two"},
+		{"it replied UNKNOWN: no", 14, "it replied…"},
+		{"it replied UNKNOWN: no", 20, "it replied UNKNOWN…"},
+		{"UNKNOWN_COMMAND", 10, "UNKNOWN_CO…"},
+		{"tür_auf_zu", 2, "t…"},
+	} {
+		if got := firstLine(tt.text, tt.most); got != tt.want {
+			t.Errorf("%q in %d bytes: %q, want %q", tt.text, tt.most, got, tt.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package conform
+package report
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/conform"
 	"jobwire/internal/page"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
@@ -40,7 +41,7 @@ type (
 		Untested []codec.Rule
 	}
 	targetView struct {
-		*Report
+		*conform.Report
 		Cases     int    // number of cases, without instances
 		Instances int    // number of instances, or 0 if no case has several
 		Short     int    // cases that failed
@@ -52,7 +53,7 @@ type (
 		Tallies   []tally
 	}
 	causeView struct {
-		Cause
+		conform.Cause
 		Tone  string
 		Shown []string // the first cases
 		More  int      // number of other cases
@@ -77,7 +78,7 @@ type (
 		Tallies []tally
 	}
 	caseView struct {
-		*Case
+		*conform.Case
 		ShowDetails bool // the page shows the details of the case here, at the first rule of the case
 		Verdicts    string
 		Cells       []cell
@@ -85,7 +86,7 @@ type (
 		Source      []sourceLine
 	}
 	resultView struct {
-		Result
+		conform.Result
 		Style        verdict.Row
 		Target       string
 		FailedRule   *codec.Rule // rule that the failed step or check tests; nil if it is the only rule of the case
@@ -108,14 +109,14 @@ type (
 // WriteHTML writes one self-contained HTML page: the result and the causes for each target, and the rules of the suite
 // with their cases, the transcripts of the cases, the results, and the conversations of cases that did not pass. The
 // page depends only on the arguments.
-func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
+func WriteHTML(w io.Writer, s *conform.Suite, reports []*conform.Report) error {
 	p := &htmlPage{Jobwire: version.Get(), Protocol: s.Protocol, Legend: bySeverity, Cases: len(s.Names())}
-	results := make([]map[string]Result, len(reports)) // for each report: results by the name of the case
+	results := make([]map[string]conform.Result, len(reports)) // for each report: results by the name of the case
 	for i, r := range reports {
-		results[i] = map[string]Result{}
+		results[i] = map[string]conform.Result{}
 		cases := Fold(r.Results)
 		t := targetView{Report: r, Cases: len(cases), Stopped: r.Stopped(), Causes: causeViews(r), Tallies: tallies(cases)}
-		t.Passed, t.Decided = PassRate(cases)
+		t.Passed, t.Decided = passRate(cases)
 		if len(cases) < len(r.Results) {
 			t.Instances = len(r.Results)
 		}
@@ -131,10 +132,7 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 		p.Targets = append(p.Targets, t)
 	}
 	rules := map[codec.RuleID]*ruleView{}
-	for i, c := range s.Cases {
-		if i > 0 && c.Family == s.Cases[i-1].Family {
-			continue
-		}
+	for _, c := range s.First().Cases {
 		view, err := newCaseView(shownInstance(c, results), reports, results)
 		if err != nil {
 			return err
@@ -154,10 +152,10 @@ func WriteHTML(w io.Writer, s *Suite, reports []*Report) error {
 			continue
 		}
 		for i, r := range reports {
-			var of []Result
+			var of []conform.Result
 			for _, c := range v.Cases {
 				if res, ok := results[i][c.Family]; ok {
-					if !res.about(rule.ID) {
+					if !res.Concerns(rule.ID) {
 						res.Verdict = verdict.Inconclusive
 					}
 					of = append(of, res)
@@ -213,12 +211,12 @@ func (p *htmlPage) Head() page.Head {
 // maxLinks is the maximum number of links to cases for each cause.
 const maxLinks = 12
 
-func causeViews(r *Report) []causeView {
+func causeViews(r *conform.Report) []causeView {
 	var all []causeView
 	for _, c := range r.Causes() {
 		v := causeView{Cause: c, Tone: "bad", Shown: c.Cases[:min(len(c.Cases), maxLinks)]}
 		v.More = len(c.Cases) - len(v.Shown)
-		if c.Kind == CauseSetup || c.Kind == CauseInconclusive || c.Expected {
+		if c.Kind == conform.CauseSetup || c.Kind == conform.CauseInconclusive || c.Expected {
 			v.Tone = "fair"
 		}
 		all = append(all, v)
@@ -247,17 +245,17 @@ func (p *htmlPage) section(name string) *sectionView {
 
 // sort sorts the sections in the order of the suite's files, which is the order of the specification. Sections without
 // cases come first.
-func (p *htmlPage) sort(s *Suite) {
+func (p *htmlPage) sort(s *conform.Suite) {
 	slices.SortStableFunc(p.Sections, func(a, b *sectionView) int {
 		place := func(v *sectionView) int {
-			return slices.IndexFunc(s.Cases, func(c *Case) bool { return c.Section == v.Name })
+			return slices.IndexFunc(s.Cases, func(c *conform.Case) bool { return c.Section == v.Name })
 		}
 		return cmp.Compare(place(a), place(b))
 	})
 }
 
 // tallies counts the results by verdict, worst verdict first.
-func tallies(results []Result) (all []tally) {
+func tallies(results []conform.Result) (all []tally) {
 	n := map[verdict.Verdict]int{}
 	for _, r := range results {
 		n[r.Verdict]++
@@ -270,18 +268,18 @@ func tallies(results []Result) (all []tally) {
 	return all
 }
 
-func newCell(target string, results ...Result) cell {
+func newCell(target string, results ...conform.Result) cell {
 	c := cell{Target: target, Worst: verdict.Row{Verdict: verdict.NotRun, Tone: "none"}, Tallies: tallies(results)}
 	if len(c.Tallies) > 0 {
 		c.Worst = c.Tallies[0].Row
 	}
-	c.Crashed = c.Worst.Verdict != verdict.Crashed && slices.ContainsFunc(results, func(r Result) bool { return r.excusedCrash() })
+	c.Crashed = c.Worst.Verdict != verdict.Crashed && slices.ContainsFunc(results, func(r conform.Result) bool { return r.ExcusedCrash() })
 	return c
 }
 
 // shownInstance returns the instance of a case that the page shows: the instance in the first result that is not a
 // pass.
-func shownInstance(c *Case, results []map[string]Result) *Case {
+func shownInstance(c *conform.Case, results []map[string]conform.Result) *conform.Case {
 	for _, of := range results {
 		if res, ok := of[c.Family]; ok && res.Verdict != verdict.Passed {
 			return res.Case
@@ -290,7 +288,7 @@ func shownInstance(c *Case, results []map[string]Result) *Case {
 	return c
 }
 
-func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseView, error) {
+func newCaseView(c *conform.Case, reports []*conform.Report, results []map[string]conform.Result) (caseView, error) {
 	view := caseView{Case: c}
 	var verdicts []string
 	for i, r := range reports {
@@ -309,7 +307,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			shown.Conversation = shownLines(conversation(res, play.ReportOptions{Bytes: true}))
 		}
 		if len(res.Case.Rules) > 1 {
-			shown.FailedRule = res.Case.Script.Protocol.Rule(res.tested())
+			shown.FailedRule = res.Case.Script.Protocol.Rule(res.Tested())
 		}
 		view.Results = append(view.Results, shown)
 	}
@@ -317,7 +315,7 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 	script := c.Script
 	for _, res := range view.Results {
 		if res.Case == c && res.Play != nil {
-			script = res.performed()
+			script = res.Performed()
 			break
 		}
 	}
@@ -333,12 +331,12 @@ func newCaseView(c *Case, reports []*Report, results []map[string]Result) (caseV
 			view.Source = append(view.Source, sourceLine{Number: step.Choices[k].Line, Text: line})
 		}
 		for _, res := range view.Results {
-			if res.Verdict == verdict.NonStrict && res.performed() == script && res.Play != nil && res.Play.Accepted != nil &&
+			if res.Verdict == verdict.NonStrict && res.Performed() == script && res.Play != nil && res.Play.Accepted != nil &&
 				res.Play.Accepted.Step == step {
 				k := slices.IndexFunc(step.Choices, func(c transcript.Choice) bool { return c.Line == res.Play.Accepted.Choice.Line })
 				view.Source[first+k].Accepted = append(view.Source[first+k].Accepted, res.Target)
 			}
-			if res.performed() == script && res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
+			if res.Performed() == script && res.Play != nil && res.Play.Failure != nil && res.Play.Failure.Index == i {
 				view.Source[first].FailedTargets = append(view.Source[first].FailedTargets, res.Target)
 			}
 		}
@@ -365,4 +363,18 @@ func shownLines(text string) []shownLine {
 		out = append(out, shownLine{Before: line[:col], Byte: said})
 	}
 	return out
+}
+
+// passRate returns the number of cases that passed, strictly or not, and the number of decided cases. A case is decided
+// if it has a verdict about the target and does not test an interpretation that the target does not share.
+func passRate(results []conform.Result) (passed, decided int) {
+	for _, r := range results {
+		if r.Verdict.Row().Decided {
+			decided++
+		}
+		if r.Verdict.Passes() {
+			passed++
+		}
+	}
+	return passed, decided
 }

@@ -1,4 +1,4 @@
-package conform
+package report
 
 import (
 	"bufio"
@@ -6,13 +6,14 @@ import (
 	"io"
 	"strings"
 
+	"jobwire/conform"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
 
 // WriteTAP writes the reports in the Test Anything Protocol, version 13. An expected failure gets the TAP directive
 // TODO. Comments after a test describe its failure.
-func WriteTAP(w io.Writer, reports []*Report) error {
+func WriteTAP(w io.Writer, reports []*conform.Report) error {
 	b := bufio.NewWriter(w)
 	total := 0
 	for _, r := range reports {
@@ -41,7 +42,7 @@ func WriteTAP(w io.Writer, reports []*Report) error {
 	return b.Flush()
 }
 
-func tapStatus(res Result) (status, directive string) {
+func tapStatus(res conform.Result) (status, directive string) {
 	switch res.Verdict.Row().Class {
 	case verdict.Failure, verdict.Error:
 		return "not ok", ""

@@ -1,4 +1,4 @@
-package conform_test
+package report_test
 
 import (
 	"bytes"
@@ -20,6 +20,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/conform/report"
 	"jobwire/internal/peers"
 	"jobwire/internal/prose"
 	"jobwire/internal/verdict"
@@ -29,7 +30,7 @@ import (
 func htmlOf(t *testing.T, s *conform.Suite, reports []*conform.Report) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := conform.WriteHTML(&prose.Writer{W: &out}, s, reports); err != nil {
+	if err := report.WriteHTML(&prose.Writer{W: &out}, s, reports); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -1,15 +1,18 @@
-package conform
+package selftest
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+
+	"jobwire/conform"
+	"jobwire/conform/report"
 )
 
 // WriteText writes the mutants with the cases that they fail. If verbose is set, it also writes the cases with the
 // mutants that fail them.
-func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
+func (r *Report) WriteText(w io.Writer, verbose bool) error {
 	prefix := r.Suite.Protocol.Name + "."
 	short := func(ids []string) string { return strings.ReplaceAll(" "+strings.Join(ids, " "), " "+prefix, " ") }
 	for _, res := range r.Failed {
@@ -61,7 +64,7 @@ func (r *SelfTestReport) WriteText(w io.Writer, verbose bool) error {
 }
 
 // WriteJSON writes the report as one JSON object, which docs/schema/conform.json describes.
-func (r *SelfTestReport) WriteJSON(w io.Writer) error {
+func (r *Report) WriteJSON(w io.Writer) error {
 	type mutant struct {
 		Name       string   `json:"name"`
 		About      string   `json:"about"`
@@ -76,14 +79,14 @@ func (r *SelfTestReport) WriteJSON(w io.Writer) error {
 		KilledBy []string `json:"killed_by"`
 	}
 	out := struct {
-		HeadJSON
+		report.HeadJSON
 		Protocol  string         `json:"protocol"`
 		Faultless []string       `json:"faultless_failed"`
 		Mutants   []mutant       `json:"mutants"`
 		Runs      RunCounts      `json:"runs"`
 		Cases     []proof        `json:"cases"`
 		Summary   map[string]int `json:"summary"`
-	}{HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed),
+	}{HeadJSON: report.NewHeadJSON(r.Began, r.Took, r.Interrupted), Protocol: r.Suite.Protocol.Name, Faultless: ids(r.Failed),
 		Mutants: []mutant{}, Runs: r.Runs, Cases: []proof{}}
 	for _, m := range r.Mutants {
 		out.Mutants = append(out.Mutants, mutant{m.Mutant.Name, m.Mutant.About,
@@ -103,7 +106,7 @@ func (r *SelfTestReport) WriteJSON(w io.Writer) error {
 }
 
 // ids returns the IDs of the cases of the results.
-func ids(results []Result) []string {
+func ids(results []conform.Result) []string {
 	names := []string{}
 	for _, r := range results {
 		names = append(names, r.Case.ID)
