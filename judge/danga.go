@@ -24,14 +24,23 @@ type creation struct {
 // dangaConn contains what is known about a connection.
 type dangaConn struct {
 	*Conn
-	d        *dangaChecker
+	d   *dangaChecker
+	seq int // number of messages of the peer
+	dangaApplication
+	dangaWorker
+}
+
+// dangaApplication is what is known about an application.
+type dangaApplication struct {
 	created  []creation // creations that wait for a reply
 	waits    int        // number of jobs for whose end the application waits
 	made     [3]bool    // by job type: the application has created such a job
 	statuses int        // number of pending requests for the status of a job
-	results  int
+	results  int        // number of pending requests for the result of a job
+}
 
-	seq       int
+// dangaWorker is what is known about a worker.
+type dangaWorker struct {
 	announced bool           // the worker has announced job names
 	names     map[string]int // announced names, with the seq of the announcement
 	replaced  map[string]int // names of the previous announcement

@@ -66,65 +66,12 @@ type submission struct {
 // gearmanConn contains what is known about a connection.
 type gearmanConn struct {
 	*Conn
-	g         *gearmanChecker
-	submitted []submission
-	requests  []request // pending requests for a job
-	echoes    []uint64
-	options   []string
-	queries   []query // pending requests for the status of a job
-	unasked   int     // number of replies for workers that the server sent without a request
-	skipped   int     // number of pending requests to which a captured ERROR may be the reply
-
-	client, worker bool  // the peer has sent a request that only this role sends
-	exceptions     bool  // the client has requested exceptions
-	granted        int64 // time at which the server confirmed exceptions; 0: not yet
-
-	// State for the checks of workers.
-	registered bool // the worker has registered a function
-	asked      bool // the worker has requested a job
-	woken      bool // the worker was woken, and has not requested a job since
-	ignored    int  // number of consecutive PRE_SLEEPs after which the worker was woken and did not request a job
-
-	seq         int
-	functions   map[uint64]*ability // this and the following maps are by the hashes of names
-	reset       int                 // seq of the last RESET_ABILITIES
-	removed     int                 // seq of the last CANT_DO
-	sleeps      []int               // seq of each PRE_SLEEP after which no NOOP was captured yet
-	jobs        map[uint64]*listener
-	assignments map[uint64]assignment
-	ended       recent // handles of jobs whose end the client has received
-	done        recent // handles of jobs that the worker has ended
-}
-
-// request is a pending request of a worker for a job.
-type request struct {
-	typ *codec.Type
-	seq int
-}
-
-type query struct {
-	handle uint64
-	at     int64
-}
-
-// ability contains the seq of the last messages with which a worker registered and removed a function.
-type ability struct{ added, removed int }
-
-// assignment is a job that was assigned to a worker.
-type assignment struct {
-	firm  bool // the worker certainly still has the job, because the server has no reason to take it away
-	times int  // number of assignments to this worker; the server may assign a job again after taking it away
-}
-
-// listener contains the submissions of one client that became the same job.
-type listener struct {
-	waits     int         // number of submissions for whose end the client waits
-	detached  *codec.Type // type of a background submission, or nil
-	ends      int
-	since     int64  // time of the first submission
-	next      int    // index in gearmanJob.reports of the next report for the client
-	passed    [2]int // numbers of WORK_DATA and WORK_WARNING that the client has received
-	exception bool   // the client has received an exception
+	g              *gearmanChecker
+	seq            int  // number of messages of the peer
+	skipped        int  // number of pending requests to which a captured ERROR may be the reply
+	client, worker bool // the peer has sent a request that only this role sends
+	gearmanClient
+	gearmanWorker
 }
 
 // Gearman returns a checker of Gearman.
@@ -142,8 +89,8 @@ func Gearman(j *Monitor) Checker {
 }
 
 func (g *gearmanChecker) Open(c *Conn) Conversation {
-	return &gearmanConn{Conn: c, g: g, functions: map[uint64]*ability{}, jobs: map[uint64]*listener{},
-		assignments: map[uint64]assignment{}}
+	return &gearmanConn{Conn: c, g: g, gearmanClient: gearmanClient{jobs: map[uint64]*listener{}},
+		gearmanWorker: gearmanWorker{functions: map[uint64]*ability{}, assignments: map[uint64]assignment{}}}
 }
 
 func (g *gearmanChecker) Reset() {
@@ -158,8 +105,7 @@ func (g *gearmanChecker) Size() int { return 4*len(g.jobs) + len(g.unique) + len
 
 func (c *gearmanConn) Size() int {
 	return len(c.submitted) + len(c.requests) + len(c.echoes) + len(c.options) + len(c.queries) + len(c.functions) +
-		len(c.sleeps) +
-		len(c.jobs) + len(c.assignments) + len(c.ended.names) + len(c.done.names)
+		len(c.sleeps) + len(c.jobs) + len(c.assignments) + len(c.finished.names) + len(c.done.names)
 }
 
 // End removes the assignments of a worker that has disconnected.

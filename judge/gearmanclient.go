@@ -6,6 +6,34 @@ import (
 	"jobwire/codec"
 )
 
+// gearmanClient is what is known about a client. The keys of its map are hashes of handles.
+type gearmanClient struct {
+	submitted  []submission
+	echoes     []uint64
+	options    []string
+	queries    []query // pending requests for the status of a job
+	exceptions bool    // the client has requested exceptions
+	granted    int64   // time at which the server confirmed exceptions; 0: not yet
+	jobs       map[uint64]*listener
+	finished   recent // handles of jobs whose end the client has received
+}
+
+type query struct {
+	handle uint64
+	at     int64
+}
+
+// listener contains the submissions of one client that became the same job.
+type listener struct {
+	waits     int         // number of submissions for whose end the client waits
+	detached  *codec.Type // type of a background submission, or nil
+	ends      int
+	since     int64  // time of the first submission
+	next      int    // index in gearmanJob.reports of the next report for the client
+	passed    [2]int // numbers of WORK_DATA and WORK_WARNING that the client has received
+	exception bool   // the client has received an exception
+}
+
 // Replies to clients.
 
 // refused records an ERROR, which may be the reply to any pending request. If only requests for options are pending, it
@@ -129,7 +157,7 @@ func (c *gearmanConn) trim() {
 	for h, l := range c.jobs {
 		if l.waits == 0 {
 			delete(c.jobs, h)
-			c.ended.forgot = true
+			c.finished.forgot = true
 		}
 	}
 }
@@ -229,9 +257,9 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 		"the server sent a response for clients, but this connection has sent no client request"):
 	case job != nil && job.canceled:
 		return
-	case l == nil && c.ended.has(handle):
+	case l == nil && c.finished.has(handle):
 		c.Check(resultRules[does], false, field, "the server sent this message after the client had received the result of the job")
-	case l == nil && c.ended.forgot:
+	case l == nil && c.finished.forgot:
 	case !c.Check("gearman.submit.created-first", l != nil, field,
 		"the server sent this message about a job before it sent the JOB_CREATED of the job"):
 	case l.waits == 0:
@@ -264,7 +292,7 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 		if l.ends++; l.ends >= l.waits {
 			delete(c.jobs, handle)
 			c.g.spare = l
-			c.ended.add(handle)
+			c.finished.add(handle)
 		}
 	}
 }

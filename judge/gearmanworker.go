@@ -6,6 +6,37 @@ import (
 	"jobwire/codec"
 )
 
+// gearmanWorker is what is known about a worker. The keys of its maps are hashes of names.
+type gearmanWorker struct {
+	registered  bool      // the worker has registered a function
+	asked       bool      // the worker has requested a job
+	woken       bool      // the worker was woken, and has not requested a job since
+	ignored     int       // number of consecutive PRE_SLEEPs after which the worker was woken and did not request a job
+	requests    []request // pending requests for a job
+	unasked     int       // number of replies for workers that the server sent without a request
+	functions   map[uint64]*ability
+	reset       int   // seq of the last RESET_ABILITIES
+	removed     int   // seq of the last CANT_DO
+	sleeps      []int // seq of each PRE_SLEEP after which no NOOP was captured yet
+	assignments map[uint64]assignment
+	done        recent // handles of jobs that the worker has ended
+}
+
+// request is a pending request of a worker for a job.
+type request struct {
+	typ *codec.Type
+	seq int
+}
+
+// ability contains the seq of the last messages with which a worker registered and removed a function.
+type ability struct{ added, removed int }
+
+// assignment is a job that was assigned to a worker.
+type assignment struct {
+	firm  bool // the worker certainly still has the job, because the server has no reason to take it away
+	times int  // number of assignments to this worker; the server may assign a job again after taking it away
+}
+
 // Requests of workers.
 
 func (c *gearmanConn) registers(f *codec.Frame) {
