@@ -26,8 +26,8 @@ const maxMonitors = 1 << 10
 
 // monitor returns the rule checker for the server of a connection, or nil if there are too many servers.
 func (a *auditor) monitor(c *Conn) *judge.Monitor {
-	if c.monitor != nil {
-		return c.monitor
+	if c.state.monitor != nil {
+		return c.state.monitor
 	}
 	key := monitored{c.Service(), c.Protocol}
 	j := a.monitors[key]
@@ -36,7 +36,7 @@ func (a *auditor) monitor(c *Conn) *judge.Monitor {
 		j.Snapshot, j.Budget = a.snapshot, &a.budget
 		a.monitors[key] = j
 	}
-	c.monitor = j
+	c.state.monitor = j
 	return j
 }
 
@@ -60,8 +60,8 @@ func (a *auditor) add(it *Item) {
 		return
 	}
 	a.now = it
-	if !c.audited {
-		c.audited = true
+	if !c.state.audited {
+		c.state.audited = true
 		if !c.Uncertain {
 			j.Open(c.ID)
 		}

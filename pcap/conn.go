@@ -1,88 +1,43 @@
 package pcap
 
 import (
-	"bytes"
-	"net/netip"
 	"slices"
 
 	"jobwire/codec"
 	"jobwire/judge"
+	"jobwire/pcap/internal/reassembly"
 )
 
-// Conn is a TCP connection.
-type Conn struct {
-	ID       int // from 1, in the order in which connections begin to carry data
-	Peer     netip.AddrPort
-	Server   netip.AddrPort
-	Protocol *codec.Protocol // nil if none was recognized; [TLS] if the connection is encrypted
-	Role     codec.Role      // the roles that the peer may have, given its messages so far
-	Last     int64           // time of the previous message, 0 if there is none
+type position = reassembly.Position
 
-	// Uncertain is set when bytes are missing. From then on, it is a guess to which request a reply belongs.
-	Uncertain bool
+// conn is the state of a connection.
+type conn struct {
+	Conn // as items show it
 
-	ends       [2]endpoint
-	network    uint64 // of the first packet
-	sibling    *Conn  // a connection between the same ends in another network
-	half       [2]half
-	server     int8 // index of the server in ends, or unknown
-	closed     bool
-	decided    bool // Protocol is final
-	session    codec.Session
-	blame      codec.Blame
-	early      []chunk        // data before the protocol is decided
-	first      []byte         // beginning of the first message, at most maxMagic bytes; nil if no message has been decoded
-	search     *search        // non-nil while the beginning of the connection is missing and no message boundary is proved
-	lastSender int8           // the end that sent the last data, or unknown
-	level      bool           // when lastSender sent its last data, it had received all data of the other end
-	missed     int8           // the end whose data is missing after the last data, or unknown, or bothEnds
-	turn       turn           // whether the sender has just changed
-	audited    bool           // the rule checker knows the connection
-	monitor    *judge.Monitor // of the server, or nil if it was not needed yet
-	calm       bool           // when the peer last began to send, both directions were at the end of a message
-	shown      bool           // the protocol was reported as unknown, and the bytes are passed on as unread
-	skips      bool           // bytes of the connection were skipped
+	d    *Decoder
+	tcp  *reassembly.Conn
+	half [2]half
+	turn reassembly.Turn // whether the sender has just changed
+	tls  *secured        // state of the decryption; nil unless the connection is TLS and there are key logs
 
-	tls *secured // state of the decryption; nil unless the connection is TLS and there are key logs
+	decided bool    // Protocol is final
+	early   []chunk // data before the protocol is decided
+	shown   bool    // the protocol was reported as unknown, and the bytes are passed on as unread
+	search  *search // non-nil while the beginning of the connection is missing and no message boundary is proved
+	skips   bool    // bytes of the connection were skipped
 
-	pending      []chunk // segments that wait for missing earlier segments, in capture order
-	pendingBytes int
-
-	began int // number of the connection's first packet
-	used  int // number of its last packet
+	session codec.Session
+	blame   codec.Blame
+	calm    bool           // when the peer last began to send, both directions were at the end of a message
+	audited bool           // the rule checker knows the connection
+	monitor *judge.Monitor // of the server, or nil if it was not needed yet
 }
 
-const (
-	unknown  int8 = -1
-	bothEnds int8 = 2
-)
-
-// turn is a change of the sender.
-type turn uint8
-
-const (
-	noTurn     turn = iota
-	likelyTurn      // the other end sent data before, which is missing
-	sureTurn        // both ends had received all data that the other had sent
-)
-
-// half is one direction of a connection.
+// half is one direction of a connection. It is the [reassembly.Stream] of the direction.
 type half struct {
-	next  uint32 // sequence number of the next byte
-	acked uint32 // sequence number up to which the other end has acknowledged
-	isn   uint32 // sequence number of the SYN, or of the byte before the first captured one
-	known bool   // next is known
-	heard bool   // acked is known
-	syn   bool   // the SYN was captured
-
-	routed bool   // path is known
-	path   uint64 // the numbers in the headers around the first segment of the direction
-
-	fin bool // the direction has ended; no data follows
-
-	recent int64 // position of the last data in [recent], or 0
-
-	closing bool // the last segment was captured; earlier segments may be missing
+	c     *conn
+	end   int8 // index of the sender in the ends of the connection
+	ended bool // no data follows
 
 	buf   []byte // the beginning of an incomplete message
 	marks []mark // the offsets in buf at which packets begin
@@ -101,191 +56,179 @@ type half struct {
 // mark records that the bytes of a packet begin at an offset of a buffer.
 type mark struct{ off, frame int }
 
-// chunk is a part of a stream that is kept until it can be decoded: the new bytes of a segment, or a gap.
+// chunk is a part of a stream that is kept until it can be decoded: data, a gap, or the end of the stream.
 type chunk struct {
-	end      int
-	seq, ack uint32
-	flags    byte
-	data     []byte
-	missing  int
-	frame    int
-	at       int64
-	turn     turn // value of Conn.turn for the chunk
+	h       *half
+	data    []byte
+	missing int  // number of bytes of a gap
+	fin     bool // the direction ends
+	at      position
+	turn    reassembly.Turn // value of conn.turn for the chunk
 }
 
 // cost returns the approximate memory that a chunk takes, in bytes.
 func (w *chunk) cost() int { return len(w.data) + 128 }
 
-// ItemKind is the kind of an [Item].
-type ItemKind uint8
-
-const (
-	Message   ItemKind = iota // a message, in Frame
-	Violates                  // a message, in Frame and Raw, that violates the rule of Err
-	Unread                    // Raw: bytes that are not part of a complete message
-	Gap                       // Missing is a number of bytes that are not in the capture
-	Ends                      // From has closed its direction
-	Breaks                    // From has reset the connection
-	Skipped                   // Missing is a number of captured bytes in which no message boundary is proved
-	Likely                    // a message, in Frame, whose boundaries are not proved but likely
-	Conflicts                 // Raw: bytes of a retransmission that differ from those of Conflict
-)
-
-// Item is a part of a stream. It is valid only during the call of the handler.
-type Item struct {
-	Kind        ItemKind
-	Conn        *Conn
-	From        codec.Side
-	Frame       *codec.Frame
-	Raw         []byte
-	Err         *codec.Error
-	Missing     int
-	Conflict    *Conflict // of Conflicts
-	Omitted     int       // number of bytes after Raw that belong to the message and are skipped, because it is large
-	Cut         bool      // of Unread: Raw is the beginning of an incomplete message
-	Unproved    bool      // of Unread: after a gap, no message boundary is proved in Raw
-	Unpaired    bool      // of Message: it is unknown to which request it is the reply
-	Resumed     bool      // of Message: the first message of its direction after a gap and unproved bytes
-	First, Last int       // numbers of the packets that contain it
-	At          int64
-}
-
-// Conflict describes data that was sent twice with different bytes. Raw of the item is the later version.
-type Conflict struct {
-	Earlier []byte // the earlier version, which is decoded, from the first byte that differs
-	Offset  uint32 // position of this byte relative to the first captured byte of its direction, modulo 2^32
-}
-
-func (it *Item) isMessage() bool { return it.Kind <= Violates || it.Kind == Likely }
-
-// Clone returns a copy that is valid after the call of the handler.
-func (it *Item) Clone() *Item {
-	c := *it
-	conn := *it.Conn // keep the current value of Last, which changes with each message
-	c.Conn = &conn
-	c.Raw = bytes.Clone(it.Raw)
-	if it.Conflict != nil {
-		c.Conflict = &Conflict{bytes.Clone(it.Conflict.Earlier), it.Conflict.Offset}
+// accept is called for each new connection. server is the end that the handshake shows to be the server, or -1.
+func (d *Decoder) accept(tcp *reassembly.Conn, server int) {
+	c := &conn{d: d, tcp: tcp}
+	c.server, c.state = unknown, c
+	for end := range c.half {
+		h := &c.half[end]
+		h.c, h.end = c, int8(end)
+		tcp.Streams[end] = h
 	}
-	if it.Frame != nil {
-		f := it.Frame.Clone()
-		c.Frame = &f
+	tcp.Close = c.close
+	if server >= 0 {
+		c.settle(int8(server))
 	}
-	return &c
-}
-
-// Service identifies a server: servers in different virtual networks can have the same address.
-type Service struct {
-	netip.AddrPort
-	network uint64
-}
-
-// Service returns the server of the connection.
-func (c *Conn) Service() Service { return Service{c.Server, c.network} }
-
-// Midway reports whether the connection began before the capture.
-func (c *Conn) Midway() bool { return c.server == unknown || !c.half[1-c.server].syn }
-
-// side returns whether an end of the connection is the peer or the server.
-func (c *Conn) side(end int) codec.Side {
-	if int8(end) == c.server {
-		return codec.Server
-	}
-	return codec.Peer
 }
 
 // settle records which end is the server.
-func (c *Conn) settle(server int8) {
-	c.server, c.monitor = server, nil
-	c.Server, c.Peer = c.ends[server].addrPort(), c.ends[1-server].addrPort()
+func (c *conn) settle(server int8) {
+	c.monitor = nil
+	c.setServer(server)
+}
+
+func (h *half) other() *half     { return &h.c.half[1-h.end] }
+func (h *half) side() codec.Side { return h.c.side(h.end) }
+
+// item returns an item of the direction, in the packet at a position.
+func (h *half) item(kind ItemKind, at position) *Item {
+	it := &h.c.d.item
+	*it = Item{Kind: kind, Conn: &h.c.Conn, From: h.side(), First: at.Frame, Last: at.Frame, At: at.At}
+	return it
 }
 
 // reset starts a new decoder session after a loss, because it is unknown which requests wait for a reply.
-func (d *Decoder) reset(c *Conn) {
+func (c *conn) reset() {
 	c.Uncertain, c.calm = true, false
 	if c.Protocol != nil && c.Protocol.NewSession != nil {
 		c.session = c.Protocol.NewSession(codec.Options{MaxData: dataLimit(c.Protocol), Waive: c.Protocol.Unpaired})
 	}
 }
 
-// feed processes the next bytes of a stream, which may be encrypted.
-func (d *Decoder) feed(c *Conn, end int, b []byte, frame int, at int64) {
-	d.stats.StreamBytes += int64(len(b))
-	first := c.ID == 0
-	if first {
-		d.stats.Connections++
-		c.ID = d.stats.Connections
-	}
-	if first {
-		d.beginsSecure(c, end, b)
+// Data processes the next bytes of a stream, which may be encrypted.
+func (h *half) Data(b []byte, turn reassembly.Turn, at position) {
+	c, st := h.c, &h.c.d.stats
+	c.turn = turn
+	st.StreamBytes += int64(len(b))
+	if c.ID == 0 {
+		st.Connections++
+		c.ID = c.tcp.ID
+		h.beginsSecure(b)
 	}
 	if c.tls.active() {
-		d.secured(c, &chunk{end: end, data: b, frame: frame, at: at})
+		c.secured(&chunk{h: h, data: b, at: at})
 		return
 	}
-	d.flow(c, end, b, frame, at)
+	h.flow(b, at)
+}
+
+// Conflict passes on data that was sent again with other bytes.
+func (h *half) Conflict(earlier, later []byte, offset uint32, at position) {
+	d := h.c.d
+	d.stats.Conflicts++
+	if h.c.ID > 0 && h.c.server != unknown {
+		it := h.item(Conflicts, at)
+		it.Raw, it.Conflict = later, &Conflict{earlier, offset}
+		d.handle(it)
+	}
+}
+
+// End processes the end of a direction that its sender has closed.
+func (h *half) End(at position) {
+	h.ended = true
+	if h.c.search != nil {
+		h.c.seek(&chunk{h: h, fin: true, at: at})
+	} else {
+		h.finish(true, at)
+		h.closing(Ends, at)
+	}
+	if h.other().ended {
+		h.c.conclude()
+	}
+}
+
+// Reset passes on that the sender has reset the connection.
+func (h *half) Reset(at position) { h.closing(Breaks, at) }
+
+// closing passes on the end of a direction or of the connection.
+func (h *half) closing(kind ItemKind, at position) {
+	if h.c.ID > 0 && h.c.Protocol != nil {
+		h.c.d.handle(h.item(kind, at))
+	}
+}
+
+// close passes on the remaining data of a connection.
+func (c *conn) close(at position) {
+	c.conclude()
+	c.half[0].finish(false, at)
+	c.half[1].finish(false, at)
 }
 
 // flow processes the next bytes of a stream after decryption.
-func (d *Decoder) flow(c *Conn, end int, b []byte, frame int, at int64) {
+func (h *half) flow(b []byte, at position) {
+	c := h.c
 	if c.search != nil {
-		d.seek(c, &chunk{end: end, data: b, frame: frame, at: at, turn: c.turn})
+		c.seek(&chunk{h: h, data: b, at: at, turn: c.turn})
 		return
 	}
 	if !c.decided {
-		d.decide(c, end, b, frame, at)
+		h.decide(b, at)
 		return
 	}
-	d.read(c, end, b, frame, at)
+	h.read(b, at)
 }
 
 // read processes the next bytes of a stream whose protocol is decided.
-func (d *Decoder) read(c *Conn, end int, b []byte, frame int, at int64) {
-	h := &c.half[end]
-	if c.turn == sureTurn && c.side(end) == codec.Peer {
+func (h *half) read(b []byte, at position) {
+	c, d := h.c, h.c.d
+	if c.turn == reassembly.SureTurn && h.side() == codec.Peer {
 		c.calm = c.agrees()
 	}
-	if c.turn == sureTurn && c.agrees() {
+	if c.turn == reassembly.SureTurn && c.agrees() {
 		c.half[0].guess, c.half[1].guess = false, false
 	}
 	if c.session == nil {
-		if d.secure(c) {
-			d.secured(c, &chunk{end: end, data: b, frame: frame, at: at})
+		if c.secure() {
+			c.secured(&chunk{h: h, data: b, at: at})
 			return
 		}
-		d.unread(c, end, b, frame, frame, at, false)
+		h.unread(b, at.Frame, at, false)
 		return
 	}
 	if len(h.buf) == 0 {
-		n := d.messages(c, end, b, frame, at)
+		n := h.messages(b, at)
 		if n < len(b) {
-			d.buffer(h, b[n:], mark{0, frame})
+			h.buffer(b[n:], mark{0, at.Frame})
 		}
 		return
 	}
-	d.buffer(h, b, mark{len(h.buf), frame})
+	h.buffer(b, mark{len(h.buf), at.Frame})
 	if len(h.buf) < h.need && len(h.buf) <= maxMessage && d.buffered <= maxBuffered {
 		return
 	}
-	n := d.messages(c, end, h.buf, frame, at)
-	d.consume(h, n)
+	n := h.messages(h.buf, at)
+	h.consume(n)
 	if len(h.buf) > maxMessage+maxLine || d.buffered > maxBuffered {
 		d.stats.GivenUp++
 		skip := h.need - len(h.buf)
-		d.cutOff(c, end, frame, at)
+		h.cutOff(at)
 		h.skip, h.lost = max(skip, 0), true
-		d.reset(c)
+		c.reset()
 	}
 }
 
 // agrees reports whether both directions are at the end of a message.
-func (c *Conn) agrees() bool { return c.half[0].atEnd() && c.half[1].atEnd() }
+func (c *conn) agrees() bool { return c.half[0].atEnd() && c.half[1].atEnd() }
 
 // atEnd reports whether a direction is at the end of a message.
 func (h *half) atEnd() bool { return !h.lost && h.skip == 0 && len(h.buf) == 0 && h.large == nil }
 
 // buffer keeps bytes until the rest of their message arrives.
-func (d *Decoder) buffer(h *half, b []byte, m mark) {
+func (h *half) buffer(b []byte, m mark) {
+	d := h.c.d
 	d.buffered += len(b)
 	if n := len(d.spare); h.buf == nil && n > 0 {
 		h.buf, d.spare = d.spare[n-1], d.spare[:n-1]
@@ -295,7 +238,8 @@ func (d *Decoder) buffer(h *half, b []byte, m mark) {
 }
 
 // consume removes the first n bytes of the buffer after they were decoded.
-func (d *Decoder) consume(h *half, n int) {
+func (h *half) consume(n int) {
+	d := h.c.d
 	d.buffered -= n
 	if n == len(h.buf) {
 		if cap(h.buf) <= keptBuffer && len(d.spare) < maxSpare {
@@ -321,14 +265,15 @@ func (d *Decoder) consume(h *half, n int) {
 	h.marks = kept
 }
 
-// first returns the number of the packet that contains the byte at offset off of the buffer.
-func (h *half) first(off, frame int) int {
+// first returns the number of the packet that contains the byte at offset off of the buffer, or that at a position if
+// the buffer is empty.
+func (h *half) first(off int, at position) int {
 	for i := len(h.marks) - 1; i >= 0; i-- {
 		if h.marks[i].off <= off {
 			return h.marks[i].frame
 		}
 	}
-	return frame
+	return at.Frame
 }
 
 // frames returns the lowest and the highest number of the packets that contain the bytes from offset off of the
@@ -344,166 +289,173 @@ func (h *half) frames(off, frame int) (first, last int) {
 	return first, last
 }
 
-// messages decodes the complete messages in b and returns their length in bytes. The last byte of b is in the
-// packet with the number frame.
-func (d *Decoder) messages(c *Conn, end int, b []byte, frame int, at int64) int {
-	h, from := &c.half[end], c.side(end)
+// messages decodes the complete messages in b and returns their length in bytes. The last byte of b is in the packet at a
+// position.
+func (h *half) messages(b []byte, at position) (n int) {
 	h.need = 0
-	off := 0
-	for off < len(b) {
-		if h.skip > 0 {
-			off += d.skipRest(c, end, b[off:], h.first(off, frame), frame, at)
-			continue
-		}
-		if h.lost && !d.opts.guesses() {
-			d.searchAfter(c, end)
-			w := &chunk{end: end, data: b[off:], frame: frame, at: at}
-			if off == 0 && len(h.buf) == 0 {
-				w.turn = c.turn
-			}
-			d.skip(c, w)
-			return len(b)
-		}
-		if h.lost {
-			n, found := d.resume(c, end, off, b[off:], off == 0 || h.start)
-			h.start = false
-			if n > 0 {
-				d.unread(c, end, b[off:off+n], h.first(off, frame), frame, at, false)
-			}
-			off += n
-			if !found {
-				return off
-			}
-			h.lost = false
-		}
-		if h.large != nil {
-			n, short := d.continueLarge(c, end, b[off:], h.first(off, frame), frame, at)
-			if off += n; short {
-				return off
-			}
-			continue
-		}
-		n, err := c.session.Decode(from, b[off:], &d.frame)
-		if err == codec.ErrShort {
-			if n > maxMessage && len(b)-off >= largeHead && d.shortens(c, end, b[off:], n) {
-				h.large.first = h.first(off, frame)
-				off += h.large.size - h.skip
-				continue
-			}
-			if h.need = n; n > maxMessage && len(b)-off < largeHead {
-				h.need = largeHead
-			}
-			return off
-		}
-		it := &d.item
-		*it = Item{Conn: c, From: from, Frame: &d.frame, Raw: d.frame.Raw, First: frame, Last: frame, At: at}
-		if len(h.marks) > 0 {
-			it.First, it.Last = h.frames(off, frame)
-		}
-		if err == nil {
-			off += n
-			if c.Uncertain && !c.calm && from == codec.Server && isAnyLine(d.frame.Type) && d.mayBeList(c) {
-				d.unread(c, end, it.Raw, it.First, it.Last, at, false)
-				d.reset(c)
-				continue
-			}
-			it.Resumed, h.resumed = h.resumed, false
-			c.blame.Proved(c.Protocol, &d.frame, nil)
-			d.message(c, it)
-			continue
-		}
-		e := err.(*codec.Error)
-		if v := c.Protocol.Framing.Values; v != nil && e.Rule == v.Cap && e.Field == "Size" &&
-			d.shortens(c, end, b[off:], n) {
-			h.large.first = it.First
-			continue
-		}
-		if k, skips := d.skipsLarge(c, end, b[off:], e, n); skips {
-			if k == 0 {
-				h.need += off
-				return off
-			}
-			h.large.first = it.First
-			off += k
-			continue
-		}
-		if e.Fatal {
-			if c.isPairing(e) { // there are too many requests without replies, because only one direction was captured
-				d.reset(c)
-				continue
-			}
-			n = min(len(b)-off, e.Offset+1)
-			h.lost = true
-		}
-		if c.isPairing(e) && len(c.half[1-end].buf) > 0 { // the reply belongs to a request that is not complete yet, for example one that is too large
-			c.Uncertain = true
-		}
-		guess := c.Uncertain && (c.isPairing(e) || from == codec.Server && slices.Contains(c.Protocol.Dependent, e.Rule))
-		if guess && n > len(b)-off && n <= maxMessage {
-			h.need = n
-			return off
-		}
-		have := max(1, min(n, len(b)-off))
-		it.Raw = b[off : off+have]
-		off += have
-		h.skip = max(0, n-have)
-		checks := d.opts.Audit || d.opts.Check // a listing shows what each message violates by itself
-		d.illegal(c, end, it, e, guess, guess || !checks || c.blame.Proved(c.Protocol, &d.frame, e))
+	for more := true; more && n < len(b); {
+		k := 0
+		k, more = h.next(b, n, at)
+		n += k
 	}
-	return off
+	return n
 }
 
-// illegal passes on a message that violates a rule. guess is set if it may be valid, because its request is missing.
-// proved is not set if it may be wrong only because an earlier message is.
-func (d *Decoder) illegal(c *Conn, end int, it *Item, e *codec.Error, guess, proved bool) {
-	h := &c.half[end]
+// next processes the bytes from offset off of b on: a message, a part of one, or bytes before a message boundary. It
+// returns their number, and false if more bytes are needed to continue after them.
+func (h *half) next(b []byte, off int, at position) (n int, more bool) {
 	switch {
-	case !proved && (e.Fatal || d.frame.Type == nil):
-		d.unread(c, end, it.Raw, it.First, it.Last, it.At, false)
-	case guess && d.frame.Type == nil && d.mayBeList(c):
-		d.unread(c, end, it.Raw, it.First, it.Last, it.At, false)
-		d.reset(c)
+	case h.skip > 0:
+		return h.skipRest(b[off:], h.first(off, at), at), true
+	case h.lost && h.c.d.opts.guesses():
+		return h.resume(b, off, at)
+	case h.lost:
+		h.searchAfter()
+		w := &chunk{h: h, data: b[off:], at: at}
+		if off == 0 && len(h.buf) == 0 {
+			w.turn = h.c.turn
+		}
+		h.c.skip(w)
+		return len(w.data), true
+	case h.large != nil:
+		return h.continueLarge(b[off:], h.first(off, at), at)
+	}
+	return h.message(b, off, at)
+}
+
+// message decodes the message at offset off of b. It returns the number of bytes that it has processed, and false if
+// more bytes are needed.
+func (h *half) message(b []byte, off int, at position) (n int, ok bool) {
+	c, d := h.c, h.c.d
+	n, err := c.session.Decode(h.side(), b[off:], &d.frame)
+	if err == codec.ErrShort {
+		if n > maxMessage && len(b)-off >= largeHead && h.shortens(b[off:], n) {
+			h.large.first = h.first(off, at)
+			return h.large.size - h.skip, true
+		}
+		if h.need = n; n > maxMessage && len(b)-off < largeHead {
+			h.need = largeHead
+		}
+		return 0, false
+	}
+	it := h.item(Message, at)
+	it.Frame, it.Raw = &d.frame, d.frame.Raw
+	if len(h.marks) > 0 {
+		it.First, it.Last = h.frames(off, at.Frame)
+	}
+	switch {
+	case err != nil:
+		return h.illegal(b, off, n, err.(*codec.Error), it)
+	case c.Uncertain && !c.calm && it.From == codec.Server && isAnyLine(d.frame.Type) && c.mayBeList():
+		h.notMessage(it)
+		c.reset()
+	default:
+		c.blame.Proved(c.Protocol, &d.frame, nil)
+		h.pass(it)
+	}
+	return n, true
+}
+
+// illegal processes the message of n bytes at offset off of b, which violates a rule. It returns the number of bytes that
+// it has processed, and false if more bytes are needed.
+func (h *half) illegal(b []byte, off, n int, e *codec.Error, it *Item) (processed int, ok bool) {
+	c, d := h.c, h.c.d
+	b = b[off:]
+	if v := c.Protocol.Framing.Values; v != nil && e.Rule == v.Cap && e.Field == "Size" && h.shortens(b, n) {
+		h.large.first = it.First
+		return 0, true
+	}
+	if k, skips := h.skipsLarge(b, e, n); skips && k == 0 {
+		h.need += off
+		return 0, false
+	} else if skips {
+		h.large.first = it.First
+		return k, true
+	}
+	pairing := c.isPairing(e)
+	if e.Fatal && pairing { // there are too many requests without replies, because only one direction was captured
+		c.reset()
+		return 0, true
+	}
+	if e.Fatal {
+		n, h.lost = min(len(b), e.Offset+1), true
+	}
+	if pairing && len(h.other().buf) > 0 { // the reply belongs to a request that is not complete yet, for example one that is too large
+		c.Uncertain = true
+	}
+	guess := c.Uncertain && (pairing || it.From == codec.Server && slices.Contains(c.Protocol.Dependent, e.Rule))
+	if guess && n > len(b) && n <= maxMessage {
+		h.need = n
+		return 0, false
+	}
+	have := max(1, min(n, len(b)))
+	it.Raw = b[:have]
+	h.skip = max(0, n-have)
+	checks := d.opts.Audit || d.opts.Check // a listing shows what each message violates by itself
+	h.showIllegal(it, e, guess, guess || !checks || c.blame.Proved(c.Protocol, &d.frame, e))
+	return have, true
+}
+
+// showIllegal passes on a message that violates a rule. guess is set if it may be valid, because its request is missing.
+// proved is not set if it may be wrong only because an earlier message is.
+func (h *half) showIllegal(it *Item, e *codec.Error, guess, proved bool) {
+	c, typ := h.c, it.Frame.Type
+	switch {
+	case !proved && (e.Fatal || typ == nil):
+		h.notMessage(it)
+	case guess && typ == nil && c.mayBeList():
+		h.notMessage(it)
+		c.reset()
 	case guess, !proved:
 		it.Unpaired = true
-		it.Resumed, h.resumed = h.resumed, false
-		d.frame.Raw = it.Raw
-		d.message(c, it)
+		it.Frame.Raw = it.Raw
+		h.pass(it)
 	case h.guess: // do not report a violation, because the bytes may be part of a payload
-		d.unread(c, end, it.Raw, it.First, it.Last, it.At, false)
+		h.notMessage(it)
 		h.lost, h.skip = true, 0
 	default:
 		it.Kind, it.Err = Violates, e
-		d.violation(c, it)
+		c.violation(it)
 	}
 }
 
+// notMessage passes on the bytes of an item as unread.
+func (h *half) notMessage(it *Item) {
+	h.unread(it.Raw, it.First, position{Frame: it.Last, At: it.At}, false)
+}
+
+// pass passes on a message. It may be the first one after a gap.
+func (h *half) pass(it *Item) {
+	it.Resumed, h.resumed = h.resumed, false
+	h.c.message(it)
+}
+
 // mayBeList reports whether a line of a server may belong to a list whose beginning is unknown.
-func (d *Decoder) mayBeList(c *Conn) bool { return hasLists(c.Protocol) && !d.opts.guesses() }
+func (c *conn) mayBeList() bool { return hasLists(c.Protocol) && !c.d.opts.guesses() }
 
 // skipRest skips bytes of a message that is not decoded, and returns their number.
-func (d *Decoder) skipRest(c *Conn, end int, b []byte, first, frame int, at int64) int {
-	h := &c.half[end]
+func (h *half) skipRest(b []byte, first int, at position) int {
 	n := min(h.skip, len(b))
 	if h.large == nil || h.large.broken {
-		d.unread(c, end, b[:n], first, frame, at, false)
+		h.unread(b[:n], first, at, false)
 	}
 	h.skip -= n
 	h.start = true
 	if h.large != nil && h.skip == 0 && !h.large.more() {
-		d.finishLarge(c, end, frame, at, false)
+		h.finishLarge(at, false)
 	}
 	return n
 }
 
 // violation passes on a message that violates a rule, and counts the violation.
-func (d *Decoder) violation(c *Conn, it *Item) {
-	d.stats.Violations++
-	d.rules[it.Err.Rule]++
-	d.message(c, it)
+func (c *conn) violation(it *Item) {
+	c.d.stats.Violations++
+	c.d.rules[it.Err.Rule]++
+	c.message(it)
 }
 
 // message passes on a message, valid or not.
-func (d *Decoder) message(c *Conn, it *Item) {
+func (c *conn) message(it *Item) {
 	if c.first == nil {
 		c.first = append([]byte{}, it.Raw[:min(len(it.Raw), maxMagic)]...)
 	}
@@ -512,57 +464,56 @@ func (d *Decoder) message(c *Conn, it *Item) {
 			c.Role = role
 		}
 	}
-	d.stats.Messages++
-	d.handle(it)
+	c.d.stats.Messages++
+	c.d.handle(it)
 	c.Last = it.At
 }
 
-// unread passes on bytes that are not a message.
-func (d *Decoder) unread(c *Conn, end int, b []byte, first, last int, at int64, cut bool) {
+// unread passes on bytes that are not a message, in the packets from first to that at a position.
+func (h *half) unread(b []byte, first int, at position, cut bool) {
 	if len(b) == 0 {
 		return
 	}
-	unproved := c.search != nil && c.search.lossy && !c.search.whole[end]
-	d.item = Item{Kind: Unread, Conn: c, From: c.side(end), Raw: b, Cut: cut, Unproved: unproved, At: at}
-	d.item.First, d.item.Last = min(first, last), max(first, last) // the order in the stream may differ
-	d.handle(&d.item)
+	s := h.c.search
+	it := h.item(Unread, at)
+	it.Raw, it.Cut, it.Unproved = b, cut, s != nil && s.lossy && !s.whole[h.end]
+	it.First, it.Last = min(first, at.Frame), max(first, at.Frame) // the order in the stream may differ
+	h.c.d.handle(it)
 }
 
 // finish passes on the remaining bytes of a direction that ends. closed is true if the sender closed the
 // direction, and false if the capture ended or the connection was reset.
-func (d *Decoder) finish(c *Conn, end int, closed bool, frame int, at int64) {
-	h := &c.half[end]
-	d.finishSecured(c, end)
+func (h *half) finish(closed bool, at position) {
+	c, d := h.c, h.c.d
+	h.finishSecured()
 	if !c.decided {
-		d.giveUpDeciding(c)
+		c.giveUpDeciding()
 	}
-	whole := closed && !h.guess && !h.lost && !c.half[1-end].fin
+	whole := closed && !h.guess && !h.lost && !h.other().ended
 	if h.large != nil {
-		d.breakOff(c, end, frame, at, whole)
+		h.breakOff(at, whole)
 	}
 	if len(h.buf) > 0 && whole {
-		d.frame = codec.Frame{From: c.side(end), Raw: h.buf}
-		it := &d.item
-		*it = Item{Kind: Violates, Conn: c, From: c.side(end), Frame: &d.frame, Raw: h.buf,
-			Err: c.Protocol.CutShort(len(h.buf), h.need, 0), At: at}
-		it.First, it.Last = h.frames(0, frame)
+		d.frame = codec.Frame{From: h.side(), Raw: h.buf}
+		it := h.item(Violates, at)
+		it.Frame, it.Raw, it.Err = &d.frame, h.buf, c.Protocol.CutShort(len(h.buf), h.need, 0)
+		it.First, it.Last = h.frames(0, at.Frame)
 		d.stats.Truncated++
-		d.violation(c, it)
-		d.consume(h, len(h.buf))
+		c.violation(it)
+		h.consume(len(h.buf))
 	}
-	d.cutOff(c, end, frame, at)
+	h.cutOff(at)
 	h.buf, h.marks = nil, nil
 }
 
 // cutOff passes on the beginning of an incomplete message, if there is one: the rest of it will not be decoded.
-func (d *Decoder) cutOff(c *Conn, end, frame int, at int64) {
-	h := &c.half[end]
+func (h *half) cutOff(at position) {
 	if h.large != nil {
-		d.breakOff(c, end, frame, at, false)
+		h.breakOff(at, false)
 	}
 	if len(h.buf) > 0 {
-		d.stats.Truncated++
-		d.unread(c, end, h.buf, h.marks[0].frame, frame, at, true)
-		d.consume(h, len(h.buf))
+		h.c.d.stats.Truncated++
+		h.unread(h.buf, h.marks[0].frame, at, true)
+		h.consume(len(h.buf))
 	}
 }

@@ -1,21 +1,21 @@
 package pcap
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"maps"
-	"slices"
 
 	"jobwire/codec"
 	"jobwire/judge"
 	"jobwire/pcap/decrypt"
+	"jobwire/pcap/internal/headers"
+	"jobwire/pcap/internal/reassembly"
 )
 
 // Memory limits. The decoder discards and counts data that exceeds them.
 const (
 	maxMessage  = 17 << 20 // bytes of one message: a workload of 16 MiB and the fields before it
-	maxBuffered = 24 << 20 // bytes of all incomplete messages
+	maxBuffered = 24 << 20 // limit of Decoder.buffered
 	keptBuffer  = 64 << 10 // maximum capacity in bytes of a buffer that is reused
 	maxSpare    = 16       // number of buffers kept for reuse
 )
@@ -35,6 +35,14 @@ type Options struct {
 
 // Stats count what a decoder has read.
 type Stats struct {
+	PacketStats
+	StreamStats
+	MessageStats
+	TLSStats
+}
+
+// PacketStats count packets.
+type PacketStats struct {
 	Packets       int            `json:"packets"`
 	Dropped       int            `json:"dropped_packets"` // not captured
 	Bytes         int64          `json:"-"`               // captured bytes of the packets
@@ -42,26 +50,35 @@ type Stats struct {
 	Damaged       int            `json:"damaged_packets"` // number of packets with invalid headers
 	UnknownLinks  int            `json:"unknown_link_packets"`
 	NotUnderstood map[string]int `json:"not_understood,omitempty"` // packets by the header that is not understood
-	Duplicates    int            `json:"duplicates"`               // segments without new data
-	Conflicts     int            `json:"conflicting_segments"`     // retransmitted with other data than before
-	StreamBytes   int64          `json:"stream_bytes"`             // data bytes, each counted once
-	Connections   int            `json:"connections"`              // number of connections that carried data
-	Unknown       int            `json:"unknown_connections"`      // whose protocol is unknown
-	Gaps          int            `json:"gaps"`                     // places where data is missing
-	CutPackets    int            `json:"cut_packets"`              // packets of which only the beginning was captured
-	Missing       int64          `json:"missing_bytes"`            // in gaps and cut packets
-	Truncated     int            `json:"truncated"`                // messages of which a part is missing
-	// captured bytes of large messages that are not decoded
-	Omitted int64 `json:"omitted_bytes"`
-	// captured bytes in which no message boundary is proved
-	Skipped            int64 `json:"skipped_bytes"`
+}
+
+// StreamStats count connections, their segments and bytes.
+type StreamStats struct {
+	Duplicates  int   `json:"duplicates"`           // segments without new data
+	Conflicts   int   `json:"conflicting_segments"` // retransmitted with other data than before
+	StreamBytes int64 `json:"stream_bytes"`         // data bytes, each counted once
+	Connections int   `json:"connections"`          // number of connections that carried data
+	Unknown     int   `json:"unknown_connections"`  // whose protocol is unknown
+	Gaps        int   `json:"gaps"`                 // places where data is missing
+	CutPackets  int   `json:"cut_packets"`          // packets of which only the beginning was captured
+	Missing     int64 `json:"missing_bytes"`        // in gaps and cut packets
+}
+
+// MessageStats count messages, and the bytes that belong to no decoded message.
+type MessageStats struct {
+	Truncated          int   `json:"truncated"`           // messages of which a part is missing
+	Omitted            int64 `json:"omitted_bytes"`       // captured bytes of large messages that are not decoded
+	Skipped            int64 `json:"skipped_bytes"`       // captured bytes in which no message boundary is proved
 	SkippedConnections int   `json:"skipped_connections"` // number of connections with skipped bytes
-	// messages and connections that were discarded to limit memory
-	GivenUp     int            `json:"given_up"`
-	Messages    int            `json:"-"`               // messages, with those that violate a rule
-	Likely      int            `json:"likely_messages"` // whose boundaries are not proved
-	Violations  int            `json:"violations"`      // messages that violate a rule
-	TLS         int            `json:"tls_connections"` // encrypted connections
+	GivenUp            int   `json:"given_up"`            // messages and connections that were discarded to limit memory
+	Messages           int   `json:"-"`                   // messages, with those that violate a rule
+	Likely             int   `json:"likely_messages"`     // whose boundaries are not proved
+	Violations         int   `json:"violations"`          // messages that violate a rule
+}
+
+// TLSStats count encrypted connections.
+type TLSStats struct {
+	TLS         int            `json:"tls_connections"`
 	Decrypted   int            `json:"tls_decrypted"`
 	Undecrypted map[string]int `json:"tls_not_decrypted,omitempty"` // connections by reason
 }
@@ -73,21 +90,15 @@ type Decoder struct {
 	stats  Stats
 	rules  map[codec.RuleID]int
 
-	unwrap unwrapper
-	seg    segment
-	conns  map[connKey]*Conn           // the last connection between two ends; Conn.sibling is the one before it
-	count  int                         // number of connections
-	known  map[service]*codec.Protocol // protocols of servers
-	sweep  int                         // number of connections at which closed connections are forgotten
-	last   *Conn                       // the connection of the previous segment
-	recent recent                      // data to compare with retransmissions
-	spare  [][]byte                    // buffers for messages
-	frame  codec.Frame
-	item   Item
+	parser  headers.Parser
+	streams reassembly.Assembler
+	known   map[service]*codec.Protocol // protocols of servers
 
-	pendingBytes, buffered int
-	number                 int   // number of the last packet
-	at                     int64 // time of the last packet
+	spare    [][]byte           // buffers for messages
+	buffered int                // bytes of all incomplete messages, and of data that waits for a decision
+	segment  reassembly.Segment // the last segment, and the position of the last packet
+	frame    codec.Frame
+	item     Item
 }
 
 // NewDecoder returns a decoder that passes all items to handle. handle must not keep an item; see [Item.Clone].
@@ -100,8 +111,8 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 			}
 		}
 	}
-	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, conns: map[connKey]*Conn{},
-		known: map[service]*codec.Protocol{}, sweep: minSweep}
+	d := &Decoder{opts: o, handle: handle, rules: map[codec.RuleID]int{}, known: map[service]*codec.Protocol{}}
+	d.streams = reassembly.Assembler{Accept: d.accept, Ports: o.Ports}
 	if d.opts.Keys == nil {
 		d.opts.Keys = &decrypt.Keys{}
 	}
@@ -115,25 +126,19 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 func (d *Decoder) Packet(p *Packet) {
 	d.stats.Packets++
 	d.stats.Bytes += int64(len(p.Data))
-	d.number, d.at = p.Number, p.At
+	d.segment.Position = position{Frame: p.Number, At: p.At}
 	if d.opts.Filter != nil {
 		d.opts.Filter.begin(p.At)
 	}
 	d.opts.Keys.Add(p.Secrets)
-	switch d.unwrap.segment(p, &d.seg) {
-	case isSegment:
+	switch d.parser.Parse(p.Link, p.Data, &d.segment.Segment) {
+	case headers.IsSegment:
 		d.stats.Segments++
-	case broken:
+		d.streams.Add(&d.segment)
+	case headers.Broken:
 		d.stats.Damaged++
-		return
-	case foreign:
-		d.notUnderstood(d.unwrap.unknown)
-		return
-	default:
-		return
-	}
-	if c, end := d.connection(&d.seg); c != nil {
-		d.segment(c, end, &d.seg)
+	case headers.Foreign:
+		d.notUnderstood(d.parser.Unknown)
 	}
 }
 
@@ -141,8 +146,8 @@ func (d *Decoder) Packet(p *Packet) {
 const maxHeaders = 64
 
 // notUnderstood counts a packet that is not decoded.
-func (d *Decoder) notUnderstood(h header) {
-	if h.layer == linkType {
+func (d *Decoder) notUnderstood(h headers.Header) {
+	if h.IsLink() {
 		d.stats.UnknownLinks++
 	}
 	if d.stats.NotUnderstood == nil {
@@ -156,39 +161,13 @@ func (d *Decoder) notUnderstood(h header) {
 }
 
 // Close decodes the data that waits for missing packets. Call it at the end of the capture.
-func (d *Decoder) Close() {
-	for _, c := range d.open() {
-		d.end(c, d.number, d.at)
-	}
-}
-
-// open returns the connections that are not closed or have data that was not passed on, in the order of their
-// beginnings.
-func (d *Decoder) open() []*Conn {
-	var all []*Conn
-	for c := range d.all {
-		if !c.closed || c.unfinished() {
-			all = append(all, c)
-		}
-	}
-	slices.SortFunc(all, earlier)
-	return all
-}
-
-// earlier compares connections by the order in which they began.
-func earlier(a, b *Conn) int { return cmp.Or(a.ID-b.ID, a.used-b.used) }
-
-// unfinished reports whether some data of a connection was not passed on yet.
-func (c *Conn) unfinished() bool {
-	if c.half[0].large != nil || c.half[1].large != nil {
-		return true
-	}
-	return c.search != nil || len(c.pending)+len(c.early)+len(c.half[0].buf)+len(c.half[1].buf) > 0
-}
+func (d *Decoder) Close() { d.streams.Close(d.segment.Position) }
 
 // Stats returns the counts so far.
 func (d *Decoder) Stats() Stats {
 	st := d.stats
+	st.Duplicates = d.streams.Duplicates
+	st.GivenUp += d.streams.GivenUp
 	st.NotUnderstood = maps.Clone(st.NotUnderstood)
 	return st
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"jobwire/pcap/decrypt"
+	"jobwire/pcap/internal/headers"
+	"jobwire/pcap/internal/reassembly"
 )
 
 // Limits of what an excerpt keeps in memory.
@@ -21,8 +23,8 @@ const (
 // also selects the TLS secrets in the capture for that connection, and all fragments of IP packets. An excerpt
 // needs at most about 20 MB of memory.
 type Excerpt struct {
-	conns    map[connKey][]selected // several if ports are used again, or in several networks
-	sessions map[string]bool        // client randoms of decrypted connections
+	conns    map[reassembly.Ends][]selected // several if ports are used again, or in several networks
+	sessions map[string]bool                // client randoms of decrypted connections
 	ranges   int
 	comments map[int][]string // by packet
 	size     int              // bytes of comments
@@ -31,13 +33,13 @@ type Excerpt struct {
 
 // selected is a range of packets of a connection.
 type selected struct {
-	span
-	paths [2]uint64 // of the directions
+	from, to int
+	paths    [2]uint64 // of the directions
 }
 
 // NewExcerpt returns an excerpt without packets.
 func NewExcerpt() *Excerpt {
-	return &Excerpt{conns: map[connKey][]selected{}, sessions: map[string]bool{}, comments: map[int][]string{}}
+	return &Excerpt{conns: map[reassembly.Ends][]selected{}, sessions: map[string]bool{}, comments: map[int][]string{}}
 }
 
 // LeftOut returns the number of items whose packets are not in the excerpt, because they belong to more
@@ -46,9 +48,9 @@ func (x *Excerpt) LeftOut() int { return x.leftOut }
 
 // Add selects the packets of an item. A violation becomes a comment of its last packet.
 func (x *Excerpt) Add(it *Item) {
-	c := it.Conn
+	c := it.Conn.state
 	// Include the last packet of the connection so far, which may have completed the data before the item.
-	if !x.extend(c.ends, selected{span{c.began, max(it.Last, c.used)}, [2]uint64{c.half[0].path, c.half[1].path}}) {
+	if !x.extend(c.tcp.Ends, selected{c.tcp.Began, max(it.Last, c.tcp.Used), c.tcp.Paths()}) {
 		x.leftOut++
 		return
 	}
@@ -62,7 +64,7 @@ func (x *Excerpt) Add(it *Item) {
 
 // extend adds a range of packet numbers, which usually extends the last range of its connection. It returns
 // false if there are too many connections.
-func (x *Excerpt) extend(key connKey, s selected) bool {
+func (x *Excerpt) extend(key reassembly.Ends, s selected) bool {
 	spans := x.conns[key]
 	for i := range slices.Backward(spans) {
 		if spans[i].from == s.from {
@@ -81,7 +83,7 @@ func (x *Excerpt) extend(key connKey, s selected) bool {
 
 // comment keeps a comment about a violation.
 func (x *Excerpt) comment(it *Item) {
-	text := fmt.Sprintf("%s -> %s: [%s] %s", it.Conn.name(it.From), it.Conn.name(it.From.Other()), it.Err.Rule,
+	text := fmt.Sprintf("%s -> %s: [%s] %s", it.Conn.Name(it.From), it.Conn.Name(it.From.Other()), it.Err.Rule,
 		it.Err.Detail)
 	if r := it.Conn.Protocol.Rule(it.Err.Rule); r != nil {
 		text = fmt.Sprintf("%s. Rule (%s): %s", text, r.Level, r.Text)
@@ -104,8 +106,8 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var unwrap unwrapper
-	var s segment
+	var parser headers.Parser
+	var s headers.Segment
 	var secrets []byte // TLS secrets of the selected connections that must be written before the next packet
 	for {
 		var p Packet
@@ -115,9 +117,9 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 			return packets, err
 		}
 		secrets = append(secrets, decrypt.Select(p.Secrets, x.sessions)...)
-		unwrap.fragmented = false
-		kind := unwrap.segment(&p, &s)
-		if !(kind == isSegment && x.has(&s)) && !(unwrap.fragmented && len(x.conns) > 0) {
+		parser.Fragmented = false
+		kind := parser.Parse(p.Link, p.Data, &s)
+		if !(kind == headers.IsSegment && x.has(&s, p.Number)) && !(parser.Fragmented && len(x.conns) > 0) {
 			continue
 		}
 		p.Secrets, secrets = secrets, nil
@@ -129,14 +131,14 @@ func (x *Excerpt) Write(w io.Writer, src Source) (packets int, err error) {
 }
 
 // has reports whether a packet is selected. Packets must be passed in the order of their numbers.
-func (x *Excerpt) has(s *segment) bool {
-	key, end := s.key()
+func (x *Excerpt) has(s *headers.Segment, number int) bool {
+	key, end := reassembly.EndsOf(s)
 	spans, ok := x.conns[key]
 	if !ok {
 		return false
 	}
 	n := 0
-	for n < len(spans) && spans[n].to < s.frame {
+	for n < len(spans) && spans[n].to < number {
 		n++
 	}
 	if n > 0 {
@@ -144,7 +146,7 @@ func (x *Excerpt) has(s *segment) bool {
 	}
 	for _, sp := range spans[n:] {
 		path := sp.paths[end]
-		if sp.from <= s.frame && s.frame <= sp.to && (path == s.path || (path == 0) != (s.path == 0)) {
+		if sp.from <= number && number <= sp.to && (path == s.Path || (path == 0) != (s.Path == 0)) {
 			return true
 		}
 	}

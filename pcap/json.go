@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 	"unicode/utf8"
 
 	"jobwire/codec"
@@ -223,6 +222,3 @@ func (j *JSONLines) bytes(out, b []byte) []byte {
 	}
 	return append(out, '"')
 }
-
-// Time returns the item's time.
-func (it *Item) Time() time.Time { return time.Unix(0, it.At) }

@@ -56,15 +56,15 @@ func dataLimit(p *codec.Protocol) int {
 
 // shortens reports whether the message at the beginning of b is larger than this decoder reads, and can be decoded with
 // shortened values. d.frame has its fields so far, and n is its length so far.
-func (d *Decoder) shortens(c *Conn, end int, b []byte, n int) bool {
-	h, f := &c.half[end], &c.Protocol.Framing
+func (h *half) shortens(b []byte, n int) bool {
+	frame, f := &h.c.d.frame, &h.c.Protocol.Framing
 	switch {
 	case h.guess || h.lost:
 	case f.Values != nil:
 		h.large = &large{left: []int{1}}
 		return true
-	case f.Lines != nil && len(d.frame.Spans) > 0:
-		last := &d.frame.Spans[len(d.frame.Spans)-1]
+	case f.Lines != nil && len(frame.Spans) > 0:
+		last := &frame.Spans[len(frame.Spans)-1]
 		size := n - last.Next - len(f.Lines.End)
 		if last.Field.Kind != codec.Length || size <= largeBytes {
 			return false
@@ -214,51 +214,49 @@ func (m *large) remaining() []int {
 }
 
 // continueLarge reads the next bytes of a message with shortened values. It returns the number of bytes read, and
-// whether it needs more. first is the packet of the first byte.
-func (d *Decoder) continueLarge(c *Conn, end int, b []byte, first, frame int, at int64) (n int, short bool) {
-	h := &c.half[end]
+// false if it needs more. first is the packet of the first byte.
+func (h *half) continueLarge(b []byte, first int, at position) (n int, ok bool) {
 	m := h.large
-	n, skip, need, ok := m.next(c.Protocol, b)
+	n, skip, need, legal := m.next(h.c.Protocol, b)
 	if m.broken {
-		d.unread(c, end, b[:n], first, frame, at, false)
+		h.unread(b[:n], first, at, false)
 		m.kept, m.shortened = m.kept[:0], m.shortened[:0]
 	}
 	m.size += n + skip
 	switch {
-	case !ok:
+	case !legal:
 		if !m.broken {
-			d.stats.GivenUp++
+			h.c.d.stats.GivenUp++
 		}
-		d.finishLarge(c, end, frame, at, false)
+		h.finishLarge(at, false)
 		h.lost = true
-		d.reset(c)
+		h.c.reset()
 	case need > 0:
 		h.need = need
-		return n, true
+		return n, false
 	case skip > 0:
 		h.skip = skip
 	default:
-		d.finishLarge(c, end, frame, at, false)
+		h.finishLarge(at, false)
 	}
-	return n, false
+	return n, true
 }
 
 // breakOff passes on a large message of which no more bytes will be read. The bytes that were kept for the next value
 // are omitted.
-func (d *Decoder) breakOff(c *Conn, end, frame int, at int64, closed bool) {
-	h := &c.half[end]
+func (h *half) breakOff(at position, closed bool) {
 	n := len(h.buf)
 	if h.large.broken {
-		first, _ := h.frames(0, frame)
-		d.unread(c, end, h.buf, first, frame, at, false)
+		first, _ := h.frames(0, at.Frame)
+		h.unread(h.buf, first, at, false)
 	}
 	h.large.size += n
-	d.consume(h, n)
-	d.finishLarge(c, end, frame, at, closed)
+	h.consume(n)
+	h.finishLarge(at, closed)
 }
 
 // readShortened decodes a message with shortened values, all of which has arrived.
-func (d *Decoder) readShortened(c *Conn, from codec.Side, m *large) {
+func (c *conn) readShortened(from codec.Side, m *large) {
 	_, err := c.session.Decode(from, m.kept, &m.frame)
 	e, bad := err.(*codec.Error)
 	m.read = !bad
@@ -270,9 +268,9 @@ func (d *Decoder) readShortened(c *Conn, from codec.Side, m *large) {
 // skipsLarge reports whether the error e, with the length n of the illegal message in b, is only that the message is
 // larger than this decoder reads. It then begins to skip the message, and returns the number of bytes consumed. If
 // they are 0, h.need bytes are needed.
-func (d *Decoder) skipsLarge(c *Conn, end int, b []byte, e *codec.Error, n int) (consumed int, ok bool) {
-	h, f := &c.half[end], &c.Protocol.Framing
-	from := c.side(end)
+func (h *half) skipsLarge(b []byte, e *codec.Error, n int) (consumed int, ok bool) {
+	c := h.c
+	f, from := &c.Protocol.Framing, h.side()
 	switch {
 	case h.guess || h.lost:
 		return 0, false
@@ -281,9 +279,9 @@ func (d *Decoder) skipsLarge(c *Conn, end int, b []byte, e *codec.Error, n int) 
 			h.need = largeHead
 			return 0, true
 		}
-		h.large = d.largePacket(c, from, b[:largeHead])
+		h.large = c.largePacket(from, b[:largeHead])
 	case f.Lines != nil && e.Rule == f.Lines.Body[from].Size && !e.Fatal && n > maxMessage:
-		line := d.frame.Clone()
+		line := c.d.frame.Clone()
 		line.Raw = line.Raw[:line.Spans[len(line.Spans)-1].Next]
 		h.large = &large{frame: line, read: true, size: n}
 	default:
@@ -295,7 +293,7 @@ func (d *Decoder) skipsLarge(c *Conn, end int, b []byte, e *codec.Error, n int) 
 }
 
 // largePacket decodes the beginning of a packet as if it were the whole packet.
-func (d *Decoder) largePacket(c *Conn, from codec.Side, b []byte) *large {
+func (c *conn) largePacket(from codec.Side, b []byte) *large {
 	length := 0 // position of the length
 	fields := c.Protocol.Framing.Header.Fields
 	for _, f := range fields[:2] {
@@ -326,22 +324,21 @@ func (d *Decoder) largePacket(c *Conn, from codec.Side, b []byte) *large {
 func (h *half) omitted() int { return h.large.size - h.skip - len(h.large.frame.Raw) }
 
 // finishLarge passes on a large message. It is incomplete unless all its bytes have been skipped.
-func (d *Decoder) finishLarge(c *Conn, end, frame int, at int64, closed bool) {
-	h := &c.half[end]
-	m := h.large
+func (h *half) finishLarge(at position, closed bool) {
+	c, d, m := h.c, h.c.d, h.large
 	if m.broken {
 		h.large, h.skip = nil, 0
 		return
 	}
 	if m.kept != nil || m.more() {
 		if !m.more() {
-			d.readShortened(c, c.side(end), m)
+			c.readShortened(h.side(), m)
 		}
 		m.restore()
 	}
-	it := &d.item
-	*it = Item{Conn: c, From: c.side(end), Frame: &m.frame, Raw: m.frame.Raw, Omitted: h.omitted(), At: at}
-	it.First, it.Last = min(m.first, frame), max(m.first, frame)
+	it := h.item(Message, at)
+	it.Frame, it.Raw, it.Omitted = &m.frame, m.frame.Raw, h.omitted()
+	it.First, it.Last = min(m.first, at.Frame), max(m.first, at.Frame)
 	d.stats.Omitted += int64(it.Omitted)
 	missing := h.skip
 	if m.more() {
@@ -364,12 +361,8 @@ func (d *Decoder) finishLarge(c *Conn, end, frame int, at int64, closed bool) {
 		d.handle(it)
 	case it.Err != nil:
 		it.Kind = Violates
-		d.violation(c, it)
+		c.violation(it)
 	default:
-		it.Resumed, h.resumed = h.resumed, false
-		d.message(c, it)
+		h.pass(it)
 	}
 }
-
-// Size returns the length of a message in bytes.
-func (it *Item) Size() int { return len(it.Raw) + it.Omitted }

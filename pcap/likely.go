@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"jobwire/codec"
+	"jobwire/pcap/internal/reassembly"
 )
 
 // Limits of the search for likely messages.
@@ -34,18 +35,18 @@ type likely struct {
 
 // packetMark is the part of a packet in the bytes.
 type packetMark struct {
-	off, frame int
-	at         int64
-	turn       bool // the sender changed before this packet, and off is its first byte
+	off  int
+	at   position
+	turn bool // the sender changed before this packet, and off is its first byte
 }
 
 // scan lists the likely messages in bytes that would be left out, and leaves the others out.
-func (d *Decoder) scan(c *Conn, w *chunk) {
-	h := &c.half[w.end]
+func (c *conn) scan(w *chunk) {
+	h, d := w.h, c.d
 	if len(w.data) == 0 {
-		if w.missing == 0 || !d.scanGap(c, w) {
-			d.endScan(c, w.end)
-			d.leaveOut(c, w)
+		if w.missing == 0 || !c.scanGap(w) {
+			h.endScan()
+			c.leaveOut(w)
 		}
 		return
 	}
@@ -53,23 +54,23 @@ func (d *Decoder) scan(c *Conn, w *chunk) {
 		h.likely = &likely{start: true}
 	}
 	g := h.likely
-	g.packets = append(g.packets, packetMark{len(g.buf), w.frame, w.at, w.turn != noTurn})
+	g.packets = append(g.packets, packetMark{len(g.buf), w.at, w.turn != reassembly.NoTurn})
 	g.buf = append(g.buf, w.data...)
 	d.buffered += len(w.data)
-	d.scanMore(c, w.end, false)
+	h.scanMore(false)
 	if len(g.buf) > maxLikely || d.buffered > maxBuffered {
-		d.leave(c, w.end, len(g.buf))
+		h.leave(len(g.buf))
 	}
 }
 
 // scanGap reports whether a gap is in a message that follows likely ones, so that its end is likely, too. If so, the
 // search continues after this message.
-func (d *Decoder) scanGap(c *Conn, w *chunk) bool {
-	g := c.half[w.end].likely
+func (c *conn) scanGap(w *chunk) bool {
+	g := w.h.likely
 	if g == nil {
 		return false
 	}
-	d.scanMore(c, w.end, true)
+	w.h.scanMore(true)
 	skip, left := -1, []int(nil)
 	switch {
 	case g.session == nil:
@@ -78,25 +79,25 @@ func (d *Decoder) scanGap(c *Conn, w *chunk) bool {
 	case g.skip > 0:
 		skip = g.skip - w.missing
 	case len(g.buf) > 0:
-		skip, left = g.conn.after(g.conn.side(w.end), g.buf, g.need, w.missing)
+		skip, left = g.conn.after(g.conn.side(w.h.end), g.buf, g.need, w.missing)
 	}
 	if skip < 0 {
 		return false
 	}
-	d.leave(c, w.end, len(g.buf))
-	d.leaveOut(c, w)
+	w.h.leave(len(g.buf))
+	c.leaveOut(w)
 	g.skipAfter(skip, left)
 	return true
 }
 
 // leaveRest leaves out the next bytes of a message of which a part is missing or that is too large. It reports whether
 // it could.
-func (d *Decoder) leaveRest(c *Conn, end int) bool {
-	g := c.half[end].likely
+func (h *half) leaveRest() bool {
+	g := h.likely
 	if m := g.rest; m != nil && g.skip == 0 {
 		n, skip, need, ok := m.next(g.conn.Protocol, g.buf)
 		m.kept, m.shortened = m.kept[:0], m.shortened[:0]
-		d.leave(c, end, n)
+		h.leave(n)
 		switch {
 		case !ok:
 			g.rest, g.session, g.start = nil, nil, false
@@ -108,19 +109,19 @@ func (d *Decoder) leaveRest(c *Conn, end int) bool {
 		g.skip = skip
 	}
 	n := min(g.skip, len(g.buf))
-	d.leave(c, end, n)
+	h.leave(n)
 	g.skip -= n
 	return true
 }
 
 // leaveLarge leaves out a message that is too large. It reports whether its end is known.
-func (d *Decoder) leaveLarge(c *Conn, end int) bool {
-	g := c.half[end].likely
-	skip, left := g.conn.after(g.conn.side(end), g.buf, g.need, 0)
+func (h *half) leaveLarge() bool {
+	g := h.likely
+	skip, left := g.conn.after(g.conn.side(h.end), g.buf, g.need, 0)
 	if g.need <= maxLikely || skip < 0 {
 		return false
 	}
-	d.leave(c, end, len(g.buf))
+	h.leave(len(g.buf))
 	g.skipAfter(skip, left)
 	return true
 }
@@ -134,38 +135,38 @@ func (g *likely) skipAfter(skip int, left []int) {
 }
 
 // endScan ends the search in a direction: the next bytes do not follow, or their messages are proved.
-func (d *Decoder) endScan(c *Conn, end int) {
-	if g := c.half[end].likely; g != nil {
-		d.scanMore(c, end, true)
-		d.leave(c, end, len(g.buf))
-		c.half[end].likely = nil
+func (h *half) endScan() {
+	if g := h.likely; g != nil {
+		h.scanMore(true)
+		h.leave(len(g.buf))
+		h.likely = nil
 	}
 }
 
 // scanMore lists what can be listed of the bytes so far. last is true if no bytes follow.
-func (d *Decoder) scanMore(c *Conn, end int, last bool) {
-	g := c.half[end].likely
+func (h *half) scanMore(last bool) {
+	g := h.likely
 	for len(g.buf) > 0 {
 		if g.skip > 0 || g.rest != nil {
-			if !d.leaveRest(c, end) {
+			if !h.leaveRest() {
 				return
 			}
 			continue
 		}
 		if g.session != nil {
-			n, ok := g.next(d, g.conn.side(end), g.buf)
+			n, ok := g.next(h.c.d, g.conn.side(h.end), g.buf)
 			switch {
 			case ok && n > 0:
-				d.listLikely(c, end, n)
+				h.listLikely(n)
 				continue
 			case ok && g.need <= maxLikely:
 				return
-			case ok && d.leaveLarge(c, end):
+			case ok && h.leaveLarge():
 				continue
 			}
 			g.session, g.start = nil, false
 		}
-		d.leave(c, end, d.findChain(c, end, last))
+		h.leave(h.findChain(last))
 		if g.session == nil {
 			return
 		}
@@ -202,19 +203,19 @@ func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
 
 // findChain searches for the first packet that begins a chain of messages. It returns the number of bytes before
 // it, and sets session unless more bytes must complete the chain.
-func (d *Decoder) findChain(c *Conn, end int, last bool) (at int) {
-	g, wait := c.half[end].likely, false
+func (h *half) findChain(last bool) (at int) {
+	g, wait := h.likely, false
 	for i := range g.packets {
 		at = g.packets[i].off
 		if at == 0 && !g.start {
 			continue
 		}
-		for _, conn := range c.candidates(d, end) {
+		for _, conn := range h.c.candidates() {
 			if v := conn.Protocol.Framing.Values; v != nil && v.Kinds[g.buf[at]].Bulk && !g.packets[i].turn {
 				continue // an array that began earlier may have this element
 			}
-			g.conn, g.expected = conn, d.expects(c, &conn)
-			switch g.chain(d, conn.side(end), i, last) {
+			g.conn, g.expected = conn, h.c.expects(&conn)
+			switch g.chain(h.c.d, conn.side(h.end), i, last) {
 			case codec.Matches:
 				p := conn.Protocol
 				g.session = p.NewSession(codec.Options{MaxData: dataLimit(p), Waive: p.Unpaired})
@@ -280,18 +281,18 @@ func (g *likely) turnAt(k *int, at int) bool {
 }
 
 // expects reports whether a protocol that a connection may have is that of its server, or that of its port.
-func (d *Decoder) expects(c, candidate *Conn) bool {
+func (c *conn) expects(candidate *Conn) bool {
 	p := candidate.Protocol
-	known, _ := d.knownOf(c)
-	return p == c.Protocol || p == d.opts.Protocol || p == known || int(candidate.Server.Port()) == p.DefaultPort
+	known, _ := c.knownOf()
+	return p == c.Protocol || p == c.d.opts.Protocol || p == known || int(candidate.Server.Port()) == p.DefaultPort
 }
 
 // candidates returns the connection with each protocol that it may have.
-func (c *Conn) candidates(d *Decoder, end int) (all []Conn) {
+func (c *conn) candidates() (all []Conn) {
 	p := c.Protocol
 	if p == nil {
-		if p = d.opts.Protocol; p == nil {
-			p, _ = d.knownOf(c)
+		if p = c.d.opts.Protocol; p == nil {
+			p, _ = c.knownOf()
 		}
 	}
 	of := codec.Protocols()
@@ -302,10 +303,10 @@ func (c *Conn) candidates(d *Decoder, end int) (all []Conn) {
 		if p.NewSession == nil {
 			continue
 		}
-		conn := *c
+		conn := c.Conn
 		conn.Protocol, conn.Role = p, codec.Role(1<<len(p.Roles)-1)
 		if conn.server == unknown {
-			conn.settle(d.likelyServer(c, p))
+			conn.setServer(c.likelyServer(p))
 		}
 		all = append(all, conn)
 	}
@@ -313,41 +314,42 @@ func (c *Conn) candidates(d *Decoder, end int) (all []Conn) {
 }
 
 // listLikely passes on the first n bytes as a likely message, which is in d.frame.
-func (d *Decoder) listLikely(c *Conn, end, n int) {
-	g := c.half[end].likely
+func (h *half) listLikely(n int) {
+	g, d := h.likely, h.c.d
 	d.stats.Likely++
-	if s := c.search; s != nil {
-		d.showSkippedOf(&g.conn, s, end)
+	if s := h.c.search; s != nil {
+		h.showSkipped(&g.conn, s)
 	}
-	g.conn.Last = c.Last
-	d.item = Item{Kind: Likely, Conn: &g.conn, From: d.frame.From, Frame: &d.frame, Raw: d.frame.Raw}
-	d.item.First, d.item.Last, d.item.At = g.place(n)
-	c.Last = d.item.At
-	d.handle(&d.item)
+	first, at := g.place(n)
+	g.conn.Last, h.c.Last = h.c.Last, at.At
+	it := h.item(Likely, at)
+	it.Conn, it.From, it.Frame, it.Raw, it.First = &g.conn, d.frame.From, &d.frame, d.frame.Raw, first
+	d.handle(it)
 	d.cut(g, n)
 }
 
-// place returns the numbers of the packets with the first n bytes, and the time of the last of them.
-func (g *likely) place(n int) (first, last int, at int64) {
-	first = g.packets[0].frame
+// place returns the number of the first packet with the first n bytes, and the number of the last one and the time of the
+// packet with the last byte.
+func (g *likely) place(n int) (first int, at position) {
+	first = g.packets[0].at.Frame
 	for i, m := range g.packets {
 		if i == 0 || m.off < n {
-			first, last, at = min(first, m.frame), max(last, m.frame), m.at
+			first, at = min(first, m.at.Frame), position{Frame: max(at.Frame, m.at.Frame), At: m.at.At}
 		}
 	}
-	return first, last, at
+	return first, at
 }
 
 // leave leaves the first n bytes out.
-func (d *Decoder) leave(c *Conn, end, n int) {
-	g := c.half[end].likely
+func (h *half) leave(n int) {
+	g := h.likely
 	for n > 0 {
 		k := n
 		if len(g.packets) > 1 {
 			k = min(n, g.packets[1].off)
 		}
-		d.leaveOut(c, &chunk{end: end, data: g.buf[:k], frame: g.packets[0].frame, at: g.packets[0].at})
-		d.cut(g, k)
+		h.c.leaveOut(&chunk{h: h, data: g.buf[:k], at: g.packets[0].at})
+		h.c.d.cut(g, k)
 		n -= k
 	}
 }

@@ -22,8 +22,11 @@ type ListingOptions struct {
 	Local *time.Location
 }
 
-// maxNames limits the number of connections whose names are kept.
-const maxNames = 1 << 12
+// Limits of the connections about which a listing keeps something.
+const (
+	maxNames = 1 << 12 // their names
+	maxNoted = 1 << 16 // that their protocol was reported as unknown
+)
 
 // foldRows is the number of rows of a long field that are shown.
 const foldRows = 4
@@ -142,7 +145,7 @@ func (l *Listing) item(it *Item) {
 		}
 		l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 	case Gap:
-		l.out = fmt.Appendf(l.out, "# gap: %d bytes from %s are missing in the capture\n", it.Missing, c.name(it.From))
+		l.out = fmt.Appendf(l.out, "# gap: %d bytes from %s are missing in the capture\n", it.Missing, c.Name(it.From))
 	case Skipped:
 		l.out = append(appendSkipped(l.out, it), '\n')
 	case Conflicts:
@@ -170,7 +173,7 @@ func (l *Listing) foreign(it *Item) {
 	if l.noted[c.ID] || it.Kind != Unread {
 		return
 	}
-	if len(l.noted) > maxConns {
+	if len(l.noted) > maxNoted {
 		clear(l.noted)
 	}
 	l.noted[c.ID] = true
@@ -210,7 +213,7 @@ func (it *Item) versions() (raw, earlier []byte) {
 // appendConflict appends a comment with both versions of data that was sent twice.
 func appendConflict(dst []byte, it *Item) []byte {
 	raw, earlier := it.versions()
-	return fmt.Appendf(dst, "# conflict: %s sent other data again, from byte %d of its stream on\n# decoded:       %q\n# not decoded:   %q\n", it.Conn.name(it.From), it.Conflict.Offset, earlier, raw)
+	return fmt.Appendf(dst, "# conflict: %s sent other data again, from byte %d of its stream on\n# decoded:       %q\n# not decoded:   %q\n", it.Conn.Name(it.From), it.Conflict.Offset, earlier, raw)
 }
 
 // labels are the names of a connection in a listing.
@@ -254,14 +257,6 @@ func (l *Listing) actorOf(p *codec.Protocol, c *Conn) string {
 		n.role, n.actor = c.Role, role+" "+strconv.Itoa(c.ID)
 	}
 	return n.actor
-}
-
-// name returns the address of an end.
-func (c *Conn) name(from codec.Side) string {
-	if from == codec.Server {
-		return c.Server.String()
-	}
-	return c.Peer.String()
 }
 
 // head writes the line above an item: the time, the time since the previous message on the connection, the

@@ -34,13 +34,13 @@ func portFilter(ports []uint16) []bpf.Instruction {
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0x60, SkipTrue: 1},
 		pass,
 		bpf.LoadAbsolute{Off: 6, Size: 1},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1},
 		pass,
 		bpf.LoadConstant{Dst: bpf.RegX, Val: 40},
 	}
 	v4 := []bpf.Instruction{ // TCP, not a fragment
 		bpf.LoadAbsolute{Off: 9, Size: 1},
-		bpf.JumpIf{Cond: bpf.JumpEqual, Val: protoTCP, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1},
 		pass,
 		bpf.LoadAbsolute{Off: 6, Size: 2},
 		bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: 0x3fff, SkipTrue: 1},

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"unsafe"
 
@@ -12,6 +11,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"jobwire/pcap/internal/headers"
 )
 
 // TestPortFilter runs the filter of a live capture on packets: segments of other ports must be dropped, and everything that
@@ -29,7 +30,7 @@ func TestPortFilter(t *testing.T) {
 	options.Options = []layers.IPv4Option{{OptionType: 1}, {OptionType: 1}, {OptionType: 1}, {OptionType: 0}}
 	first, later := v4(layers.IPProtocolTCP), v4(layers.IPProtocolTCP)
 	first.Flags, later.FragOffset = layers.IPv4MoreFragments, 100
-	extension := gopacket.Payload{protoTCP, 0, 1, 4, 0, 0, 0, 0} // hop-by-hop options
+	extension := gopacket.Payload{unix.IPPROTO_TCP, 0, 1, 4, 0, 0, 0, 0} // hop-by-hop options
 	for _, tt := range []struct {
 		name   string
 		ports  []uint16
@@ -77,7 +78,7 @@ func TestPortFilter(t *testing.T) {
 // TestReadFrame reads a packet whose VLAN tag the kernel has removed: the packet must have the tag again, and the length on
 // the wire although only a part was captured.
 func TestReadFrame(t *testing.T) {
-	const mac, text = 120, "the packet"
+	const mac, text = 120, "E\x00\x00(\x00\x00\x00\x00@\x06\x00\x00\x7f\x00\x00\x01\x7f\x00\x00\x01" + "\x00\x01\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00P\x10\x00\x00\x00\x00\x00\x00" // IPv4, TCP
 	frame := make([]byte, mac+len(text))
 	copy(frame[mac:], text)
 	*(*unix.Tpacket3Hdr)(unsafe.Pointer(&frame[0])) = unix.Tpacket3Hdr{
@@ -86,7 +87,7 @@ func TestReadFrame(t *testing.T) {
 		Hv1:    unix.TpacketHdrVariant1{Vlan_tci: 0x2005, Vlan_tpid: unix.ETH_P_8021AD},
 	}
 	*(*unix.RawSockaddrLinklayer)(unsafe.Pointer(&frame[unix.SizeofTpacket3Hdr])) = unix.RawSockaddrLinklayer{
-		Protocol: ntohs(etherIPv4), Ifindex: 3, Hatype: unix.ARPHRD_ETHER, Pkttype: unix.PACKET_OUTGOING, Halen: 6, Addr: [8]byte{1, 2, 3, 4, 5, 6},
+		Protocol: ntohs(unix.ETH_P_IP), Ifindex: 3, Hatype: unix.ARPHRD_ETHER, Pkttype: unix.PACKET_OUTGOING, Halen: 6, Addr: [8]byte{1, 2, 3, 4, 5, 6},
 	}
 	var p Packet
 	next := readFrame(frame, &p)
@@ -97,12 +98,9 @@ func TestReadFrame(t *testing.T) {
 	if string(p.Data) != string(want) || p.Length != sll2Header+vlanTag+1000 || p.At != 7e9+8 || next != 256 {
 		t.Errorf("%+v, next %d; want data % x", p, next, want)
 	}
-	var l unwrapper
-	ether, rest, ok := l.link(p.Link, p.Data)
-	if ok {
-		ether, rest, ok = l.inner(ether, rest)
-	}
-	if !ok || ether != etherIPv4 || !strings.HasPrefix(string(rest), text) {
-		t.Errorf("the link layer is removed as %#x, %q, %v", ether, rest, ok)
+	var parser headers.Parser
+	var s headers.Segment
+	if v := parser.Parse(p.Link, p.Data, &s); v != headers.IsSegment || s.Dst.Port != 2 || s.Network == 0 {
+		t.Errorf("%v, %+v: want the segment of a virtual network", v, s)
 	}
 }

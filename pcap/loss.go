@@ -6,49 +6,66 @@ import (
 	"jobwire/codec"
 )
 
-// gap records that n bytes of a stream are missing: they were lost or, if snapped is set, the packet was cut
-// short.
-func (d *Decoder) gap(c *Conn, end, n, frame int, at int64, snapped bool) {
-	if snapped {
-		d.stats.CutPackets++
+// LacksStart records that the beginning of a direction was not captured. The messages of the other direction are decoded
+// from its first byte if its SYN was captured.
+func (h *half) LacksStart() {
+	c := h.c
+	h.lost, h.start, h.guess, c.Uncertain = true, true, true, true
+	if !c.tcp.HasSYN(1-h.end) && c.search == nil && !c.decided && len(c.early) == 0 && !c.d.opts.guesses() {
+		c.search = &search{}
+	}
+}
+
+// HasStart records that the beginning of a direction was captured after all.
+func (h *half) HasStart() {
+	if h.lost && h.c.search == nil {
+		h.begin(false)
+	}
+}
+
+// begin records whether the next byte of a direction is at an unknown position of a message, which may be its beginning,
+// or certainly begins a message.
+func (h *half) begin(lost bool) { h.lost, h.start, h.guess = lost, lost, lost }
+
+// Gap records that n bytes of a stream are missing: they were lost or, if cut is set, the packet was cut short.
+func (h *half) Gap(n int, cut bool, at position) {
+	st := &h.c.d.stats
+	if cut {
+		st.CutPackets++
 	} else {
-		d.stats.Gaps++
+		st.Gaps++
 	}
-	d.stats.Missing += int64(n)
-	if c.lastSender = unknown; c.missed == int8(1-end) {
-		c.missed = bothEnds // it is unknown which end sent first
-	} else if c.missed == unknown {
-		c.missed = int8(end)
-	}
-	if c.tls.active() {
-		d.secured(c, &chunk{end: end, missing: n, frame: frame, at: at})
+	st.Missing += int64(n)
+	if h.c.tls.active() {
+		h.c.secured(&chunk{h: h, missing: n, at: at})
 		return
 	}
-	d.interrupt(c, end, n, frame, at)
+	h.interrupt(n, at)
 }
 
 // interrupt processes a gap of n bytes in a stream.
-func (d *Decoder) interrupt(c *Conn, end, n, frame int, at int64) {
+func (h *half) interrupt(n int, at position) {
+	c := h.c
 	if s := c.search; s != nil {
-		d.restart(c)
-		if !s.whole[end] {
-			d.skip(c, &chunk{end: end, missing: n, frame: frame, at: at})
-			d.reset(c)
+		c.restart()
+		if !s.whole[h.end] {
+			c.skip(&chunk{h: h, missing: n, at: at})
+			c.reset()
 			return
 		}
 	}
 	if !c.decided {
 		c.Uncertain = true
-		c.early = append(c.early, chunk{end: end, missing: n, frame: frame, at: at})
-		c.half[end].lost = true
+		c.early = append(c.early, chunk{h: h, missing: n, at: at})
+		h.lost = true
 		return
 	}
-	d.lose(c, end, n, frame, at)
+	h.lose(n, at)
 }
 
 // lose ends the current message of a stream at a gap of n bytes, and continues after the gap.
-func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
-	h := &c.half[end]
+func (h *half) lose(n int, at position) {
+	c, guesses := h.c, h.c.d.opts.guesses()
 	inside, left := -1, []int(nil)
 	switch {
 	case h.lost:
@@ -56,32 +73,33 @@ func (d *Decoder) lose(c *Conn, end, n, frame int, at int64) {
 		inside, left = h.large.after(c.Protocol, h.buf, h.skip, n)
 	case h.skip > 0:
 		inside = h.skip - n
-	case len(h.buf) > 0 && d.opts.guesses():
+	case len(h.buf) > 0 && guesses:
 		inside = h.need - len(h.buf) - n
 	case len(h.buf) > 0:
-		inside, left = c.after(c.side(end), h.buf, h.need, n)
+		inside, left = c.after(h.side(), h.buf, h.need, n)
 	}
-	d.endScan(c, end)
-	d.cutOff(c, end, frame, at)
-	d.missing(c, end, n, frame, frame, at)
+	h.endScan()
+	h.cutOff(at)
+	h.missing(n, at.Frame, at)
 	h.skip = max(0, inside)
-	if inside >= 0 && left != nil && !d.opts.guesses() {
+	if inside >= 0 && left != nil && !guesses {
 		h.large = &large{left: left, broken: true}
 	}
-	if inside < 0 || d.opts.guesses() {
-		h.lost, h.start, h.guess = true, true, true
+	if inside < 0 || guesses {
+		h.begin(true)
 	}
-	d.reset(c)
-	if h.lost && c.session != nil && !d.opts.guesses() {
-		d.searchAfter(c, end)
+	c.reset()
+	if h.lost && c.session != nil && !guesses {
+		h.searchAfter()
 	}
 }
 
-// missing passes on a gap of n bytes.
-func (d *Decoder) missing(c *Conn, end, n, first, last int, at int64) {
+// missing passes on a gap of n bytes, in the packets from first to that at a position.
+func (h *half) missing(n, first int, at position) {
 	if n > 0 {
-		d.item = Item{Kind: Gap, Conn: c, From: c.side(end), Missing: n, First: first, Last: last, At: at}
-		d.handle(&d.item)
+		it := h.item(Gap, at)
+		it.Missing, it.First = n, first
+		h.c.d.handle(it)
 	}
 }
 

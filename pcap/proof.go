@@ -8,17 +8,17 @@ import (
 
 // prove reports whether the assumed boundary is a message boundary. If so, it decodes the data after the
 // boundary. MayMatch means that more data is needed.
-func (d *Decoder) prove(c *Conn) codec.Match {
-	if c.server == unknown && len(d.opts.Ports) > 0 {
-		c.settle(d.likelyServer(c, nil))
+func (c *conn) prove() codec.Match {
+	if c.server == unknown && len(c.d.opts.Ports) > 0 {
+		c.settle(c.likelyServer(nil))
 	}
 	var of []*codec.Protocol
 	known := true
 	if c.Protocol != nil {
 		of = append(of, c.Protocol)
-	} else if d.opts.Protocol != nil {
-		of = append(of, d.opts.Protocol)
-	} else if p, _ := d.knownOf(c); p != nil {
+	} else if c.d.opts.Protocol != nil {
+		of = append(of, c.d.opts.Protocol)
+	} else if p, _ := c.knownOf(); p != nil {
 		of = append(of, p)
 	} else {
 		known = false
@@ -26,7 +26,7 @@ func (d *Decoder) prove(c *Conn) codec.Match {
 	}
 	result, server, protocol := codec.NoMatch, unknown, (*codec.Protocol)(nil)
 	for _, p := range of {
-		f, end := d.fits(c, p, known)
+		f, end := c.fits(p, known)
 		switch {
 		case f == codec.NoMatch:
 		case result != codec.NoMatch: // the data may belong to two protocols
@@ -36,19 +36,20 @@ func (d *Decoder) prove(c *Conn) codec.Match {
 		}
 	}
 	if result == codec.Matches {
-		d.found(c, protocol, server)
+		c.found(protocol, server)
 	}
 	return result
 }
 
 // fits reports whether the data after the assumed boundary can be messages of a protocol, and which end is then
 // the server.
-func (d *Decoder) fits(c *Conn, p *codec.Protocol, known bool) (codec.Match, int8) {
+func (c *conn) fits(p *codec.Protocol, known bool) (codec.Match, int8) {
 	if c.server != unknown {
 		return c.search.fits(p, c.server, known, c.first), c.server
 	}
-	likely := d.likelyServer(c, p)
-	if port := int(c.ends[likely].port); port == p.DefaultPort && int(c.ends[1-likely].port) != port {
+	likely := c.likelyServer(p)
+	ends := &c.tcp.Ends
+	if port := int(ends[likely].Port); port == p.DefaultPort && int(ends[1-likely].Port) != port {
 		return c.search.fits(p, likely, known, nil), likely
 	}
 	if f := c.search.fits(p, likely, known, nil); f != codec.NoMatch {
@@ -58,27 +59,28 @@ func (d *Decoder) fits(c *Conn, p *codec.Protocol, known bool) (codec.Match, int
 }
 
 // found decodes the data after a proved boundary.
-func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
-	s := c.search
-	d.endScan(c, 0)
-	d.endScan(c, 1)
+func (c *conn) found(p *codec.Protocol, server int8) {
+	s, d := c.search, c.d
+	c.half[0].endScan()
+	c.half[1].endScan()
 	c.search = nil
 	if c.Protocol == nil {
 		c.settle(server)
-		d.adopt(c, p)
+		c.adopt(p)
 		if c.shown {
 			d.stats.Unknown--
 		}
 		if len(d.known) < maxKnown {
-			d.known[c.service(int(server))] = p
+			d.known[c.service(server)] = p
 		}
 	} else {
-		d.reset(c) // replies to earlier requests may be in the skipped bytes
+		c.reset() // replies to earlier requests may be in the skipped bytes
 	}
-	d.showSkipped(c, s)
+	c.showSkipped(s)
 	for end := range c.half {
 		if h := &c.half[end]; !s.whole[end] {
-			h.lost, h.start, h.guess, h.resumed = false, false, false, s.lossy
+			h.begin(false)
+			h.resumed = s.lossy
 		}
 	}
 	for i := range s.chunks {
@@ -88,13 +90,13 @@ func (d *Decoder) found(c *Conn, p *codec.Protocol, server int8) {
 		switch {
 		case len(w.data) == 0:
 		case c.search != nil: // decoding a message has shown that the boundary was wrong
-			d.seek(c, w)
+			c.seek(w)
 		default:
-			d.read(c, w.end, w.data, w.frame, w.at)
+			w.h.read(w.data, w.at)
 		}
-		if w.flags&flagFIN != 0 {
-			d.finish(c, w.end, true, w.frame, w.at)
-			d.closing(c, w.end, Ends, w.frame, w.at)
+		if w.fin {
+			w.h.finish(true, w.at)
+			w.h.closing(Ends, w.at)
 		}
 	}
 }
@@ -109,28 +111,15 @@ func (s *search) fits(p *codec.Protocol, server int8, known bool, first []byte) 
 	streams := codec.Streams(p.NewSession(codec.Options{MaxData: maxMessage}))
 	var f codec.Frame
 	var sent [2]bool // by side: whether the side sent messages that only this protocol has
-	for end := range s.whole {
-		if s.whole[end] && int8(end) == server {
-			sent[codec.Server] = true
-		} else if s.whole[end] {
-			sent[codec.Peer] = true
-		}
-	}
+	sent[codec.Server], sent[codec.Peer] = s.whole[server], s.whole[1-server]
 	asked, answered := false, false
 	for i := range s.chunks {
 		w, side := &s.chunks[i], codec.Peer
-		if int8(w.end) == server {
+		if w.h.end == server {
 			side = codec.Server
 		}
 		for piece := range streams[side].Feed(w.data, &f) {
-			if m, from, sided := begins(p, piece.Raw, false); m == codec.Matches && sided && from != side {
-				return codec.NoMatch
-			}
-			if (side == codec.Peer && !p.AnyMagic || p.AnyMagic && first != nil) &&
-				p.Begins(side, piece.Raw, first, true) == codec.NoMatch {
-				return codec.NoMatch
-			}
-			if e := piece.Err; e != nil && (e.Fatal || side == codec.Peer || !slices.Contains(p.Pairing, e.Rule)) {
+			if !fitsPiece(p, side, piece, first) {
 				return codec.NoMatch
 			}
 			asked = asked || side == codec.Peer
@@ -147,18 +136,32 @@ func (s *search) fits(p *codec.Protocol, server int8, known bool, first []byte) 
 	return codec.MayMatch
 }
 
+// fitsPiece reports whether a side may have sent a message of a protocol. first is as in fits.
+func fitsPiece(p *codec.Protocol, side codec.Side, piece codec.Piece, first []byte) bool {
+	m, from, sided := begins(p, piece.Raw, false)
+	switch e := piece.Err; {
+	case m == codec.Matches && sided && from != side:
+		return false
+	case (side == codec.Peer && !p.AnyMagic || p.AnyMagic && first != nil) &&
+		p.Begins(side, piece.Raw, first, true) == codec.NoMatch:
+		return false
+	default:
+		return e == nil || !e.Fatal && side == codec.Server && slices.Contains(p.Pairing, e.Rule)
+	}
+}
+
 // fitsTLS reports whether both ends send TLS records.
 func (s *search) fitsTLS() codec.Match {
 	var seen [2]bool
 	for i := range s.chunks {
 		w := &s.chunks[i]
-		if seen[w.end] || len(w.data) == 0 {
+		if seen[w.h.end] || len(w.data) == 0 {
 			continue
 		}
 		if m, _, _ := begins(TLS, w.data, false); m != codec.Matches {
 			return codec.NoMatch
 		}
-		seen[w.end] = true
+		seen[w.h.end] = true
 	}
 	if seen[0] && seen[1] {
 		return codec.Matches

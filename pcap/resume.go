@@ -9,11 +9,19 @@ import (
 // maxMagic is the number of bytes of a connection's first message that are kept, to recognize later messages.
 const maxMagic = 16
 
-// resume searches b for the beginning of a message, after message boundaries were lost. If the buffer is in
-// use, b is at off in it. resume returns the number of bytes that can be skipped, and whether a message begins
-// after them. start reports whether b[0] may begin a message.
-func (d *Decoder) resume(c *Conn, end, off int, b []byte, start bool) (n int, found bool) {
-	p, from, h := c.Protocol, c.side(end), &c.half[end]
+// resume searches b, from offset off on, for the beginning of a message, after message boundaries were lost. It passes
+// the bytes before it on as unread, and returns their number, and whether a message begins after them.
+func (h *half) resume(b []byte, off int, at position) (n int, found bool) {
+	n, found = h.boundary(off, b[off:], off == 0 || h.start)
+	h.start, h.lost = false, !found
+	h.unread(b[off:off+n], h.first(off, at), at, false)
+	return n, found
+}
+
+// boundary returns the number of bytes of b that can be skipped, and whether a message begins after them. If the buffer
+// is in use, b is at off in it. start reports whether b[0] may begin a message.
+func (h *half) boundary(off int, b []byte, start bool) (n int, found bool) {
+	c, p, from := h.c, h.c.Protocol, h.side()
 	for {
 		if start || n > 0 {
 			m := p.Begins(from, b[n:], c.first, true)
@@ -47,7 +55,7 @@ func (h *half) packet(off int) int {
 }
 
 // reads reports whether the bytes can be decoded as a message or as the beginning of one.
-func (c *Conn) reads(from codec.Side, b []byte) bool {
+func (c *conn) reads(from codec.Side, b []byte) bool {
 	probe := c.Protocol.NewSession(codec.Options{MaxData: maxMessage, Waive: c.Protocol.Unpaired})
 	var f codec.Frame
 	_, err := probe.Decode(from, b, &f)

@@ -1,6 +1,9 @@
 package pcap
 
-import "jobwire/codec"
+import (
+	"jobwire/codec"
+	"jobwire/pcap/internal/reassembly"
+)
 
 // search is the search for a message boundary after bytes that are not in the capture: the beginning of a
 // connection, or a part of it. The captured bytes may begin inside a payload, and a payload may contain
@@ -31,8 +34,9 @@ const maxTurns = 64
 
 // skipped counts the bytes of one end that are not decoded, and the missing bytes among them.
 type skipped struct {
-	bytes, missing, first, last int
-	at                          int64
+	bytes, missing int
+	first          int      // number of the first packet
+	at             position // number of the last packet, and time of the first
 }
 
 // guesses reports whether the user has specified both the protocol and the port of the server. Then messages
@@ -41,31 +45,31 @@ type skipped struct {
 func (o *Options) guesses() bool { return o.Protocol != nil && len(o.Ports) > 0 && !o.Audit }
 
 // seek processes the next bytes of a connection during the search.
-func (d *Decoder) seek(c *Conn, w *chunk) {
-	s := c.search
+func (c *conn) seek(w *chunk) {
+	s, d := c.search, c.d
 	if len(w.data) == 0 && s.lossy {
-		d.seekEnd(c, w)
+		c.seekEnd(w)
 		return
 	}
-	if c.turn == sureTurn && len(w.data) > 0 {
+	if c.turn == reassembly.SureTurn && len(w.data) > 0 {
 		s.turns++
 		if s.assumed {
-			result := d.prove(c)
+			result := c.prove()
 			if result == codec.MayMatch && s.turns > maxTurns {
 				result = codec.NoMatch
 			}
 			switch result {
 			case codec.Matches:
-				d.pass(c, w)
+				c.pass(w)
 				return
 			case codec.NoMatch:
-				d.drop(c)
+				c.drop()
 			}
 		}
 		s.assumed = s.atBoundary(c)
 	}
 	if !s.assumed {
-		d.pass(c, w)
+		c.pass(w)
 		return
 	}
 	kept := *w
@@ -74,151 +78,157 @@ func (d *Decoder) seek(c *Conn, w *chunk) {
 	s.size += kept.cost()
 	d.buffered += len(kept.data)
 	if s.size > 2*maxMessage || d.buffered > maxBuffered {
-		d.restart(c)
+		c.restart()
 	}
 }
 
 // seekEnd processes the end of a direction.
-func (d *Decoder) seekEnd(c *Conn, w *chunk) {
+func (c *conn) seekEnd(w *chunk) {
 	switch s := c.search; {
-	case !s.whole[w.end]:
-		d.conclude(c)
-	case !s.assumed || d.prove(c) != codec.Matches:
-		d.restart(c)
+	case !s.whole[w.h.end]:
+		c.conclude()
+	case !s.assumed || c.prove() != codec.Matches:
+		c.restart()
 	}
-	d.finish(c, w.end, true, w.frame, w.at)
-	d.closing(c, w.end, Ends, w.frame, w.at)
+	w.h.finish(true, w.at)
+	w.h.closing(Ends, w.at)
 }
 
 // searchAfter begins a search in a direction after a loss.
-func (d *Decoder) searchAfter(c *Conn, end int) {
+func (h *half) searchAfter() {
+	c := h.c
 	if c.search == nil {
 		c.search = &search{lossy: true, whole: [2]bool{!c.half[0].lost, !c.half[1].lost}}
 	}
-	c.search.whole[end] = false
-	d.restart(c)
+	c.search.whole[h.end] = false
+	c.restart()
 }
 
 // atBoundary reports whether the directions that are not searched are at the end of a message.
-func (s *search) atBoundary(c *Conn) bool {
+func (s *search) atBoundary(c *conn) bool {
 	return (!s.whole[0] || c.half[0].atEnd()) && (!s.whole[1] || c.half[1].atEnd())
 }
 
 // pass decodes the bytes of a direction without missing bytes, and skips the bytes of other directions.
-func (d *Decoder) pass(c *Conn, w *chunk) {
-	if c.search == nil || c.search.whole[w.end] {
-		d.read(c, w.end, w.data, w.frame, w.at)
+func (c *conn) pass(w *chunk) {
+	if c.search == nil || c.search.whole[w.h.end] {
+		w.h.read(w.data, w.at)
 	} else {
-		d.skip(c, w)
+		c.skip(w)
 	}
 }
 
 // skip processes bytes in which no message boundary is proved.
-func (d *Decoder) skip(c *Conn, w *chunk) {
-	if d.opts.Likely {
-		d.scan(c, w)
+func (c *conn) skip(w *chunk) {
+	if c.d.opts.Likely {
+		c.scan(w)
 	} else {
-		d.leaveOut(c, w)
+		c.leaveOut(w)
 	}
 }
 
 // leaveOut counts bytes that are not decoded. If the connection has its beginning, it passes them on as unread.
-func (d *Decoder) leaveOut(c *Conn, w *chunk) {
+func (c *conn) leaveOut(w *chunk) {
 	s := c.search
 	if s.lossy || c.shown {
 		if s.lossy {
-			d.countSkipped(c, len(w.data))
+			c.countSkipped(len(w.data))
 		}
-		d.unread(c, w.end, w.data, w.frame, w.frame, w.at, false)
-		d.missing(c, w.end, w.missing, w.frame, w.frame, w.at)
+		w.h.unread(w.data, w.at.Frame, w.at, false)
+		w.h.missing(w.missing, w.at.Frame, w.at)
 		return
 	}
-	k := &s.skipped[w.end]
+	k := &s.skipped[w.h.end]
 	if len(w.data)+w.missing == 0 {
 		return
 	}
 	if k.bytes+k.missing == 0 {
-		k.first, k.last, k.at = w.frame, w.frame, w.at
+		k.first, k.at = w.at.Frame, w.at
 	}
-	d.countSkipped(c, len(w.data))
+	c.countSkipped(len(w.data))
 	k.bytes += len(w.data)
 	k.missing += w.missing
-	k.first, k.last = min(k.first, w.frame), max(k.last, w.frame)
+	k.first, k.at.Frame = min(k.first, w.at.Frame), max(k.at.Frame, w.at.Frame)
 }
 
-func (d *Decoder) countSkipped(c *Conn, n int) {
+func (c *conn) countSkipped(n int) {
 	if n == 0 {
 		return
 	}
-	if d.stats.Skipped += int64(n); !c.skips {
+	if c.d.stats.Skipped += int64(n); !c.skips {
 		c.skips = true
-		d.stats.SkippedConnections++
+		c.d.stats.SkippedConnections++
 	}
 }
 
 // drop skips the data after the assumed boundary.
-func (d *Decoder) drop(c *Conn) {
+func (c *conn) drop() {
 	s := c.search
 	chunks := s.chunks
 	s.chunks, s.size, s.turns = nil, 0, 0
 	for i := range chunks {
-		d.buffered -= len(chunks[i].data)
-		d.pass(c, &chunks[i])
+		c.d.buffered -= len(chunks[i].data)
+		c.pass(&chunks[i])
 	}
 }
 
 // restart discards the assumed boundary, because bytes were lost or there are too many bytes, and waits for
 // another one.
-func (d *Decoder) restart(c *Conn) {
-	d.drop(c)
+func (c *conn) restart() {
+	c.drop()
 	c.search.assumed = false
 }
 
 // conclude ends a search without a result, at the end of the connection or of the capture.
-func (d *Decoder) conclude(c *Conn) {
+func (c *conn) conclude() {
 	s := c.search
 	if s == nil || c.ID == 0 {
 		return
 	}
-	if s.assumed && d.prove(c) == codec.Matches {
-		d.conclude(c)
+	if s.assumed && c.prove() == codec.Matches {
+		c.conclude()
 		return
 	}
-	d.drop(c)
-	d.endScan(c, 0)
-	d.endScan(c, 1)
+	c.drop()
+	c.half[0].endScan()
+	c.half[1].endScan()
 	c.search = nil
 	if !c.decided {
 		c.decided = true
-		p := d.opts.Protocol
+		p := c.d.opts.Protocol
 		if p == nil {
-			p, _ = d.knownOf(c)
+			p, _ = c.knownOf()
 		}
 		if c.server == unknown {
-			c.settle(d.likelyServer(c, p))
+			c.settle(c.likelyServer(p))
 		}
 		if p != nil {
-			d.adopt(c, p)
+			c.adopt(p)
 		} else {
-			d.stats.Unknown++
+			c.d.stats.Unknown++
 		}
 	}
-	d.showSkipped(c, s)
+	c.showSkipped(s)
 }
 
 // showSkipped passes on the number of bytes that were skipped, and of those that are missing among them.
-func (d *Decoder) showSkipped(c *Conn, s *search) {
-	for end := range s.skipped {
-		d.showSkippedOf(c, s, end)
-	}
+func (c *conn) showSkipped(s *search) {
+	c.half[0].showSkipped(&c.Conn, s)
+	c.half[1].showSkipped(&c.Conn, s)
 }
 
-func (d *Decoder) showSkippedOf(c *Conn, s *search, end int) {
-	k := s.skipped[end]
-	s.skipped[end] = skipped{}
-	if k.bytes > 0 {
-		d.item = Item{Kind: Skipped, Conn: c, From: c.side(end), Missing: k.bytes, First: k.first, Last: k.last, At: k.at}
-		d.handle(&d.item)
+// showSkipped is showSkipped of a direction. The connection is described by c.
+func (h *half) showSkipped(c *Conn, s *search) {
+	k := s.skipped[h.end]
+	s.skipped[h.end] = skipped{}
+	for _, of := range [...]struct {
+		kind ItemKind
+		n    int
+	}{{Skipped, k.bytes}, {Gap, k.missing}} {
+		if of.n > 0 {
+			it := h.item(of.kind, k.at)
+			it.Conn, it.From, it.Missing, it.First = c, c.side(h.end), of.n, k.first
+			h.c.d.handle(it)
+		}
 	}
-	d.missing(c, end, k.missing, k.first, k.last, k.at)
 }

@@ -1,16 +1,20 @@
 package pcap
 
-import "jobwire/pcap/decrypt"
+import (
+	"jobwire/pcap/decrypt"
+	"jobwire/pcap/internal/headers"
+	"jobwire/pcap/internal/reassembly"
+)
 
 // secured is the state of a TLS connection that is being decrypted. The decrypted data replaces the captured
 // bytes.
 type secured struct {
 	conn    *decrypt.Conn
-	proved  bool    // the keys are known
-	over    bool    // the connection cannot be decrypted
-	waiting []chunk // all bytes, until the keys are known
-	size    int     // bytes of waiting
-	turn    [2]turn // the value of Conn.turn where the next record of an end begins
+	proved  bool               // the keys are known
+	over    bool               // the connection cannot be decrypted
+	waiting []chunk            // all bytes, until the keys are known
+	size    int                // bytes of waiting
+	turn    [2]reassembly.Turn // the value of conn.turn where the next record of an end begins
 }
 
 // active reports whether the bytes of a connection are passed to its decryption.
@@ -19,72 +23,72 @@ func (s *secured) active() bool { return s != nil && !s.over }
 // service is the key of a server's protocol. Data that was decrypted may have another protocol than the
 // captured bytes.
 type service struct {
-	endpoint
+	headers.Endpoint
 	network   uint64
 	decrypted bool
 }
 
-func (c *Conn) service(end int) service {
-	return service{c.ends[end], c.network, c.tls.active() && c.tls.proved}
+func (c *conn) service(end int8) service {
+	return service{c.tcp.Ends[end], c.tcp.Network, c.tls.active() && c.tls.proved}
 }
 
 // hello reports whether an end begins with a ClientHello that could be decrypted.
-func (d *Decoder) hello(c *Conn, b []byte) bool {
-	return c.tls == nil && !d.opts.Keys.Empty() && len(b) > 5 && b[0] == 22 && b[1] == 3 && b[5] == 1
+func (c *conn) hello(b []byte) bool {
+	return c.tls == nil && !c.d.opts.Keys.Empty() && len(b) > 5 && b[0] == 22 && b[1] == 3 && b[5] == 1
 }
 
 // secure begins to decrypt a connection if it is TLS and there are key logs. It returns false otherwise.
-func (d *Decoder) secure(c *Conn) bool {
-	if c.Protocol != TLS || c.tls != nil || d.opts.Keys.Empty() {
+func (c *conn) secure() bool {
+	if c.Protocol != TLS || c.tls != nil || c.d.opts.Keys.Empty() {
 		return false
 	}
-	c.tls = &secured{conn: decrypt.NewConn(d.opts.Keys)}
+	c.tls = &secured{conn: decrypt.NewConn(c.d.opts.Keys)}
 	return true
 }
 
 // beginsSecure begins to decrypt a connection whose TCP handshake is missing and whose first
 // captured data is a ClientHello. If the keys decrypt the data, this is the beginning of the
 // connection.
-func (d *Decoder) beginsSecure(c *Conn, end int, b []byte) {
-	if c.search == nil && !c.half[0].lost && !c.half[1].lost || !d.hello(c, b) {
+func (h *half) beginsSecure(b []byte) {
+	c := h.c
+	if c.search == nil && !c.half[0].lost && !c.half[1].lost || !c.hello(b) {
 		return
 	}
 	c.search, c.Uncertain = nil, false
-	for end := range c.half {
-		c.half[end].lost, c.half[end].start, c.half[end].guess = false, false, false
-	}
-	c.settle(int8(1 - end))
-	d.adopt(c, TLS)
-	d.secure(c)
+	c.half[0].begin(false)
+	c.half[1].begin(false)
+	c.settle(1 - h.end)
+	c.adopt(TLS)
+	c.secure()
 }
 
 // secured decrypts the next bytes of a TLS connection, or a gap in them.
-func (d *Decoder) secured(c *Conn, w *chunk) {
-	s, side := c.tls, int(c.side(w.end))
+func (c *conn) secured(w *chunk) {
+	s, d, side := c.tls, c.d, int(w.h.side())
 	if !s.proved {
-		d.probe(c, w)
+		c.probe(w)
 		return
 	}
 	pending := s.conn.Buffered(side)
 	if w.missing > 0 {
 		s.conn.Lose(side, w.missing)
-		d.interruptSecured(c, w.end, w.missing, w.frame, w.at)
+		w.h.interruptSecured(w.missing, w.at)
 	} else {
 		if pending == 0 {
-			s.turn[w.end] = c.turn
+			s.turn[w.h.end] = c.turn
 		}
 		s.conn.Decrypt(side, w.data, func(plain []byte, failed int) {
 			if failed > 0 {
 				d.stats.Gaps++
 				d.stats.Missing += int64(failed)
-				d.interruptSecured(c, w.end, failed, w.frame, w.at)
+				w.h.interruptSecured(failed, w.at)
 				return
 			}
 			if c.Protocol == TLS {
 				c.Protocol, c.decided = nil, false
 			}
-			c.turn, s.turn[w.end] = s.turn[w.end], noTurn
-			d.flow(c, w.end, plain, w.frame, w.at)
+			c.turn, s.turn[w.h.end] = s.turn[w.h.end], reassembly.NoTurn
+			w.h.flow(plain, w.at)
 		})
 	}
 	d.buffered += s.conn.Buffered(side) - pending
@@ -92,19 +96,19 @@ func (d *Decoder) secured(c *Conn, w *chunk) {
 		d.stats.GivenUp++
 		d.buffered -= n
 		s.conn.Lose(side, 0)
-		d.interruptSecured(c, w.end, n, w.frame, w.at)
+		w.h.interruptSecured(n, w.at)
 	}
 }
 
 // probe keeps the next bytes of a connection until its keys are known, and then decrypts them.
-func (d *Decoder) probe(c *Conn, w *chunk) {
-	s := c.tls
+func (c *conn) probe(w *chunk) {
+	s, d := c.tls, c.d
 	kept := *w
 	kept.turn, kept.data = c.turn, append([]byte(nil), w.data...)
 	s.waiting = append(s.waiting, kept)
 	s.size += len(kept.data)
 	d.buffered += len(kept.data)
-	side := int(c.side(w.end))
+	side := int(w.h.side())
 	if w.missing > 0 {
 		s.conn.Lose(side, w.missing)
 		return
@@ -112,16 +116,16 @@ func (d *Decoder) probe(c *Conn, w *chunk) {
 	proved, err := s.conn.Probe(side, w.data)
 	switch {
 	case err != nil:
-		d.giveUpSecured(c, err.Error())
+		c.giveUpSecured(err.Error())
 	case proved:
 		s.proved = true
 		d.stats.Decrypted++
 		for _, w := range d.release(s) {
 			c.turn = w.turn
-			d.secured(c, &w)
+			c.secured(&w)
 		}
 	case s.size > maxEarlyBytes || len(s.waiting) > maxEarly || d.buffered > maxBuffered:
-		d.giveUpSecured(c, noKeys)
+		c.giveUpSecured(noKeys)
 	}
 }
 
@@ -137,8 +141,9 @@ func (d *Decoder) release(s *secured) []chunk {
 const noKeys = "the keys are unknown; --tls-keys FILE reads a key log (SSLKEYLOGFILE)"
 
 // giveUpSecured passes on the bytes of a connection without decrypting them, and counts the reason.
-func (d *Decoder) giveUpSecured(c *Conn, reason string) {
+func (c *conn) giveUpSecured(reason string) {
 	c.tls.over = true
+	d := c.d
 	if d.stats.Undecrypted == nil {
 		d.stats.Undecrypted = map[string]int{}
 	}
@@ -147,33 +152,33 @@ func (d *Decoder) giveUpSecured(c *Conn, reason string) {
 	c.tls.conn = nil
 	for _, w := range waiting {
 		if w.missing > 0 {
-			d.lose(c, w.end, w.missing, w.frame, w.at)
+			w.h.lose(w.missing, w.at)
 		} else {
-			d.unread(c, w.end, w.data, w.frame, w.frame, w.at, false)
+			w.h.unread(w.data, w.at.Frame, w.at, false)
 		}
 	}
 }
 
 // finishSecured ends the decryption of a direction.
-func (d *Decoder) finishSecured(c *Conn, end int) {
-	switch s := c.tls; {
+func (h *half) finishSecured() {
+	switch c, s := h.c, h.c.tls; {
 	case !s.active():
 	case !s.proved:
-		d.probe(c, &chunk{end: end}) // the key log may contain the keys by now
+		c.probe(&chunk{h: h}) // the key log may contain the keys by now
 		if s.active() && !s.proved {
-			d.giveUpSecured(c, noKeys)
+			c.giveUpSecured(noKeys)
 		}
 	default:
-		n := s.conn.Buffered(int(c.side(end)))
-		s.conn.Lose(int(c.side(end)), 0)
-		d.buffered -= n
+		side := int(h.side())
+		c.d.buffered -= s.conn.Buffered(side)
+		s.conn.Lose(side, 0)
 	}
 }
 
 // interruptSecured processes a gap of n bytes in an encrypted stream. The length of the decrypted data in the
 // gap is unknown, so the message before the gap does not show where the next message begins.
-func (d *Decoder) interruptSecured(c *Conn, end, n, frame int, at int64) {
-	d.cutOff(c, end, frame, at)
-	c.half[end].skip = 0
-	d.interrupt(c, end, n, frame, at)
+func (h *half) interruptSecured(n int, at position) {
+	h.cutOff(at)
+	h.skip = 0
+	h.interrupt(n, at)
 }

@@ -45,13 +45,13 @@ type Writer struct {
 	ipID   uint16
 	clock  time.Time // of the last packet
 	begun  bool      // a packet has been written
-	conns  map[int]*conn
+	conns  map[int]*writerConn
 
 	comments []string // of the next packet
 }
 
-// conn is a connection that is open in at least one direction.
-type conn struct {
+// writerConn is a connection that is open in at least one direction.
+type writerConn struct {
 	port   layers.TCPPort // of the client
 	seq    [2]uint32      // next sequence number, by side
 	closed [2]bool        // the side has sent its FIN
@@ -72,7 +72,7 @@ func NewWriter(w io.Writer, serverPort int) (*Writer, error) {
 	return &Writer{
 		buf: buf, out: out, packet: gopacket.NewSerializeBuffer(),
 		port: layers.TCPPort(serverPort), next: firstPort,
-		clock: time.Unix(0, 0).Add(-tick), conns: map[int]*conn{},
+		clock: time.Unix(0, 0).Add(-tick), conns: map[int]*writerConn{},
 	}, nil
 }
 
@@ -164,14 +164,14 @@ func (w *Writer) advance(at time.Time) {
 }
 
 // open writes the handshake.
-func (w *Writer) open(id int) (*conn, error) {
+func (w *Writer) open(id int) (*writerConn, error) {
 	if w.next == int(w.port) {
 		w.next++
 	}
 	if w.next > math.MaxUint16 {
 		return nil, fmt.Errorf("pcap: connection %d: all client ports are in use", id)
 	}
-	c := &conn{port: layers.TCPPort(w.next), seq: firstSeq, order: w.next}
+	c := &writerConn{port: layers.TCPPort(w.next), seq: firstSeq, order: w.next}
 	w.next++
 	w.conns[id] = c
 	offer := []layers.TCPOption{{OptionType: layers.TCPOptionKindMSS, OptionLength: 4,
@@ -188,7 +188,7 @@ func (w *Writer) open(id int) (*conn, error) {
 }
 
 // data writes b in segments, which the other end acknowledges.
-func (w *Writer) data(c *conn, from codec.Side, b []byte) error {
+func (w *Writer) data(c *writerConn, from codec.Side, b []byte) error {
 	for n := 1; len(b) > 0; n++ {
 		part := b[:min(len(b), mss)]
 		b = b[len(part):]
@@ -206,7 +206,7 @@ func (w *Writer) data(c *conn, from codec.Side, b []byte) error {
 }
 
 // finish closes one direction, unless it is already closed.
-func (w *Writer) finish(c *conn, from codec.Side) error {
+func (w *Writer) finish(c *writerConn, from codec.Side) error {
 	if c.closed[from] {
 		return nil
 	}
@@ -218,12 +218,12 @@ func (w *Writer) finish(c *conn, from codec.Side) error {
 	return w.acknowledge(c, from.Other())
 }
 
-func (w *Writer) acknowledge(c *conn, from codec.Side) error {
+func (w *Writer) acknowledge(c *writerConn, from codec.Side) error {
 	return w.segment(c, from, layers.TCP{ACK: true}, nil)
 }
 
 // segment writes one packet. tcp contains its flags and options; segment sets the other fields.
-func (w *Writer) segment(c *conn, from codec.Side, tcp layers.TCP, data []byte) error {
+func (w *Writer) segment(c *writerConn, from codec.Side, tcp layers.TCP, data []byte) error {
 	tcp.SrcPort, tcp.DstPort = c.port, w.port
 	if from == codec.Server {
 		tcp.SrcPort, tcp.DstPort = w.port, c.port

@@ -1,4 +1,4 @@
-package pcap
+package reassembly
 
 import (
 	"bytes"
@@ -82,21 +82,13 @@ func (r *recent) differs(h *half, seq uint32, b []byte) (at int, earlier []byte)
 	return at, earlier
 }
 
-// compare reports data that was sent again with other bytes. c's stream is not changed. A single byte before
+// compare reports data of a segment that was sent again with other bytes. The stream is not changed. A single byte before
 // the next one is not compared: TCP keep-alive probes may contain any byte there (RFC 1122, 4.2.3.6).
-func (d *Decoder) compare(c *Conn, end int, seq uint32, b []byte, frame int, at int64) {
-	h := &c.half[end]
-	if h.recent == 0 || len(b) == 0 || len(b) == 1 && seq+1 == h.next {
+func (h *half) compare(s *Segment, b []byte) {
+	if h.recent == 0 || len(b) == 0 || len(b) == 1 && s.Seq+1 == h.next {
 		return
 	}
-	off, earlier := d.recent.differs(h, seq, b)
-	if off < 0 {
-		return
-	}
-	d.stats.Conflicts++
-	if c.ID > 0 && c.server != unknown {
-		d.item = Item{Kind: Conflicts, Conn: c, From: c.side(end), Raw: b[off:], First: frame, Last: frame, At: at,
-			Conflict: &Conflict{Earlier: earlier, Offset: seq + uint32(off) - h.isn - 1}}
-		d.handle(&d.item)
+	if off, earlier := h.c.a.recent.differs(h, s.Seq, b); off >= 0 {
+		h.stream().Conflict(earlier, b[off:], s.Seq+uint32(off)-h.isn-1, s.Position)
 	}
 }

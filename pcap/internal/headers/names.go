@@ -1,18 +1,21 @@
-package pcap
+package headers
 
 import (
 	"fmt"
 	"strings"
 )
 
-// header identifies a header that is not understood.
-type header struct {
+// Header identifies a header that is not understood.
+type Header struct {
 	layer  string // what the number is: a link type, an EtherType, ...
 	number uint32
 }
 
+// IsLink reports whether the header is that of the link.
+func (h Header) IsLink() bool { return h.layer == linkType }
+
 // String returns the number and, if it is known, the name of a header.
-func (h header) String() string {
+func (h Header) String() string {
 	number := fmt.Sprint(h.number)
 	if h.layer == etherType || h.layer == "PPP protocol" || h.layer == "GRE flags" {
 		number = fmt.Sprintf("0x%04x", h.number)

@@ -1,4 +1,4 @@
-package pcap
+package headers
 
 import "encoding/binary"
 
@@ -30,8 +30,8 @@ const (
 )
 
 // notUnderstood ends the parsing of a packet at a header.
-func (l *unwrapper) notUnderstood(layer string, number uint32) (uint16, []byte, bool) {
-	l.unknown = header{layer, number}
+func (p *Parser) notUnderstood(layer string, number uint32) (uint16, []byte, bool) {
+	p.Unknown = Header{layer, number}
 	return 0, nil, false
 }
 
@@ -53,7 +53,7 @@ func named(n, at int, b []byte) (uint16, []byte, bool) {
 }
 
 // link removes a link header.
-func (l *unwrapper) link(number uint32, b []byte) (ether uint16, rest []byte, ok bool) {
+func (p *Parser) link(number uint32, b []byte) (ether uint16, rest []byte, ok bool) {
 	switch number {
 	case linkEthernet:
 		return named(14, 12, b)
@@ -62,9 +62,9 @@ func (l *unwrapper) link(number uint32, b []byte) (ether uint16, rest []byte, ok
 	case 12, 14, 101, 228, 229:
 		return 0, b, true
 	case 9, 50:
-		return l.ppp(b)
+		return p.ppp(b)
 	case 51: // PPPoE
-		return l.inner(0x8864, b)
+		return p.inner(0x8864, b)
 	case 100: // ATM
 		return llc(b)
 	case 104: // C-HDLC
@@ -81,7 +81,7 @@ func (l *unwrapper) link(number uint32, b []byte) (ether uint16, rest []byte, ok
 		}
 		return after((int(b[0])+3)&^3, 0, b)
 	case 219:
-		return l.mpls(b)
+		return p.mpls(b)
 	case 239:
 		return nflog(b)
 	case linkPKTAP:
@@ -92,9 +92,9 @@ func (l *unwrapper) link(number uint32, b []byte) (ether uint16, rest []byte, ok
 		if inner == linkPKTAP {
 			return 0, nil, false
 		}
-		return l.link(inner, b[binary.LittleEndian.Uint32(b):])
+		return p.link(inner, b[binary.LittleEndian.Uint32(b):])
 	}
-	return l.notUnderstood(linkType, number)
+	return p.notUnderstood(linkType, number)
 }
 
 // nflog finds the packet in a message of Linux's netfilter log, which is a list of attributes. Their lengths and
@@ -123,14 +123,14 @@ func nflog(b []byte) (ether uint16, rest []byte, ok bool) {
 }
 
 // inner removes the header after an EtherType other than those of IP.
-func (l *unwrapper) inner(ether uint16, b []byte) (next uint16, rest []byte, ok bool) {
+func (p *Parser) inner(ether uint16, b []byte) (next uint16, rest []byte, ok bool) {
 	switch ether {
 	case etherVLAN, 0x88a8, 0x9100, 0x9200:
 		if len(b) < 4 {
 			return 0, nil, false
 		}
 		if id := binary.BigEndian.Uint16(b) & 0xfff; id != 0 { // 0 is a priority without a VLAN
-			l.is('v', uint64(id), true)
+			p.is('v', uint64(id), true)
 		}
 		return named(4, 2, b)
 	case etherEthernet:
@@ -139,17 +139,17 @@ func (l *unwrapper) inner(ether uint16, b []byte) (next uint16, rest []byte, ok 
 		if len(b) < 6 {
 			return 0, nil, false
 		}
-		l.is('p', uint64(binary.BigEndian.Uint16(b[2:])), false)
-		return l.ppp(b[6:])
+		p.is('p', uint64(binary.BigEndian.Uint16(b[2:])), false)
+		return p.ppp(b[6:])
 	case etherPPP:
-		return l.ppp(b)
+		return p.ppp(b)
 	case etherMPLS, 0x8848:
-		return l.mpls(b)
+		return p.mpls(b)
 	case 0x88e7: // provider backbone bridge
 		if len(b) < 4 {
 			return 0, nil, false
 		}
-		l.is('b', uint64(binary.BigEndian.Uint32(b)&0xffffff), true)
+		p.is('b', uint64(binary.BigEndian.Uint32(b)&0xffffff), true)
 		return after(4, etherEthernet, b)
 	case 0x8926: // VN-Tag
 		return named(6, 4, b)
@@ -168,7 +168,7 @@ func (l *unwrapper) inner(ether uint16, b []byte) (next uint16, rest []byte, ok 
 	if ether <= maxLength {
 		return llc(b)
 	}
-	return l.notUnderstood(etherType, uint32(ether))
+	return p.notUnderstood(etherType, uint32(ether))
 }
 
 // llc removes a header of IEEE 802.2. Only SNAP and IP may contain TCP.
@@ -185,7 +185,7 @@ func llc(b []byte) (ether uint16, rest []byte, ok bool) {
 }
 
 // ppp removes a header of PPP. Numbers below 0x4000 are those of network protocols.
-func (l *unwrapper) ppp(b []byte) (ether uint16, rest []byte, ok bool) {
+func (p *Parser) ppp(b []byte) (ether uint16, rest []byte, ok bool) {
 	if len(b) >= 2 && b[0] == 0xff && b[1] == 3 { // HDLC
 		b = b[2:]
 	}
@@ -206,17 +206,17 @@ func (l *unwrapper) ppp(b []byte) (ether uint16, rest []byte, ok bool) {
 	case number >= 0x4000:
 		return control, nil, true
 	}
-	return l.notUnderstood("PPP protocol", number)
+	return p.notUnderstood("PPP protocol", number)
 }
 
 // mpls removes all labels. What follows has no type: IP, or Ethernet, which may be after a control word that is 0 or a
 // sequence number.
-func (l *unwrapper) mpls(b []byte) (ether uint16, rest []byte, ok bool) {
+func (p *Parser) mpls(b []byte) (ether uint16, rest []byte, ok bool) {
 	for last := false; !last; b = b[4:] {
 		if len(b) < 4 {
 			return 0, nil, false
 		}
-		l.is('m', uint64(binary.BigEndian.Uint32(b)>>12), false)
+		p.is('m', uint64(binary.BigEndian.Uint32(b)>>12), false)
 		last = b[2]&1 != 0
 	}
 	switch {
@@ -236,33 +236,33 @@ func likelyEther(n uint16) bool { return n == etherIPv4 || n == etherIPv6 || n =
 
 // tunnel removes the header of an IP protocol other than TCP. It returns control if the packet contains no other
 // packet.
-func (l *unwrapper) tunnel(proto byte, b []byte, s *segment) (ether uint16, inner []byte, ok bool) {
+func (p *Parser) tunnel(proto byte, b []byte, s *Segment) (ether uint16, inner []byte, ok bool) {
 	switch proto {
 	case protoIPv4, protoIPv6:
-		l.is('i', s.src.lo+s.dst.lo, false)
+		p.is('i', s.Src.lo+s.Dst.lo, false)
 		return 0, b, true
 	case protoGRE:
-		return l.gre(b, s)
+		return p.gre(b, s)
 	case 17: // UDP
-		return l.udp(b)
+		return p.udp(b)
 	case 97: // EtherIP
 		return after(2, etherEthernet, b)
 	case 137:
-		return l.mpls(b)
+		return p.mpls(b)
 	case 50, 108, 115: // ESP, IPComp, L2TP
-		return l.notUnderstood("IP protocol", uint32(proto))
+		return p.notUnderstood("IP protocol", uint32(proto))
 	}
 	return control, nil, true
 }
 
-func (l *unwrapper) gre(b []byte, s *segment) (ether uint16, inner []byte, ok bool) {
+func (p *Parser) gre(b []byte, s *Segment) (ether uint16, inner []byte, ok bool) {
 	const hasChecksum, hasRoute, hasKey, hasNumber, hasAck = 0x80, 0x40, 0x20, 0x10, 0x80
 	if len(b) < 4 {
 		return 0, nil, false
 	}
 	version := b[1] & 7
 	if version > 1 || b[0]&hasRoute != 0 {
-		return l.notUnderstood("GRE flags", uint32(binary.BigEndian.Uint16(b)))
+		return p.notUnderstood("GRE flags", uint32(binary.BigEndian.Uint16(b)))
 	}
 	size, key := 4, uint64(0)
 	if b[0]&hasChecksum != 0 {
@@ -287,28 +287,28 @@ func (l *unwrapper) gre(b []byte, s *segment) (ether uint16, inner []byte, ok bo
 	case ether == etherMirror && b[0]&hasNumber == 0:
 		ether = etherEthernet // ERSPAN I has no header
 	case ether != etherMirror && ether != 0x22eb:
-		l.is('g', key+s.src.lo+s.dst.lo, false)
+		p.is('g', key+s.Src.lo+s.Dst.lo, false)
 	}
 	return after(size, ether, b)
 }
 
 // udp removes the headers of UDP and of a tunnel with a known port.
-func (l *unwrapper) udp(b []byte) (ether uint16, inner []byte, ok bool) {
+func (p *Parser) udp(b []byte) (ether uint16, inner []byte, ok bool) {
 	if len(b) < 16 {
 		return control, nil, true
 	}
 	port, b := binary.BigEndian.Uint16(b[2:]), b[8:]
 	switch {
 	case (port == 4789 || port == 8472) && b[0]&8 != 0: // VXLAN
-		l.is('x', uint64(binary.BigEndian.Uint32(b[4:])>>8), true)
+		p.is('x', uint64(binary.BigEndian.Uint32(b[4:])>>8), true)
 		return after(8, etherEthernet, b)
 	case port == 6081 && b[0]>>6 == 0: // GENEVE
-		l.is('x', uint64(binary.BigEndian.Uint32(b[4:])>>8), true)
+		p.is('x', uint64(binary.BigEndian.Uint32(b[4:])>>8), true)
 		return named(8+int(b[0]&0x3f)*4, 2, b)
 	case port == 6635:
-		return l.mpls(b)
+		return p.mpls(b)
 	case port == 2152 && b[0]>>4 == 3 && b[1] == 0xff: // GTP-U, version 1, with user data
-		l.is('t', uint64(binary.BigEndian.Uint32(b[4:])), false)
+		p.is('t', uint64(binary.BigEndian.Uint32(b[4:])), false)
 		return gtp(b)
 	}
 	return control, nil, true

@@ -1,4 +1,4 @@
-package pcap
+package headers
 
 // Limits of the fragments that wait for the rest of their packet.
 const (
@@ -27,7 +27,6 @@ type span struct{ from, to int }
 type fragments struct {
 	parts map[fragmentKey]*fragmented
 	count int
-	lost  int // packets that were discarded
 }
 
 // add adds a fragment. It returns the whole packet once all of its fragments have arrived, otherwise nil.
@@ -73,7 +72,6 @@ func (fs *fragments) evict() {
 		}
 	}
 	delete(fs.parts, oldest)
-	fs.lost++
 }
 
 // cover records that a range of bytes has arrived, and merges it with the ranges that it touches.
