@@ -8,6 +8,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // TestProtocolIsRecognizedLate checks connections whose protocol cannot be decided at once: they are decoded as soon as another
@@ -60,7 +61,7 @@ func TestLossIsMarked(t *testing.T) {
 	steps := []piece{{from: p, syn: true}, {from: s, syn: true}, {from: p, data: []byte("use a\r\n")}, {from: s, ack: 7, data: []byte("USING a\r\n")},
 		{from: p, off: 27, ack: 9, data: []byte("rest\r\nuse fake\r\n")}, {from: s, off: 9, ack: 43, data: []byte("INSERTED 1\r\nUSING fake\r\n")},
 		{from: p, off: 43, ack: 33, data: []byte("use b\r\n")}, {from: s, off: 33, ack: 50, data: []byte("USING b\r\n")}}
-	text, lines, _ := outputs(pcap.ListingOptions{Lines: true}, steps...)
+	text, lines, _ := outputs(report.ListingOptions{Lines: true}, steps...)
 	inOrder := func(text string, parts ...string) {
 		t.Helper()
 		rest := text

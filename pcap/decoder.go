@@ -168,7 +168,7 @@ func (d *Decoder) Stats() Stats {
 	st := d.stats
 	st.Duplicates = d.streams.Duplicates
 	st.GivenUp += d.streams.GivenUp
-	st.NotUnderstood = maps.Clone(st.NotUnderstood)
+	st.NotUnderstood, st.Undecrypted = maps.Clone(st.NotUnderstood), st.undecrypted()
 	return st
 }
 

@@ -17,6 +17,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // said is a message that was sent or decoded.
@@ -389,7 +390,7 @@ func TestEveryByteIsListedOnce(t *testing.T) {
 				want[gone.from] = slices.Delete(want[gone.from], gone.off, gone.off+len(gone.data))
 			}
 			var out bytes.Buffer
-			l := pcap.NewListing(&out, pcap.ListingOptions{Full: true})
+			l := report.NewListing(&out, report.ListingOptions{Full: true})
 			d := pcap.NewDecoder(pcap.Options{}, l.Add)
 			for i := range pieces {
 				b := pieces[i].packet(ex.port, 7)

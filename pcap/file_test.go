@@ -18,6 +18,7 @@ import (
 
 	"jobwire/fuzz/native"
 	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // conversation returns a Gearman conversation as IPv4 packets, without link headers.
@@ -317,8 +318,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(classic(binary.BigEndian, 0xa1b23c4d, 101, append(packets, other))) // sent again with other data
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {
-		shown, list, lines := int64(0), pcap.NewListing(io.Discard, pcap.ListingOptions{Full: true}), pcap.NewJSONLines(io.Discard, false)
-		var sum pcap.Summary
+		shown, list, lines := int64(0), report.NewListing(io.Discard, report.ListingOptions{Full: true}), report.NewJSONLines(io.Discard, false)
+		var sum report.Summary
 		d := pcap.NewDecoder(pcap.Options{Likely: len(file)%2 == 0}, func(it *pcap.Item) {
 			switch it.Kind {
 			case pcap.Skipped:

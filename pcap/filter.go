@@ -42,7 +42,7 @@ var values = map[string]func(it *Item) string{
 	},
 	"protocol": func(it *Item) string {
 		if it.Conn.Protocol == nil {
-			return nameless.Name
+			return "unknown"
 		}
 		return it.Conn.Protocol.Name
 	},

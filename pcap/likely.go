@@ -263,7 +263,7 @@ func (g *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.
 		case size == 0:
 			return codec.NoMatch
 		}
-		if t := d.frame.Type; t != nil && (t.End == "" || !isAdmin(p)) {
+		if t := d.frame.Type; t != nil && (t.End == "" || p.Framing.Header == nil) {
 			framed++
 		}
 		at += size

@@ -11,6 +11,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/internal/prose"
 	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // found counts messages whose boundaries are not proved.
@@ -218,8 +219,8 @@ func TestLikelyIsMarked(t *testing.T) {
 	}{{pcap.Options{Likely: true}, 4}, {pcap.Options{}, 0}, {pcap.Options{Likely: true, Check: true}, 4}} {
 		for _, filter := range []string{"", "type=delete"} {
 			var b [3]strings.Builder
-			l, j, sum := pcap.NewListing(&b[0], pcap.ListingOptions{Lines: true}), pcap.NewJSONLines(&b[1], false),
-				pcap.Summary{}
+			l, j, sum := report.NewListing(&b[0], report.ListingOptions{Lines: true}), report.NewJSONLines(&b[1], false),
+				report.Summary{}
 			want := c.count
 			if filter != "" {
 				c.o.Filter, _ = pcap.ParseFilter(filter)

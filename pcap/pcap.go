@@ -1,6 +1,6 @@
 // Package pcap decodes conversations in packet captures, and writes conversations as captures. A [Decoder]
-// reassembles the packets of a [Source] into messages of all protocols. A [Listing], a [Summary] and
-// a [JSONLines] show these messages. The packages jobs, replay and report use the messages further.
+// reassembles the packets of a [Source] into messages of all protocols. The package report shows these messages;
+// the packages jobs and replay use them further.
 //
 // For writing, a conversation is a list of [Event]s without packets. A [Writer] generates the TCP segments that
 // a capture of this conversation would contain, so that other programs can decode conversations that jobwire

@@ -10,6 +10,7 @@ import (
 	"jobwire/codec"
 	"jobwire/internal/prose"
 	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // conflicts decodes pieces of a connection and returns its messages and conflicts.
@@ -112,12 +113,12 @@ func TestConflictAtAnyPosition(t *testing.T) {
 func TestConflictIsShown(t *testing.T) {
 	long := strings.Repeat("x", 40)
 	pieces := []piece{{syn: true}, {from: codec.Server, syn: true}, {data: []byte("use " + long + "\r\n")}, {data: []byte("use y" + long)}}
-	text, lines, report := outputs(pcap.ListingOptions{}, pieces...)
+	text, lines, counts := outputs(report.ListingOptions{}, pieces...)
 	for _, c := range []struct{ got, want string }{
 		{text, "# conflict: 10.0.0.1:40000 sent other data again, from byte 4 of its stream on\n# decoded:       \"" + long[:32] + "\"\n# not decoded:   \"y" + long[:31] + "\"\n"},
 		{lines, `"kind":"conflict","time":0.000000,"frame":4,`},
 		{lines, `,"offset":4,"raw":"y` + long[:31] + `","earlier":"` + long[:32] + `"}`},
-		{report, "1  retransmissions with other data than before\n"},
+		{counts, "1  retransmissions with other data than before\n"},
 	} {
 		if !strings.Contains(c.got, c.want) {
 			t.Errorf("%s\nis not in\n%s", c.want, c.got)
@@ -126,9 +127,9 @@ func TestConflictIsShown(t *testing.T) {
 }
 
 // outputs returns the listing, the JSON lines and the summary of pieces of a connection.
-func outputs(o pcap.ListingOptions, pieces ...piece) (text, lines, report string) {
+func outputs(o report.ListingOptions, pieces ...piece) (text, lines, counts string) {
 	var b [3]strings.Builder
-	l, j, sum := pcap.NewListing(&b[0], o), pcap.NewJSONLines(&b[1], false), pcap.Summary{}
+	l, j, sum := report.NewListing(&b[0], o), report.NewJSONLines(&b[1], false), report.Summary{}
 	d := pcap.NewDecoder(pcap.Options{}, func(it *pcap.Item) {
 		l.Add(it)
 		j.Add(it)

@@ -159,6 +159,20 @@ func (c *conn) giveUpSecured(reason string) {
 	}
 }
 
+// undecrypted returns the number of TLS connections that were not decrypted, by reason.
+func (st *Stats) undecrypted() map[string]int {
+	reasons := map[string]int{}
+	untried := st.TLS - st.Decrypted
+	for reason, n := range st.Undecrypted {
+		reasons[reason] += n
+		untried -= n
+	}
+	if untried > 0 {
+		reasons[noKeys] += untried
+	}
+	return reasons
+}
+
 // finishSecured ends the decryption of a direction.
 func (h *half) finishSecured() {
 	switch c, s := h.c, h.c.tls; {

@@ -221,20 +221,20 @@ func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Optio
 		Flush() error
 	}
 	if o.format == "json" {
-		w = pcap.NewJSONLines(out, o.full)
+		w = report.NewJSONLines(out, o.full)
 	} else {
-		show := pcap.ListingOptions{Full: o.full, Hex: o.hex, Color: o.color.On(out), Lines: !o.annotate && !o.hex}
+		show := report.ListingOptions{Full: o.full, Hex: o.hex, Color: o.color.On(out), Lines: !o.annotate && !o.hex}
 		if cli.IsTerminal(out) {
 			show.Width = cli.Columns(out)
 		}
 		if o.utc {
 			show.Local = time.UTC
 		}
-		w = pcap.NewListing(out, show)
+		w = report.NewListing(out, show)
 	}
 	in.OnIdle(func() { w.Flush() })
 	selected := 0
-	var sum pcap.Summary
+	var sum report.Summary
 	opts.Likely = !o.certain && !opts.Audit
 	opts.Check = in.Streams() // a summary is printed at an interrupt
 	add := o.selected(func(it *pcap.Item) {
@@ -248,7 +248,7 @@ func (o *decodeOptions) list(cmd *cobra.Command, in *pcap.Input, opts pcap.Optio
 		add(it)
 	})
 	err := d.Decode(in)
-	if j, ok := w.(*pcap.JSONLines); ok {
+	if j, ok := w.(*report.JSONLines); ok {
 		j.NotUnderstood(d.Stats())
 	}
 	if werr := w.Flush(); werr != nil {
@@ -308,7 +308,7 @@ func (o *decodeOptions) verdict(stderr io.Writer, name string, selected int, st 
 
 // summarize prints counts, and writes the HTML report. It does so too if the capture is damaged.
 func (o *decodeOptions) summarize(cmd *cobra.Command, in *pcap.Input, opts pcap.Options) error {
-	var sum pcap.Summary
+	var sum report.Summary
 	opts.Check, opts.Likely = true, !o.certain
 	add := sum.Add
 	var file *cli.TextFile

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"jobwire/cmd/internal/cli"
-	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // heard collects the output of a command, and calls first when the command writes for the first time.
@@ -69,7 +69,7 @@ func TestDecodeInterface(t *testing.T) {
 	if strings.Contains(complaints.String(), "CAP_NET_RAW") || strings.Contains(complaints.String(), "on Linux only") {
 		t.Skipf("no capture off an interface: %s", complaints.String())
 	}
-	var r pcap.Report
+	var r report.Report
 	if err := json.Unmarshal(out.Bytes(), &r); status != cli.StatusOK || err != nil {
 		t.Fatalf("exit status %d, %v: %s", status, err, complaints.String())
 	}

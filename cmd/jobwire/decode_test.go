@@ -19,7 +19,7 @@ import (
 	"jobwire/cmd/internal/cli"
 	"jobwire/codec/gearman"
 	"jobwire/internal/peers"
-	"jobwire/pcap"
+	"jobwire/pcap/report"
 )
 
 // capture runs act while tcpdump captures the traffic of a port, and returns the
@@ -75,13 +75,13 @@ func capture(t *testing.T, port string, act func(), say, mark string, args ...st
 }
 
 // summaryOf returns the summary that decode prints of a capture.
-func summaryOf(t *testing.T, file string) *pcap.Report {
+func summaryOf(t *testing.T, file string) *report.Report {
 	t.Helper()
 	var out, complaints bytes.Buffer
 	if status := run(t.Context(), []string{"decode", "summary", file, "--format", "json"}, nil, &out, &complaints); status != cli.StatusOK {
 		t.Fatalf("exit status %d: %s", status, complaints.String())
 	}
-	var r pcap.Report
+	var r report.Report
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}

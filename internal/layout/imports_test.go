@@ -55,7 +55,7 @@ var layers = []layer{
 	{"pcap/internal/pcaptest", []string{"catalog", "codec", "codec/transcript", "pcap", "play"}},
 	{"pcap/internal/reassembly", []string{"pcap/internal/headers"}},
 	{"pcap/internal/*", nil},
-	{"pcap/report", []string{"codec", "pcap", "pcap/jobs", "internal/*"}},
+	{"pcap/report", []string{"codec", "codec/transcript", "pcap", "pcap/jobs", "internal/*"}},
 	{"pcap/*", []string{"codec", "codec/transcript", "pcap", "internal/*"}},
 	{"export", []string{"codec", "internal/*"}}, // serves any protocol
 	{"fuzz/gen", []string{"codec"}},             // serves any protocol

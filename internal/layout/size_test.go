@@ -40,7 +40,7 @@ var larger = map[string]int{
 	"pcap/replay.acts": 38, "pcap/replay.pair": 33,
 
 	// Not divided yet: folders.
-	"fuzz": 40, "loadgen": 56, "pcap": 27,
+	"fuzz": 40, "loadgen": 56,
 }
 
 func limit(name string, limit int) int {

@@ -1,5 +1,5 @@
-// Package report writes an HTML page about a capture: messages, traffic, timelines of jobs and violations. Pass the
-// items of a [jobwire/pcap.Decoder] to [Page.Add], and then call [Page.WriteHTML].
+// Package report shows what is in a capture. Pass the items of a [jobwire/pcap.Decoder] to a [Listing] or [JSONLines], which
+// write each item, or to a [Summary] or [Page], which write counts, or an HTML page with timelines of jobs, at the end.
 package report
 
 import (
@@ -40,7 +40,7 @@ const (
 // Page collects the data of an HTML page about a capture.
 type Page struct {
 	jobs     *jobs.Tracker
-	sum      pcap.Summary
+	sum      Summary
 	traffic  traffic
 	from, to int64
 	messages int
@@ -73,7 +73,7 @@ type (
 		Title, Span    string
 		from           int64 // time of the first packet in nanoseconds since 1970, or 0
 		Messages, Jobs int
-		*pcap.Report
+		*Report
 		Functions      []pageFunction
 		Timelines      []pageTimeline
 		TimelinesLeft  int

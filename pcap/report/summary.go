@@ -1,4 +1,4 @@
-package pcap
+package report
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"jobwire/codec"
 	"jobwire/internal/prose"
 	"jobwire/internal/version"
+	"jobwire/pcap"
 )
 
 // Summary counts messages by protocol, direction and type.
@@ -30,17 +31,14 @@ type tally struct {
 const adminName = "admin"
 
 // isAdmin reports whether a protocol has both text messages and binary messages.
-func isAdmin(p *codec.Protocol) bool {
-	text := func(t *codec.Type) bool { return t.End != "" }
-	return slices.ContainsFunc(p.Types, text) && !text(p.Types[0])
-}
+func isAdmin(p *codec.Protocol) bool { return p.Framing.Header != nil && p.Framing.Lines != nil }
 
 // maxWords limits the number of different words that are counted.
 const maxWords = 1000
 
 // Add counts an item, if it is a message.
-func (s *Summary) Add(it *Item) {
-	if it.Kind > Violates {
+func (s *Summary) Add(it *pcap.Item) {
+	if it.Kind > pcap.Violates {
 		return
 	}
 	p := it.Conn.Protocol
@@ -85,7 +83,7 @@ func (t *tally) count(from codec.Side, word []byte) {
 
 // word returns the first word of a text message. For a packet of unknown type it returns the number of the
 // type.
-func word(it *Item) []byte {
+func word(it *pcap.Item) []byte {
 	b := it.Raw
 	if f := it.Frame; f.Type != nil {
 		for i := range f.Spans {
@@ -100,7 +98,7 @@ func word(it *Item) []byte {
 	} else if len(f.Spans) > 1 && f.Spans[1].Field.Kind == codec.Code {
 		return fmt.Appendf(nil, "type %d", codec.BigEndian(f.Value(1)))
 	}
-	if it.Kind == Violates && it.Err.Rule == it.Conn.Protocol.Complete {
+	if it.Kind == pcap.Violates && it.Err.Rule == it.Conn.Protocol.Complete {
 		return []byte("(incomplete)")
 	}
 	b = b[:min(len(b), 32)]
@@ -126,7 +124,7 @@ func wordOf(p *codec.Protocol, t *codec.Type) (protocol, name string) {
 type Report struct {
 	version.Head
 	Messages map[string]Directions `json:"messages"` // by protocol
-	Stats
+	pcap.Stats
 	Rules map[codec.RuleID]int `json:"rules,omitempty"` // violations of each rule
 }
 
@@ -144,9 +142,8 @@ func (d *Directions) of(from codec.Side) map[string]int {
 }
 
 // Report returns the counts of the summary and of the decoder.
-func (s *Summary) Report(d *Decoder) *Report {
+func (s *Summary) Report(d *pcap.Decoder) *Report {
 	r := &Report{Head: version.NewHead(), Messages: map[string]Directions{}, Stats: d.Stats(), Rules: d.Rules()}
-	r.Undecrypted = undecrypted(r.Stats)
 	add := func(protocol string, from codec.Side, name string, n int) {
 		if _, ok := r.Messages[protocol]; !ok {
 			r.Messages[protocol] = Directions{map[string]int{}, map[string]int{}}
@@ -172,20 +169,6 @@ func (s *Summary) Report(d *Decoder) *Report {
 		}
 	}
 	return r
-}
-
-// undecrypted returns the number of TLS connections that were not decrypted, by reason.
-func undecrypted(st Stats) map[string]int {
-	reasons := map[string]int{}
-	untried := st.TLS - st.Decrypted
-	for reason, n := range st.Undecrypted {
-		reasons[reason] += n
-		untried -= n
-	}
-	if untried > 0 {
-		reasons[noKeys] += untried
-	}
-	return reasons
 }
 
 // WriteText writes the report as text, in lines of at most width characters where the words allow it.

@@ -1,4 +1,4 @@
-package pcap_test
+package report_test
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 
 	"jobwire/codec/gearman"
-	"jobwire/pcap"
 	"jobwire/pcap/internal/pcaptest"
+	"jobwire/pcap/report"
 )
 
 // TestListingWidth checks that a listing for a terminal has no line that is longer than the terminal is wide, with and
@@ -19,9 +19,9 @@ Client -> Job Server: SUBMIT_JOB_BG a-long-name-of-a-function a-long-unique-id "
 Job Server -> Client: JOB_CREATED H:a-host-with-a-long-name.example.org:1
 Client -> Job Server: raw 00 "REQ" 00 00 00 6f 00 00 00 00
 `)
-	list := func(o pcap.ListingOptions) string {
+	list := func(o report.ListingOptions) string {
 		var out bytes.Buffer
-		l := pcap.NewListing(&out, o)
+		l := report.NewListing(&out, o)
 		pcaptest.Decode(t, capture, l.Add)
 		if err := l.Flush(); err != nil {
 			t.Fatal(err)
@@ -29,7 +29,7 @@ Client -> Job Server: raw 00 "REQ" 00 00 00 6f 00 00 00 00
 		return out.String()
 	}
 	text := func(s string) string { return strings.Join(strings.Fields(strings.ReplaceAll(s, "#", "")), "") }
-	for _, o := range []pcap.ListingOptions{{Lines: true}, {}, {Lines: true, Full: true}} {
+	for _, o := range []report.ListingOptions{{Lines: true}, {}, {Lines: true, Full: true}} {
 		whole := list(o)
 		for _, width := range []int{40, 80, 120} {
 			o.Width = width

@@ -1,4 +1,4 @@
-package pcap
+package report
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"jobwire/codec"
+	"jobwire/pcap"
 )
 
 // JSONLines writes items as JSON, one object per line. A string that is not UTF-8 is written with \u00XX
@@ -28,11 +29,11 @@ func NewJSONLines(w io.Writer, full bool) *JSONLines {
 }
 
 // kindNames are the values of "kind".
-var kindNames = [...]string{Message: "message", Violates: "violation", Unread: "unread", Gap: "gap", Ends: "end",
-	Breaks: "reset", Skipped: "skipped", Conflicts: "conflict", Likely: "message"}
+var kindNames = [...]string{pcap.Message: "message", pcap.Violates: "violation", pcap.Unread: "unread", pcap.Gap: "gap", pcap.Ends: "end",
+	pcap.Breaks: "reset", pcap.Skipped: "skipped", pcap.Conflicts: "conflict", pcap.Likely: "message"}
 
 // Add writes an item.
-func (j *JSONLines) Add(it *Item) {
+func (j *JSONLines) Add(it *pcap.Item) {
 	if j.err != nil {
 		return
 	}
@@ -60,11 +61,11 @@ func (j *JSONLines) Add(it *Item) {
 		out = append(append(append(out, `,"protocol":"`...), p.Name...), '"')
 	}
 	switch it.Kind {
-	case Likely:
+	case pcap.Likely:
 		out = j.message(append(out, `,"likely":true`...), it)
-	case Message, Violates:
+	case pcap.Message, pcap.Violates:
 		out = j.message(out, it)
-	case Unread:
+	case pcap.Unread:
 		if it.Cut {
 			out = append(out, `,"cut":true`...)
 		}
@@ -75,14 +76,14 @@ func (j *JSONLines) Add(it *Item) {
 			out = strconv.AppendInt(append(out, `,"omitted":`...), int64(it.Omitted), 10)
 		}
 		out = j.bytes(append(out, `,"raw":`...), it.Raw)
-	case Conflicts:
-		raw, earlier := it.versions()
+	case pcap.Conflicts:
+		raw, earlier := versions(it)
 		out = strconv.AppendInt(append(out, `,"offset":`...), int64(it.Conflict.Offset), 10)
 		out = j.bytes(append(out, `,"raw":`...), raw)
 		out = j.bytes(append(out, `,"earlier":`...), earlier)
-	case Gap, Skipped:
+	case pcap.Gap, pcap.Skipped:
 		key := `,"missing":`
-		if it.Kind == Skipped {
+		if it.Kind == pcap.Skipped {
 			key = `,"bytes":`
 		}
 		out = strconv.AppendInt(append(out, key...), int64(it.Missing), 10)
@@ -92,13 +93,13 @@ func (j *JSONLines) Add(it *Item) {
 }
 
 // NotUnderstood writes the numbers of packets that were not decoded, if there are any.
-func (j *JSONLines) NotUnderstood(st Stats) {
+func (j *JSONLines) NotUnderstood(st pcap.Stats) {
 	for _, header := range slices.Sorted(maps.Keys(st.NotUnderstood)) {
 		j.out = fmt.Appendf(j.out, `{"kind":"not_understood","header":%q,"packets":%d}`+"\n", header, st.NotUnderstood[header])
 	}
 }
 
-func (j *JSONLines) message(out []byte, it *Item) []byte {
+func (j *JSONLines) message(out []byte, it *pcap.Item) []byte {
 	f := it.Frame
 	if f.Type != nil {
 		out = append(append(append(out, `,"type":"`...), f.Type.Name...), '"')

@@ -1,4 +1,4 @@
-package pcap
+package report
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/pcap"
 )
 
 // ListingOptions select what is shown of items.
@@ -66,6 +67,8 @@ type output struct {
 	err error // the first write error
 }
 
+const maxOutput = 256 << 10 // bytes that are buffered
+
 // Flush writes the buffered output, and returns the first write error.
 func (o *output) Flush() error {
 	if len(o.out) > 0 && o.err == nil {
@@ -77,13 +80,13 @@ func (o *output) Flush() error {
 
 // flushFull calls Flush if there is much output.
 func (o *output) flushFull() {
-	if len(o.out) >= firstRead {
+	if len(o.out) >= maxOutput {
 		o.Flush()
 	}
 }
 
 // Add writes an item.
-func (l *Listing) Add(it *Item) {
+func (l *Listing) Add(it *pcap.Item) {
 	if l.err != nil {
 		return
 	}
@@ -95,7 +98,7 @@ func (l *Listing) Add(it *Item) {
 	l.flushFull()
 }
 
-func (l *Listing) item(it *Item) {
+func (l *Listing) item(it *pcap.Item) {
 	c := it.Conn
 	p := c.Protocol
 	if p == nil || p.NewSession == nil {
@@ -114,18 +117,18 @@ func (l *Listing) item(it *Item) {
 		l.out = fmt.Appendf(l.out, "# message of %d bytes: only the beginning is decoded, %d bytes are skipped\n", it.Size(),
 			it.Omitted)
 	}
-	if it.Kind == Likely && !l.likely {
+	if it.Kind == pcap.Likely && !l.likely {
 		l.likely = true
 		l.out = append(l.out, "# ? marks a likely message: the capture does not prove where it begins. --certain shows only proved ones\n"...)
 	}
 	switch it.Kind {
-	case Message, Likely:
+	case pcap.Message, pcap.Likely:
 		if it.Resumed {
 			l.namesOf(c).unproved[it.From] = false
 			l.out = append(l.out, "# decoding continues here after the gap\n"...)
 		}
 		switch {
-		case it.Frame.Type == nil && (it.Unpaired || it.Kind == Likely):
+		case it.Frame.Type == nil && (it.Unpaired || it.Kind == pcap.Likely):
 			l.out = append(l.out, "# this response answers no request in the capture\n"...)
 			l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
 		case l.o.Lines:
@@ -133,9 +136,9 @@ func (l *Listing) item(it *Item) {
 		default:
 			l.out = l.pr.AppendFrame(l.out, actor, it.Frame)
 		}
-	case Violates:
+	case pcap.Violates:
 		l.out = l.pr.AppendBroken(l.out, actor, it.Frame, it.Raw, it.Err)
-	case Unread:
+	case pcap.Unread:
 		if it.Cut {
 			l.out = append(l.out, "# incomplete message: the end of the message is missing\n"...)
 		}
@@ -144,15 +147,15 @@ func (l *Listing) item(it *Item) {
 			l.out = fmt.Appendf(l.out, "# not decoded: after the gap, the capture does not prove where messages begin in these bytes; to list\n# everything that looks like a message, use --protocol %s --port %d without --audit\n", c.Protocol.Name, c.Server.Port())
 		}
 		l.out = l.pr.AppendFrame(l.out, actor, &codec.Frame{From: it.From, Raw: it.Raw})
-	case Gap:
+	case pcap.Gap:
 		l.out = fmt.Appendf(l.out, "# gap: %d bytes from %s are missing in the capture\n", it.Missing, c.Name(it.From))
-	case Skipped:
+	case pcap.Skipped:
 		l.out = append(appendSkipped(l.out, it), '\n')
-	case Conflicts:
+	case pcap.Conflicts:
 		l.out = appendConflict(l.out, it)
-	case Ends:
+	case pcap.Ends:
 		l.out = l.pr.AppendEvent(l.out, actor, it.From, transcript.HalfCloses)
-	case Breaks:
+	case pcap.Breaks:
 		l.out = l.pr.AppendEvent(l.out, actor, it.From, transcript.Resets)
 	}
 	l.out = append(l.out, '\n')
@@ -163,14 +166,14 @@ var nameless = &codec.Protocol{Name: "unknown", Title: "unknown", ServerName: "S
 
 // foreign writes a note, once for each connection, about the protocol of a connection whose bytes are not
 // shown.
-func (l *Listing) foreign(it *Item) {
+func (l *Listing) foreign(it *pcap.Item) {
 	c := it.Conn
-	if it.Kind == Skipped {
+	if it.Kind == pcap.Skipped {
 		l.head(it)
 		l.out = append(appendSkipped(l.out, it), "\n\n"...)
 		return
 	}
-	if l.noted[c.ID] || it.Kind != Unread {
+	if l.noted[c.ID] || it.Kind != pcap.Unread {
 		return
 	}
 	if len(l.noted) > maxNoted {
@@ -186,7 +189,7 @@ func (l *Listing) foreign(it *Item) {
 }
 
 // appendSkipped appends a comment with the number of skipped bytes, and how to list them.
-func appendSkipped(dst []byte, it *Item) []byte {
+func appendSkipped(dst []byte, it *pcap.Item) []byte {
 	packets := fmt.Sprintf("packet %d", it.First)
 	if it.Last != it.First {
 		packets = fmt.Sprintf("packets %d-%d", it.First, it.Last)
@@ -205,14 +208,14 @@ func appendSkipped(dst []byte, it *Item) []byte {
 const maxVersion = 32
 
 // versions returns the beginnings of the two versions of data that was sent twice.
-func (it *Item) versions() (raw, earlier []byte) {
+func versions(it *pcap.Item) (raw, earlier []byte) {
 	b := it.Conflict.Earlier
 	return it.Raw[:min(len(it.Raw), maxVersion)], b[:min(len(b), maxVersion)]
 }
 
 // appendConflict appends a comment with both versions of data that was sent twice.
-func appendConflict(dst []byte, it *Item) []byte {
-	raw, earlier := it.versions()
+func appendConflict(dst []byte, it *pcap.Item) []byte {
+	raw, earlier := versions(it)
 	return fmt.Appendf(dst, "# conflict: %s sent other data again, from byte %d of its stream on\n# decoded:       %q\n# not decoded:   %q\n", it.Conn.Name(it.From), it.Conflict.Offset, earlier, raw)
 }
 
@@ -226,7 +229,7 @@ type labels struct {
 	unproved [2]bool // the last bytes of the sender were reported as not decoded
 }
 
-func (l *Listing) namesOf(c *Conn) *labels {
+func (l *Listing) namesOf(c *pcap.Conn) *labels {
 	if l.last != nil && l.last.id == c.ID {
 		return l.last
 	}
@@ -244,7 +247,7 @@ func (l *Listing) namesOf(c *Conn) *labels {
 }
 
 // actorOf returns the name of the connecting end of a connection.
-func (l *Listing) actorOf(p *codec.Protocol, c *Conn) string {
+func (l *Listing) actorOf(p *codec.Protocol, c *pcap.Conn) string {
 	n := l.namesOf(c)
 	if n.actor == "" || n.role != c.Role {
 		role := p.Roles[0]
@@ -261,7 +264,7 @@ func (l *Listing) actorOf(p *codec.Protocol, c *Conn) string {
 
 // head writes the line above an item: the time, the time since the previous message on the connection, the
 // connection, and the packets.
-func (l *Listing) head(it *Item) {
+func (l *Listing) head(it *pcap.Item) {
 	c := it.Conn
 	out := append(l.out, "# "...)
 	out = l.time(out, it.At)
@@ -277,7 +280,7 @@ func (l *Listing) head(it *Item) {
 	if it.Last != it.First {
 		out = strconv.AppendInt(append(out, '-'), int64(it.Last), 10)
 	}
-	if it.Kind == Likely {
+	if it.Kind == pcap.Likely {
 		out = append(out, " ?"...)
 	}
 	l.out = append(out, '\n')
