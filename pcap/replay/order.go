@@ -72,73 +72,82 @@ func (a *arranger) acts() {
 	}
 	for i := range a.steps {
 		st := &a.steps[i]
-		if st.from == codec.Server {
-			if st.request == 0 {
-				c := &act{at: i, end: i, reply: -1, key: 2 * i}
-				if st.typ != nil && st.typ.Does == codec.Assign {
-					c.kind = receives
-					a.left++
-				}
-				a.all = append(a.all, c)
-			}
-			continue
-		}
-		c := &act{at: i, end: i, reply: -1, key: 2 * i, before: last[st.session]}
-		last[st.session] = c
-		a.all = append(a.all, c)
-		if st.late > 0 {
-			c.key, c.end = 2*st.late-1, st.late
-		}
-		if st.reply == 0 {
-			continue
-		}
-		answer := &a.steps[st.reply]
-		c.reply, c.end, c.key = st.reply, st.reply, 2*st.reply
+		c := &act{at: i, end: i, reply: -1, key: 2 * i}
 		switch {
-		case st.does.Does == codec.Submit && (answer.typ.Has(codec.JobID) || st.typ.Has(codec.JobID)):
-			c.kind = creates
-			job := cmp.Or(jobOf(answer), jobOf(st), contentOf(st))
-			c.number = numberOf(job)
-			if a.made[job] == nil {
-				a.made[job] = c
-			}
-			c.class = queueOf(st)
-		case answer.typ.Does == codec.Assign:
+		case st.from == codec.Peer:
+			c.before, last[st.session] = last[st.session], c
+			a.request(c, slow)
+		case st.request > 0:
+			continue
+		case st.typ != nil && st.typ.Does == codec.Assign:
 			c.kind = receives
 			a.left++
-		case st.does.Does == codec.Ask && (answer.typ.Does == codec.NoJob || answer.typ.Does == codec.Wake) && !st.blocks:
-			c.kind, c.key = misses, 2*i
 		}
-		if c.kind == misses || st.blocks { // the request has no other effect
-			continue
-		}
-		k, _ := slices.BinarySearch(slow, i)
-		for ; k < len(slow) && slow[k] < c.reply; k++ {
-			if a.steps[slow[k]].session != st.session {
-				c.key = 2*slow[k] - 1
-				break
-			}
-		}
+		a.all = append(a.all, c)
 	}
 	for _, c := range a.all {
-		for _, i := range []int{c.at, c.reply} {
-			if i < 0 {
-				continue
-			}
-			job := jobOf(&a.steps[i])
-			if job == "" && c.kind == receives && a.steps[i].from == codec.Server {
-				job = contentOf(&a.steps[i])
-			}
-			if made := a.made[job]; made != nil && a.steps[made.at].session != a.steps[c.at].session && made.at < c.end {
-				c.after = made
-			}
+		a.follow(c)
+	}
+}
+
+// request sets the kind, the end and the sort key of the act of a peer. slow are the steps of servers that are not
+// immediate replies.
+func (a *arranger) request(c *act, slow []int) {
+	st := &a.steps[c.at]
+	if st.late > 0 {
+		c.key, c.end = 2*st.late-1, st.late
+	}
+	if st.reply == 0 {
+		return
+	}
+	answer := &a.steps[st.reply]
+	c.reply, c.end, c.key = st.reply, st.reply, 2*st.reply
+	switch {
+	case st.does.Does == codec.Submit && (answer.typ.Has(codec.JobID) || st.typ.Has(codec.JobID)):
+		c.kind = creates
+		job := cmp.Or(jobOf(answer), jobOf(st), contentOf(st))
+		c.number = numberOf(job)
+		if a.made[job] == nil {
+			a.made[job] = c
 		}
-		if c.kind == receives && c.after != nil {
-			if !a.steps[c.after.at].session.proto.OrderedIDs {
-				c.after.number = uint64(c.end) // the job that is assigned first was created first
-			}
-			c.class, c.number = c.after.class, c.after.number
+		c.class = queueOf(st)
+	case answer.typ.Does == codec.Assign:
+		c.kind = receives
+		a.left++
+	case st.does.Does == codec.Ask && (answer.typ.Does == codec.NoJob || answer.typ.Does == codec.Wake) && !st.blocks:
+		c.kind, c.key = misses, 2*c.at
+	}
+	if c.kind == misses || st.blocks { // the request has no other effect
+		return
+	}
+	k, _ := slices.BinarySearch(slow, c.at)
+	for ; k < len(slow) && slow[k] < c.reply; k++ {
+		if a.steps[slow[k]].session != st.session {
+			c.key = 2*slow[k] - 1
+			return
 		}
+	}
+}
+
+// follow sets the act that must precede an act: the creation of the job that it names.
+func (a *arranger) follow(c *act) {
+	for _, i := range []int{c.at, c.reply} {
+		if i < 0 {
+			continue
+		}
+		job := jobOf(&a.steps[i])
+		if job == "" && c.kind == receives && a.steps[i].from == codec.Server {
+			job = contentOf(&a.steps[i])
+		}
+		if made := a.made[job]; made != nil && a.steps[made.at].session != a.steps[c.at].session && made.at < c.end {
+			c.after = made
+		}
+	}
+	if c.kind == receives && c.after != nil {
+		if !a.steps[c.after.at].session.proto.OrderedIDs {
+			c.after.number = uint64(c.end) // the job that is assigned first was created first
+		}
+		c.class, c.number = c.after.class, c.after.number
 	}
 }
 

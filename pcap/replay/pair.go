@@ -11,98 +11,107 @@ import (
 // someTime is the maximum time in nanoseconds that a message is assumed to take to reach a server.
 const someTime = 3e5
 
-// pair determines the reply to each request. Servers reply in order. A reply for which a peer waited is paired
+// pairing determines the reply to each request. Servers reply in order. A reply for which a peer waited is paired
 // only if it is unknown which request the server received first; otherwise the peer also waits for it during a
 // replay.
+type pairing struct {
+	steps         []step
+	waiting       map[*session][]int // requests without a reply
+	sent          map[*session]int   // the last message of each peer
+	latest, other asking             // the last request, and the last request of another connection
+	busy          int                // number of requests without a reply that do not block
+	waited        []int              // replies for which a peer waited
+	raced         bool               // a request for which a peer waited was contested
+}
+
+// asking is a request.
+type asking struct {
+	session *session
+	at      int
+}
+
 func pair(steps []step) {
-	var (
-		waiting       = map[*session][]int{}
-		sent          = map[*session]int{}
-		latest, other asking // the last request, and the last request of another connection
-		busy          int    // number of requests without a reply that do not block
-		waited        []int  // replies for which a peer waited
-		raced         bool
-	)
+	p := pairing{steps: steps, waiting: map[*session][]int{}, sent: map[*session]int{}}
 	for i := range steps {
 		st := &steps[i]
-		if st.from == codec.Peer {
-			sent[st.session] = i
-		}
 		if len(st.args) > 0 {
 			st.scope = st.args[0]
 		}
-		if st.typ == nil {
-			continue
-		}
-		queue := waiting[st.session]
 		if st.from == codec.Peer {
-			if len(st.typ.Answers) == 0 {
-				continue
-			}
-			st.contested = busy > len(queue)
-			if latest.session != nil && latest.session != st.session && st.at-steps[latest.at].at < someTime {
-				steps[latest.at].contested = true
-			}
-			if latest.session != st.session {
-				other = latest
-			}
-			latest = asking{st.session, i}
-			waiting[st.session] = append(queue, i)
-			if !st.blocks {
-				busy++
-			}
-			continue
+			p.sent[st.session] = i
 		}
-		if len(queue) == 0 || !st.answers(&steps[queue[0]]) {
-			continue
+		switch {
+		case st.typ == nil:
+		case st.from == codec.Server:
+			p.reply(i)
+		case len(st.typ.Answers) > 0:
+			p.request(i)
 		}
-		asked, ask := queue[0], &steps[queue[0]]
-		waiting[st.session] = queue[1:]
-		if st.varies = ask.does.Varies; len(st.args) == 1 {
-			st.scope = ask.scope
-		}
-		st.request = asked + 1
-		if ask.blocks {
-			raced = raced || ask.contested
-			if waited = append(waited, i); sent[st.session] > asked {
-				st.request = 0
-			}
-			continue
-		}
-		busy--
-		meanwhile := latest
-		if meanwhile.session == st.session {
-			meanwhile = other
-		}
-		if len(sent) > 2 || ask.contested || meanwhile.session != nil && meanwhile.at > asked {
-			st.varies = st.varies || ask.does.Races
-		}
-		ask.reply = i
 	}
-	for _, i := range waited {
-		if st := &steps[i]; !raced || st.request == 0 {
+	for _, i := range p.waited {
+		if st := &steps[i]; !p.raced || st.request == 0 {
 			st.request = 0
 		} else {
 			steps[st.request-1].reply = i
 		}
 	}
-	next := map[*session]int{} // the next message that a peer sends while it waits: the reply comes later
-	for i := len(steps) - 1; i >= 0 && raced; i-- {
-		if st := &steps[i]; st.from == codec.Peer {
-			if st.blocks && st.reply == 0 {
-				st.late = len(steps)
-				if n, ok := next[st.session]; ok {
-					st.late = n
-				}
-			}
-			next[st.session] = i
-		}
+	if p.raced {
+		delay(steps)
 	}
+}
+
+// request adds the request in step i.
+func (p *pairing) request(i int) {
+	st := &p.steps[i]
+	st.contested = p.busy > len(p.waiting[st.session])
+	if last := p.latest; last.session != st.session {
+		if last.session != nil && st.at-p.steps[last.at].at < someTime {
+			p.steps[last.at].contested = true
+		}
+		p.other = last
+	}
+	p.latest = asking{st.session, i}
+	p.waiting[st.session] = append(p.waiting[st.session], i)
+	if !st.blocks {
+		p.busy++
+	}
+}
+
+// reply finds the request that step i answers.
+func (p *pairing) reply(i int) {
+	st := &p.steps[i]
+	queue := p.waiting[st.session]
+	if len(queue) == 0 || !st.answers(&p.steps[queue[0]]) {
+		return
+	}
+	asked, ask := queue[0], &p.steps[queue[0]]
+	p.waiting[st.session] = queue[1:]
+	if st.varies = ask.does.Varies; len(st.args) == 1 {
+		st.scope = ask.scope
+	}
+	st.request = asked + 1
+	if ask.blocks {
+		p.raced = p.raced || ask.contested
+		if p.waited = append(p.waited, i); p.sent[st.session] > asked {
+			st.request = 0
+		}
+		return
+	}
+	p.busy--
+	meanwhile := p.latest
+	if meanwhile.session == st.session {
+		meanwhile = p.other
+	}
+	if len(p.sent) > 2 || ask.contested || meanwhile.session != nil && meanwhile.at > asked {
+		st.varies = st.varies || ask.does.Races
+	}
+	ask.reply = i
 }
 
 // answers reports whether a message of the server may be the reply to a request. If replies have no order, an
 // assignment may be the reply to any request for a job. A refusal may then also refer to a message without a
-// reply, so it is paired only with requests that servers often refuse.
+// reply, so it is paired only with requests that servers often refuse. (A [codec.Conversation] also pairs replies that
+// their requests do not declare, which is wrong after a gap.)
 func (st *step) answers(ask *step) bool {
 	if does := ask.does.Does; !st.typ.Ordered {
 		switch st.typ.Does {
@@ -115,10 +124,21 @@ func (st *step) answers(ask *step) bool {
 	return slices.Contains(ask.typ.Answers, st.typ)
 }
 
-// asking is a request.
-type asking struct {
-	session *session
-	at      int
+// delay sets the step before which the server has received each blocking request without a reply: the next message that
+// its peer sends, because the reply comes later.
+func delay(steps []step) {
+	next := map[*session]int{}
+	for i := len(steps) - 1; i >= 0; i-- {
+		if st := &steps[i]; st.from == codec.Peer {
+			if st.blocks && st.reply == 0 {
+				st.late = len(steps)
+				if n, ok := next[st.session]; ok {
+					st.late = n
+				}
+			}
+			next[st.session] = i
+		}
+	}
 }
 
 // jobOf returns the job that a message names, or "".
