@@ -33,11 +33,10 @@ var larger = map[string]int{
 
 	// Not divided yet: the state of a run, a connection or a job.
 	"fuzz.conn": 26, "fuzz.executor": 39, "fuzz/model.gJob": 23, "loadgen.Conn": 25, "loadgen.run": 27,
-	"pcap/jobs.job": 27, "play.conn": 21, "refserver.Conn": 24, "refserver/beanstalk.Machine": 22, "refserver/gearmonkey.Machine": 22,
+	"play.conn": 21, "refserver.Conn": 24, "refserver/beanstalk.Machine": 22, "refserver/gearmonkey.Machine": 22,
 
 	// Not divided yet: functions.
 	"fuzz.causeOf": 34, "fuzz.handleMessage": 31, "fuzz.pipeline": 34, "fuzz.replies": 36, "fuzz/laws.check": 44,
-	"pcap/replay.acts": 38, "pcap/replay.pair": 33,
 
 	// Not divided yet: folders.
 	"fuzz": 40, "loadgen": 56,

@@ -81,34 +81,45 @@ type request struct {
 
 // job is a job that is being tracked.
 type job struct {
-	key       jobKey
-	queue     string
-	stats     *Stats
-	content   content
+	key     jobKey
+	queue   string
+	content content
+	stats   *Stats
+	alone   bool // stats are only for this job
+	times
+	outcome
+
+	limit      time.Duration
+	background bool // no client waits for the end
+	waiters    []*connState
+	assigns    int
+	worker     *connState // the worker to which it was assigned last
+	requeued   string     // the reason for which it may be assigned again
+	buried     bool
+
+	uncertain bool
+	timeline  *Timeline
+	pending   []*pcap.Item // items for a trace, kept until the ID of the job is known
+}
+
+// times are the times of a job's events, as in [pcap.Item], or 0.
+type times struct {
 	submitted int64
 	ready     int64 // the earliest time of an assignment: submitted, or later with a delay
-	first     int64 // time of the first assignment
+	first     int64 // the first assignment
 	assigned  int64
+	touched   int64 // the time limit restarted
 	ended     int64
 	delivered int64
-	assigns   int
-	ends      int
-	worker    *connState // the worker to which it was assigned last
-	waiters   []*connState
-	touched   int64 // time at which the time limit restarted
-	limit     time.Duration
-	requeued  string // the reason for which it may be assigned again
-	failed    bool   // the first end is a failure
-	reported  bool   // the end was reported by a worker, not by a reply
+}
 
-	background bool // no client waits for the end
-	exception  bool // the job has ended with an exception
-	buried     bool
-	abandoned  bool // when it ended, no client waited any more
-	alone      bool // stats are only for this job
-	uncertain  bool
-	timeline   *Timeline
-	pending    []*pcap.Item // items for a trace, kept until the ID of the job is known
+// outcome describes the ends of a job, of which only the first one counts.
+type outcome struct {
+	ends      int
+	failed    bool // the first end is a failure
+	exception bool // the job has ended with an exception
+	reported  bool // the end was reported by a worker, not by a reply
+	abandoned bool // when it ended, no client waited any more
 }
 
 // New returns an empty Tracker.
