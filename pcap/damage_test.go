@@ -16,11 +16,22 @@ import (
 )
 
 var (
-	cases    = flag.Int("cases", 300, "number of damaged captures for each protocol")
+	cases    = flag.Int("cases", 0, "number of damaged captures for each protocol; 0: 300, or 100 in the short form")
 	anyPause = flag.Bool("pauses", false, "senders also pause inside payloads, while the other side sends")
 	dump     = flag.Bool("dump", false, "print the packets and what is decoded")
 	caseSeed = flag.Uint64("seed", 1, "seed of the first damaged capture")
 )
+
+// damagedCases returns the number of damaged captures for each protocol.
+func damagedCases() int {
+	switch {
+	case *cases > 0:
+		return *cases
+	case testing.Short():
+		return 100
+	}
+	return 300
+}
 
 // recorded is the output of a decoder for one connection.
 type recorded struct {
@@ -38,7 +49,7 @@ func TestDamagedCaptures(t *testing.T) {
 		t.Run(sp.protocol.Name, func(t *testing.T) {
 			t.Parallel()
 			listed, sent, proved := 0, 0, 0
-			for seed := *caseSeed; seed < *caseSeed+uint64(*cases); seed++ {
+			for seed := *caseSeed; seed < *caseSeed+uint64(damagedCases()); seed++ {
 				l, n, p, err := damagedCase(sp, seed)
 				if err != nil {
 					t.Errorf("%v\nto repeat it: go test ./pcap -run '%s' -args -cases 1 -seed %d", err, t.Name(), seed)
@@ -46,7 +57,7 @@ func TestDamagedCaptures(t *testing.T) {
 				}
 				listed, sent, proved = listed+l, sent+n, proved+p
 			}
-			t.Logf("%d captures: %d of %d messages listed; %d had to be", *cases, listed, sent, proved)
+			t.Logf("%d captures: %d of %d messages listed; %d had to be", damagedCases(), listed, sent, proved)
 			if listed < sent/3 {
 				t.Errorf("expected many messages after the damage, got %d of %d", listed, sent)
 			}
@@ -133,11 +144,15 @@ func (s *speaker) check(all []frame, of []*dialogue, o pcap.Options, onlyBeginni
 
 // TestCutAnywhere checks captures that begin after any byte of a conversation.
 func TestCutAnywhere(t *testing.T) {
+	enough := 60_000
+	if testing.Short() {
+		enough = 20_000
+	}
 	for _, s := range speakers {
 		t.Run(s.protocol.Name, func(t *testing.T) {
 			t.Parallel()
 			listed, sent := 0, 0
-			for seed := uint64(1); sent < 60_000; seed++ {
+			for seed := uint64(1); sent < enough; seed++ {
 				s.reset(seed)
 				d := s.converse(40000, 8)
 				of, size := []*dialogue{d}, len(d.streams[0])+len(d.streams[1])

@@ -59,7 +59,7 @@ func TestPageStandsAlone(t *testing.T) {
 }
 
 func TestPageIsBounded(t *testing.T) {
-	page := pageOf(t, 5000, "reverse")
+	page := pageOf(t, 1500, "reverse")
 	if n := len(page); n > 250_000 {
 		t.Errorf("the page has %d bytes", n)
 	}
