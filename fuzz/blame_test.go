@@ -10,6 +10,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
 )
 
 // testTriage returns the triage of a run without workers.
@@ -87,7 +88,7 @@ Admin -> Job Server: show-unique-jobs
 			synctest.Test(t, func(t *testing.T) {
 				l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
 				for range 2 { // the second execution uses the same server if the first one has left nothing
-					if _, fault := l.execute(FromScript(script(t, tt.p, tt.wire))); fault != nil {
+					if _, fault := l.execute(input.FromScript(script(t, tt.p, tt.wire))); fault != nil {
 						t.Error(fault)
 					}
 				}
@@ -104,7 +105,7 @@ func TestUnfinishedPut(t *testing.T) {
 			Script: `write stats-reply {replace_all(raw, "current-producers: 0", "current-producers: 1")}`}
 		l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Timeout: 5 * time.Second}).replay
 		for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
-			_, v := l.execute(FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))
+			_, v := l.execute(input.FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))
 			if (v != nil) != wrong {
 				t.Errorf("after %s: expected a wrong reply: %v, got %v", first, wrong, v)
 			}

@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 )
 
@@ -47,7 +49,7 @@ func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		x := executorOf(t, danga.Protocol, target.InMemory)
-		first := x.execute(FromScript(script(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
+		first := x.execute(input.FromScript(script(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
 	Job Server -> Application: job_create_res $handle
 	Worker -> Job Server: worker_connect $fn
 	Worker -> Job Server: job_assign_req
@@ -63,7 +65,7 @@ func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
 				handle = string(e.Args[0])
 			}
 		}
-		second := x.execute(FromScript(script(t, danga.Protocol, "Application -> Job Server: job_complete_req "+handle+"\n")), "A00002.")
+		second := x.execute(input.FromScript(script(t, danga.Protocol, "Application -> Job Server: job_complete_req "+handle+"\n")), "A00002.")
 		got := ""
 		for _, e := range second.Events {
 			if e.Type != nil && e.Type.Name == "job_complete_res" {
@@ -74,23 +76,6 @@ func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
 			t.Errorf("handle %q, result %q, %v", handle, got, second.Fault)
 		}
 	})
-}
-
-func TestPrefixesDiffer(t *testing.T) {
-	const prefixes = 30 * 30 * 30 * 30 * 30 // with the same first letter
-	seen := map[string]uint64{}
-	for _, from := range []uint64{0, 29, prefixes - 2, 2*prefixes - 2, 25*prefixes + prefixes - 5} {
-		for n := from; n < from+4; n++ {
-			p := prefixOf('A', n)
-			if len(p) != len(placeholder) || strings.Contains(p, placeholder) {
-				t.Errorf("prefix %d is %q", n, p)
-			}
-			if m, again := seen[p]; again && m != n {
-				t.Errorf("prefixes %d and %d are both %q", m, n, p)
-			}
-			seen[p] = n
-		}
-	}
 }
 
 // TestRunEndsInTime tests that a run ends in time although examining its candidates takes long, because every server
@@ -152,7 +137,7 @@ func TestCrashThatIsNotReproduced(t *testing.T) {
 		}
 		var found []*Finding
 		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: start, Seed: 1, Sequential: true, Count: 1500,
-			Seeds: []*Input{FromScript(script(t, gearman.Protocol, work))}, Found: func(fd *Finding) { found = append(found, fd) }})
+			Seeds: []*input.Input{input.FromScript(script(t, gearman.Protocol, work))}, Found: func(fd *Finding) { found = append(found, fd) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,13 +188,13 @@ func TestFindingsAreGroupedByCause(t *testing.T) {
 // TestLongLists tests that lists of objects that earlier inputs have left are requested less often the longer they are, but
 // only at a fixed address.
 func TestLongLists(t *testing.T) {
-	list := FromScript(script(t, gearman.Protocol, "Admin -> Job Server: status\n"))
+	list := input.FromScript(script(t, gearman.Protocol, "Admin -> Job Server: status\n"))
 	for _, tt := range []struct {
 		fixed bool
 		names uint64
 		rare  bool
 	}{{true, maxInputsPerServer, false}, {true, 1000 * maxInputsPerServer, true}, {false, 1000 * maxInputsPerServer, false}} {
-		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, used: tt.names, r: randOf(1)}
+		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, used: tt.names, r: input.NewRand(1)}
 		skipped := 0
 		for range 100 {
 			if w.listTooLong(list) {
@@ -220,4 +205,22 @@ func TestLongLists(t *testing.T) {
 			t.Errorf("%+v: %d of 100 skipped", tt, skipped)
 		}
 	}
+}
+
+// A protocol can be fuzzed without a model, but not without a barrier.
+func TestProtocolWithoutModel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := *beanstalk.Protocol
+		p.Name = "unmodeled"
+		cfg := Config{Protocol: &p, Start: serve(faults.Faultless("beanstalk")), Seed: 1, Sequential: true, Count: 300}
+		stats, err := Run(t.Context(), cfg)
+		if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
+			t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)
+		}
+		p.Barriers = nil
+		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no barrier") {
+			t.Errorf("expected an error about the barrier, got %v", err)
+		}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"jobwire/codec"
@@ -51,7 +50,7 @@ func (x *executor) pinged() (ok bool, instead string) {
 		x.canary = k
 	}
 	x.record.Fault = nil
-	x.barrier(k)
+	x.sendBarrier(k)
 	x.await(k)
 	bad := x.record.Fault
 	x.record.Fault = fault
@@ -88,13 +87,13 @@ func (x *executor) checkServer() {
 		return
 	}
 	f := Fault{Oracle: HangAll, Law: "no connection answered", Step: x.step, Conn: -1,
-		Text: fmt.Sprintf("the server did not reply to %s on a new connection within %v", x.d.request.Name, x.timeout)}
+		Text: fmt.Sprintf("the server did not reply to %s on a new connection within %v", x.barrier.request.Name, x.timeout)}
 	if instead != "" {
 		if x.record.Fault != nil {
 			return
 		}
 		f.Oracle, f.Law = Law, "wrong reply on a new connection"
-		f.Text = fmt.Sprintf("expected the reply to %s on a new connection, got %s", x.d.request.Name, instead)
+		f.Text = fmt.Sprintf("expected the reply to %s on a new connection, got %s", x.barrier.request.Name, instead)
 	}
 	x.record.Fault = &f
 }
@@ -127,10 +126,8 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 	f.servers.Add(1)
 	var all []string
 	for _, b := range f.cfg.Protocol.Barriers {
-		x := newExecutor(traitsOf(f.cfg.Protocol).with(b), to, &f.cfg.Known, f.cfg.Timeout)
+		x := newExecutor(newBarrier(f.cfg.Protocol, b), to, &f.cfg.Known, f.cfg.Timeout)
 		x.over = func() bool { return ctx.Err() != nil }
-		hasNonce := func(s string) bool { return strings.Contains(s, codec.Nonce) }
-		name := strings.Join(slices.DeleteFunc(slices.Clone(b.Request), hasNonce), " ")
 		ok, instead := x.pinged()
 		if ok {
 			ok, instead = x.pinged() // with another nonce
@@ -140,8 +137,8 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if ok {
-			if f.cfg.traits = x.d; len(all) > 0 {
-				f.logf("the probe is %s, because the server does not answer %s", name, strings.Join(all, " and "))
+			if f.cfg.barrier = x.barrier; len(all) > 0 {
+				f.logf("the probe is %s, because the server does not answer %s", x.barrier.name(), strings.Join(all, " and "))
 			}
 			return nil
 		}
@@ -150,7 +147,7 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 				return err
 			}
 		}
-		all = append(all, name+" (got "+cmp.Or(instead, "no reply")+")")
+		all = append(all, x.barrier.name()+" (got "+cmp.Or(instead, "no reply")+")")
 	}
 	return &target.Error{Target: t.String(), Reason: fmt.Sprintf(
 		"cannot be fuzzed as a server of %s: it does not answer %s", f.cfg.Protocol.Title, strings.Join(all, ", "))}

@@ -8,13 +8,14 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
 )
 
 // key returns the key of a finding: findings with the same key are duplicates. The key of a crash with a stack is the
 // stack. The key of most other findings consists of the oracle, the rule and the effects of the messages of the
 // minimized input, regardless of their order.
-func key(p *codec.Protocol, c *Input, f *Fault) string {
+func key(p *codec.Protocol, c *input.Input, f *Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
 	if f.unsent.data != nil { // with a model, the same defect is a wrong reply
 		return Disclosure + "||" + f.unsent.does
@@ -28,7 +29,7 @@ func key(p *codec.Protocol, c *Input, f *Fault) string {
 		// The key contains only the first message without a reply, even if that message is illegal.
 		if last {
 			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]),
-				slices.ContainsFunc(c.Steps, func(s Step) bool { return slices.Contains(leaves, s.Verb) }))
+				slices.ContainsFunc(c.Steps, func(s input.Step) bool { return slices.Contains(input.Leaves, s.Verb) }))
 		}
 	}
 	acts := behavior(p, c)
@@ -81,18 +82,18 @@ type stepAction struct {
 // behavior returns the effect of each step of an input. Raw bytes may begin a message that later steps complete. The
 // effect then belongs to the step with the beginning of the message, and the later steps have no known effect. Steps
 // after a message whose end no server can determine have no known effect either.
-func behavior(p *codec.Protocol, c *Input) []stepAction {
+func behavior(p *codec.Protocol, c *input.Input) []stepAction {
 	does := make([]stepAction, len(c.Steps))
 	type stream struct {
 		pending []byte
 		lost    bool
 	}
-	streams := make([]stream, c.conns())
+	streams := make([]stream, c.Conns())
 	for i := range c.Steps {
 		s := &c.Steps[i]
 		k := &streams[s.Conn]
 		switch {
-		case slices.Contains(leaves, s.Verb):
+		case slices.Contains(input.Leaves, s.Verb):
 			does[i].does = "leaves"
 			*k = stream{}
 			continue
@@ -228,7 +229,7 @@ var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wai
 
 // causeOf returns the cause of the failure of a minimized input. The kind of the result is "" if the cause is unknown,
 // or if the key of the finding identifies the cause completely.
-func causeOf(p *codec.Protocol, c *Input, f *Fault) (k cause) {
+func causeOf(p *codec.Protocol, c *input.Input, f *Fault) (k cause) {
 	switch f.Oracle {
 	case Law, Framing:
 		if k.kind = Law; f.Law == closedLaw {
@@ -338,22 +339,22 @@ func oneContains[E comparable](few, many []E) bool {
 }
 
 // plainBytes returns the bytes of a step, or the part of them that the codec can encode.
-func plainBytes(p *codec.Protocol, s *Step) []byte {
+func plainBytes(p *codec.Protocol, s *input.Step) []byte {
 	if s.Type == nil {
 		return s.Bytes
 	}
-	m := s.message()
+	m := s.Message()
 	b, _ := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, codec.Peer, &m)
 	return b
 }
 
 // effect returns what a step does: the rule that its message breaks, the effect of its message on a job, or the action
 // on the connection.
-func effect(p *codec.Protocol, s *Step) string {
-	if slices.Contains(leaves, s.Verb) {
+func effect(p *codec.Protocol, s *input.Step) string {
+	if slices.Contains(input.Leaves, s.Verb) {
 		return "leaves"
 	}
-	name := class(p, s)
+	name := input.Class(p, s)
 	if s.Type != nil && name == s.Type.Name {
 		return s.Type.Does.String()
 	}
@@ -362,11 +363,11 @@ func effect(p *codec.Protocol, s *Step) string {
 
 // family returns a class of messages that a server probably handles in the same way: messages with the same senders and
 // the same first field. The class of illegal bytes is the rule that they break.
-func family(p *codec.Protocol, s *Step) string {
+func family(p *codec.Protocol, s *input.Step) string {
 	if s.Type.FieldAt(0) != nil {
 		return familyOf(s.Type)
 	}
-	return class(p, s)
+	return input.Class(p, s)
 }
 
 func familyOf(t *codec.Type) string {
@@ -378,7 +379,7 @@ func familyOf(t *codec.Type) string {
 
 // sizeClass returns the size class of the longest value of a step: from 0 for less than 64 bytes to 4 for 32 KiB or
 // more.
-func sizeClass(s *Step) (n int) {
+func sizeClass(s *input.Step) (n int) {
 	longest := len(s.Bytes)
 	for _, a := range s.Args {
 		longest = max(longest, len(a.Value))

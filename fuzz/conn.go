@@ -92,8 +92,8 @@ func (x *executor) connect(k *conn, id int) bool {
 	if x.prefix == "" {
 		return true
 	}
-	for i := range x.d.preamble {
-		b := x.encode(&x.d.preamble[i])
+	for i := range x.d.Preamble {
+		b := x.encode(&x.d.Preamble[i])
 		x.put(k, b) // written together with the first message
 	}
 	return true

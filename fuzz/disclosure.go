@@ -6,13 +6,14 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // marker is the data that another client sends before an input, to test whether the server discloses it.
 const marker = "disclosed.marker"
 
 // disclosureOf returns the fault v as a disclosure if there is evidence that its foreign data is one, and otherwise v.
-func (t *examiner) disclosureOf(c *Input, v *Fault) *Fault {
+func (t *examiner) disclosureOf(c *input.Input, v *Fault) *Fault {
 	if v.unsent.data == nil || !t.discloses(c, v) {
 		return v
 	}
@@ -25,7 +26,7 @@ func (t *examiner) disclosureOf(c *Input, v *Fault) *Fault {
 // memory of the server: it differs between newly started servers that receive the same input, or it is what another
 // client sent before. If there is none, for example because the server always sends the same text, the reply is wrong,
 // but discloses nothing.
-func (t *examiner) discloses(c *Input, v *Fault) bool {
+func (t *examiner) discloses(c *input.Input, v *Fault) bool {
 	test := t.replay.test(v)
 	for range minReproductions {
 		if t.f.cfg.Fixed || v.unsent.barrier {
@@ -39,13 +40,13 @@ func (t *examiner) discloses(c *Input, v *Fault) bool {
 }
 
 // revealsOther reports whether an input makes a server send data that another client sent before.
-func (l *replayer) revealsOther(c *Input) bool {
+func (l *replayer) revealsOther(c *input.Input) bool {
 	l.used = true
 	if l.ready() != nil {
 		return false
 	}
 	defer func() { l.used = true }()
-	prefixes := [2]string{prefixOf('A', 1), prefixOf('A', 2)}
+	prefixes := [2]string{input.PrefixOf('A', 1), input.PrefixOf('A', 2)}
 	if l.cfg.Fixed {
 		prefixes = [2]string{l.f.prefix(), l.f.prefix()}
 	}
@@ -65,13 +66,13 @@ func (l *replayer) revealsOther(c *Input) bool {
 }
 
 // marked returns a copy of an input whose payloads and unique IDs are the marker.
-func marked(c *Input) *Input {
-	c = c.clone()
-	c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool { return s.Verb == transcript.Raw })
+func marked(c *input.Input) *input.Input {
+	c = c.Clone()
+	c.Steps = slices.DeleteFunc(c.Steps, func(s input.Step) bool { return s.Verb == transcript.Raw })
 	for i := range c.Steps {
 		for n := range c.Steps[i].Args {
 			if f := c.Steps[i].Type.FieldAt(n); f != nil && (f.Means == codec.Payload || f.Means == codec.UniqueID) {
-				c.Steps[i].Args[n] = Arg{Value: []byte(marker)}
+				c.Steps[i].Args[n] = input.Arg{Value: []byte(marker)}
 			}
 		}
 	}

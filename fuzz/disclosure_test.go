@@ -13,6 +13,7 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 )
 
@@ -45,10 +46,10 @@ func TestDisclosure(t *testing.T) {
 		{gearman.Protocol, echo, faults.Named("empty-echo-of-another").Script, true},
 		{gearman.Protocol, echo, differs, true},
 	} {
-		burst := FromScript(script(t, tt.protocol, tt.seed))
-		checked := burst.clone()
-		burst.Mode = Burst // no model of the queue says that the reply is wrong
-		seeds := [][]*Input{{burst}, {checked}, {burst, checked}, {checked, burst}}
+		burst := input.FromScript(script(t, tt.protocol, tt.seed))
+		checked := burst.Clone()
+		burst.Mode = input.Burst // no model of the queue says that the reply is wrong
+		seeds := [][]*input.Input{{burst}, {checked}, {burst, checked}, {checked, burst}}
 		for n := range 2 * len(seeds) {
 			fixed, seeds := n%2 > 0, seeds[n/2]
 			if fixed && tt.script == differs || testing.Short() && n > 3 {
@@ -98,7 +99,7 @@ func TestProvedDisclosure(t *testing.T) {
 	tr := newTriage(t.Context(), f)
 	finding := func(observed string, v Fault) *Finding {
 		v.unsent = unsent{data: []byte("data"), does: "answer"}
-		return &Finding{Key: key(gearman.Protocol, &Input{}, &v), Fault: &v, Input: &Input{}, Reproduced: true, keys: map[string]bool{observed: true}}
+		return &Finding{Key: key(gearman.Protocol, &input.Input{}, &v), Fault: &v, Input: &input.Input{}, Reproduced: true, keys: map[string]bool{observed: true}}
 	}
 	law := finding("model", Fault{Oracle: Law, Rule: "gearman.echo.same-data", Law: wrongContent})
 	data := finding("data", Fault{Oracle: Disclosure, Law: "answer"})

@@ -6,16 +6,18 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
 )
 
 // executor runs inputs on one server, one after the other.
 type executor struct {
-	d        *contractTraits
+	d        *input.Traits
+	barrier  *barrier
 	p        *codec.Protocol
 	to       transport
 	clock    clock // of the server
-	known    *Known
+	known    *input.Known
 	timeout  time.Duration // timeout of a barrier
 	thorough bool          // check the server after every input
 	// send a barrier on every connection after each step, so that the record does not depend on time
@@ -62,9 +64,9 @@ type executor struct {
 	whole     []byte // buffer for undecidable: a message of a peer, completed with generated data
 }
 
-func newExecutor(d *contractTraits, to transport, known *Known, timeout time.Duration) *executor {
-	p := d.protocol
-	x := &executor{d: d, p: p, to: to, known: known, timeout: timeout}
+func newExecutor(b *barrier, to transport, known *input.Known, timeout time.Duration) *executor {
+	p := b.protocol
+	x := &executor{d: input.TraitsOf(p), barrier: b, p: p, to: to, known: known, timeout: timeout}
 	x.nonStrict = p.NewSession(codec.Options{WaiveAll: true})
 	x.chosen = map[int][]byte{}
 	return x
@@ -84,18 +86,18 @@ func (x *executor) newModel() model.Model {
 
 // execute runs an input on the server. The record is valid until the next call. If prefix is not empty, other inputs
 // use the same server, and the names in this input get the prefix.
-func (x *executor) execute(c *Input, prefix string) *Record {
+func (x *executor) execute(c *input.Input, prefix string) *Record {
 	x.prefix = prefix
 	x.record.reset()
 	clear(x.chosen)
-	x.step, x.stepID, x.barrierState, x.burst, x.timed, x.lost, x.common, x.foreign, x.quit = -1, 0, 0, c.Mode == Burst,
+	x.step, x.stepID, x.barrierState, x.burst, x.timed, x.lost, x.common, x.foreign, x.quit = -1, 0, 0, c.Mode == input.Burst,
 		false, false, false, false, false
 	x.nonStrict = x.p.NewSession(codec.Options{WaiveAll: true})
 	x.runs++
 	x.exact = x.thorough || x.steady || x.runs%8 == 0
 	x.settledAll, x.settledMost = false, false
 	x.model = nil
-	if c.Mode != Burst {
+	if c.Mode != input.Burst {
 		x.model = x.newModel()
 	}
 	for _, k := range x.conns {
@@ -104,7 +106,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 			k.sentAll = nil
 		}
 	}
-	for len(x.conns) < c.conns() {
+	for len(x.conns) < c.Conns() {
 		x.conns = append(x.conns, &conn{})
 	}
 	x.ticked = x.clock.now()
@@ -121,7 +123,7 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 	}
 	switch {
 	case x.record.Fault != nil, x.quit:
-	case c.Mode == Burst:
+	case c.Mode == input.Burst:
 		x.finishBurst()
 	case !x.exact && !x.settledAll && (!x.settledMost || x.runs%4 == 1):
 		x.exact = true
@@ -133,10 +135,10 @@ func (x *executor) execute(c *Input, prefix string) *Record {
 
 // waiters returns the number of connections that send a request whose reply may come late. If there are several, the
 // replies depend on the order in which the server reads the requests.
-func waiters(c *Input) (n int) {
-	var found [maxConns]bool
+func waiters(c *input.Input) (n int) {
+	var found [input.MaxConns]bool
 	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Type != nil && mayWait(s.Type) && !found[s.Conn] {
+		if s := &c.Steps[i]; s.Type != nil && input.MayWait(s.Type) && !found[s.Conn] {
 			found[s.Conn] = true
 			n++
 		}
@@ -169,26 +171,26 @@ func (x *executor) fault(f Fault) {
 }
 
 // do executes one step.
-func (x *executor) do(c *Input, s *Step) {
+func (x *executor) do(c *input.Input, s *input.Step) {
 	k := x.conns[s.Conn]
 	if s.Verb == transcript.Nothing {
 		x.timed = true
 		x.sleep(s.For)
 		x.tick()
 		x.record.add(Event{Conn: s.Conn, Verb: transcript.Nothing, Step: x.step})
-		if c.Mode != Burst {
+		if c.Mode != input.Burst {
 			x.barrierConn(nil)
 		}
 		return
 	}
 	if !k.open {
-		if k.ended || slices.Contains(leaves, s.Verb) {
+		if k.ended || slices.Contains(input.Leaves, s.Verb) {
 			return
 		}
 		if !x.connect(k, s.Conn) {
 			return
 		}
-		if len(k.pending) > 0 && (s.Verb != transcript.Send || mayWait(s.Type)) {
+		if len(k.pending) > 0 && (s.Verb != transcript.Send || input.MayWait(s.Type)) {
 			x.awaitBarrier(k)
 		}
 	}
@@ -199,16 +201,16 @@ func (x *executor) do(c *Input, s *Step) {
 		}
 		x.pipeline(c, k, x.step)
 		b := x.encode(s)
-		if x.prefix != "" && s.Verb == transcript.Raw && x.d.namesNumbers(k.sentAll, b) {
+		if x.prefix != "" && s.Verb == transcript.Raw && x.d.NamesNumbers(k.sentAll, b) {
 			return
 		}
-		if len(k.pending) > 0 && c.Mode != Burst && (len(b) == 0 || x.mustNotSend(k, s, b)) {
+		if len(k.pending) > 0 && c.Mode != input.Burst && (len(b) == 0 || x.mustNotSend(k, s, b)) {
 			x.barrierConn(k) // the step sends nothing, so send only the preamble
 			return
 		}
 		x.sendBytes(c, k, b)
 	case transcript.Opens:
-		if c.Mode != Burst {
+		if c.Mode != input.Burst {
 			x.barrierConn(k)
 		}
 	case transcript.HalfCloses:
@@ -223,7 +225,7 @@ func (x *executor) do(c *Input, s *Step) {
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
 		x.recordOwnClose(k)
 		k.s.halfClose()
-		if c.Mode != Burst {
+		if c.Mode != input.Burst {
 			x.serverNoticed(k)
 			x.barrierConn(nil)
 		}
@@ -234,7 +236,7 @@ func (x *executor) do(c *Input, s *Step) {
 		}
 		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
 		x.recordOwnClose(k)
-		if c.Mode != Burst && s.Verb == transcript.Closes {
+		if c.Mode != input.Burst && s.Verb == transcript.Closes {
 			// Half-close the connection first, because the reaction of the server to a half-close can be observed.
 			k.ended = true
 			k.s.halfClose()
@@ -246,7 +248,7 @@ func (x *executor) do(c *Input, s *Step) {
 			x.end(k, s.Verb == transcript.Resets)
 		}
 		k.ended = false
-		if c.Mode != Burst {
+		if c.Mode != input.Burst {
 			x.barrierConn(nil)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // replies writes the messages of the server, after a step, that matter: those with a value that gets a name, those that
@@ -41,7 +42,7 @@ func (w *transcriptWriter) replies(i int) {
 		}
 	}
 	switch next := w.nextConn(i); {
-	case next < 0 || next == s.Conn || at || !before || w.fd.Input.ends(s.Conn, i+1, leaves...):
+	case next < 0 || next == s.Conn || at || !before || w.fd.Input.Ends(s.Conn, i+1, input.Leaves...):
 	case lastOn != nil:
 		w.expect(lastOn, 0, true, false)
 	case w.thorough && w.barrierAnswered(r, i, s.Conn):

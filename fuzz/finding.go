@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // Finding is a failure that was reproduced on new servers, or a crash that was not reproduced.
@@ -14,10 +15,10 @@ type Finding struct {
 	Key   string // identifies the failure in all runs: findings with the same key are duplicates
 	Name  string // the beginning of the names of its files
 	Fault *Fault
-	Input *Input
-	Log   *Log     // the inputs of the server until the fault was observed
-	Of    *Finding // the finding with the same cause that was found first; nil if this is the first
-	Count int      // number of observations; known at the end of the run
+	Input *input.Input
+	Log   *input.Log // the inputs of the server until the fault was observed
+	Of    *Finding   // the finding with the same cause that was found first; nil if this is the first
+	Count int        // number of observations; known at the end of the run
 
 	// The fault appeared in Shown of Tried executions on new servers.
 	Shown, Tried int
@@ -49,13 +50,13 @@ const lastInputs = 8
 func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 	seen := *m.fault
 	seen.Conn, seen.Step = -1, -1
-	all := inputs(m.log.Entries[max(0, len(m.log.Entries)-lastInputs):])
+	all := input.Inputs(m.log.Entries[max(0, len(m.log.Entries)-lastInputs):])
 	fd := &Finding{Key: key, Fault: &seen, Log: m.log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all),
 		keys: map[string]bool{m.key: true}}
 	if len(all) == 1 {
-		fd.Input = all[0].clone()
+		fd.Input = all[0].Clone()
 	} else {
-		fd.Input = traitsOf(f.cfg.Protocol).join(all)
+		fd.Input = input.TraitsOf(f.cfg.Protocol).Join(all)
 	}
 	if slices.Contains(f.cfg.KnownAs, fd.Key) {
 		return fd
@@ -71,7 +72,7 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 // write sets the name and the transcript of a finding without another execution.
 func (f *Fuzzer) write(fd *Finding) {
 	fd.Name = nameOf(f.cfg.Protocol, fd)
-	w := transcriptWriter{p: f.cfg.Protocol, d: f.cfg.traits, fd: fd, omitBarrier: true}
+	w := transcriptWriter{p: f.cfg.Protocol, b: f.cfg.barrier, fd: fd, omitBarrier: true}
 	fd.Script = w.write()
 	fd.Text = text(fd.Script)
 }

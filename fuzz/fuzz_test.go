@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"path/filepath"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +17,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/conform"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 )
 
@@ -58,7 +57,7 @@ func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, str
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := newExecutor(traitsOf(p), to, &Known{}, 5*time.Second)
+	x := newExecutor(newBarrier(p, p.Barriers[0]), to, &input.Known{}, 5*time.Second)
 	t.Cleanup(x.closeCanary)
 	return x
 }
@@ -66,7 +65,7 @@ func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, str
 // TestExecutes runs an input on sockets, with and without a prefix.
 func TestExecutes(t *testing.T) {
 	x := executorOf(t, gearman.Protocol, target.Func)
-	c := FromScript(script(t, gearman.Protocol, work))
+	c := input.FromScript(script(t, gearman.Protocol, work))
 	for _, prefix := range []string{"", "A00001."} {
 		r := x.execute(c, prefix)
 		if r.Fault != nil {
@@ -81,7 +80,7 @@ func TestExecutes(t *testing.T) {
 // TestMinimizes tests that an input with eight messages on three connections is reduced to the two messages that the fault
 // needs.
 func TestMinimizes(t *testing.T) {
-	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
+	c := input.FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
 Client -> Job Server: SUBMIT_JOB $fn unique "some long workload"
 Job Server -> Client: JOB_CREATED $handle
 Worker 2 -> Job Server: CAN_DO $fn
@@ -90,7 +89,7 @@ Worker 2 -> Job Server: WORK_FAIL $handle
 Client -> Job Server: ECHO_REQ bye
 Client -> Job Server: closes
 `))
-	holds := func(c *Input) bool { // the fault needs a submission and, later, a failure of that job
+	holds := func(c *input.Input) bool { // the fault needs a submission and, later, a failure of that job
 		id := 0
 		for _, s := range c.Steps {
 			switch {
@@ -104,8 +103,8 @@ Client -> Job Server: closes
 	}
 	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
 	small := m.minimize()
-	if len(small.Steps) != 2 || small.conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
-		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.conns(), small.Steps)
+	if len(small.Steps) != 2 || small.Conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
+		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.Conns(), small.Steps)
 	}
 }
 
@@ -127,7 +126,7 @@ func TestKnownOfGearmand(t *testing.T) {
 		`Worker -> Job Server: CAN_DO_TIMEOUT a 1`:           false,
 		`Client -> Job Server: SUBMIT_JOB a "\t" ""`:         false,
 	} {
-		c := FromScript(script(t, gearman.Protocol, wire+"\n"))
+		c := input.FromScript(script(t, gearman.Protocol, wire+"\n"))
 		m := codec.Message{Type: c.Steps[0].Type}
 		for _, a := range c.Steps[0].Args {
 			m.Args = append(m.Args, a.Value)
@@ -144,11 +143,11 @@ func TestKnownOfGearmand(t *testing.T) {
 
 // TestMinimizesSharedNames tests that a name which several messages must share is shortened in all of them.
 func TestMinimizesSharedNames(t *testing.T) {
-	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
+	c := input.FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
 Worker -> Job Server: CAN_DO "a long name"
 Worker -> Job Server: CAN_DO a
 `))
-	holds := func(c *Input) bool {
+	holds := func(c *input.Input) bool {
 		return len(c.Steps) == 3 && bytes.Equal(c.Steps[0].Args[0].Value, c.Steps[1].Args[0].Value) && !bytes.Equal(c.Steps[1].Args[0].Value, c.Steps[2].Args[0].Value)
 	}
 	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
@@ -159,12 +158,12 @@ Worker -> Job Server: CAN_DO a
 
 // TestMinimizesPairs tests that two messages are removed together if neither can be removed alone.
 func TestMinimizesPairs(t *testing.T) {
-	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
+	c := input.FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CANT_DO a
 Worker -> Job Server: CANT_DO b
 `))
-	holds := func(c *Input) bool {
+	holds := func(c *input.Input) bool {
 		counts := map[string]int{}
 		for i := range c.Steps {
 			counts[c.Steps[i].Type.Name]++
@@ -174,48 +173,6 @@ Worker -> Job Server: CANT_DO b
 	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
 	if small := m.minimize(); len(small.Steps) != 2 {
 		t.Errorf("%d steps are left", len(small.Steps))
-	}
-}
-
-func TestCorpusFile(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "corpus")
-	none, err := ReadCorpus(gearman.Protocol, name)
-	if err != nil || none != nil {
-		t.Fatal(none, err)
-	}
-	c := FromScript(script(t, gearman.Protocol, work+"Client -> Job Server: raw 00 \"x\"\nClient -> Job Server: resets\n"))
-	if err := WriteCorpus(name, []*Input{c}); err != nil {
-		t.Fatal(err)
-	}
-	back, err := ReadCorpus(gearman.Protocol, name)
-	if err != nil || len(back) != 1 || !back[0].equal(c) {
-		t.Errorf("%+v, %v; want %+v", back, err, c)
-	}
-	if _, err := ReadCorpus(beanstalk.Protocol, name); err == nil {
-		t.Error("another protocol accepts it")
-	}
-}
-
-// TestGeneratesBySeed tests that the inputs depend on the seed alone.
-func TestGeneratesBySeed(t *testing.T) {
-	make := func() (all []*Input) {
-		f := FromScript(script(t, gearman.Protocol, work))
-		b := newGenerator(gearman.Protocol, randOf(7), &Known{})
-		for range 200 {
-			all = append(all, b.mutate(f, func() *Input { return f }), b.generate())
-		}
-		return all
-	}
-	a, b := make(), make()
-	if !slices.EqualFunc(a, b, (*Input).equal) {
-		t.Error("the same seed generates other inputs")
-	}
-	for _, c := range a {
-		for _, s := range c.Steps {
-			if s.Conn >= maxConns || s.Type != nil && s.Type.Name == "shutdown" {
-				t.Fatalf("a step that must not be generated: %+v", s)
-			}
-		}
 	}
 }
 

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
 	"jobwire/internal/target"
 )
@@ -37,7 +37,7 @@ type Config struct {
 	// Reference starts a correct server, whose replies are the expected replies in findings. It may be nil.
 	Reference func(context.Context) (target.Target, error)
 
-	Seeds    []*Input
+	Seeds    []*input.Input
 	Seed     uint64
 	Duration time.Duration // of the whole run; 0: no limit
 	Count    int64         // number of inputs; 0: no limit
@@ -45,20 +45,20 @@ type Config struct {
 	Timeout  time.Duration // timeout of a reply; 0: 2 s
 	Minimize time.Duration // time limit for minimizing a finding; 0: 30 s
 	First    bool          // stop at the first finding
-	Known    Known
+	Known    input.Known
 	KnownAs  []string // keys of findings that were reported before
 
 	// Found is called for each finding. A crash is reported before it is reproduced, and again, under the same name,
 	// after it is reproduced.
 	Found     func(*Finding)
-	Progress  func(Stats)    // called about once a second
-	Note      func(string)   // called with a line about the result of each candidate
-	Keep      func([]*Input) // called at the end with the new inputs of the corpus
-	Dropped   func(*Finding) // called for a reported finding that another finding replaces
-	Candidate func(*Finding) // called at the end with each candidate that was not examined
+	Progress  func(Stats)          // called about once a second
+	Note      func(string)         // called with a line about the result of each candidate
+	Keep      func([]*input.Input) // called at the end with the new inputs of the corpus
+	Dropped   func(*Finding)       // called for a reported finding that another finding replaces
+	Candidate func(*Finding)       // called at the end with each candidate that was not examined
 
 	// Log is called with the log of each server when the server is stopped. It may be nil.
-	Log func(*Log)
+	Log func(*input.Log)
 
 	// Check is called if the server does not answer the preferred barrier. It may return an error that says why. It may
 	// be nil.
@@ -67,7 +67,7 @@ type Config struct {
 	// Works is called when the server has answered a barrier, before Run fuzzes it. It may be nil.
 	Works func()
 
-	traits *contractTraits // with the barrier that the server answers
+	barrier *barrier // the first of the protocol that the server answers; see [Fuzzer.calibrate]
 }
 
 // Stats are the statistics of a run.
@@ -88,7 +88,7 @@ type Stats struct {
 // Fuzzer is the state of one run.
 type Fuzzer struct {
 	cfg     Config
-	corpus  *corpus
+	corpus  *input.Corpus
 	triage  *triage
 	start   time.Time
 	claimed atomic.Int64   // number of inputs claimed by workers
@@ -150,7 +150,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 		err = fmt.Errorf("%w: the server had not started when the run ended", target.ErrUnreachable)
 	}
 	if cfg.Keep != nil {
-		cfg.Keep(f.corpus.added())
+		cfg.Keep(f.corpus.Added())
 	}
 	return f.stats, err
 }
@@ -162,10 +162,12 @@ func newFuzzer(cfg Config) *Fuzzer {
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
-	cfg.traits = traitsOf(cfg.Protocol)
-	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
+	if all := cfg.Protocol.Barriers; len(all) > 0 {
+		cfg.barrier = newBarrier(cfg.Protocol, all[0])
+	}
+	f := &Fuzzer{cfg: cfg, corpus: input.NewCorpus(cfg.Seeds), start: time.Now()}
 	if cfg.Fixed {
-		f.names.Store(unusedNames())
+		f.names.Store(input.UnusedNames())
 	}
 	return f
 }
@@ -223,15 +225,13 @@ func (f *Fuzzer) run(ctx context.Context) error {
 }
 
 func (f *Fuzzer) newWorker(id int, slow bool) *worker {
-	r := randOf(f.cfg.Seed + uint64(id)<<32)
-	w := &worker{f: f, id: id, slow: slow, r: r, g: newGenerator(f.cfg.Protocol, r, &f.cfg.Known), start: f.cfg.Start}
+	r := input.NewRand(f.cfg.Seed + uint64(id)<<32)
+	w := &worker{f: f, id: id, slow: slow, r: r, g: input.NewGenerator(f.cfg.Protocol, r, &f.cfg.Known), start: f.cfg.Start}
 	if slow && f.cfg.StartFast != nil {
-		w.start, w.clock, w.g.long = f.cfg.StartFast, f.cfg.FastClock, true
+		w.start, w.clock, w.g.Long = f.cfg.StartFast, f.cfg.FastClock, true
 	}
 	return w
 }
-
-func randOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x66757a7a)) }
 
 // left returns the time until the end of the run.
 func (f *Fuzzer) left() time.Duration {
@@ -274,7 +274,7 @@ func (f *Fuzzer) tally(doing string) {
 		f.stats.Executions = min(f.stats.Executions, f.cfg.Count)
 	}
 	f.stats.Starts = int(f.servers.Load())
-	f.stats.Corpus, f.stats.Features = f.corpus.size()
+	f.stats.Corpus, f.stats.Features = f.corpus.Size()
 	if doing != "" {
 		f.stats.Doing = doing
 	}
@@ -285,4 +285,4 @@ func (f *Fuzzer) tally(doing string) {
 }
 
 // prefix returns an unused prefix for a server at a fixed address.
-func (f *Fuzzer) prefix() string { return prefixOf('a', f.names.Add(1)) }
+func (f *Fuzzer) prefix() string { return input.PrefixOf('a', f.names.Add(1)) }

@@ -13,6 +13,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/conform"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	server "jobwire/refserver/gearman"
@@ -22,7 +23,7 @@ import (
 func logsOf(t *testing.T, cfg Config) string {
 	t.Helper()
 	var b bytes.Buffer
-	cfg.Workers, cfg.Log = 1, func(l *Log) {
+	cfg.Workers, cfg.Log = 1, func(l *input.Log) {
 		if err := l.Write(&b); err != nil {
 			t.Error(err)
 		}
@@ -41,9 +42,9 @@ func TestSameLogs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var seeds []*Input
+		var seeds []*input.Input
 		for _, c := range suite.Cases {
-			if in := FromScript(c.Script); in != nil && in.waits() == 0 {
+			if in := input.FromScript(c.Script); in != nil && in.Waits() == 0 {
 				seeds = append(seeds, in)
 			}
 		}
@@ -81,20 +82,20 @@ func TestSameLogs(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
+		read := func(wire string) *input.Input { return input.FromScript(script(t, beanstalk.Protocol, wire)) }
 		log := seen(beanstalk.Protocol, nil,
-			input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
-			input("Client -> Server: list-tubes-watched\n"),
-			input("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")).log
+			read("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
+			read("Client -> Server: list-tubes-watched\n"),
+			read("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")).log
 		var b bytes.Buffer
 		if err := log.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadLog(gearman.Protocol, bytes.NewReader(b.Bytes())); err == nil {
+		if _, err := input.ReadLog(gearman.Protocol, bytes.NewReader(b.Bytes())); err == nil {
 			t.Error("the log of another protocol is accepted")
 		}
-		back, err := ReadLog(beanstalk.Protocol, &b)
-		if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.equal(log.Entries[2].Input) {
+		back, err := input.ReadLog(beanstalk.Protocol, &b)
+		if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.Equal(log.Entries[2].Input) {
 			t.Fatalf("read %+v, %v", back, err)
 		}
 		for fault, want := range map[string]string{"empty-body-of-another": "3 " + Law, "none": ""} {
@@ -121,7 +122,7 @@ func TestCrashIsExaminedAgain(t *testing.T) {
 		for reproduced, want := range map[bool]int{false: 2, true: 1} {
 			e := testTriage(t, Config{Protocol: beanstalk.Protocol})
 			for n := range 4 {
-				m := &candidate{fault: &Fault{Oracle: Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &Log{Protocol: beanstalk.Protocol}}
+				m := &candidate{fault: &Fault{Oracle: Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &input.Log{Protocol: beanstalk.Protocol}}
 				e.add(m)
 				if n == 0 && reproduced {
 					e.findings = append(e.findings, &Finding{Reproduced: true, keys: map[string]bool{m.key: true}})

@@ -9,13 +9,14 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 	"jobwire/internal/reduce"
 )
 
 // minimizer reduces an input while the fault still appears: it removes connections, steps, arguments and bytes.
 type minimizer struct {
-	best  *Input
-	holds func(*Input) bool
+	best  *input.Input
+	holds func(*input.Input) bool
 	start time.Time
 	tries int
 
@@ -41,8 +42,8 @@ func (m *minimizer) late() bool {
 
 // try makes c the best input if it differs from the best input and the fault appears with c. It reports whether it has
 // done so.
-func (m *minimizer) try(c *Input) bool {
-	if m.late() || len(c.Steps) == 0 || c.equal(m.best) {
+func (m *minimizer) try(c *input.Input) bool {
+	if m.late() || len(c.Steps) == 0 || c.Equal(m.best) {
 		return false
 	}
 	if m.tries++; !m.holds(c) {
@@ -53,20 +54,20 @@ func (m *minimizer) try(c *Input) bool {
 }
 
 // change applies a change to a copy of the best input and tries the copy.
-func (m *minimizer) change(change func(c *Input)) bool {
-	c := m.best.clone()
+func (m *minimizer) change(change func(c *input.Input)) bool {
+	c := m.best.Clone()
 	change(c)
 	return m.try(c)
 }
 
 // minimize returns the smallest input that it finds within its budget.
-func (m *minimizer) minimize() *Input {
+func (m *minimizer) minimize() *input.Input {
 	m.start = time.Now()
 	m.waits() // shorten the pauses first, because each attempt takes as long as they do
 	m.noPipelining()
 	m.order(1) // try other orders later, when few steps are left
-	for before := -1; before != m.best.size() && !m.late(); {
-		before = m.best.size()
+	for before := -1; before != m.best.Size() && !m.late(); {
+		before = m.best.Size()
 		m.connections()
 		reduce.List(m.best.Steps, m.late, m.takes)
 		m.merge()
@@ -77,7 +78,7 @@ func (m *minimizer) minimize() *Input {
 		m.values()
 		m.removeRaw()
 		m.order(12)
-		if before == m.best.size() && len(m.best.Steps) <= 12 {
+		if before == m.best.Size() && len(m.best.Steps) <= 12 {
 			reduce.Pairs(m.best.Steps, m.late, m.takes)
 		}
 	}
@@ -86,26 +87,26 @@ func (m *minimizer) minimize() *Input {
 
 // noPipelining tries to send the messages without pipelining.
 func (m *minimizer) noPipelining() {
-	if m.best.Mode != Burst {
-		m.change(func(c *Input) { c.Mode = OneByOne })
+	if m.best.Mode != input.Burst {
+		m.change(func(c *input.Input) { c.Mode = input.OneByOne })
 	}
 }
 
 // order tries to send the messages of a burst one after the other. If the input has at most most steps, it also tries
 // to swap each pair of steps.
 func (m *minimizer) order(most int) {
-	if m.best.Mode != Burst {
+	if m.best.Mode != input.Burst {
 		return
 	}
-	c := m.best.clone()
-	c.Mode = OneByOne
-	if m.try(c) || m.change(func(c *Input) { c.Mode = Joined }) || len(c.Steps) > most {
+	c := m.best.Clone()
+	c.Mode = input.OneByOne
+	if m.try(c) || m.change(func(c *input.Input) { c.Mode = input.Joined }) || len(c.Steps) > most {
 		return
 	}
 	for i := range c.Steps {
-		for k := i + 1; k < len(c.Steps) && m.best.Mode == Burst; k++ {
-			m.change(func(d *Input) {
-				d.Mode = OneByOne
+		for k := i + 1; k < len(c.Steps) && m.best.Mode == input.Burst; k++ {
+			m.change(func(d *input.Input) {
+				d.Mode = input.OneByOne
 				d.Steps[i], d.Steps[k] = d.Steps[k], d.Steps[i]
 			})
 		}
@@ -114,9 +115,9 @@ func (m *minimizer) order(most int) {
 
 // connections tries to remove each connection with its steps.
 func (m *minimizer) connections() {
-	for conn := m.best.conns() - 1; conn >= 0; conn-- {
-		c := m.best.clone()
-		c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool { return s.Conn == conn })
+	for conn := m.best.Conns() - 1; conn >= 0; conn-- {
+		c := m.best.Clone()
+		c.Steps = slices.DeleteFunc(c.Steps, func(s input.Step) bool { return s.Conn == conn })
 		for i := range c.Steps {
 			if c.Steps[i].Conn > conn {
 				c.Steps[i].Conn--
@@ -131,12 +132,14 @@ func (m *minimizer) connections() {
 }
 
 // takes tries other steps and reports whether the fault still appears.
-func (m *minimizer) takes(steps []Step) bool { return m.change(func(c *Input) { c.Steps = steps }) }
+func (m *minimizer) takes(steps []input.Step) bool {
+	return m.change(func(c *input.Input) { c.Steps = steps })
+}
 
 // merge tries to move the steps of each connection to the connection with the previous number.
 func (m *minimizer) merge() {
-	for conn := m.best.conns() - 1; conn > 0; conn-- {
-		m.change(func(c *Input) {
+	for conn := m.best.Conns() - 1; conn > 0; conn-- {
+		m.change(func(c *input.Input) {
 			for i := range c.Steps {
 				if c.Steps[i].Conn >= conn {
 					c.Steps[i].Conn--
@@ -151,7 +154,7 @@ func (m *minimizer) joinRaw() {
 	for i := 0; i+1 < len(m.best.Steps); i++ {
 		a, b := &m.best.Steps[i], &m.best.Steps[i+1]
 		if a.Verb == transcript.Raw && b.Verb == transcript.Raw && a.Conn == b.Conn {
-			m.change(func(c *Input) {
+			m.change(func(c *input.Input) {
 				c.Steps[i].Bytes = slices.Concat(a.Bytes, b.Bytes)
 				c.Steps = slices.Delete(c.Steps, i+1, i+2)
 			})
@@ -162,7 +165,7 @@ func (m *minimizer) joinRaw() {
 // rename tries to remove the placeholder from the names, and to replace values that occur several times with one
 // letter.
 func (m *minimizer) rename() {
-	m.replace(func(v []byte) []byte { return bytes.ReplaceAll(v, []byte(placeholder), nil) })
+	m.replace(func(v []byte) []byte { return bytes.ReplaceAll(v, []byte(input.Placeholder), nil) })
 	uses := map[string]int{}
 	for i := range m.best.Steps {
 		for _, a := range m.best.Steps[i].Args {
@@ -191,7 +194,7 @@ func (m *minimizer) rename() {
 
 // replace tries to replace every value with the result of a function.
 func (m *minimizer) replace(with func(v []byte) []byte) bool {
-	return m.change(func(c *Input) {
+	return m.change(func(c *input.Input) {
 		for i := range c.Steps {
 			for k := range c.Steps[i].Args {
 				a := &c.Steps[i].Args[k]
@@ -213,10 +216,10 @@ func (m *minimizer) types() {
 			if t.Req&s.Type.Req == 0 || !strings.HasPrefix(s.Type.Name, t.Name+"_") {
 				continue
 			}
-			if m.change(func(c *Input) {
+			if m.change(func(c *input.Input) {
 				c.Steps[i].Type, c.Steps[i].Args = t, nil
 				for k := range t.NumArgs() {
-					c.Steps[i].Args = append(c.Steps[i].Args, s.fieldArg(t.FieldAt(k).Name))
+					c.Steps[i].Args = append(c.Steps[i].Args, fieldArg(s, t.FieldAt(k).Name))
 				}
 			}) {
 				break
@@ -225,20 +228,20 @@ func (m *minimizer) types() {
 	}
 }
 
-// fieldArg returns the argument for the field with the given name, or an empty Arg if there is none.
-func (s *Step) fieldArg(label string) Arg {
+// fieldArg returns the argument of a step for the field with the given name, or an empty Arg if there is none.
+func fieldArg(s *input.Step, label string) input.Arg {
 	for i := range s.Args {
 		if f := s.Type.FieldAt(i); f != nil && f.Name == label {
 			return s.Args[i]
 		}
 	}
-	return Arg{}
+	return input.Arg{}
 }
 
 func (m *minimizer) waits() {
 	for i := range m.best.Steps {
 		for m.best.Steps[i].Verb == transcript.Nothing && m.best.Steps[i].For > 20*time.Millisecond {
-			if !m.change(func(c *Input) { c.Steps[i].For /= 2 }) {
+			if !m.change(func(c *input.Input) { c.Steps[i].For /= 2 }) {
 				break
 			}
 		}
@@ -255,13 +258,15 @@ func (m *minimizer) values() {
 			m.value(i, k)
 		}
 		if m.best.Steps[i].CRLF {
-			m.change(func(c *Input) { c.Steps[i].CRLF = false })
+			m.change(func(c *input.Input) { c.Steps[i].CRLF = false })
 		}
 	}
 }
 
 func (m *minimizer) value(i, k int) {
-	with := func(v []byte) bool { return m.change(func(c *Input) { c.Steps[i].Args[k] = Arg{Value: v} }) }
+	with := func(v []byte) bool {
+		return m.change(func(c *input.Input) { c.Steps[i].Args[k] = input.Arg{Value: v} })
+	}
 	a := m.best.Steps[i].Args[k]
 	if a.Of > 0 {
 		if !with([]byte("1")) {
@@ -293,7 +298,7 @@ func (m *minimizer) source(i, k int) {
 		if s := &m.best.Steps[at]; s.ID == m.best.Steps[i].Args[k].Of {
 			return
 		} else if s.Verb == transcript.Send {
-			if m.change(func(c *Input) { c.Steps[i].Args[k].Of = s.ID }) {
+			if m.change(func(c *input.Input) { c.Steps[i].Args[k].Of = s.ID }) {
 				return
 			}
 		}
@@ -309,7 +314,7 @@ func (m *minimizer) removeRaw() {
 		if m.asMessage(i) {
 			continue
 		}
-		reduce.List(m.best.Steps[i].Bytes, m.late, func(b []byte) bool { return m.change(func(c *Input) { c.Steps[i].Bytes = b }) })
+		reduce.List(m.best.Steps[i].Bytes, m.late, func(b []byte) bool { return m.change(func(c *input.Input) { c.Steps[i].Bytes = b }) })
 		m.asMessage(i)
 	}
 }
@@ -324,9 +329,9 @@ func (m *minimizer) asMessage(i int) bool {
 		return false
 	}
 	f.Message(&msg)
-	step := Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Send, Type: msg.Type, CRLF: msg.CRLF}
+	step := input.Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Send, Type: msg.Type, CRLF: msg.CRLF}
 	for _, a := range msg.Args {
-		step.Args = append(step.Args, Arg{Value: slices.Clone(a)})
+		step.Args = append(step.Args, input.Arg{Value: slices.Clone(a)})
 	}
-	return m.change(func(c *Input) { c.Steps[i] = step })
+	return m.change(func(c *input.Input) { c.Steps[i] = step })
 }

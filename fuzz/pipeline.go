@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // Limits of the bytes that pipeline sends in one write. The executor reads no replies during the write, so more bytes
@@ -20,13 +21,13 @@ const (
 // The executor then executes these steps one by one, each after the replies to the previous steps, so that the session
 // and the model process the messages in the usual order. A barrier follows each message. In a Joined input, only one
 // barrier follows, after the last message. Pipelining saves most of the execution time of an input.
-func (x *executor) pipeline(c *Input, k *conn, i int) {
-	if c.Mode == Burst || c.Mode == OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 ||
+func (x *executor) pipeline(c *input.Input, k *conn, i int) {
+	if c.Mode == input.Burst || c.Mode == input.OneByOne && (x.exact || x.thorough) || x.model == nil || len(k.early) > 0 ||
 		!x.ready(k) {
 		return
 	}
 	for _, o := range x.conns {
-		if o != k && o.open && !(c.Mode == Joined && x.ready(o)) {
+		if o != k && o.open && !(c.Mode == input.Joined && x.ready(o)) {
 			return
 		}
 	}
@@ -37,7 +38,7 @@ func (x *executor) pipeline(c *Input, k *conn, i int) {
 	sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
 	for ; i < len(c.Steps) && n < maxPipelined && len(k.early) < maxPipelinedBytes; i++ {
 		s := &c.Steps[i]
-		if s.Conn != k.id || s.Verb != transcript.Send || mayWait(s.Type) ||
+		if s.Conn != k.id || s.Verb != transcript.Send || input.MayWait(s.Type) ||
 			n > 0 && slices.Contains(x.known.After, s.Type.Name) || !x.valuesKnown(s, n == 0) {
 			break
 		}
@@ -45,12 +46,12 @@ func (x *executor) pipeline(c *Input, k *conn, i int) {
 		if len(b) == 0 || len(b) > maxPipelinedBytes || x.mustNotSend(k, s, b) {
 			break
 		}
-		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.exceeded(&x.frame) ||
-			x.d.blocks(&x.frame) {
+		if got, err := sess.Decode(codec.Peer, b, &x.frame); err != nil || got != len(b) || x.known.Exceeded(&x.frame) ||
+			x.d.Blocks(&x.frame) {
 			break
 		}
 		n++
-		if k.early = append(k.early, b...); c.Mode != Joined {
+		if k.early = append(k.early, b...); c.Mode != input.Joined {
 			nonce++
 			k.early = x.appendBarrier(k.early, nonceOf(nonce))
 		} else if !k.joins(s) {
@@ -61,7 +62,7 @@ func (x *executor) pipeline(c *Input, k *conn, i int) {
 		k.early = k.early[:0]
 		return
 	}
-	if c.Mode == Joined {
+	if c.Mode == input.Joined {
 		k.bare = n - 1
 		k.early = x.appendBarrier(k.early, nonceOf(nonce+1))
 	}
@@ -73,13 +74,13 @@ func (x *executor) pipeline(c *Input, k *conn, i int) {
 // joins reports whether the next message may follow the message of a step without a barrier. This is the case if the
 // message has a reply, which shows that its effects have arrived, or if its effects are immediate. A sleeping worker
 // may receive messages at any time, so it needs a barrier.
-func (k *conn) joins(s *Step) bool {
+func (k *conn) joins(s *input.Step) bool {
 	return !k.slept && (len(s.Type.Answers) > 0 || s.Type.Does == codec.Register)
 }
 
 // valuesKnown reports whether the arguments of a step are known before the replies to the previous steps of the
 // pipeline arrive. first is set for the first step of the pipeline.
-func (x *executor) valuesKnown(s *Step, first bool) bool {
+func (x *executor) valuesKnown(s *input.Step, first bool) bool {
 	for i := range s.Args {
 		if of := s.Args[i].Of; of > 0 && x.chosen[of] == nil && !first {
 			return false
@@ -125,7 +126,7 @@ func nonceOf(n uint64) []byte { return strconv.AppendUint([]byte("nonce"), n, 36
 
 // appendBarrier appends the bytes of a barrier with the nonce to a buffer.
 func (x *executor) appendBarrier(to, nonce []byte) []byte {
-	m := x.d.barrierMessage(nonce)
+	m := x.barrier.message(nonce)
 	b, err := x.nonStrict.Append(to, codec.Peer, &m)
 	if err != nil {
 		panic(err) // the contract of the protocol defines a barrier that cannot be encoded

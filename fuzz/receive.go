@@ -15,6 +15,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
 )
 
@@ -22,14 +23,14 @@ import (
 // decoded.
 func (x *executor) answered(k *conn, f *codec.Frame) {
 	switch {
-	case x.d.inOrder:
+	case x.d.InOrder:
 		if len(k.queue) > 0 && (f == nil || f.Type == nil || f.Type.Does != codec.Published) {
 			if k.queue[0] {
 				k.busy--
 			}
 			k.queue = k.queue[:copy(k.queue, k.queue[1:])]
 		}
-	case k.busy > 0 && f != nil && x.d.unblocks(f):
+	case k.busy > 0 && f != nil && x.d.Unblocks(f):
 		k.busy--
 	}
 }
@@ -152,7 +153,7 @@ func (x *executor) reportNoReply(k *conn) {
 	}
 	request := "a request"
 	if k.waiting > 0 {
-		request = x.d.request.Name
+		request = x.barrier.request.Name
 	}
 	x.fault(Fault{Oracle: HangConn, Law: "no answer", Rule: x.lastBrokenRule(k), Conn: k.id,
 		Text: fmt.Sprintf("the server did not reply to %s within %v", request, x.timeout)})
@@ -193,7 +194,7 @@ func (x *executor) disconnected(k *conn) {
 // with two different kinds of data of the announced length. A server may act on such a message before it has received
 // all of it.
 func (x *executor) undecidable(b []byte) bool {
-	if len(b) == 0 || !x.d.isBinary(b) {
+	if len(b) == 0 || !x.d.IsBinary(b) {
 		return false
 	}
 	const (
@@ -254,11 +255,11 @@ func (x *executor) digest(k *conn) {
 		}
 		x.answered(k, nil)
 		x.feature(k, coverIllegal, errHash(e), 0)
-		if x.prefix != "" && x.d.openLists && !x.d.isBinary(rest) {
+		if x.prefix != "" && x.d.OpenLists && !x.d.IsBinary(rest) {
 			x.common = true // the reply is probably a list with names of other inputs that break its format
 			continue
 		}
-		if !slices.Contains(x.p.Caps, e.Rule) && (!k.effectUnknown && len(k.partial) == 0 || x.d.isBinary(rest)) {
+		if !slices.Contains(x.p.Caps, e.Rule) && (!k.effectUnknown && len(k.partial) == 0 || x.d.IsBinary(rest)) {
 			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
 		}
 	}
@@ -287,18 +288,18 @@ func (x *executor) handleMessage(k *conn) {
 	if f.Type.Does == codec.Refuse || slices.Contains(k.replies, f.Type) {
 		k.replies = nil
 	}
-	if k.waiting > 0 && x.d.answersBarrier(f, k.nonces[0]) && (x.d.nonced || k.earlier == 0) {
+	if k.waiting > 0 && x.barrier.answered(f, k.nonces[0]) && (x.barrier.nonced || k.earlier == 0) {
 		e.Barrier = true
 		k.waiting--
 		k.nonces = k.nonces[:copy(k.nonces, k.nonces[1:])]
 	} else {
-		if k.earlier > 0 && f.Type == x.d.reply {
+		if k.earlier > 0 && f.Type == x.barrier.reply {
 			k.earlier--
 		}
 		e.Args = make([][]byte, 0, len(x.msg.Args))
 		for i, a := range x.msg.Args {
 			e.Args = append(e.Args, x.record.keep(a))
-			if fd := assignedField(f.Type, i); fd != nil && (x.chosen[x.stepID] == nil) {
+			if fd := input.AssignedField(f.Type, i); fd != nil && (x.chosen[x.stepID] == nil) {
 				x.chosen[x.stepID] = e.Args[i]
 			}
 		}
@@ -347,7 +348,7 @@ func (x *executor) unsentData(f *codec.Frame) (none unsent) {
 	}
 	for i := range f.Spans {
 		fd := f.Spans[i].Field
-		if !x.d.isFromPeers(fd, f.Value(i)) {
+		if !x.d.IsFromPeers(fd, f.Value(i)) {
 			continue
 		}
 		if v := f.Value(i); len(v) >= 4 && !x.sentByPeer(v) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 	connect "jobwire/internal/transport"
 )
@@ -22,10 +23,10 @@ func TestSilentServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := newExecutor(traitsOf(gearman.Protocol), streams{srv}, &Known{}, 500*time.Millisecond)
+		x := newExecutor(newBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), streams{srv}, &input.Known{}, 500*time.Millisecond)
 		defer x.closeCanary()
 		begin := time.Now()
-		v := x.execute(FromScript(script(t, gearman.Protocol, work)), "A00001.").Fault
+		v := x.execute(input.FromScript(script(t, gearman.Protocol, work)), "A00001.").Fault
 		if took := time.Since(begin); v == nil || v.Oracle != HangAll || took > 5*time.Second {
 			t.Errorf("expected that no connection is answered, got %v after %v", v, took)
 		}
@@ -34,7 +35,7 @@ func TestSilentServer(t *testing.T) {
 
 // TestMessagesThatCannotBeCompleted tests undecidable: whether more bytes can make the beginning of a packet legal.
 func TestMessagesThatCannotBeCompleted(t *testing.T) {
-	x := newExecutor(traitsOf(gearman.Protocol), nil, &Known{}, time.Second)
+	x := newExecutor(newBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), nil, &input.Known{}, time.Second)
 	for packet, want := range map[string]bool{
 		"":                        false,
 		"\x00REQ":                 false,

@@ -3,6 +3,7 @@ package fuzz
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -160,4 +161,36 @@ func (r *Record) clone() *Record {
 		}
 	}
 	return c
+}
+
+// outcome returns the value of Entry.Events for a record.
+func (r *Record) outcome() string {
+	if r.OrderUncertain {
+		return ""
+	}
+	var b strings.Builder
+	conns := 0
+	for i := range r.Events {
+		if r.Events[i].Conn != canaryID {
+			conns = max(conns, r.Events[i].Conn+1)
+		}
+	}
+	for conn := range conns {
+		if conn > 0 {
+			b.WriteString("; ")
+		}
+		for i := range r.Events {
+			e := &r.Events[i]
+			switch {
+			case e.Conn != conn || e.From != codec.Server || e.Barrier:
+				continue
+			case e.Verb == transcript.Send:
+				b.WriteString(e.Type.Name)
+			default:
+				b.WriteString(e.Verb.String())
+			}
+			b.WriteByte(' ')
+		}
+	}
+	return strings.TrimSpace(b.String())
 }

@@ -3,12 +3,13 @@ package fuzz
 import (
 	"time"
 
+	"jobwire/fuzz/input"
 	"jobwire/internal/reduce"
 )
 
 // reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs. It
 // returns one input that causes the failure, with the fault, or nil if the failure does not appear again.
-func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
+func (t *examiner) reproduce(m *candidate) (*input.Input, *Fault) {
 	v := m.fault
 	if v.Oracle == Memory {
 		return t.reproduceLeak(m)
@@ -19,9 +20,9 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 	if t.f.cfg.Fixed {
 		return nil, nil // the earlier inputs cannot be repeated, because the server still has their names
 	}
-	shows := func(entries []Entry) (*Fault, int) { return t.replay.entries(entries, v) }
+	shows := func(entries []input.Entry) (*Fault, int) { return t.replay.entries(entries, v) }
 	if v.Oracle == Descriptors {
-		shows = func(entries []Entry) (*Fault, int) {
+		shows = func(entries []input.Entry) (*Fault, int) {
 			if t.replay.leaksDescriptors(entries) {
 				return v, len(entries)
 			}
@@ -37,7 +38,7 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 			return c, got
 		}
 	}
-	c := traitsOf(t.f.cfg.Protocol).join(inputs(entries))
+	c := input.TraitsOf(t.f.cfg.Protocol).Join(input.Inputs(entries))
 	if again := t.replay.test(got)(c); again != nil && again.matches(v) {
 		return c, again
 	}
@@ -47,16 +48,16 @@ func (t *examiner) reproduce(m *candidate) (*Input, *Fault) {
 // single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
 // several messages in one write. It runs some variants several times, because the result may depend on chance. It
 // returns the variant that causes the failure, with the fault, or nil.
-func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
+func (t *examiner) single(c *input.Input, v *Fault) (*input.Input, *Fault) {
 	if len(c.Steps) == 0 {
 		return nil, nil
 	}
 	test := t.replay.test(v)
-	forms := traitsOf(t.f.cfg.Protocol).alone(c)
+	forms := input.TraitsOf(t.f.cfg.Protocol).Alone(c)
 	last := forms[len(forms)-1]
 	forms = append(forms, last)
-	if d := last.together(Pipelined); d != nil {
-		joined := last.together(Joined)
+	if d := last.Together(input.Pipelined); d != nil {
+		joined := last.Together(input.Joined)
 		forms = append(forms, joined, d, joined, d)
 	}
 	for _, d := range forms {
@@ -72,12 +73,12 @@ func (t *examiner) single(c *Input, v *Fault) (*Input, *Fault) {
 
 // reduce returns the entries of a log that a failure needs, with the fault, or nil if the failure does not appear.
 // shows runs entries on a new server, and returns the fault and the number of entries that it has run.
-func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]Entry, *Fault) {
+func (t *examiner) reduce(m *candidate, shows func([]input.Entry) (*Fault, int)) ([]input.Entry, *Fault) {
 	f := t.f
-	var best []Entry
+	var best []input.Entry
 	var fault *Fault
 	repeat := 1 // number of attempts with the same entries
-	once := func(entries []Entry) bool {
+	once := func(entries []input.Entry) bool {
 		if len(entries) == 0 || f.stopped() {
 			return false
 		}
@@ -88,7 +89,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 		best, fault = entries[:n], got
 		return true
 	}
-	holds := func(entries []Entry) bool {
+	holds := func(entries []input.Entry) bool {
 		for range repeat {
 			if once(entries) {
 				return true
@@ -100,7 +101,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	shown := false
 	for n := max(2, len(all)-m.from); !shown; n *= 2 {
 		part := all[max(0, len(all)-n):]
-		if shown = holds(part) || holds(together(part, Pipelined)) || holds(together(part, Joined)); n >= len(all) {
+		if shown = holds(part) || holds(input.Together(part, input.Pipelined)) || holds(input.Together(part, input.Joined)); n >= len(all) {
 			break
 		}
 	}
@@ -117,7 +118,7 @@ func (t *examiner) reduce(m *candidate, shows func([]Entry) (*Fault, int)) ([]En
 	if last := best[len(best)-1:]; len(best) > 1 && holds(last) {
 		return best, fault
 	}
-	reduce.List(best, stop, func(entries []Entry) bool { return holds(entries) })
+	reduce.List(best, stop, func(entries []input.Entry) bool { return holds(entries) })
 	if len(best) > maxJoined {
 		return nil, nil
 	}
@@ -132,7 +133,7 @@ const maxJoined = 40
 
 // reproduceLeak finds, by bisection, the input of a candidate that leaks memory. It returns the input and the fault, or
 // nil if no memory leaks.
-func (t *examiner) reproduceLeak(m *candidate) (*Input, *Fault) {
+func (t *examiner) reproduceLeak(m *candidate) (*input.Input, *Fault) {
 	l, entries := t.replay, m.log.Entries
 	if !l.leaks(entries) {
 		return nil, nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 )
@@ -54,7 +55,7 @@ func (l *replayer) ready() error {
 		if err != nil {
 			return err
 		}
-		l.x = newExecutor(l.cfg.traits, to, &l.cfg.Known, l.timeout)
+		l.x = newExecutor(l.cfg.barrier, to, &l.cfg.Known, l.timeout)
 		l.x.thorough = true
 		if l.clock > 1 {
 			l.x.clock = clockOf(l.t, l.clock)
@@ -114,7 +115,7 @@ func (l *replayer) discard() {
 
 // execute runs an input on a server in its initial state. The fault is nil if no oracle reports one, if no server could
 // be started, or if the run has ended.
-func (l *replayer) execute(c *Input) (*Record, *Fault) {
+func (l *replayer) execute(c *input.Input) (*Record, *Fault) {
 	if l.ready() != nil {
 		return &Record{}, nil
 	}
@@ -126,8 +127,8 @@ func (l *replayer) execute(c *Input) (*Record, *Fault) {
 	if l.ctx.Err() != nil {
 		return &Record{}, nil // the run has ended
 	}
-	l.observe(v, []Entry{{Input: c}})
-	l.used = v != nil || !r.Clean || !l.x.d.reuse || changesQueues(c)
+	l.observe(v, []input.Entry{{Input: c}})
+	l.used = v != nil || !r.Clean || !l.x.d.Reuse || input.ChangesQueues(c)
 	return r, v
 }
 
@@ -140,15 +141,15 @@ func (l *replayer) prefix() string {
 }
 
 // observe adds a candidate if the server crashes while another failure is examined.
-func (l *replayer) observe(v *Fault, entries []Entry) {
+func (l *replayer) observe(v *Fault, entries []input.Entry) {
 	if v != nil && v.ends() && l.cfg == &l.f.cfg {
-		l.f.triage.add(&candidate{fault: v, log: &Log{Protocol: l.cfg.Protocol, Server: l.t.String(), Seed: l.cfg.Seed, Worker: -1, Entries: slices.Clone(entries)}})
+		l.f.triage.add(&candidate{fault: v, log: &input.Log{Protocol: l.cfg.Protocol, Server: l.t.String(), Seed: l.cfg.Seed, Worker: -1, Entries: slices.Clone(entries)}})
 	}
 }
 
 // entries runs entries on a new server, one after the other, until the expected fault appears. If expected is nil,
 // every fault counts. entries returns the fault, or nil, and the number of entries that it has run.
-func (l *replayer) entries(entries []Entry, expected *Fault) (v *Fault, n int) {
+func (l *replayer) entries(entries []input.Entry, expected *Fault) (v *Fault, n int) {
 	if l.ready() != nil {
 		return nil, 0
 	}
@@ -193,7 +194,7 @@ const otherFaultTime = 20 * time.Second
 
 // named returns the prefix for the names of an entry that is run again: the original prefix on a new server, a new
 // prefix on a server at a fixed address, and "" if the entry is the only one.
-func (l *replayer) named(e Entry, of int) string {
+func (l *replayer) named(e input.Entry, of int) string {
 	switch {
 	case l.cfg.Fixed:
 		return l.f.prefix()
@@ -221,11 +222,11 @@ func (l *replayer) atEnd(expected *Fault) *Fault {
 
 // test returns a function that runs an input on a new server and returns a fault, or nil. The function uses the oracle
 // of the expected fault, and may also return other faults.
-func (l *replayer) test(expected *Fault) func(*Input) *Fault {
+func (l *replayer) test(expected *Fault) func(*input.Input) *Fault {
 	switch expected.Oracle {
 	case Exit, Signal, Sanitizer, LeakReport, Processor:
-		return func(c *Input) *Fault {
-			v, _ := l.entries([]Entry{{Input: c}}, expected)
+		return func(c *input.Input) *Fault {
+			v, _ := l.entries([]input.Entry{{Input: c}}, expected)
 			return v
 		}
 	case Memory:
@@ -233,7 +234,7 @@ func (l *replayer) test(expected *Fault) func(*Input) *Fault {
 	case Descriptors:
 		return l.keeps
 	}
-	return func(c *Input) *Fault {
+	return func(c *input.Input) *Fault {
 		_, v := l.execute(c)
 		if v != nil && l.inputs > 1 && !l.cfg.Fixed {
 			l.used = true // an earlier input on this server may be the cause, so use a new server

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 
+	"jobwire/fuzz/input"
 	"jobwire/internal/watch"
 )
 
@@ -31,7 +32,7 @@ const kept = 4
 // repeat runs entries several times in turn, waits until the server is idle, and returns the resources that the server
 // then uses. It returns false if the server has failed or the run has ended. descriptors is the expected number of open
 // file descriptors, or -1.
-func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, bool) {
+func (l *replayer) repeat(entries []input.Entry, runs, descriptors int) (watch.Usage, bool) {
 	l.used = true
 	l.x.thorough = false
 	defer func() { l.x.thorough = true }()
@@ -50,11 +51,11 @@ func (l *replayer) repeat(entries []Entry, runs, descriptors int) (watch.Usage, 
 }
 
 // keeps returns a fault if each execution of an input leaks file descriptors, and otherwise nil.
-func (l *replayer) keeps(c *Input) *Fault {
+func (l *replayer) keeps(c *input.Input) *Fault {
 	if _, f := l.execute(c); f != nil && f.maybeCrashed() || l.x == nil {
 		return nil
 	}
-	alone := []Entry{{Input: c}}
+	alone := []input.Entry{{Input: c}}
 	at, _ := l.repeat(alone, 1, -1)
 	begun := at.Descriptors
 	for range 2 {
@@ -69,7 +70,7 @@ func (l *replayer) keeps(c *Input) *Fault {
 }
 
 // leaksDescriptors reports whether each repetition of the entries leaks at least one file descriptor.
-func (l *replayer) leaksDescriptors(entries []Entry) bool {
+func (l *replayer) leaksDescriptors(entries []input.Entry) bool {
 	const times = 4
 	if l.ready() != nil {
 		return false
@@ -94,7 +95,7 @@ func (l *replayer) mayGrow(r *Record) bool {
 const minLeak = 1 << 10
 
 // grows returns a fault if each execution of an input leaks memory, and otherwise nil.
-func (l *replayer) grows(c *Input) *Fault {
+func (l *replayer) grows(c *input.Input) *Fault {
 	if r, f := l.execute(c); f != nil && f.maybeCrashed() || l.x == nil || !l.mayGrow(r) {
 		return nil
 	}
@@ -105,7 +106,7 @@ func (l *replayer) grows(c *Input) *Fault {
 	at, _ := watch.Of(l.t)
 	descriptors := -1
 	n, repetitions, err := watch.MemoryLeak(at.Resident, runs, func() (watch.Usage, error) {
-		u, ok := l.repeat([]Entry{{Input: c}}, runs, descriptors)
+		u, ok := l.repeat([]input.Entry{{Input: c}}, runs, descriptors)
 		if !ok {
 			return u, errStopped
 		}
@@ -126,8 +127,8 @@ func (l *replayer) grows(c *Input) *Fault {
 
 // leaksMemory returns a fault if the memory of a new server grows while an input is repeated, and otherwise nil. It
 // needs fewer repetitions than grows, and is less reliable for programs with a garbage collector.
-func (l *replayer) leaksMemory(c *Input) *Fault {
-	if !l.leaks([]Entry{{Input: c}}) {
+func (l *replayer) leaksMemory(c *input.Input) *Fault {
+	if !l.leaks([]input.Entry{{Input: c}}) {
 		return nil
 	}
 	return memoryGrows()
@@ -149,7 +150,7 @@ const (
 	leakInputs     = 8
 	leakWarmup     = 64 // executions of each input
 	leakRounds     = 6
-	leakExecutions = 64 // executions of each input in a round with leakInputs inputs
+	leakExecutions = 64 // executions of each input in a round with LeakInputs inputs
 )
 
 // growth contains the resident memory of a server, in bytes, after the warm-up and after each round. The memory does
@@ -179,7 +180,7 @@ func (g *growth) leaks() bool {
 // searchLeaks repeats inputs of the corpus that leave nothing on the server, and adds a candidate if the memory of the
 // server grows.
 func (w *worker) searchLeaks(ctx context.Context) {
-	all := w.f.corpus.leakInputs(leakInputs)
+	all := w.f.corpus.LeakInputs(leakInputs)
 	g := growth{runs: leakExecutions}
 	clean := true
 	for n := range leakWarmup + leakRounds*leakExecutions {
@@ -201,7 +202,7 @@ func (w *worker) searchLeaks(ctx context.Context) {
 			if !w.failed(verdict(w.t, r.Fault), nil) {
 				return
 			}
-			all = slices.DeleteFunc(all, func(d *Input) bool { return d == c })
+			all = slices.DeleteFunc(all, func(d *input.Input) bool { return d == c })
 		}
 	}
 	at, ok := watch.Of(w.t)
@@ -211,14 +212,14 @@ func (w *worker) searchLeaks(ctx context.Context) {
 	log := *w.log
 	log.Entries = nil
 	for _, c := range all {
-		log.Entries = append(log.Entries, Entry{Input: c})
+		log.Entries = append(log.Entries, input.Entry{Input: c})
 	}
 	w.f.triage.leaks.Add(1)
 	w.f.triage.add(&candidate{fault: memoryGrows(), log: &log})
 }
 
 // leaks reports whether the memory of a new server grows while entries are repeated.
-func (l *replayer) leaks(entries []Entry) bool {
+func (l *replayer) leaks(entries []input.Entry) bool {
 	if l.ready() != nil {
 		return false
 	}

@@ -41,7 +41,7 @@ func (t *examiner) describe(fd *Finding) {
 	for i, w := range []transcriptWriter{{omitBarrier: true}, {omitBarrier: true, exact: true}, {}, {past: true},
 		{past: true, exact: true}, {met: true, omitBarrier: true, exact: true}, {allDisconnect: true}, {thorough: true},
 		{full: true}, {full: true, omitBarrier: true, exact: true}} {
-		w.p, w.d, w.fd, w.right = t.f.cfg.Protocol, t.f.cfg.traits, fd, right
+		w.p, w.b, w.fd, w.right = t.f.cfg.Protocol, t.f.cfg.barrier, fd, right
 		script := w.write()
 		if i == 0 {
 			fd.Script, fd.Text = script, text(script)
@@ -50,7 +50,7 @@ func (t *examiner) describe(fd *Finding) {
 			return
 		}
 		if fd.Plays = t.reproduces(script, ref); fd.Plays {
-			if len(script.Steps) > shortScript && fd.Input.waits() < time.Second {
+			if len(script.Steps) > shortScript && fd.Input.Waits() < time.Second {
 				script = t.pruneScript(script, ref)
 			}
 			fd.Script, fd.Text = script, text(script)

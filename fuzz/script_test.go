@@ -12,6 +12,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
 )
 
 // TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily omitted. The
@@ -64,7 +65,7 @@ Worker 2 -> Job Server: GRAB_JOB
 				p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
 				cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
 				l := testTriage(t, cfg)
-				fd := &Finding{Name: tt.fault, Input: FromScript(script(t, p, tt.wire))}
+				fd := &Finding{Name: tt.fault, Input: input.FromScript(script(t, p, tt.wire))}
 				if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
 					t.Fatal("no oracle reports a fault")
 				}
@@ -97,10 +98,10 @@ func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examine
 }
 
 // seen returns a fault that was observed after inputs on one server.
-func seen(p *codec.Protocol, v *Fault, all ...*Input) *candidate {
-	m := &candidate{fault: v, log: &Log{Protocol: p}}
+func seen(p *codec.Protocol, v *Fault, all ...*input.Input) *candidate {
+	m := &candidate{fault: v, log: &input.Log{Protocol: p}}
 	for i, c := range all {
-		m.log.Entries = append(m.log.Entries, Entry{Input: c, Prefix: nth(i)})
+		m.log.Entries = append(m.log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
 	}
 	return m
 }
@@ -111,10 +112,10 @@ func TestFaultThatNeedsAnotherInput(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
-		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
-		idle := input("Client -> Server: list-tubes-watched\n")
-		other := input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
-		c := input(`Client -> Server: put 0 0 60 ""
+		read := func(wire string) *input.Input { return input.FromScript(script(t, beanstalk.Protocol, wire)) }
+		idle := read("Client -> Server: list-tubes-watched\n")
+		other := read("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
+		c := read(`Client -> Server: put 0 0 60 ""
 	Server -> Client: INSERTED $id
 	Client -> Server: peek $id
 	`)
@@ -138,7 +139,7 @@ func TestFaultThatNeedsThePreamble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
-		c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
+		c := input.FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
 	Client -> Server: ignore default
 	Client -> Server: put 0 0 60 "x"*4096
 	Client -> Server: reserve-with-timeout 0
@@ -165,10 +166,10 @@ func TestCauseAmongMany(t *testing.T) {
 		both := *faults.Named("list-sent-to-another")
 		both.Script += "\n" + faults.Named("body-of-4096-counted-4095").Script
 		f, reported := examinerOf(t, beanstalk.Protocol, both)
-		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
-		wrong := input("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
-		idle := input("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
-		cause := input("Client -> Server: list-tubes\n")
+		read := func(wire string) *input.Input { return input.FromScript(script(t, beanstalk.Protocol, wire)) }
+		wrong := read("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
+		idle := read("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
+		cause := read("Client -> Server: list-tubes\n")
 		f.examine(seen(beanstalk.Protocol, &Fault{Oracle: Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
 		if found := reported(); len(found.Input.Steps) != 1 || found.Fault.Oracle != Disturbed {
 			t.Errorf("%v: %v", found.Fault, found.Input)
@@ -182,7 +183,7 @@ func TestMinimizesToCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
-		c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
+		c := input.FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
 	Client 2 -> Server: list-tubes-watched
 	Client -> Server: put 4294967295 0 60 x
 	Server -> Client: INSERTED $id
@@ -207,7 +208,7 @@ func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-after-can-do-lost"))
-		c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
+		c := input.FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 	Worker -> Job Server: CAN_DO b
 	Worker -> Job Server: CAN_DO a
 	Worker -> Job Server: ECHO_REQ x
@@ -219,13 +220,13 @@ func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 		if _, v := f.replay.execute(c); v != nil {
 			t.Fatalf("it appears with one message after the other: %v", v)
 		}
-		_, v := f.replay.execute(c.together(Pipelined))
+		_, v := f.replay.execute(c.Together(input.Pipelined))
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
 		f.examine(seen(gearman.Protocol, v, c))
 		found := reported()
-		if found.Input.Mode == OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
+		if found.Input.Mode == input.OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
 		}
 		var order []string
@@ -250,7 +251,7 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name,
 			Script: `misread-segment use\x20b\r\nwatch\x20b\r\n "use b\r\nwatch default\r\n"`})
-		c := FromScript(script(t, beanstalk.Protocol, `Client -> Server: ignore a
+		c := input.FromScript(script(t, beanstalk.Protocol, `Client -> Server: ignore a
 	Client -> Server: use b
 	Client -> Server: watch b
 	Client -> Server: list-tubes-watched
@@ -258,13 +259,13 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 		if _, v := f.replay.execute(c); v != nil {
 			t.Fatalf("it appears with one message after the other: %v", v)
 		}
-		_, v := f.replay.execute(c.together(Joined))
+		_, v := f.replay.execute(c.Together(input.Joined))
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
 		f.examine(seen(beanstalk.Protocol, v, c))
 		found := first()
-		if found.Input.Mode != Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
+		if found.Input.Mode != input.Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
 		}
 	})
@@ -276,14 +277,14 @@ func TestJoinedAfterSleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := examinerOf(t, danga.Protocol, faults.Faultless(danga.Protocol.Name))
-		c := FromScript(script(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
+		c := input.FromScript(script(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
 	Worker -> Job Server: unchecked job_create_req a "" 0 1 ""
 	Worker -> Job Server: worker_connect a
 	Worker -> Job Server: job_assign_req
 	Worker -> Job Server: job_status_announce 0 0 0
 	`))
 		for range 20 {
-			if _, v := f.replay.execute(c.together(Joined)); v != nil {
+			if _, v := f.replay.execute(c.Together(input.Joined)); v != nil {
 				t.Fatal(v)
 			}
 		}

@@ -7,15 +7,16 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // encode returns the bytes of a step, or nil if it cannot be encoded or must not be sent.
-func (x *executor) encode(s *Step) []byte {
+func (x *executor) encode(s *input.Step) []byte {
 	if s.Verb == transcript.Raw {
 		if x.prefix == "" {
 			return s.Bytes
 		}
-		return bytes.ReplaceAll(s.Bytes, []byte(placeholder), []byte(x.prefix))
+		return bytes.ReplaceAll(s.Bytes, []byte(input.Placeholder), []byte(x.prefix))
 	}
 	x.msg.Type, x.msg.CRLF, x.msg.Args = s.Type, s.CRLF, x.msg.Args[:0]
 	for i := range s.Args {
@@ -24,14 +25,14 @@ func (x *executor) encode(s *Step) []byte {
 		got, known := x.chosen[a.Of]
 		if known && a.Of > 0 {
 			v = got
-		} else if x.prefix != "" && x.d.hasNumbers && assignedField(s.Type, i) != nil {
+		} else if x.prefix != "" && x.d.HasNumbers && input.AssignedField(s.Type, i) != nil {
 			return nil // the job number may belong to another input
 		}
 		if a.Now {
 			x.timed = true
 			v = x.clock.at(v)
 		}
-		x.msg.Args = append(x.msg.Args, x.d.own(s.Type.FieldAt(i), v, x.prefix))
+		x.msg.Args = append(x.msg.Args, x.d.Own(s.Type.FieldAt(i), v, x.prefix))
 	}
 	b, err := x.nonStrict.Append(x.out[:0], codec.Peer, &x.msg)
 	if err != nil {
@@ -39,18 +40,18 @@ func (x *executor) encode(s *Step) []byte {
 	}
 	x.out = b
 	if x.prefix != "" {
-		return bytes.ReplaceAll(b, []byte(placeholder), []byte(x.prefix))
+		return bytes.ReplaceAll(b, []byte(input.Placeholder), []byte(x.prefix))
 	}
 	return b
 }
 
 // sendBytes sends the bytes of a step: one message at a time with a barrier after each or, in a burst, all bytes
 // without barriers.
-func (x *executor) sendBytes(c *Input, k *conn, b []byte) {
+func (x *executor) sendBytes(c *input.Input, k *conn, b []byte) {
 	if len(b) == 0 || x.mustNotSend(k, &c.Steps[x.step], b) {
 		return
 	}
-	if x.d.inOrder && k.busy > 0 {
+	if x.d.InOrder && k.busy > 0 {
 		x.common = true // some servers read further requests while a request blocks, others do not
 	}
 	if k.streams[codec.Peer].Lost() || k.desynced {
@@ -58,13 +59,13 @@ func (x *executor) sendBytes(c *Input, k *conn, b []byte) {
 			return // more bytes are useless, because their effects are unknown
 		}
 	}
-	if c.Mode == Burst {
+	if c.Mode == input.Burst {
 		x.put(k, b)
 		return
 	}
 	for len(b) > 0 && k.open && !k.ended && x.record.Fault == nil {
 		n := len(b)
-		if !x.d.inOrder || k.busy == 0 {
+		if !x.d.InOrder || k.busy == 0 {
 			n = x.first(k, b)
 		}
 		x.put(k, b[:n])
@@ -78,23 +79,10 @@ func (x *executor) sendBytes(c *Input, k *conn, b []byte) {
 	}
 }
 
-// neverWithin limits the search for Known.Never to the first bytes of a message. Searching long payloads would take
-// most of the time of a run.
-const neverWithin = 2 << 10
-
 // mustNotSend reports whether bytes must not be sent on the connection, because they could shut down the server or are
 // known to cause a failure.
-func (x *executor) mustNotSend(k *conn, s *Step, b []byte) bool {
-	if x.d.isUnsafe(k.sentAll, b) && !x.d.isSafe(s, b) {
-		return true
-	}
-	if x.known.Never == nil {
-		return false
-	}
-	if s.Verb != transcript.Raw {
-		b = b[:min(len(b), neverWithin)]
-	}
-	return x.known.Never.Match(after(k.sentAll, b))
+func (x *executor) mustNotSend(k *conn, s *input.Step, b []byte) bool {
+	return x.d.IsUnsafe(k.sentAll, b) && !x.d.IsSafe(s, b) || x.known.Forbids(s, k.sentAll, b)
 }
 
 // first returns the length of the part of b that completes the first message, or len(b) if the end of that message is
@@ -163,13 +151,13 @@ func (x *executor) put(k *conn, b []byte) {
 		case codec.Whole:
 			x.feature(k, coverSent, typeHash(x.frame.Type), 0)
 			k.slept = k.slept || x.frame.Type.Does == codec.Sleep
-			if x.known.exceeded(&x.frame) {
+			if x.known.Exceeded(&x.frame) {
 				x.abandon(k)
 				return
 			}
 			x.recordSent(k, rest[:n], x.frame.Type, nil)
 			x.foreign = x.foreign || x.prefix != "" && !x.sendingBarrier && x.isForeign(&x.frame)
-			others := x.d.namesOthers(&x.frame, x.prefix)
+			others := x.d.NamesOthers(&x.frame, x.prefix)
 			x.common = x.common || others
 			switch {
 			case x.model == nil:
@@ -191,8 +179,8 @@ func (x *executor) put(k *conn, b []byte) {
 			x.model.Garbled(k.id)
 		}
 		x.recordSent(k, rest[:n], nil, e)
-		if !x.d.isBinary(rest) {
-			k.expect(x.d.inOrder, true)
+		if !x.d.IsBinary(rest) {
+			k.expect(x.d.InOrder, true)
 			k.effectUnknown = true
 			if k.within = min(x.timeout, 50*time.Millisecond); x.steady {
 				k.within = min(x.timeout, pingDelay)
@@ -245,11 +233,11 @@ func (x *executor) recordSent(k *conn, b []byte, t *codec.Type, err *codec.Error
 // noteBusy updates the number of replies that are expected on the connection after a request.
 func (x *executor) noteBusy(k *conn) {
 	t := x.frame.Type
-	if !x.d.nonced && t != nil && !x.sendingBarrier && slices.Contains(t.Answers, x.d.reply) {
+	if !x.barrier.nonced && t != nil && !x.sendingBarrier && slices.Contains(t.Answers, x.barrier.reply) {
 		k.earlier++
 	}
-	if blocks := t != nil && !x.sendingBarrier && x.d.blocks(&x.frame); blocks || x.d.inOrder {
-		k.expect(x.d.inOrder, blocks)
+	if blocks := t != nil && !x.sendingBarrier && x.d.Blocks(&x.frame); blocks || x.d.InOrder {
+		k.expect(x.d.InOrder, blocks)
 	}
 }
 

@@ -16,8 +16,8 @@ func (x *executor) ready(k *conn) bool {
 		!(x.model != nil && x.model.Blocked(k.id))
 }
 
-// barrier queues a barrier on the connection. flush writes it.
-func (x *executor) barrier(k *conn) {
+// sendBarrier queues a barrier on the connection. flush writes it.
+func (x *executor) sendBarrier(k *conn) {
 	x.nonce++
 	nonce := nonceOf(x.nonce)
 	b := x.appendBarrier(x.out2[:0], nonce)
@@ -74,7 +74,7 @@ func (x *executor) barrierAll(k *conn, unproved bool) {
 	for _, o := range x.conns {
 		if o != k && x.ready(o) {
 			x.awaitEarlier(o)
-			x.barrier(o)
+			x.sendBarrier(o)
 			x.flush(o)
 		}
 	}
@@ -148,7 +148,7 @@ func (x *executor) awaitBarrier(k *conn) {
 		return
 	}
 	if x.ready(k) {
-		x.barrier(k)
+		x.sendBarrier(k)
 		x.await(k)
 		return
 	}
@@ -167,7 +167,7 @@ func (x *executor) awaitBarrier(k *conn) {
 func (x *executor) finishBurst() {
 	for _, k := range x.conns {
 		if x.ready(k) {
-			x.barrier(k)
+			x.sendBarrier(k)
 		}
 		x.flush(k)
 	}
@@ -205,7 +205,7 @@ func (x *executor) awaitEarlier(k *conn) {
 
 // awaitReply waits for the reply to the last message, which no barrier follows, if that message has a reply.
 func (x *executor) awaitReply(k *conn) {
-	if e := &x.record.Events[len(x.record.Events)-1]; !x.d.inOrder && e.Type != nil {
+	if e := &x.record.Events[len(x.record.Events)-1]; !x.d.InOrder && e.Type != nil {
 		k.replies = e.Type.Answers
 	}
 	x.flush(k)

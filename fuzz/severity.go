@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
+	"jobwire/fuzz/input"
 )
 
 // Severity classifies a fault by what any client can do to the server with it. The first severity is the most severe.
@@ -145,12 +146,12 @@ func (fd *Finding) actions() string {
 	}
 	messages := 0
 	for i := range fd.Input.Steps {
-		if !slices.Contains(leaves, fd.Input.Steps[i].Verb) {
+		if !slices.Contains(input.Leaves, fd.Input.Steps[i].Verb) {
 			messages++
 		}
 	}
 	plural := func(n int) string { return strings.Repeat("s", min(1, max(0, n-1))) }
-	conns := fd.Input.conns()
+	conns := fd.Input.Conns()
 	return fmt.Sprintf("%d message%s on %d connection%s", messages, plural(messages), conns, plural(conns))
 }
 

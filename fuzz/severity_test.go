@@ -7,6 +7,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // TestLosesJob tests that a job is lost if a correct server assigns it, or reports its end, and the other server does not.
@@ -37,10 +38,10 @@ func TestLosesJob(t *testing.T) {
 func TestImpact(t *testing.T) {
 	for oracle := range oracles {
 		for _, fd := range []*Finding{
-			{Fault: &Fault{Oracle: oracle}, Reproduced: true, Input: &Input{Steps: make([]Step, 1)}},
-			{Fault: &Fault{Oracle: oracle}, Input: &Input{}},
-			{Fault: &Fault{Oracle: oracle, Rule: "gearman.queue.fifo"}, Input: &Input{Steps: []Step{{Conn: 2}}}},
-			{Fault: &Fault{Oracle: oracle}, LosesJob: true, Input: &Input{}},
+			{Fault: &Fault{Oracle: oracle}, Reproduced: true, Input: &input.Input{Steps: make([]input.Step, 1)}},
+			{Fault: &Fault{Oracle: oracle}, Input: &input.Input{}},
+			{Fault: &Fault{Oracle: oracle, Rule: "gearman.queue.fifo"}, Input: &input.Input{Steps: []input.Step{{Conn: 2}}}},
+			{Fault: &Fault{Oracle: oracle}, LosesJob: true, Input: &input.Input{}},
 		} {
 			text := fd.Impact(gearman.Protocol)
 			if !strings.HasSuffix(text, ".") || strings.Contains(text, "  ") || fd.Fault.Title() == "" || fd.Severity(gearman.Protocol).Level() == "" {

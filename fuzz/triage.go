@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec"
-	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // triage reproduces, minimizes and reports the failures that the workers observe.
@@ -49,8 +49,8 @@ const examiners = 6
 type candidate struct {
 	key     string
 	fault   *Fault
-	log     *Log // the entries until the failure
-	from    int  // number of entries that had run when the server was last checked without this failure
+	log     *input.Log // the entries until the failure
+	from    int        // number of entries that had run when the server was last checked without this failure
 	finding *Finding
 }
 
@@ -64,33 +64,10 @@ func (t *triage) examiner() *examiner {
 	return &examiner{t, &replayer{f: t.f, cfg: &t.f.cfg, ctx: t.ctx, timeout: t.f.cfg.Timeout}}
 }
 
-// class returns the class of a step: the rule that its bytes break, otherwise its message type or, if there is none,
-// its action.
-func class(p *codec.Protocol, s *Step) string {
-	sess := p.NewSession(codec.Options{})
-	name := s.Verb.String()
-	var err error
-	switch {
-	case s.Verb == transcript.Raw:
-		var f codec.Frame
-		if _, err = sess.Decode(codec.Peer, s.Bytes, &f); f.Type != nil {
-			name = f.Type.Name
-		}
-	case s.Type != nil:
-		name = s.Type.Name
-		m := s.message()
-		_, err = sess.Append(nil, codec.Peer, &m)
-	}
-	if e, ok := err.(*codec.Error); ok {
-		return string(e.Rule)
-	}
-	return name
-}
-
 // last returns the last input of the log.
-func (m *candidate) last() *Input {
+func (m *candidate) last() *input.Input {
 	if len(m.log.Entries) == 0 {
-		return &Input{}
+		return &input.Input{}
 	}
 	return m.log.Entries[len(m.log.Entries)-1].Input
 }
@@ -102,7 +79,7 @@ func (m *candidate) keyOf(p *codec.Protocol) string {
 	v, c := m.fault, m.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
 	if v.Oracle == Memory {
-		return key + "|" + c.shape(p) // the leak may be in any of the repeated inputs, which differ between observations
+		return key + "|" + c.Shape(p) // the leak may be in any of the repeated inputs, which differ between observations
 	}
 	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(c.Steps) {
 		key += "|" + effect(p, &c.Steps[v.Step])
@@ -292,7 +269,7 @@ func (t *triage) finish() {
 		if t.f.cfg.Candidate == nil {
 			continue
 		}
-		fd := &Finding{Key: m.key, Fault: m.fault, Input: m.last(), Inputs: 1, Log: m.log.last(candidateInputs)}
+		fd := &Finding{Key: m.key, Fault: m.fault, Input: m.last(), Inputs: 1, Log: m.log.Last(candidateInputs)}
 		t.f.write(fd)
 		t.f.cfg.Candidate(fd)
 	}
@@ -403,7 +380,7 @@ func (t *triage) again(m *candidate) {
 const minimizeTimeout = 150 * time.Millisecond
 
 // minimize returns the smallest input that it finds with which the fault appears.
-func (t *examiner) minimize(c *Input, got *Fault) *Input {
+func (t *examiner) minimize(c *input.Input, got *Fault) *input.Input {
 	f := t.f
 	test := t.replay.test(got)
 	budget := f.cfg.Minimize
@@ -417,13 +394,13 @@ func (t *examiner) minimize(c *Input, got *Fault) *Input {
 	// Reserve half of the remaining time for reproducing the minimized input.
 	until := time.Now().Add(f.left() / 2)
 	stop := func() bool { return f.stopped() || time.Now().After(until) }
-	m := &minimizer{best: c, holds: func(d *Input) bool { return got.same(test(d)) }, stop: stop, budget: budget,
+	m := &minimizer{best: c, holds: func(d *input.Input) bool { return got.same(test(d)) }, stop: stop, budget: budget,
 		proto: f.cfg.Protocol}
 	return m.minimize()
 }
 
 // disputed reports whether the reference server has the fault too. The oracle may then be wrong.
-func (t *examiner) disputed(c *Input, v *Fault) bool {
+func (t *examiner) disputed(c *input.Input, v *Fault) bool {
 	if t.f.cfg.Reference == nil {
 		return false
 	}
@@ -440,7 +417,7 @@ func (t *examiner) disputed(c *Input, v *Fault) bool {
 // reference returns a replayer that runs inputs on the reference server.
 func (t *examiner) reference() *replayer {
 	cfg := t.f.cfg
-	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, Known{}, false
+	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, input.Known{}, false
 	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, timeout: cfg.Timeout}
 }
 
@@ -460,7 +437,7 @@ func (f *Fault) matches(expected *Fault) bool {
 // fault, which is nil if the fault did not appear in minReproductions attempts. It stops as soon as the result is
 // certain. The last attempt runs on a server with normal clock speed. A memory leak is tried once, because each attempt
 // consists of many executions.
-func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
+func (t *examiner) count(c *input.Input, v *Fault) (n, of int, last *Fault) {
 	if v.Oracle == Memory {
 		if last = t.replay.grows(c); last != nil {
 			n = 1
@@ -486,7 +463,7 @@ func (t *examiner) count(c *Input, v *Fault) (n, of int, last *Fault) {
 
 // duplicate reports whether the fault is already a finding. It detects this before the input is minimized only if the
 // fault alone determines the key.
-func (t *examiner) duplicate(m *candidate, c *Input, got *Fault) bool {
+func (t *examiner) duplicate(m *candidate, c *input.Input, got *Fault) bool {
 	if !inputFree(got) {
 		return false
 	}
@@ -570,7 +547,7 @@ func (t *triage) drop(fd *Finding) {
 }
 
 // report reports a finding for a reproduced candidate, unless the finding is a duplicate.
-func (t *examiner) report(m *candidate, c *Input, v *Fault, shown, tried int) {
+func (t *examiner) report(m *candidate, c *input.Input, v *Fault, shown, tried int) {
 	f := t.f
 	fd := &Finding{Key: key(f.cfg.Protocol, c, v), cause: causeOf(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown,
 		Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 )
@@ -18,7 +19,7 @@ type worker struct {
 	id         int
 	slow       bool // the inputs have pauses
 	r          *rand.Rand
-	g          *generator
+	g          *input.Generator
 	start      func(context.Context) (target.Target, error)
 	clock      int          // speed of the servers' clocks as a multiple of the machine's clock; 0: the same speed
 	next       chan started // the next server; nil if none was started
@@ -26,7 +27,7 @@ type worker struct {
 
 	t            target.Target
 	x            *executor
-	log          *Log
+	log          *input.Log
 	exclusive    bool          // use a new server as soon as an input leaves something on this one
 	noPrefix     bool          // the inputs so far have left nothing on the server, so names need no prefix
 	used         uint64        // number of prefixes used
@@ -121,12 +122,12 @@ func (w *worker) begin(ctx context.Context) error {
 	if !steady {
 		timeout = min(timeout, fuzzTimeout)
 	}
-	w.x = newExecutor(f.cfg.traits, to, &f.cfg.Known, timeout)
+	w.x = newExecutor(f.cfg.barrier, to, &f.cfg.Known, timeout)
 	w.x.over, w.x.steady = f.stopped, steady
 	if w.clock > 1 {
 		w.x.clock = clockOf(w.t, w.clock)
 	}
-	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation,
+	w.log = &input.Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation,
 		Clock: w.clock}
 	w.exclusive = !w.slow && !f.cfg.Fixed && w.generation%(1+exclusiveInputs) != 0
 	w.checked, w.freePrefixes = 0, nil
@@ -229,10 +230,10 @@ func (w *worker) runOne() bool {
 	}
 	r := w.execute(c)
 	if r.Clean && !r.OrderUncertain && r.Fault == nil {
-		w.f.corpus.addClean(w.f.cfg.Protocol, c)
+		w.f.corpus.AddClean(w.f.cfg.Protocol, c)
 	}
-	if w.f.corpus.add(c, parent, r) && !r.OrderUncertain {
-		w.g.addNames(c, r, w.x.prefix == "" || w.f.cfg.Fixed)
+	if w.f.corpus.Add(c, parent, r.features) && !r.OrderUncertain {
+		addChosen(w.g, c, r, w.x.prefix == "" || w.f.cfg.Fixed)
 	}
 	v := r.Fault
 	if v == nil && !ended(w.t) {
@@ -241,15 +242,30 @@ func (w *worker) runOne() bool {
 	return w.failed(verdict(w.t, v), parent)
 }
 
+// AddChosen passes the values that the server chose in the replies to an input to the generator.
+func addChosen(g *input.Generator, c *input.Input, r *Record, certain bool) {
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil {
+			continue
+		}
+		for k := range e.Args {
+			if f := input.AssignedField(e.Type, k); f != nil {
+				g.AddChosen(c.Steps[e.Step].Type, f, e.Args[k], certain)
+			}
+		}
+	}
+}
+
 // execute runs an input and adds it to the log.
-func (w *worker) execute(c *Input) *Record {
+func (w *worker) execute(c *input.Input) *Record {
 	prefix := ""
 	if !w.noPrefix {
 		prefix = w.prefix()
 	}
 	r := w.x.execute(c, prefix)
-	w.log.Entries = append(w.log.Entries, Entry{Input: c, Prefix: prefix, Events: r.outcome()})
-	if clean := r.Clean && !r.OrderUncertain && w.x.d.reuse && r.Fault == nil && !changesQueues(c); !clean {
+	w.log.Entries = append(w.log.Entries, input.Entry{Input: c, Prefix: prefix, Events: r.outcome()})
+	if clean := r.Clean && !r.OrderUncertain && w.x.d.Reuse && r.Fault == nil && !input.ChangesQueues(c); !clean {
 		w.noPrefix = false
 	} else if prefix != "" {
 		w.freePrefixes = append(w.freePrefixes, prefix)
@@ -270,17 +286,17 @@ func (w *worker) prefix() string {
 	if w.f.cfg.Fixed {
 		return w.f.prefix()
 	}
-	return prefixOf('A', w.used)
+	return input.PrefixOf('A', w.used)
 }
 
 // input returns the next input: a seed, a generated input, or a mutation. The second result is the corpus entry that
 // was mutated, or nil. The input is nil if it must not be run.
-func (w *worker) input() (*Input, *corpusEntry) {
+func (w *worker) input() (*input.Input, *input.CorpusEntry) {
 	f := w.f
 	single := f.cfg.Workers == 1
-	c := f.corpus.seed(w.slow)
+	c := f.corpus.Seed(w.slow)
 	if c == nil && single {
-		c = f.corpus.seed(true)
+		c = f.corpus.Seed(true)
 	}
 	if c != nil {
 		if single && races(c) {
@@ -288,21 +304,21 @@ func (w *worker) input() (*Input, *corpusEntry) {
 		}
 		return c, nil
 	}
-	w.g.slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
-	pick := func() *Input {
-		if e := f.corpus.selectEntry(w.r); e != nil {
-			return e.input
+	w.g.Slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
+	pick := func() *input.Input {
+		if e := f.corpus.SelectEntry(w.r); e != nil {
+			return e.Input
 		}
 		return nil
 	}
-	parent := f.corpus.selectEntry(w.r)
+	parent := f.corpus.SelectEntry(w.r)
 	if parent == nil || w.r.IntN(3) == 0 {
-		c, parent = w.g.generate(), nil
+		c, parent = w.g.Generate(), nil
 	} else {
-		c = w.g.mutate(parent.input, pick)
+		c = w.g.Mutate(parent.Input, pick)
 	}
-	if w.g.slow && c.waits() == 0 {
-		w.g.wait(c, nil)
+	if w.g.Slow && c.Waits() == 0 {
+		w.g.AddPause(c, nil)
 	}
 	if len(c.Steps) == 0 || w.listTooLong(c) || single && races(c) {
 		return nil, nil
@@ -312,9 +328,9 @@ func (w *worker) input() (*Input, *corpusEntry) {
 
 // races reports whether an input has a time limit of less than 100 ms, so that the replies depend on the scheduling of
 // the machine.
-func races(c *Input) bool {
+func races(c *input.Input) bool {
 	const soon = 100 * time.Millisecond
-	return slices.ContainsFunc(c.Steps, func(s Step) bool {
+	return slices.ContainsFunc(c.Steps, func(s input.Step) bool {
 		if s.Type == nil || !s.Type.Has(codec.TimeLimit) {
 			return false
 		}
@@ -333,12 +349,12 @@ const slowInputEvery = 2000
 // listTooLong reports whether to skip an input because it requests a list of all objects on a server at a fixed
 // address. These lists grow during the run, so such inputs are skipped more and more often, to keep the speed of the
 // run.
-func (w *worker) listTooLong(c *Input) bool {
+func (w *worker) listTooLong(c *input.Input) bool {
 	if !w.f.cfg.Fixed || w.used <= maxInputsPerServer || w.r.Uint64N(w.used) < maxInputsPerServer {
 		return false
 	}
 	for i := range c.Steps {
-		if t := w.f.cfg.Protocol.TypeNamed(class(w.f.cfg.Protocol, &c.Steps[i])); t != nil && listsAll(t) {
+		if t := w.f.cfg.Protocol.TypeNamed(input.Class(w.f.cfg.Protocol, &c.Steps[i])); t != nil && input.ListsAll(t) {
 			return true
 		}
 	}
@@ -346,7 +362,7 @@ func (w *worker) listTooLong(c *Input) bool {
 }
 
 // failed handles a fault of the last input. It reports whether the server can still be used.
-func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
+func (w *worker) failed(v *Fault, parent *input.CorpusEntry) bool {
 	if v == nil || w.f.stopped() {
 		return true
 	}
@@ -356,9 +372,9 @@ func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
 			v, gone = u, true
 		}
 	}
-	m := &candidate{fault: v, log: w.log.until(len(w.log.Entries))}
+	m := &candidate{fault: v, log: w.log.Until(len(w.log.Entries))}
 	if !w.f.triage.add(m) {
-		w.f.corpus.failed(parent)
+		w.f.corpus.Failed(parent)
 	}
 	return !gone && (w.f.cfg.Fixed || !v.maybeCrashed() && !v.ends())
 }
@@ -389,7 +405,7 @@ func (w *worker) check() bool {
 
 // addCandidate adds a candidate for a fault that was caused by an entry after the first from entries. It returns false.
 func (w *worker) addCandidate(v *Fault, from int) bool {
-	w.f.triage.add(&candidate{fault: v, log: w.log.until(len(w.log.Entries)), from: from})
+	w.f.triage.add(&candidate{fault: v, log: w.log.Until(len(w.log.Entries)), from: from})
 	return false
 }
 

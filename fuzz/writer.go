@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 	"jobwire/internal/watch"
 	"jobwire/play"
 )
@@ -16,7 +17,7 @@ import (
 // transcriptWriter writes a finding as a transcript. Its options select one of several forms.
 type transcriptWriter struct {
 	p             *codec.Protocol
-	d             *contractTraits
+	b             *barrier
 	fd            *Finding
 	right         *Record // record of a correct server, or nil
 	omitBarrier   bool    // write no barrier where the transcript already expects the correct reply
@@ -129,15 +130,15 @@ func (w *transcriptWriter) meta() {
 
 // segments returns how the messages must be divided into writes, or "" if that does not matter.
 func (w *transcriptWriter) segments() string {
-	if m := w.fd.Input.Mode; m == Pipelined || m == Joined {
+	if m := w.fd.Input.Mode; m == input.Pipelined || m == input.Joined {
 		return play.Coalesced.String()
 	}
 	return ""
 }
 
 // actorsOf returns an actor for each connection of an input. It has the role that may send most of the messages.
-func actorsOf(p *codec.Protocol, c *Input) []transcript.Actor {
-	counts := make([][]int, c.conns())
+func actorsOf(p *codec.Protocol, c *input.Input) []transcript.Actor {
+	counts := make([][]int, c.Conns())
 	for conn := range counts {
 		counts[conn] = make([]int, len(p.Roles))
 	}
@@ -153,7 +154,7 @@ func actorsOf(p *codec.Protocol, c *Input) []transcript.Actor {
 
 // inputCloses reports whether the input ends a connection, so that no barrier can follow on it.
 func (w *transcriptWriter) inputCloses(conn int) bool {
-	return w.fd.Input.ends(conn, len(w.fd.Input.Steps), leaves...)
+	return w.fd.Input.Ends(conn, len(w.fd.Input.Steps), input.Leaves...)
 }
 
 // chose returns the first message of the server, in reply to the step with the ID, that contains a value that the
@@ -173,7 +174,7 @@ func (w *transcriptWriter) chose(id int) *Event {
 			continue
 		}
 		for k := range e.Args {
-			if assignedField(e.Type, k) != nil {
+			if input.AssignedField(e.Type, k) != nil {
 				return e
 			}
 		}
@@ -188,7 +189,7 @@ func (w *transcriptWriter) add(a transcript.Actor, from codec.Side, c transcript
 	} else if past {
 		st.Ignored = w.p.Sent(codec.Server, a.Role)
 	}
-	if from == codec.Server && w.fd.Input.Mode == Pipelined {
+	if from == codec.Server && w.fd.Input.Mode == input.Pipelined {
 		w.deferred = append(w.deferred, st)
 		return
 	}
@@ -202,7 +203,7 @@ func (w *transcriptWriter) release() {
 }
 
 // waitsFor reports whether a step needs a value from a deferred reply.
-func (w *transcriptWriter) waitsFor(s *Step) bool {
+func (w *transcriptWriter) waitsFor(s *input.Step) bool {
 	for i := range w.deferred {
 		for _, a := range w.deferred[i].Choices[0].Args {
 			for k := range s.Args {
@@ -220,18 +221,18 @@ func (w *transcriptWriter) waitsFor(s *Step) bool {
 func (w *transcriptWriter) ask(a transcript.Actor, past bool) {
 	w.release()
 	nonce := []byte("there")
-	m := w.d.barrierMessage(nonce)
+	m := w.b.message(nonce)
 	c := transcript.Choice{Type: m.Type, Unchecked: m.Type.Req&a.Role == 0}
 	for _, v := range m.Args {
 		c.Args = append(c.Args, transcript.Arg{Value: v})
 	}
 	w.add(a, codec.Peer, c, false)
-	t := w.d.reply
+	t := w.b.reply
 	r := transcript.Choice{Type: t, Unchecked: t.Res&a.Role == 0}
 	right := w.answered(a)
 	for i := range t.NumArgs() {
 		arg := transcript.Arg{Kind: transcript.Any}
-		if w.d.nonced {
+		if w.b.nonced {
 			arg = transcript.Arg{Value: nonce}
 		} else if w.exact && i < len(right) {
 			arg = transcript.Arg{Value: right[i]}
@@ -253,7 +254,7 @@ func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
 		}
 	}
 	sess := w.p.NewSession(codec.Options{})
-	m := w.d.barrierMessage(nil)
+	m := w.b.message(nil)
 	var f codec.Frame
 	_, err := sess.Append(nil, codec.Peer, &m) // the type of a reply depends on the request
 	if err == nil {
@@ -281,14 +282,14 @@ func (w *transcriptWriter) step(i int) {
 	if s.Verb == transcript.Opens && w.acted(a) {
 		return
 	}
-	if slices.Contains(leaves, s.Verb) && !w.acted(a) {
+	if slices.Contains(input.Leaves, s.Verb) && !w.acted(a) {
 		return
 	}
-	if !w.fd.Input.follows(i) || w.waitsFor(s) {
+	if !w.fd.Input.Follows(i) || w.waitsFor(s) {
 		w.release()
 	}
 	w.add(a, codec.Peer, c, false)
-	if slices.Contains(leaves, s.Verb) {
+	if slices.Contains(input.Leaves, s.Verb) {
 		w.after = disconnectDelay
 	}
 	w.replies(i)
@@ -302,18 +303,18 @@ func (w *transcriptWriter) acted(a transcript.Actor) bool {
 }
 
 // nameOf returns the name of argument i if it is a value that the server chose, or otherwise "".
-func (w *transcriptWriter) nameOf(s *Step, i int) string {
+func (w *transcriptWriter) nameOf(s *input.Step, i int) string {
 	arg := &s.Args[i]
 	if w.bound[arg.Of] {
 		return w.names[arg.Of]
 	}
-	if f := assignedField(s.Type, i); f != nil {
+	if f := input.AssignedField(s.Type, i); f != nil {
 		return w.valueNames[f.Name+string(arg.Value)] // the client has guessed a value that the server also chose
 	}
 	return ""
 }
 
-func (w *transcriptWriter) message(s *Step) transcript.Choice {
+func (w *transcriptWriter) message(s *input.Step) transcript.Choice {
 	c := transcript.Choice{Type: s.Type, CRLF: s.CRLF}
 	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
 	for i, arg := range s.Args {

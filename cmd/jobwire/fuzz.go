@@ -19,6 +19,7 @@ import (
 	"jobwire/codec/vectors"
 	"jobwire/conform"
 	"jobwire/fuzz"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
@@ -215,7 +216,7 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 		return usage(err)
 	}
 	defer f.Close()
-	log, err := fuzz.ReadLog(cfg.Protocol, f)
+	log, err := input.ReadLog(cfg.Protocol, f)
 	if err != nil {
 		return usage(fmt.Errorf("%s: %w", files[0], err))
 	}
@@ -271,7 +272,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	if err != nil {
 		return nil, err
 	}
-	var known fuzz.Known
+	var known input.Known
 	if o.profile != "" {
 		profile, err := conform.LoadProfile(o.profile, suite)
 		if err != nil {
@@ -280,7 +281,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		if o.target.builtin() {
 			o.target.exec = profile.Exec
 		}
-		known = fuzz.Known(profile.Fuzz)
+		known = input.Known(profile.Fuzz)
 	}
 	if o.seed == 0 {
 		o.seed = rand.Uint64N(1 << 32)
@@ -380,20 +381,20 @@ func startServe(ctx context.Context, name string, sys *catalog.Entry) (target.Ta
 
 // readSeeds returns fuzzer inputs with the messages of the corpus, of the cases that test a server, and of the files of
 // --seed-file.
-func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*fuzz.Input, error) {
-	var seeds []*fuzz.Input
+func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*input.Input, error) {
+	var seeds []*input.Input
 	all, err := vectors.Read(sys.Protocol)
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range all {
-		if c := fuzz.FromScript(v.Script); c != nil {
+		if c := input.FromScript(v.Script); c != nil {
 			seeds = append(seeds, c)
 		}
 	}
 	for _, cs := range suite.Cases {
 		if cs.Program == "" && len(cs.Watch) == 0 && cs.Descriptors == 0 {
-			if c := fuzz.FromScript(cs.Script); c != nil {
+			if c := input.FromScript(cs.Script); c != nil {
 				seeds = append(seeds, c)
 			}
 		}
@@ -408,7 +409,7 @@ func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *c
 	return seeds, nil
 }
 
-func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input, error) {
+func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*input.Input, error) {
 	if ext := filepath.Ext(name); ext == ".pcap" || ext == ".pcapng" || ext == ".cap" {
 		return captureSeeds(p, name)
 	}
@@ -416,9 +417,9 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input,
 	if err != nil {
 		return nil, err
 	}
-	var seeds []*fuzz.Input
+	var seeds []*input.Input
 	for _, s := range scripts {
-		if c := fuzz.FromScript(s); c != nil {
+		if c := input.FromScript(s); c != nil {
 			seeds = append(seeds, c)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/report"
 	"jobwire/internal/newfile"
 	"jobwire/internal/version"
@@ -73,7 +74,7 @@ func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuz
 func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 	out.target, out.waive = out.o.target.name(out.sys), cfg.Known.Waive
 	if out.o.state != "" {
-		more, err := fuzz.ReadCorpus(cfg.Protocol, filepath.Join(out.o.state, "pool"))
+		more, err := input.ReadCorpus(cfg.Protocol, filepath.Join(out.o.state, "pool"))
 		if err != nil {
 			fmt.Fprintf(out.e, "jobwire: %v; fuzz starts without the saved inputs\n", err)
 		}
@@ -83,11 +84,11 @@ func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 }
 
 // keep saves the corpus of the fuzzer, if --state is set.
-func (out *fuzzOutput) keep(convs []*fuzz.Input) {
+func (out *fuzzOutput) keep(convs []*input.Input) {
 	if out.o.state == "" {
 		return
 	}
-	if err := fuzz.WriteCorpus(filepath.Join(out.o.state, "pool"), convs); err != nil {
+	if err := input.WriteCorpus(filepath.Join(out.o.state, "pool"), convs); err != nil {
 		out.fail(err)
 	}
 }
@@ -188,7 +189,7 @@ func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
 }
 
 // saveLog saves the log of a server.
-func (out *fuzzOutput) saveLog(l *fuzz.Log) {
+func (out *fuzzOutput) saveLog(l *input.Log) {
 	err := os.MkdirAll(out.o.logs, 0o777)
 	if err == nil {
 		err = create(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), l.Write)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobwire/fuzz"
+	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 )
 
@@ -30,12 +31,12 @@ func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed strin
 	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: exec}
 	steps := []byte("@case fuzz.x\n\nClient -> Job Server: ECHO_REQ there\n")
 	for _, fd := range []*fuzz.Finding{
-		{Name: "gearman-law-1", Fault: &fuzz.Fault{Oracle: fuzz.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &fuzz.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
-		{Name: "gearman-exit-2", Fault: &fuzz.Fault{Oracle: fuzz.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &fuzz.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
+		{Name: "gearman-law-1", Fault: &fuzz.Fault{Oracle: fuzz.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &input.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
+		{Name: "gearman-exit-2", Fault: &fuzz.Fault{Oracle: fuzz.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &input.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
 	} {
 		out.found(fd)
 	}
-	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &fuzz.Fault{Oracle: fuzz.HangConn}, Input: &fuzz.Input{}, Text: steps})
+	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &fuzz.Fault{Oracle: fuzz.HangConn}, Input: &input.Input{}, Text: steps})
 	if err := out.end(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}, false); err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/fuzz"
+	"jobwire/fuzz/input"
 	"jobwire/internal/crash"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
@@ -186,9 +187,9 @@ func TestFindsSanitized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seeds []*fuzz.Input
+	var seeds []*input.Input
 	for _, c := range suite.Cases {
-		if in := fuzz.FromScript(c.Script); in != nil {
+		if in := input.FromScript(c.Script); in != nil {
 			seeds = append(seeds, in)
 		}
 	}

@@ -59,6 +59,7 @@ var layers = []layer{
 	{"fuzz/faults", []string{"refserver/inject"}},
 	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
 	{"fuzz/native/*", nil}, // tests only
+	{"fuzz/input", []string{"codec", "codec/transcript", "fuzz/gen", "internal/*"}},
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 

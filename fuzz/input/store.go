@@ -1,4 +1,4 @@
-package fuzz
+package input
 
 import (
 	"bufio"
@@ -92,7 +92,7 @@ func ReadCorpus(p *codec.Protocol, name string) ([]*Input, error) {
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(c.Steps) > 0 && c.conns() <= maxConns {
+		if len(c.Steps) > 0 && c.Conns() <= MaxConns {
 			all = append(all, c)
 		}
 	}

@@ -1,17 +1,14 @@
-package fuzz
+package input
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"jobwire/codec"
-	"jobwire/codec/transcript"
 	"jobwire/internal/version"
 )
 
@@ -91,100 +88,30 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(line.Prefix) != 0 && len(line.Prefix) != len(placeholder) {
-			return nil, fmt.Errorf("invalid prefix %q: expected %d characters", line.Prefix, len(placeholder))
+		if len(line.Prefix) != 0 && len(line.Prefix) != len(Placeholder) {
+			return nil, fmt.Errorf("invalid prefix %q: expected %d characters", line.Prefix, len(Placeholder))
 		}
 		l.Entries = append(l.Entries, Entry{Input: c, Prefix: line.Prefix, Events: line.Events})
 	}
 	return l, nil
 }
 
-// Replay runs the inputs of a log on a new server, in order, until the server ends or hangs. It calls failed for each
-// fault that an oracle reports, with the number of the input, counted from 1. It returns an error if the server cannot
-// be started or ctx is canceled.
-func Replay(ctx context.Context, cfg Config, log *Log, failed func(n int, v *Fault)) error {
-	f := newFuzzer(cfg)
-	f.stopped = func() bool { return ctx.Err() != nil }
-	f.triage = newTriage(ctx, f)
-	l := f.triage.onlyExaminer.replay
-	if log.Clock > 1 && cfg.StartFast == nil {
-		return fmt.Errorf("the clock of the server of this log ran %d times as fast: add --fast-clock=%[1]d", log.Clock)
-	}
-	l.clock = log.Clock
-	defer f.triage.ending.Wait()
-	defer l.close()
-	if err := f.calibrate(ctx); err != nil {
-		return err
-	}
-	if err := l.ready(); err != nil {
-		return err
-	}
-	l.used, l.x.thorough = true, false
-	for i, e := range log.Entries {
-		r := l.x.execute(e.Input, e.Prefix)
-		if r.Fault == nil && !ended(l.t) {
-			continue
-		}
-		if v := verdict(l.t, r.Fault); v != nil && ctx.Err() == nil {
-			if failed(i+1, v); v.ends() || v.maybeCrashed() {
-				return nil
-			}
-		}
-	}
-	if v := l.atEnd(nil); v != nil && ctx.Err() == nil {
-		failed(len(log.Entries), v)
-	}
-	return ctx.Err()
-}
-
-// until returns a log with the first n entries. Entries that are added to l later do not change the result.
-func (l *Log) until(n int) *Log {
+// Until returns a log with the first n entries. Entries that are added to l later do not change the result.
+func (l *Log) Until(n int) *Log {
 	part := *l
 	part.Entries = l.Entries[:n:n]
 	return &part
 }
 
-// last returns a log with the last n entries.
-func (l *Log) last(n int) *Log {
+// Last returns a log with the Last n entries.
+func (l *Log) Last(n int) *Log {
 	part := *l
 	part.Entries = l.Entries[max(0, len(l.Entries)-n):]
 	return &part
 }
 
-// outcome returns the value of Entry.Events for a record.
-func (r *Record) outcome() string {
-	if r.OrderUncertain {
-		return ""
-	}
-	var b strings.Builder
-	conns := 0
-	for i := range r.Events {
-		if r.Events[i].Conn != canaryID {
-			conns = max(conns, r.Events[i].Conn+1)
-		}
-	}
-	for conn := range conns {
-		if conn > 0 {
-			b.WriteString("; ")
-		}
-		for i := range r.Events {
-			e := &r.Events[i]
-			switch {
-			case e.Conn != conn || e.From != codec.Server || e.Barrier:
-				continue
-			case e.Verb == transcript.Send:
-				b.WriteString(e.Type.Name)
-			default:
-				b.WriteString(e.Verb.String())
-			}
-			b.WriteByte(' ')
-		}
-	}
-	return strings.TrimSpace(b.String())
-}
-
-// inputs returns the inputs of entries.
-func inputs(entries []Entry) []*Input {
+// Inputs returns the Inputs of entries.
+func Inputs(entries []Entry) []*Input {
 	all := make([]*Input, len(entries))
 	for i := range entries {
 		all[i] = entries[i].Input
@@ -192,12 +119,12 @@ func inputs(entries []Entry) []*Input {
 	return all
 }
 
-// together returns a copy of the entries in which inputs are sent in the given mode if they contain adjacent messages
+// Together returns a copy of the entries in which inputs are sent in the given mode if they contain adjacent messages
 // on one connection.
-func together(entries []Entry, mode Mode) []Entry {
+func Together(entries []Entry, mode Mode) []Entry {
 	all := slices.Clone(entries)
 	for i := range all {
-		if d := all[i].Input.together(mode); d != nil {
+		if d := all[i].Input.Together(mode); d != nil {
 			all[i].Input = d
 		}
 	}

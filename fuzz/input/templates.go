@@ -1,4 +1,4 @@
-package fuzz
+package input
 
 import (
 	"slices"
@@ -91,7 +91,8 @@ type slot struct {
 // anyConn means one of the connections 0, 1 and 2, chosen at random.
 const anyConn = -1
 
-var leaves = []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
+// Leaves are the actions with which a peer ends its connection.
+var Leaves = []transcript.Verb{transcript.Closes, transcript.HalfCloses, transcript.Resets}
 
 // readTemplates parses templates and returns those for which the protocol has messages. It does not use message types
 // for which keep returns false.
@@ -122,10 +123,10 @@ func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (
 						s.types = append(s.types, t)
 					}
 				}
-				s.verbs = append(s.verbs, leaves...)
+				s.verbs = append(s.verbs, Leaves...)
 				continue
 			case "leaves":
-				s.verbs = append(s.verbs, leaves...)
+				s.verbs = append(s.verbs, Leaves...)
 			case "waits":
 				s.verbs = append(s.verbs, transcript.Nothing)
 			}
@@ -148,40 +149,40 @@ func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (
 }
 
 // fill adds the steps of a template to an input. Most steps use the same names and keys.
-func (b *generator) fill(c *Input, slots []slot) {
+func (g *Generator) fill(c *Input, slots []slot) {
 	same := map[string][]byte{}
 	var givers []int
-	tame := b.r.IntN(3) > 0
+	tame := g.r.IntN(3) > 0
 	for _, sl := range slots {
-		if sl.optional && b.r.IntN(2) == 0 {
+		if sl.optional && g.r.IntN(2) == 0 {
 			continue
 		}
 		s := Step{ID: c.nextID(), Conn: sl.conn}
 		if sl.conn == anyConn {
-			s.Conn = b.r.IntN(3)
+			s.Conn = g.r.IntN(3)
 		}
-		n := b.r.IntN(len(sl.types) + len(sl.verbs))
+		n := g.r.IntN(len(sl.types) + len(sl.verbs))
 		if n >= len(sl.types) {
 			if s.Verb = sl.verbs[n-len(sl.types)]; s.Verb == transcript.Nothing {
-				s.For = b.pause()
+				s.For = g.pause()
 			}
 			c.Steps = append(c.Steps, s)
 			continue
 		}
 		s.Verb, s.Type = transcript.Send, sl.types[n]
-		m := gen.Of(b.r, s.Type, gen.Options{Safe: tame})
+		m := gen.Of(g.r, s.Type, gen.Options{Safe: tame})
 		s.CRLF = m.CRLF
 		for i, v := range m.Args {
 			f := s.Type.FieldAt(i)
-			a := b.arg(f, v)
+			a := g.arg(f, v)
 			switch {
-			case f.Assigned && len(givers) > 0 && b.r.IntN(12) > 0:
+			case f.Assigned && len(givers) > 0 && g.r.IntN(12) > 0:
 				a.Of = givers[len(givers)-1]
-				if b.r.IntN(4) == 0 {
-					a.Of = givers[b.r.IntN(len(givers))]
+				if g.r.IntN(4) == 0 {
+					a.Of = givers[g.r.IntN(len(givers))]
 				}
 			case isName(f) || isKey(f):
-				if known, ok := same[f.Name]; ok && b.r.IntN(6) > 0 {
+				if known, ok := same[f.Name]; ok && g.r.IntN(6) > 0 {
 					a.Value = known
 					s.Args = append(s.Args, a)
 					continue
@@ -191,8 +192,8 @@ func (b *generator) fill(c *Input, slots []slot) {
 			if isKey(f) {
 				often = 3
 			}
-			if s.Args = append(s.Args, a); b.r.IntN(often) == 0 {
-				b.extreme(&s, i)
+			if s.Args = append(s.Args, a); g.r.IntN(often) == 0 {
+				g.extreme(&s, i)
 			}
 			same[f.Name] = s.Args[i].Value
 		}

@@ -1,41 +1,39 @@
-package fuzz
+package input
 
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
-	"jobwire/fuzz/faults"
 )
 
-// isUnsafe also finds an unsafe word that is sent in several parts.
+// IsUnsafe also finds an unsafe word that is sent in several parts.
 func TestWordsInParts(t *testing.T) {
-	d := traitsOf(gearman.Protocol)
-	if !d.isUnsafe([]byte("status\nshut"), []byte("down\n")) || d.isUnsafe([]byte("shut\n"), []byte("status\n")) {
+	d := TraitsOf(gearman.Protocol)
+	if !d.IsUnsafe([]byte("status\nshut"), []byte("down\n")) || d.IsUnsafe([]byte("shut\n"), []byte("status\n")) {
 		t.Error("expected only shutdown to be unsafe")
 	}
-	if d.isUnsafe([]byte("shutdown\n"), []byte("status\n")) {
+	if d.IsUnsafe([]byte("shutdown\n"), []byte("status\n")) {
 		t.Error("expected that shutdown, which was sent before, does not make status unsafe")
 	}
-	d = traitsOf(gearmonkey.Protocol)
+	d = TraitsOf(gearmonkey.Protocol)
 	for script, safe := range map[string]bool{gearmonkey.Script: true, "while true do end": false} {
 		load := Step{Type: gearmonkey.Protocol.TypeNamed("SCRIPT_LOAD"), Args: []Arg{{Value: []byte(script)}}}
-		if d.isSafe(&load, plainBytes(gearmonkey.Protocol, &load)) != safe {
+		if d.IsSafe(&load, encoded(t, &load)) != safe {
 			t.Errorf("the script %s: expected that it is safe: %v", script, safe)
 		}
 	}
-	d = traitsOf(beanstalk.Protocol)
-	if !d.namesNumbers([]byte("reserve-jo"), []byte("b 42\r\n")) || !d.namesNumbers(nil, []byte("stats-job 1\r\n")) || d.namesNumbers([]byte("stats\r\n"), []byte("use a\r\n")) {
+	d = TraitsOf(beanstalk.Protocol)
+	if !d.NamesNumbers([]byte("reserve-jo"), []byte("b 42\r\n")) || !d.NamesNumbers(nil, []byte("stats-job 1\r\n")) || d.NamesNumbers([]byte("stats\r\n"), []byte("use a\r\n")) {
 		t.Error("expected reserve-job and stats-job to name a job, and use to name none")
 	}
 }
 
-// traitsOf derives the properties of each protocol from its contract.
+// TraitsOf derives the properties of each protocol from its contract.
 func TestTraits(t *testing.T) {
 	for _, tt := range []struct {
 		p                                                                 *codec.Protocol
@@ -51,7 +49,7 @@ func TestTraits(t *testing.T) {
 		{p: gearmonkey.Protocol, changes: "ZADD_SCHEDULED SUBSCRIBE_CHANNEL UNSUBSCRIBE_CHANNEL SET_COUNT SET_UID", waits: "BRPOP_LOCK BRPOP_QUEUES",
 			unsafe: true, computes: true, inOrder: true},
 	} {
-		d := traitsOf(tt.p)
+		d := TraitsOf(tt.p)
 		list := func(is func(*codec.Type) bool) string {
 			var names []string
 			for _, typ := range tt.p.Types {
@@ -62,18 +60,18 @@ func TestTraits(t *testing.T) {
 			return strings.Join(names, " ")
 		}
 		var preamble []string
-		for _, s := range d.preamble {
+		for _, s := range d.Preamble {
 			preamble = append(preamble, s.Type.Name, string(s.Args[0].Value))
 		}
 		for what, pair := range map[string][2]string{
-			"preamble": {strings.Join(preamble, " "), tt.preamble}, "changes a queue": {list(changesQueue), tt.changes}, "lists all": {list(listsAll), tt.lists},
-			"may wait": {list(mayWait), tt.waits}, "numbered": {strings.Join(d.numbered, ","), tt.numbered},
+			"preamble": {strings.Join(preamble, " "), tt.preamble}, "changes a queue": {list(changesQueue), tt.changes}, "lists all": {list(ListsAll), tt.lists},
+			"may wait": {list(MayWait), tt.waits}, "numbered": {strings.Join(d.numbered, ","), tt.numbered},
 		} {
 			if pair[0] != pair[1] {
 				t.Errorf("%s, %s: expected %q, got %q", tt.p.Name, what, pair[1], pair[0])
 			}
 		}
-		got := [...]bool{len(d.unsafe) > 0, d.hasNumbers, d.openLists, d.computes, d.inOrder, d.attached, d.reuse}
+		got := [...]bool{len(d.unsafe) > 0, d.HasNumbers, d.OpenLists, d.computes, d.InOrder, d.attached, d.Reuse}
 		if want := [...]bool{tt.unsafe, tt.hasNumbers, tt.openLists, tt.computes, tt.inOrder, tt.attached, tt.reuse}; got != want {
 			t.Errorf("%s: expected %v, got %v", tt.p.Name, want, got)
 		}
@@ -88,20 +86,29 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// A protocol can be fuzzed without a model, but not without a barrier.
-func TestProtocolWithoutModel(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := *beanstalk.Protocol
-		p.Name = "unmodeled"
-		cfg := Config{Protocol: &p, Start: serve(faults.Faultless("beanstalk")), Seed: 1, Sequential: true, Count: 300}
-		stats, err := Run(t.Context(), cfg)
-		if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
-			t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)
+func TestPrefixesDiffer(t *testing.T) {
+	const prefixes = 30 * 30 * 30 * 30 * 30 // with the same first letter
+	seen := map[string]uint64{}
+	for _, from := range []uint64{0, 29, prefixes - 2, 2*prefixes - 2, 25*prefixes + prefixes - 5} {
+		for n := from; n < from+4; n++ {
+			p := PrefixOf('A', n)
+			if len(p) != len(Placeholder) || strings.Contains(p, Placeholder) {
+				t.Errorf("prefix %d is %q", n, p)
+			}
+			if m, again := seen[p]; again && m != n {
+				t.Errorf("prefixes %d and %d are both %q", m, n, p)
+			}
+			seen[p] = n
 		}
-		p.Barriers = nil
-		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no barrier") {
-			t.Errorf("expected an error about the barrier, got %v", err)
-		}
-	})
+	}
+}
+
+// encoded returns the bytes of a message of GearMonkey.
+func encoded(t *testing.T, s *Step) []byte {
+	m := s.Message()
+	b, err := gearmonkey.Protocol.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }

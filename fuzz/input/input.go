@@ -1,4 +1,4 @@
-package fuzz
+package input
 
 import (
 	"bytes"
@@ -66,8 +66,8 @@ type Arg struct {
 	Now   bool   `json:"now,omitempty"` // Value is the number of seconds from the time at which the step is executed
 }
 
-// message returns the message of a step. A value that the server chooses is the one that is used if it chooses none.
-func (s *Step) message() codec.Message {
+// Message returns the Message of a step. A value that the server chooses is the one that is used if it chooses none.
+func (s *Step) Message() codec.Message {
 	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
 	for _, a := range s.Args {
 		m.Args = append(m.Args, a.Value)
@@ -75,41 +75,41 @@ func (s *Step) message() codec.Message {
 	return m
 }
 
-// maxConns is the maximum number of connections of an input.
-const maxConns = 6
+// MaxConns is the maximum number of connections of an input.
+const MaxConns = 6
 
-// clone returns a copy whose steps and arguments may be changed. The copy shares the bytes of values with c.
-func (c *Input) clone() *Input {
-	d := &Input{Steps: slices.Clone(c.Steps), Mode: c.Mode}
+// Clone returns a copy whose steps and arguments may be changed. The copy shares the bytes of values with c.
+func (in *Input) Clone() *Input {
+	d := &Input{Steps: slices.Clone(in.Steps), Mode: in.Mode}
 	for i := range d.Steps {
 		d.Steps[i].Args = slices.Clone(d.Steps[i].Args)
 	}
 	return d
 }
 
-// conns returns the number of connections: the highest connection number plus one.
-func (c *Input) conns() int {
+// Conns returns the number of connections: the highest connection number plus one.
+func (in *Input) Conns() int {
 	n := 0
-	for i := range c.Steps {
-		n = max(n, c.Steps[i].Conn+1)
+	for i := range in.Steps {
+		n = max(n, in.Steps[i].Conn+1)
 	}
 	return n
 }
 
 // nextID returns a new ID for a step, greater than all IDs in the input.
-func (c *Input) nextID() int {
+func (in *Input) nextID() int {
 	id := 0
-	for i := range c.Steps {
-		id = max(id, c.Steps[i].ID)
+	for i := range in.Steps {
+		id = max(id, in.Steps[i].ID)
 	}
 	return id + 1
 }
 
-// waits returns the sum of all pauses.
-func (c *Input) waits() (d time.Duration) {
-	for i := range c.Steps {
-		if c.Steps[i].Verb == transcript.Nothing {
-			d += c.Steps[i].For
+// Waits returns the sum of all pauses.
+func (in *Input) Waits() (d time.Duration) {
+	for i := range in.Steps {
+		if in.Steps[i].Verb == transcript.Nothing {
+			d += in.Steps[i].For
 		}
 	}
 	return d
@@ -117,9 +117,9 @@ func (c *Input) waits() (d time.Duration) {
 
 // splice inserts copies of steps at the given index and gives them new IDs. place maps the connection numbers of the
 // steps to those of c.
-func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
-	base := c.nextID()
-	more := (&Input{Steps: steps}).clone().Steps
+func (in *Input) splice(at int, steps []Step, place func(conn int) int) {
+	base := in.nextID()
+	more := (&Input{Steps: steps}).Clone().Steps
 	for i := range more {
 		s := &more[i]
 		s.ID += base
@@ -130,20 +130,20 @@ func (c *Input) splice(at int, steps []Step, place func(conn int) int) {
 			}
 		}
 	}
-	c.Steps = slices.Insert(c.Steps, at, more...)
+	in.Steps = slices.Insert(in.Steps, at, more...)
 }
 
-// join returns one input that runs several inputs one after the other, each with its own connections and names.
-func (d *contractTraits) join(inputs []*Input) *Input {
+// Join returns one input that runs several inputs one after the other, each with its own connections and names.
+func (tr *Traits) Join(inputs []*Input) *Input {
 	all := &Input{}
 	base := 0
 	for i, c := range inputs {
-		c = d.apart(c, nth(i))
+		c = tr.apart(c, Nth(i))
 		all.Mode = max(all.Mode, c.Mode)
 		all.splice(len(all.Steps), c.Steps, func(conn int) int { return conn + base })
-		n := all.conns()
+		n := all.Conns()
 		for conn := base; conn < n; conn++ {
-			if !c.ends(conn-base, len(c.Steps), transcript.Closes, transcript.Resets) {
+			if !c.Ends(conn-base, len(c.Steps), transcript.Closes, transcript.Resets) {
 				// the executor waits until the server has noticed the close
 				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes})
 			}
@@ -153,12 +153,12 @@ func (d *contractTraits) join(inputs []*Input) *Input {
 	return all
 }
 
-// together returns a copy of the input in a mode that sends several messages in one write, or nil if the input has no
+// Together returns a copy of the input in a mode that sends several messages in one write, or nil if the input has no
 // adjacent messages on one connection.
-func (c *Input) together(mode Mode) *Input {
-	for i := 1; i < len(c.Steps) && c.Mode == OneByOne; i++ {
-		if c.follows(i) {
-			d := c.clone()
+func (in *Input) Together(mode Mode) *Input {
+	for i := 1; i < len(in.Steps) && in.Mode == OneByOne; i++ {
+		if in.Follows(i) {
+			d := in.Clone()
 			d.Mode = mode
 			return d
 		}
@@ -166,20 +166,20 @@ func (c *Input) together(mode Mode) *Input {
 	return nil
 }
 
-// follows reports whether step i and the previous step both send a message on the same connection.
-func (c *Input) follows(i int) bool {
-	return i > 0 && i < len(c.Steps) && c.Steps[i].Verb == transcript.Send && c.Steps[i-1].Verb == transcript.Send &&
-		c.Steps[i].Conn == c.Steps[i-1].Conn
+// Follows reports whether step i and the previous step both send a message on the same connection.
+func (in *Input) Follows(i int) bool {
+	return i > 0 && i < len(in.Steps) && in.Steps[i].Verb == transcript.Send && in.Steps[i-1].Verb == transcript.Send &&
+		in.Steps[i].Conn == in.Steps[i-1].Conn
 }
 
-// ends reports whether one of the first n steps ends the connection by one of the given actions.
-func (c *Input) ends(conn, n int, ways ...transcript.Verb) bool {
-	return slices.ContainsFunc(c.Steps[:n], func(s Step) bool { return s.Conn == conn && slices.Contains(ways, s.Verb) })
+// Ends reports whether one of the first n steps Ends the connection by one of the given actions.
+func (in *Input) Ends(conn, n int, ways ...transcript.Verb) bool {
+	return slices.ContainsFunc(in.Steps[:n], func(s Step) bool { return s.Conn == conn && slices.Contains(ways, s.Verb) })
 }
 
-// equal reports whether two inputs have the same mode and steps.
-func (c *Input) equal(d *Input) bool {
-	return c.Mode == d.Mode && slices.EqualFunc(c.Steps, d.Steps, func(a, b Step) bool {
+// Equal reports whether two inputs have the same mode and steps.
+func (in *Input) Equal(d *Input) bool {
+	return in.Mode == d.Mode && slices.EqualFunc(in.Steps, d.Steps, func(a, b Step) bool {
 		return a.ID == b.ID && a.Conn == b.Conn && a.Verb == b.Verb && a.Type == b.Type && a.CRLF == b.CRLF &&
 			a.For == b.For &&
 			bytes.Equal(a.Bytes, b.Bytes) && slices.EqualFunc(a.Args, b.Args, func(x, y Arg) bool {
@@ -188,24 +188,24 @@ func (c *Input) equal(d *Input) bool {
 	})
 }
 
-// bytes returns the approximate size of the input in memory, in bytes.
-func (c *Input) bytes() int {
-	n := 128 * len(c.Steps)
-	for i := range c.Steps {
-		n += len(c.Steps[i].Bytes)
-		for _, a := range c.Steps[i].Args {
+// Bytes returns the approximate size of the input in memory, in Bytes.
+func (in *Input) Bytes() int {
+	n := 128 * len(in.Steps)
+	for i := range in.Steps {
+		n += len(in.Steps[i].Bytes)
+		for _, a := range in.Steps[i].Args {
 			n += 32 + len(a.Value)
 		}
 	}
 	return n
 }
 
-// size returns the measure that the minimizer reduces: each step counts 1000, and each byte and each millisecond of a
+// Size returns the measure that the minimizer reduces: each step counts 1000, and each byte and each millisecond of a
 // pause counts 1.
-func (c *Input) size() int {
+func (in *Input) Size() int {
 	n := 0
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for i := range in.Steps {
+		s := &in.Steps[i]
 		n += 1000 + len(s.Bytes) + int(s.For/time.Millisecond)
 		for _, a := range s.Args {
 			n += len(a.Value)
@@ -214,22 +214,22 @@ func (c *Input) size() int {
 	return n
 }
 
-// shape returns the classes of all steps in order, separated by spaces. A class is a message type, a broken rule or an
+// Shape returns the classes of all steps in order, separated by spaces. A class is a message type, a broken rule or an
 // action.
-func (c *Input) shape(p *codec.Protocol) string {
+func (in *Input) Shape(p *codec.Protocol) string {
 	var b strings.Builder
-	for i := range c.Steps {
-		b.WriteString(class(p, &c.Steps[i]) + " ")
+	for i := range in.Steps {
+		b.WriteString(Class(p, &in.Steps[i]) + " ")
 	}
 	return b.String()
 }
 
 // String returns the input as one line for logs, with long values cut short. "of N" after a value means that the server
 // chose the value in the reply to step N.
-func (c *Input) String() string {
+func (in *Input) String() string {
 	var b strings.Builder
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	for i := range in.Steps {
+		s := &in.Steps[i]
 		what := s.Verb.String()
 		if s.Type != nil {
 			what = s.Type.Name
@@ -253,8 +253,31 @@ func (c *Input) String() string {
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// assignedField returns the field of the i-th argument if the server chooses its value, or nil.
-func assignedField(t *codec.Type, i int) *codec.Field {
+// Class returns the Class of a step: the rule that its bytes break, otherwise its message type or, if there is none,
+// its action.
+func Class(p *codec.Protocol, s *Step) string {
+	sess := p.NewSession(codec.Options{})
+	name := s.Verb.String()
+	var err error
+	switch {
+	case s.Verb == transcript.Raw:
+		var f codec.Frame
+		if _, err = sess.Decode(codec.Peer, s.Bytes, &f); f.Type != nil {
+			name = f.Type.Name
+		}
+	case s.Type != nil:
+		name = s.Type.Name
+		m := s.Message()
+		_, err = sess.Append(nil, codec.Peer, &m)
+	}
+	if e, ok := err.(*codec.Error); ok {
+		return string(e.Rule)
+	}
+	return name
+}
+
+// AssignedField returns the field of the i-th argument if the server chooses its value, or nil.
+func AssignedField(t *codec.Type, i int) *codec.Field {
 	if f := t.FieldAt(i); f != nil && f.Assigned {
 		return f
 	}
@@ -273,7 +296,7 @@ func (w *words) word(name string, f *codec.Field) []byte {
 	case ok:
 		return v
 	case isName(f):
-		v = []byte(placeholder + names[w.queues%len(names)])
+		v = []byte(Placeholder + names[w.queues%len(names)])
 		w.queues++
 	case f != nil && (f.Kind == codec.Number || f.Kind == codec.Signed):
 		v = []byte("1")
@@ -306,7 +329,7 @@ func FromScript(s *transcript.Script) *Input {
 			continue
 		}
 		if _, ok := conns[st.Peer.Name]; !ok {
-			if len(conns) == maxConns {
+			if len(conns) == MaxConns {
 				continue
 			}
 			conns[st.Peer.Name] = len(conns)
@@ -342,7 +365,7 @@ func noteChosen(st *transcript.Step, after int, chosen map[string]int) {
 	for i := range st.Choices {
 		ch := &st.Choices[i]
 		for k := range ch.Args {
-			if key := argKey(&ch.Args[k]); key != "" && assignedField(ch.Type, k) != nil {
+			if key := argKey(&ch.Args[k]); key != "" && AssignedField(ch.Type, k) != nil {
 				if _, ok := chosen[key]; !ok && after > 0 {
 					chosen[key] = after
 				}
