@@ -10,7 +10,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/faults"
-	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 )
 
 // testTriage returns the triage of a run without workers.
@@ -86,9 +86,9 @@ Admin -> Job Server: show-unique-jobs
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := testTriage(t, Config{Protocol: tt.p, Start: serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
+				l := testTriage(t, Config{Protocol: tt.p, Start: fuzztest.Serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
 				for range 2 { // the second execution uses the same server if the first one has left nothing
-					if _, fault := l.execute(input.FromScript(script(t, tt.p, tt.wire))); fault != nil {
+					if _, fault := l.execute(fuzztest.Input(t, tt.p, tt.wire)); fault != nil {
 						t.Error(fault)
 					}
 				}
@@ -103,9 +103,9 @@ func TestUnfinishedPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk",
 			Script: `write stats-reply {replace_all(raw, "current-producers: 0", "current-producers: 1")}`}
-		l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: serve(counts), Timeout: 5 * time.Second}).replay
+		l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: fuzztest.Serve(counts), Timeout: 5 * time.Second}).replay
 		for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
-			_, v := l.execute(input.FromScript(script(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n")))
+			_, v := l.execute(fuzztest.Input(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n"))
 			if (v != nil) != wrong {
 				t.Errorf("after %s: expected a wrong reply: %v, got %v", first, wrong, v)
 			}

@@ -15,8 +15,10 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
 )
 
@@ -26,7 +28,7 @@ func TestFixedAddress(t *testing.T) {
 	for _, p := range []*codec.Protocol{danga.Protocol, gearmonkey.Protocol} {
 		t.Run(p.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv, err := serve(faults.Faultless(p.Name))(t.Context())
+				srv, err := fuzztest.Serve(faults.Faultless(p.Name))(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -43,41 +45,6 @@ func TestFixedAddress(t *testing.T) {
 	}
 }
 
-// TestDataOfOtherInputIsNotDisclosure tests that the data of another input's job is not reported as data that no client has sent, if a
-// request contains the handle of that job.
-func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := executorOf(t, danga.Protocol, target.InMemory)
-		first := x.execute(input.FromScript(script(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
-	Job Server -> Application: job_create_res $handle
-	Worker -> Job Server: worker_connect $fn
-	Worker -> Job Server: job_assign_req
-	Job Server -> Worker: job_assign_res $fn work
-	Worker -> Job Server: job_complete_announce 0 secret
-	`)), "A00001.")
-		if first.Fault != nil {
-			t.Fatal(first.Fault)
-		}
-		handle := ""
-		for _, e := range first.Events {
-			if e.Type != nil && e.Type.Name == "job_create_res" {
-				handle = string(e.Args[0])
-			}
-		}
-		second := x.execute(input.FromScript(script(t, danga.Protocol, "Application -> Job Server: job_complete_req "+handle+"\n")), "A00002.")
-		got := ""
-		for _, e := range second.Events {
-			if e.Type != nil && e.Type.Name == "job_complete_res" {
-				got = string(e.Args[2])
-			}
-		}
-		if second.Fault != nil || got != "secret" {
-			t.Errorf("handle %q, result %q, %v", handle, got, second.Fault)
-		}
-	})
-}
-
 // TestRunEndsInTime tests that a run ends in time although examining its candidates takes long, because every server
 // after the first never replies. The candidates that were not examined are counted and passed on.
 func TestRunEndsInTime(t *testing.T) {
@@ -87,7 +54,7 @@ func TestRunEndsInTime(t *testing.T) {
 		silent := func(ctx context.Context) (target.Target, error) {
 			if first {
 				first = false
-				return serve(faults.Faultless("gearman"))(ctx)
+				return fuzztest.Serve(faults.Faultless("gearman"))(ctx)
 			}
 			return target.InMemory(ctx, "mute", func(ctx context.Context, ln net.Listener) error { // accepts no connection
 				<-ctx.Done()
@@ -97,7 +64,7 @@ func TestRunEndsInTime(t *testing.T) {
 		const duration = 5 * time.Second
 		candidates := 0
 		start := time.Now()
-		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: silent, Reference: serve(faults.Faultless("gearman")), Seed: 1,
+		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: silent, Reference: fuzztest.Serve(faults.Faultless("gearman")), Seed: 1,
 			Duration: duration, Timeout: 5 * time.Second, Candidate: func(fd *Finding) {
 				candidates++
 				if len(fd.Text) == 0 || fd.Reproduced {
@@ -137,14 +104,14 @@ func TestCrashThatIsNotReproduced(t *testing.T) {
 		}
 		var found []*Finding
 		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: start, Seed: 1, Sequential: true, Count: 1500,
-			Seeds: []*input.Input{input.FromScript(script(t, gearman.Protocol, work))}, Found: func(fd *Finding) { found = append(found, fd) }})
+			Seeds: []*input.Input{fuzztest.Input(t, gearman.Protocol, fuzztest.Work)}, Found: func(fd *Finding) { found = append(found, fd) }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if stats.Findings != 1 || len(found) != 1 {
 			t.Fatalf("expected 1 finding, got %d, %+v", stats.Findings, found)
 		}
-		if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != Exit || fd.Inputs == 0 || len(fd.Log.Entries) == 0 || len(fd.Text) == 0 || fd.Fault.Severity() != RemoteCrash {
+		if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != exec.Exit || fd.Inputs == 0 || len(fd.Log.Entries) == 0 || len(fd.Text) == 0 || SeverityOf(fd.Fault) != RemoteCrash {
 			t.Errorf("got %+v of %v", fd, fd.Fault)
 		}
 	})
@@ -167,9 +134,9 @@ func (l *counting) Accept() (net.Conn, error) {
 // TestFindingsAreGroupedByCause tests the order of findings, and that findings with the same cause are in one group.
 func TestFindingsAreGroupedByCause(t *testing.T) {
 	all := []*Finding{
-		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},
-		{Name: "c", Fault: &Fault{Oracle: Signal}}, {Name: "d", Fault: &Fault{Oracle: Signal}, Reproduced: true}, {Name: "e", Fault: &Fault{Oracle: Memory}},
-		{Name: "f", Fault: &Fault{Oracle: Law}, LosesJob: true}, {Name: "g", Fault: &Fault{Oracle: Law, Rule: "gearman.queue.fifo"}},
+		{Name: "a", Fault: &exec.Fault{Oracle: exec.Law}, Reproduced: true}, {Name: "b", Fault: &exec.Fault{Oracle: exec.HangAll}, Reproduced: true},
+		{Name: "c", Fault: &exec.Fault{Oracle: exec.Signal}}, {Name: "d", Fault: &exec.Fault{Oracle: exec.Signal}, Reproduced: true}, {Name: "e", Fault: &exec.Fault{Oracle: exec.Memory}},
+		{Name: "f", Fault: &exec.Fault{Oracle: exec.Law}, LosesJob: true}, {Name: "g", Fault: &exec.Fault{Oracle: exec.Law, Rule: "gearman.queue.fifo"}},
 	}
 	all[5].Of = all[0]
 	all[6].Of = all[0]
@@ -188,7 +155,7 @@ func TestFindingsAreGroupedByCause(t *testing.T) {
 // TestLongLists tests that lists of objects that earlier inputs have left are requested less often the longer they are, but
 // only at a fixed address.
 func TestLongLists(t *testing.T) {
-	list := input.FromScript(script(t, gearman.Protocol, "Admin -> Job Server: status\n"))
+	list := fuzztest.Input(t, gearman.Protocol, "Admin -> Job Server: status\n")
 	for _, tt := range []struct {
 		fixed bool
 		names uint64
@@ -213,7 +180,7 @@ func TestProtocolWithoutModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := *beanstalk.Protocol
 		p.Name = "unmodeled"
-		cfg := Config{Protocol: &p, Start: serve(faults.Faultless("beanstalk")), Seed: 1, Sequential: true, Count: 300}
+		cfg := Config{Protocol: &p, Start: fuzztest.Serve(faults.Faultless("beanstalk")), Seed: 1, Sequential: true, Count: 300}
 		stats, err := Run(t.Context(), cfg)
 		if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
 			t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)

@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
 )
@@ -15,17 +16,17 @@ import (
 // key returns the key of a finding: findings with the same key are duplicates. The key of a crash with a stack is the
 // stack. The key of most other findings consists of the oracle, the rule and the effects of the messages of the
 // minimized input, regardless of their order.
-func key(p *codec.Protocol, c *input.Input, f *Fault) string {
+func key(p *codec.Protocol, c *input.Input, f *exec.Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
-	if f.unsent.data != nil { // with a model, the same defect is a wrong reply
-		return Disclosure + "||" + f.unsent.does
+	if f.Unsent.Data != nil { // with a model, the same defect is a wrong reply
+		return exec.Disclosure + "||" + f.Unsent.Does
 	}
 	if inputFree(f) {
 		return id
 	}
 	last := f.Step >= 0 && f.Step < len(c.Steps)
 	switch {
-	case f.Oracle == HangConn || f.Oracle == HangAll:
+	case f.Oracle == exec.HangConn || f.Oracle == exec.HangAll:
 		// The key contains only the first message without a reply, even if that message is illegal.
 		if last {
 			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]),
@@ -66,8 +67,8 @@ func key(p *codec.Protocol, c *input.Input, f *Fault) string {
 
 // inputFree reports whether the fault alone determines the key of the finding, whatever the input is. This is true if
 // the fault has a stack, if it names the rule that a request breaks, or if it describes what is wrong with a reply.
-func inputFree(f *Fault) bool {
-	return len(f.Stack) > 0 || f.Oracle == Framing || f.unsent.data != nil || f.Oracle == HangConn && f.Rule != ""
+func inputFree(f *exec.Fault) bool {
+	return len(f.Stack) > 0 || f.Oracle == exec.Framing || f.Unsent.Data != nil || f.Oracle == exec.HangConn && f.Rule != ""
 }
 
 // stepAction describes the effect of a step.
@@ -229,15 +230,15 @@ var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wai
 
 // causeOf returns the cause of the failure of a minimized input. The kind of the result is "" if the cause is unknown,
 // or if the key of the finding identifies the cause completely.
-func causeOf(p *codec.Protocol, c *input.Input, f *Fault) (k cause) {
+func causeOf(p *codec.Protocol, c *input.Input, f *exec.Fault) (k cause) {
 	switch f.Oracle {
-	case Law, Framing:
-		if k.kind = Law; f.Law == closedLaw {
+	case exec.Law, exec.Framing:
+		if k.kind = exec.Law; f.Law == closedLaw {
 			k.kind = closedLaw
 		}
-	case HangConn:
+	case exec.HangConn:
 		k.kind = f.Oracle
-	case HangAll: // it breaks no rule of the protocol
+	case exec.HangAll: // it breaks no rule of the protocol
 		k.kind, k.shown = f.Oracle, f.Law
 	default:
 		return k
@@ -268,15 +269,15 @@ func causeOf(p *codec.Protocol, c *input.Input, f *Fault) (k cause) {
 	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
 	passed := limitPassed(acts)
 	switch {
-	case k.kind == Law && len(k.rules) == 0 && passed != "":
+	case k.kind == exec.Law && len(k.rules) == 0 && passed != "":
 		k.acts, k.shown = []string{passed}, "" // the messages after the pause only reveal the failure
-	case f.Oracle == HangConn && len(k.rules) > 0:
+	case f.Oracle == exec.HangConn && len(k.rules) > 0:
 		k.acts = nil // the illegal message is the reason for the missing reply
 	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
 		k.acts = []string{longPrefix} // the server closes the connection because of a long value, whatever value that is
 	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a stepAction) bool { return a.largeTime }):
 		k.acts = []string{"large time"}
-	case f.Oracle == Framing && slices.Contains(k.rules, f.Rule):
+	case f.Oracle == exec.Framing && slices.Contains(k.rules, f.Rule):
 		k.acts, k.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
 	case f.Law == wrongContent && len(k.rules)+len(k.acts) == 0 && f.Step >= 0 && f.Step < len(acts) &&
 		isQuery(&acts[f.Step]):

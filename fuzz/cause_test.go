@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"jobwire/codec/gearman"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/fuzz/model"
 )
 
@@ -17,7 +19,7 @@ func TestBehavior(t *testing.T) {
 		{"Worker -> Job Server: raw 00 \"REQ\" 00 00 00 09 00 00 00 00 00\nWorker -> Job Server: GRAB_JOB\n", "ask gearman.packet.magic"},
 		{"Client -> Job Server: raw 00 \"REQ\"\nClient 2 -> Job Server: ECHO_REQ a\nClient -> Job Server: unchecked GRAB_JOB\nClient -> Job Server: ECHO_REQ a\n", " echo  gearman.packet.type-known"},
 	} {
-		in := input.FromScript(script(t, gearman.Protocol, tt.src))
+		in := fuzztest.Input(t, gearman.Protocol, tt.src)
 		var does []string
 		for _, a := range behavior(gearman.Protocol, in) {
 			does = append(does, a.does)
@@ -31,12 +33,12 @@ func TestBehavior(t *testing.T) {
 // TestKeys tests that findings with the same cause have the same key: a hang after different inputs, and a connection that
 // the server closes after different messages of the same kind and size.
 func TestKeys(t *testing.T) {
-	read := func(src string) *input.Input { return input.FromScript(script(t, gearman.Protocol, src)) }
+	read := func(src string) *input.Input { return fuzztest.Input(t, gearman.Protocol, src) }
 	first := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: WORK_COMPLETE h x\n")
 	longer := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\nWorker -> Job Server: WORK_FAIL h\n")
 	other := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: PRE_SLEEP\n")
 	hang := func(c *input.Input) string {
-		return key(gearman.Protocol, c, &Fault{Oracle: HangAll, Law: "no connection answered", Step: len(c.Steps) - 1})
+		return key(gearman.Protocol, c, &exec.Fault{Oracle: exec.HangAll, Law: "no connection answered", Step: len(c.Steps) - 1})
 	}
 	if hang(first) != hang(longer) {
 		t.Errorf("one hang has two keys: %q, %q", hang(first), hang(longer))
@@ -46,7 +48,7 @@ func TestKeys(t *testing.T) {
 	}
 	long := read("Worker -> Job Server: CAN_DO \"" + strings.Repeat("x", 8000) + "\"\n")
 	closed := func(c *input.Input) string {
-		return key(gearman.Protocol, c, &Fault{Oracle: Law, Law: closedLaw, Step: len(c.Steps) - 1})
+		return key(gearman.Protocol, c, &exec.Fault{Oracle: exec.Law, Law: closedLaw, Step: len(c.Steps) - 1})
 	}
 	if closed(first) == closed(other) || closed(other) == closed(long) || closed(read("Worker -> Job Server: CAN_DO a\n")) == closed(long) {
 		t.Error("connections that are closed for different reasons have one key")
@@ -55,7 +57,7 @@ func TestKeys(t *testing.T) {
 		t.Error("connections that are closed because a message is too long have two keys")
 	}
 	changed := func(src string) string {
-		return key(gearman.Protocol, read(src), &Fault{Oracle: Law, Law: model.ChangedData})
+		return key(gearman.Protocol, read(src), &exec.Fault{Oracle: exec.Law, Law: model.ChangedData})
 	}
 	lost := changed("Client -> Job Server: SUBMIT_JOB a \"\" x\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n")
 	if lost != changed("Client -> Job Server: SUBMIT_JOB_LOW a \"\" x\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB_ALL\nWorker -> Job Server: WORK_FAIL h\n") {
@@ -71,23 +73,23 @@ func TestKeys(t *testing.T) {
 
 // TestCauses tests which minimized inputs count as one cause, and that a message may break more rules than another.
 func TestCauses(t *testing.T) {
-	of := func(v Fault, src string) cause {
-		return causeOf(gearman.Protocol, input.FromScript(script(t, gearman.Protocol, src)), &v)
+	of := func(v exec.Fault, src string) cause {
+		return causeOf(gearman.Protocol, fuzztest.Input(t, gearman.Protocol, src), &v)
 	}
 	const job = "Worker -> Job Server: unchecked SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"
 	const limited = "Client -> Job Server: SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\n"
 	long := strings.Repeat("x", 64)
-	woken := Fault{Oracle: Law, Law: "unexpected message", Rule: "gearman.worker.wake-only-able"}
-	stuck := Fault{Oracle: HangAll, Law: "no connection"}
-	listed := func(step int) Fault { return Fault{Oracle: Law, Law: wrongContent, Step: step} }
-	law, hang, closed := Fault{Oracle: Law, Law: "unexpected message"}, Fault{Oracle: HangConn, Law: "no answer"}, Fault{Oracle: Law, Law: closedLaw}
+	woken := exec.Fault{Oracle: exec.Law, Law: "unexpected message", Rule: "gearman.worker.wake-only-able"}
+	stuck := exec.Fault{Oracle: exec.HangAll, Law: "no connection"}
+	listed := func(step int) exec.Fault { return exec.Fault{Oracle: exec.Law, Law: wrongContent, Step: step} }
+	law, hang, closed := exec.Fault{Oracle: exec.Law, Law: "unexpected message"}, exec.Fault{Oracle: exec.HangConn, Law: "no answer"}, exec.Fault{Oracle: exec.Law, Law: closedLaw}
 	for _, tt := range []struct {
 		what string
 		a, b cause
 		same bool
 	}{
 		{"reports after the end of a registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(law, job+"Worker -> Job Server: RESET_ABILITIES\nWorker -> Job Server: WORK_STATUS h 1 1\n"), true},
-		{"a status after the end of a registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(Fault{Oracle: Law, Law: "wrong reply content"}, job+"Worker -> Job Server: RESET_ABILITIES\nWorker -> Job Server: unchecked GET_STATUS h\n"), true},
+		{"a status after the end of a registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(exec.Fault{Oracle: exec.Law, Law: "wrong reply content"}, job+"Worker -> Job Server: RESET_ABILITIES\nWorker -> Job Server: unchecked GET_STATUS h\n"), true},
 		{"a worker that sleeps after the end of its registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: PRE_SLEEP\n"), true},
 		{"ordinary messages", of(law, job), of(law, job+"Worker -> Job Server: WORK_FAIL h\n"), false},
 		{"another worker that leaves", of(law, job+"Worker -> Job Server: CANT_DO a\n"), of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: closes\n"), false},
@@ -95,7 +97,7 @@ func TestCauses(t *testing.T) {
 		{"another long value", of(law, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(law, "Client -> Job Server: SUBMIT_JOB "+long+" \"\" \"\"\n"), false},
 		{"connections closed after a long value", of(closed, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(closed, "Client -> Job Server: OPTION_REQ "+long+"\n"), true},
 		{"more unusual things before the same failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), true},
-		{"more unusual things before another failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(Fault{Oracle: Law, Law: "wrong reply content"}, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), false},
+		{"more unusual things before another failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(exec.Fault{Oracle: exec.Law, Law: "wrong reply content"}, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), false},
 		{"a time limit, and a message of a worker", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: WORK_WARNING h x\n"), true},
 		{"a time limit that passes, whatever shows it", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(listed(5), limited+"Worker 2 -> Job Server: CAN_DO a after 2s\nWorker 2 -> Job Server: unchecked GET_STATUS h\n"), true},
 		{"a time limit that passes after the end of a job", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(law, limited+"Worker -> Job Server: WORK_COMPLETE h x\nWorker -> Job Server: GRAB_JOB after 2s\n"), false},
@@ -105,8 +107,8 @@ func TestCauses(t *testing.T) {
 		{"connections closed after another large number", of(closed, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(closed, "Worker -> Job Server: WORK_STATUS h 1 9223372036854775807\n"), false},
 		{"lists that show one state", of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked prioritystatus\n"), true},
 		{"lists that show different states", of(listed(1), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), false},
-		{"values that are sent on although they break rules", of(Fault{Oracle: Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(Fault{Oracle: Framing, Rule: "gearman.handle.not-empty"}, "Client -> Job Server: unchecked GET_STATUS \"\"\n"), true},
-		{"a value that is sent on, and a reply that breaks a rule of its own", of(Fault{Oracle: Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(Fault{Oracle: Framing, Rule: "gearman.admin.reply-form"}, "Client -> Job Server: SUBMIT_JOB \"\\n\" \"\" \"\"\n"), false},
+		{"values that are sent on although they break rules", of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.handle.not-empty"}, "Client -> Job Server: unchecked GET_STATUS \"\"\n"), true},
+		{"a value that is sent on, and a reply that breaks a rule of its own", of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.admin.reply-form"}, "Client -> Job Server: SUBMIT_JOB \"\\n\" \"\" \"\"\n"), false},
 		{"a time limit", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO a\n"), false},
 		{"missing arguments, and an empty handle too", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_STATUS \"\"\n"), true},
 		{"missing arguments and other rules", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_FAIL \"\"\n"), false},

@@ -6,6 +6,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 )
 
@@ -13,12 +14,12 @@ import (
 const marker = "disclosed.marker"
 
 // disclosureOf returns the fault v as a disclosure if there is evidence that its foreign data is one, and otherwise v.
-func (t *examiner) disclosureOf(c *input.Input, v *Fault) *Fault {
-	if v.unsent.data == nil || !t.discloses(c, v) {
+func (t *examiner) disclosureOf(c *input.Input, v *exec.Fault) *exec.Fault {
+	if v.Unsent.Data == nil || !t.discloses(c, v) {
 		return v
 	}
 	proved := *v
-	proved.Oracle, proved.Rule, proved.Law, proved.Text, proved.Proved = Disclosure, "", v.unsent.does, v.unsent.text, true
+	proved.Oracle, proved.Rule, proved.Law, proved.Text, proved.Proved = exec.Disclosure, "", v.Unsent.Does, v.Unsent.Text, true
 	return &proved
 }
 
@@ -26,13 +27,13 @@ func (t *examiner) disclosureOf(c *input.Input, v *Fault) *Fault {
 // memory of the server: it differs between newly started servers that receive the same input, or it is what another
 // client sent before. If there is none, for example because the server always sends the same text, the reply is wrong,
 // but discloses nothing.
-func (t *examiner) discloses(c *input.Input, v *Fault) bool {
+func (t *examiner) discloses(c *input.Input, v *exec.Fault) bool {
 	test := t.replay.test(v)
 	for range minReproductions {
-		if t.f.cfg.Fixed || v.unsent.barrier {
+		if t.f.cfg.Fixed || v.Unsent.Barrier {
 			break // the data may differ for another reason, such as what the server received before
 		}
-		if got := test(c); v.same(got) && got.unsent.data != nil && !bytes.Equal(got.unsent.data, v.unsent.data) {
+		if got := test(c); v.Same(got) && got.Unsent.Data != nil && !bytes.Equal(got.Unsent.Data, v.Unsent.Data) {
 			return true
 		}
 	}
@@ -50,19 +51,15 @@ func (l *replayer) revealsOther(c *input.Input) bool {
 	if l.cfg.Fixed {
 		prefixes = [2]string{l.f.prefix(), l.f.prefix()}
 	}
-	l.x.ping()
-	l.x.execute(marked(c), prefixes[0])
-	nonces := l.x.nonce
-	f := l.x.execute(c, prefixes[1]).Fault
-	if f == nil || f.unsent.data == nil {
+	l.x.Ping()
+	l.x.Execute(marked(c), prefixes[0])
+	nonces := l.x.Nonces()
+	f := l.x.Execute(c, prefixes[1]).Fault
+	if f == nil || f.Unsent.Data == nil {
 		return false
 	}
-	for n := uint64(1); n <= nonces; n++ {
-		if bytes.Equal(f.unsent.data, nonceOf(n)) {
-			return true
-		}
-	}
-	return bytes.Contains(f.unsent.data, []byte(marker))
+	isData := func(nonce []byte) bool { return bytes.Equal(f.Unsent.Data, nonce) }
+	return slices.ContainsFunc(nonces, isData) || bytes.Contains(f.Unsent.Data, []byte(marker))
 }
 
 // marked returns a copy of an input whose payloads and unique IDs are the marker.

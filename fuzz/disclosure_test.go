@@ -12,8 +12,10 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
 )
 
@@ -40,13 +42,13 @@ func TestDisclosure(t *testing.T) {
 		{gearman.Protocol, echo, "alter ECHO_RES data=xyzzyplugh", false},
 		{gearman.Protocol, echo, "alter ECHO_RES data=test", false},
 		{gearman.Protocol, echo, `alter ECHO_RES data={data + "garbage"}`, false},
-		{gearman.Protocol, work, "alter JOB_ASSIGN* workload=xyzzyplugh", false},
+		{gearman.Protocol, fuzztest.Work, "alter JOB_ASSIGN* workload=xyzzyplugh", false},
 		{danga.Protocol, grab, "alter job_assign_res args=xyzzyplugh", false},
 		{beanstalk.Protocol, put, "alter RESERVED body=xyzzyplugh", false},
 		{gearman.Protocol, echo, faults.Named("empty-echo-of-another").Script, true},
 		{gearman.Protocol, echo, differs, true},
 	} {
-		burst := input.FromScript(script(t, tt.protocol, tt.seed))
+		burst := fuzztest.Input(t, tt.protocol, tt.seed)
 		checked := burst.Clone()
 		burst.Mode = input.Burst // no model of the queue says that the reply is wrong
 		seeds := [][]*input.Input{{burst}, {checked}, {burst, checked}, {checked, burst}}
@@ -64,7 +66,7 @@ func TestDisclosure(t *testing.T) {
 						if starts++; tt.script == differs {
 							f.Script = fmt.Sprintf(tt.script, starts)
 						}
-						return serve(f)(ctx)
+						return fuzztest.Serve(f)(ctx)
 					}
 					cfg := Config{Protocol: tt.protocol, Start: start, Seed: 1, Seeds: seeds,
 						Sequential: true, Count: 100, Timeout: time.Second}
@@ -97,13 +99,13 @@ func TestProvedDisclosure(t *testing.T) {
 	var dropped []*Finding
 	f := &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Dropped: func(fd *Finding) { dropped = append(dropped, fd) }}}
 	tr := newTriage(t.Context(), f)
-	finding := func(observed string, v Fault) *Finding {
-		v.unsent = unsent{data: []byte("data"), does: "answer"}
+	finding := func(observed string, v exec.Fault) *Finding {
+		v.Unsent = exec.Unsent{Data: []byte("data"), Does: "answer"}
 		return &Finding{Key: key(gearman.Protocol, &input.Input{}, &v), Fault: &v, Input: &input.Input{}, Reproduced: true, keys: map[string]bool{observed: true}}
 	}
-	law := finding("model", Fault{Oracle: Law, Rule: "gearman.echo.same-data", Law: wrongContent})
-	data := finding("data", Fault{Oracle: Disclosure, Law: "answer"})
-	proved := finding("proved", Fault{Oracle: Disclosure, Law: "answer", Proved: true})
+	law := finding("model", exec.Fault{Oracle: exec.Law, Rule: "gearman.echo.same-data", Law: wrongContent})
+	data := finding("data", exec.Fault{Oracle: exec.Disclosure, Law: "answer"})
+	proved := finding("proved", exec.Fault{Oracle: exec.Disclosure, Law: "answer", Proved: true})
 	for _, tt := range []struct {
 		fd    *Finding
 		known bool

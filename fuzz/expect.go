@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 )
 
@@ -21,10 +22,10 @@ func (w *transcriptWriter) replies(i int) {
 		return
 	}
 	s, v := &w.fd.Input.Steps[i], w.fd.Fault
-	at := v.Step == i && (v.Oracle == Law || v.Oracle == Disclosure || v.Oracle == Framing) && w.right != nil
+	at := v.Step == i && (v.Oracle == exec.Law || v.Oracle == exec.Disclosure || v.Oracle == exec.Framing) && w.right != nil
 	before := v.Step < 0 || i < v.Step
 	id := s.ID
-	var lastOn *Event
+	var lastOn *exec.Event
 	for k := range r.Events {
 		e := &r.Events[k]
 		if e.Step != i || e.From != codec.Server || e.Barrier || e.Verb != transcript.Send || e.Conn >= len(w.actors) {
@@ -61,13 +62,13 @@ func (w *transcriptWriter) nextConn(i int) int {
 }
 
 // barrierAnswered reports whether the server replied to a barrier on the connection after step i.
-func (w *transcriptWriter) barrierAnswered(r *Record, i, conn int) bool {
-	return slices.ContainsFunc(r.Events, func(e Event) bool { return e.Step == i && e.Conn == conn && e.From == codec.Server && e.Barrier })
+func (w *transcriptWriter) barrierAnswered(r *exec.Record, i, conn int) bool {
+	return slices.ContainsFunc(r.Events, func(e exec.Event) bool { return e.Step == i && e.Conn == conn && e.From == codec.Server && e.Barrier })
 }
 
 // expect writes an expected message of the server. Unless exact is set, the transcript accepts any value for arguments
 // that no peer has sent. past lets the transcript ignore other messages before this one.
-func (w *transcriptWriter) expect(e *Event, id int, past, exact bool) {
+func (w *transcriptWriter) expect(e *exec.Event, id int, past, exact bool) {
 	a := w.actors[e.Conn]
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
 	if len(e.Type.Repeat) > 0 && !exact {

@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 )
 
@@ -14,7 +15,7 @@ import (
 type Finding struct {
 	Key   string // identifies the failure in all runs: findings with the same key are duplicates
 	Name  string // the beginning of the names of its files
-	Fault *Fault
+	Fault *exec.Fault
 	Input *input.Input
 	Log   *input.Log // the inputs of the server until the fault was observed
 	Of    *Finding   // the finding with the same cause that was found first; nil if this is the first
@@ -28,7 +29,7 @@ type Finding struct {
 	Reproduced bool
 	Inputs     int
 
-	Record *Record            // of the last execution
+	Record *exec.Record       // of the last execution
 	Script *transcript.Script // nil if the finding cannot be expressed as a transcript
 	Text   []byte             // the script in one-line notation
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,73 +13,20 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
-	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
 )
 
 var protocols = []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, danga.Protocol, gearmonkey.Protocol}
 
-func script(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
-	t.Helper()
-	scripts, err := transcript.Parse(p, "test", []byte(src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return scripts[0]
-}
-
-// serve returns a function that starts a server in memory.
-func serve(f faults.Fault) func(context.Context) (target.Target, error) {
-	return func(ctx context.Context) (target.Target, error) { return target.InMemory(ctx, f.Name, f.Serve) }
-}
-
-const work = `Client -> Job Server: SUBMIT_JOB $fn "" test
-Job Server -> Client: JOB_CREATED $handle
-Worker -> Job Server: CAN_DO $fn
-Worker -> Job Server: GRAB_JOB
-Job Server -> Worker: JOB_ASSIGN $handle $fn test
-Worker -> Job Server: WORK_COMPLETE $handle tset
-Job Server -> Client: WORK_COMPLETE $handle tset
-`
-
-// executorOf returns an executor with a correct server of the protocol, which stops at the end of the test.
-func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, string, func(context.Context, net.Listener) error) (target.Target, error)) *executor {
-	srv, err := start(t.Context(), p.Name, faults.Faultless(p.Name).Serve)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { srv.Stop() })
-	to, err := transportOf(srv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := newExecutor(newBarrier(p, p.Barriers[0]), to, &input.Known{}, 5*time.Second)
-	t.Cleanup(x.closeCanary)
-	return x
-}
-
-// TestExecutes runs an input on sockets, with and without a prefix.
-func TestExecutes(t *testing.T) {
-	x := executorOf(t, gearman.Protocol, target.Func)
-	c := input.FromScript(script(t, gearman.Protocol, work))
-	for _, prefix := range []string{"", "A00001."} {
-		r := x.execute(c, prefix)
-		if r.Fault != nil {
-			t.Fatal(r.Fault)
-		}
-		if got, want := r.outcome(), "JOB_CREATED WORK_COMPLETE ; JOB_ASSIGN"; got != want {
-			t.Errorf("prefix %q: expected the replies %s, got %s", prefix, want, got)
-		}
-	}
-}
-
 // TestMinimizes tests that an input with eight messages on three connections is reduced to the two messages that the fault
 // needs.
 func TestMinimizes(t *testing.T) {
-	c := input.FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
+	c := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
 Client -> Job Server: SUBMIT_JOB $fn unique "some long workload"
 Job Server -> Client: JOB_CREATED $handle
 Worker 2 -> Job Server: CAN_DO $fn
@@ -88,7 +34,7 @@ Worker -> Job Server: PRE_SLEEP
 Worker 2 -> Job Server: WORK_FAIL $handle
 Client -> Job Server: ECHO_REQ bye
 Client -> Job Server: closes
-`))
+`)
 	holds := func(c *input.Input) bool { // the fault needs a submission and, later, a failure of that job
 		id := 0
 		for _, s := range c.Steps {
@@ -126,7 +72,7 @@ func TestKnownOfGearmand(t *testing.T) {
 		`Worker -> Job Server: CAN_DO_TIMEOUT a 1`:           false,
 		`Client -> Job Server: SUBMIT_JOB a "\t" ""`:         false,
 	} {
-		c := input.FromScript(script(t, gearman.Protocol, wire+"\n"))
+		c := fuzztest.Input(t, gearman.Protocol, wire+"\n")
 		m := codec.Message{Type: c.Steps[0].Type}
 		for _, a := range c.Steps[0].Args {
 			m.Args = append(m.Args, a.Value)
@@ -143,10 +89,10 @@ func TestKnownOfGearmand(t *testing.T) {
 
 // TestMinimizesSharedNames tests that a name which several messages must share is shortened in all of them.
 func TestMinimizesSharedNames(t *testing.T) {
-	c := input.FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
+	c := fuzztest.Input(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
 Worker -> Job Server: CAN_DO "a long name"
 Worker -> Job Server: CAN_DO a
-`))
+`)
 	holds := func(c *input.Input) bool {
 		return len(c.Steps) == 3 && bytes.Equal(c.Steps[0].Args[0].Value, c.Steps[1].Args[0].Value) && !bytes.Equal(c.Steps[1].Args[0].Value, c.Steps[2].Args[0].Value)
 	}
@@ -158,11 +104,11 @@ Worker -> Job Server: CAN_DO a
 
 // TestMinimizesPairs tests that two messages are removed together if neither can be removed alone.
 func TestMinimizesPairs(t *testing.T) {
-	c := input.FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
+	c := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CANT_DO a
 Worker -> Job Server: CANT_DO b
-`))
+`)
 	holds := func(c *input.Input) bool {
 		counts := map[string]int{}
 		for i := range c.Steps {
@@ -180,7 +126,7 @@ Worker -> Job Server: CANT_DO b
 func TestSlowServerStartDoesNotEndTheRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		start := serve(faults.Faultless("gearman"))
+		start := fuzztest.Serve(faults.Faultless("gearman"))
 		failures := 0
 		f := &Fuzzer{}
 		late := func(ctx context.Context) (target.Target, error) {
@@ -197,7 +143,7 @@ func TestSlowServerStartDoesNotEndTheRun(t *testing.T) {
 		}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
 			f.servers.Store(tt.servers)
 			failures = tt.failures
-			server, err := (&worker{f: f, start: late}).nextServer(t.Context())
+			server, err := (&worker{f: f, Servers: exec.Servers{Start: late, Ending: &f.ending}}).nextServer(t.Context())
 			if (err == nil) != tt.ok {
 				t.Errorf("%+v: %v", tt, err)
 			}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
 	"jobwire/internal/target"
@@ -67,7 +69,7 @@ type Config struct {
 	// Works is called when the server has answered a barrier, before Run fuzzes it. It may be nil.
 	Works func()
 
-	barrier *barrier // the first of the protocol that the server answers; see [Fuzzer.calibrate]
+	barrier *exec.Barrier // the first of the protocol that the server answers; see [Fuzzer.calibrate]
 }
 
 // Stats are the statistics of a run.
@@ -155,6 +157,29 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	return f.stats, err
 }
 
+// calibrate chooses the barrier of the run.
+func (f *Fuzzer) calibrate(ctx context.Context) error {
+	t, err := f.cfg.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if !f.cfg.Fixed {
+		defer target.Kill(t)
+	}
+	if err := target.Alive(ctx, t); err != nil {
+		return err
+	}
+	f.servers.Add(1)
+	b, refused, err := exec.FindBarrier(ctx, t, f.cfg.Protocol, &f.cfg.Known, f.cfg.Timeout, f.cfg.Check)
+	if err != nil {
+		return err
+	}
+	if f.cfg.barrier = b; len(refused) > 0 {
+		f.logf("the probe is %s, because the server does not answer %s", b.Name(), strings.Join(refused, " and "))
+	}
+	return nil
+}
+
 // newFuzzer returns the state of a new run with the default values of cfg filled in.
 func newFuzzer(cfg Config) *Fuzzer {
 	if cfg.Workers = cmp.Or(cfg.Workers, defaultWorkers); cfg.Sequential {
@@ -163,7 +188,7 @@ func newFuzzer(cfg Config) *Fuzzer {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
 	if all := cfg.Protocol.Barriers; len(all) > 0 {
-		cfg.barrier = newBarrier(cfg.Protocol, all[0])
+		cfg.barrier = exec.NewBarrier(cfg.Protocol, all[0])
 	}
 	f := &Fuzzer{cfg: cfg, corpus: input.NewCorpus(cfg.Seeds), start: time.Now()}
 	if cfg.Fixed {
@@ -226,9 +251,10 @@ func (f *Fuzzer) run(ctx context.Context) error {
 
 func (f *Fuzzer) newWorker(id int, slow bool) *worker {
 	r := input.NewRand(f.cfg.Seed + uint64(id)<<32)
-	w := &worker{f: f, id: id, slow: slow, r: r, g: input.NewGenerator(f.cfg.Protocol, r, &f.cfg.Known), start: f.cfg.Start}
+	w := &worker{f: f, id: id, slow: slow, r: r, g: input.NewGenerator(f.cfg.Protocol, r, &f.cfg.Known),
+		Servers: exec.Servers{Start: f.cfg.Start, Ending: &f.ending}}
 	if slow && f.cfg.StartFast != nil {
-		w.start, w.clock, w.g.Long = f.cfg.StartFast, f.cfg.FastClock, true
+		w.Start, w.clock, w.g.Long = f.cfg.StartFast, f.cfg.FastClock, true
 	}
 	return w
 }

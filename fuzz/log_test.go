@@ -12,8 +12,10 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	server "jobwire/refserver/gearman"
@@ -82,7 +84,7 @@ func TestSameLogs(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		read := func(wire string) *input.Input { return input.FromScript(script(t, beanstalk.Protocol, wire)) }
+		read := func(wire string) *input.Input { return fuzztest.Input(t, beanstalk.Protocol, wire) }
 		log := seen(beanstalk.Protocol, nil,
 			read("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
 			read("Client -> Server: list-tubes-watched\n"),
@@ -98,14 +100,14 @@ func TestReplay(t *testing.T) {
 		if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.Equal(log.Entries[2].Input) {
 			t.Fatalf("read %+v, %v", back, err)
 		}
-		for fault, want := range map[string]string{"empty-body-of-another": "3 " + Law, "none": ""} {
+		for fault, want := range map[string]string{"empty-body-of-another": "3 " + exec.Law, "none": ""} {
 			served := faults.Faultless("beanstalk")
 			if f := faults.Named(fault); f != nil {
 				served = *f
 			}
 			var got []string
-			cfg := Config{Protocol: beanstalk.Protocol, Start: serve(served)}
-			if err := Replay(t.Context(), cfg, back, func(n int, v *Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
+			cfg := Config{Protocol: beanstalk.Protocol, Start: fuzztest.Serve(served)}
+			if err := Replay(t.Context(), cfg, back, func(n int, v *exec.Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
 				t.Fatal(err)
 			}
 			if strings.Join(got, ", ") != want {
@@ -122,7 +124,7 @@ func TestCrashIsExaminedAgain(t *testing.T) {
 		for reproduced, want := range map[bool]int{false: 2, true: 1} {
 			e := testTriage(t, Config{Protocol: beanstalk.Protocol})
 			for n := range 4 {
-				m := &candidate{fault: &Fault{Oracle: Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &input.Log{Protocol: beanstalk.Protocol}}
+				m := &candidate{fault: &exec.Fault{Oracle: exec.Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &input.Log{Protocol: beanstalk.Protocol}}
 				e.add(m)
 				if n == 0 && reproduced {
 					e.findings = append(e.findings, &Finding{Reproduced: true, keys: map[string]bool{m.key: true}})

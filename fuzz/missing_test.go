@@ -16,6 +16,7 @@ import (
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/gen"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
 )
 
@@ -125,7 +126,7 @@ func seedsWith(suite *conform.Suite, typ *codec.Type) (all []*input.Input) {
 func fuzzWithout(t *testing.T, suite *conform.Suite, typ *codec.Type, script string, correct bool) {
 	t.Log(script)
 	p := suite.Protocol
-	cfg := Config{Protocol: p, Start: serve(faults.Fault{Name: "missing", Protocol: p.Name, Script: script}), Reference: serve(faults.Faultless(p.Name)),
+	cfg := Config{Protocol: p, Start: fuzztest.Serve(faults.Fault{Name: "missing", Protocol: p.Name, Script: script}), Reference: fuzztest.Serve(faults.Faultless(p.Name)),
 		Seeds: seedsWith(suite, typ), Seed: 1, Sequential: true, Timeout: time.Second}
 	cfg.Count = int64(len(cfg.Seeds)) + 150
 	found := false

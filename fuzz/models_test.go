@@ -16,6 +16,7 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/conform"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
@@ -61,23 +62,26 @@ var modeled = []struct {
 }
 
 // inMemory runs an input on a new reference server in memory.
-func inMemory(t *testing.T, p *codec.Protocol, machine refserver.Machine, c *input.Input) *Record {
+func inMemory(t *testing.T, p *codec.Protocol, machine refserver.Machine, c *input.Input) *exec.Record {
 	return runOn(t, p, c, func(ctx context.Context) (target.Target, error) {
 		return target.InMemory(ctx, p.Name, refserver.New(machine, refserver.Options{Protocol: p}).Serve)
 	})
 }
 
 // runOn runs an input on a new server.
-func runOn(t *testing.T, p *codec.Protocol, c *input.Input, start func(context.Context) (target.Target, error)) *Record {
+func runOn(t *testing.T, p *codec.Protocol, c *input.Input, start func(context.Context) (target.Target, error)) *exec.Record {
 	srv, err := start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer target.Kill(srv)
-	x := newExecutor(newBarrier(p, p.Barriers[0]), streams{srv}, &input.Known{}, 2*time.Second)
-	defer x.closeCanary()
-	x.steady = true
-	return x.execute(c, "").clone()
+	x, err := exec.NewExecutor(srv, 0, exec.NewBarrier(p, p.Barriers[0]), &input.Known{}, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.CloseCanary()
+	x.Steady = true
+	return x.Execute(c, "").Clone()
 }
 
 // source generates inputs as a worker does: first the cases of the conformance suite, and then other inputs, with pauses or
@@ -105,7 +109,7 @@ func newSource(t *testing.T, p *codec.Protocol, pauses bool) *source {
 }
 
 // next generates an input and calls run, which executes the input and returns the record.
-func (s *source) next(run func(*input.Input) *Record) {
+func (s *source) next(run func(*input.Input) *exec.Record) {
 	s.g.Slow = s.pauses && s.r.IntN(4) == 0
 	c, parent := s.corpus.Seed(false), s.corpus.SelectEntry(s.r)
 	switch {
@@ -119,7 +123,7 @@ func (s *source) next(run func(*input.Input) *Record) {
 		return
 	}
 	r := run(c)
-	s.corpus.Add(c, parent, r.features)
+	s.corpus.Add(c, parent, r.Features)
 	addChosen(s.g, c, r, true)
 }
 
@@ -138,12 +142,12 @@ func TestModels(t *testing.T) {
 				inputs /= 8
 			}
 			for range inputs {
-				in.next(func(c *input.Input) (r *Record) {
+				in.next(func(c *input.Input) (r *exec.Record) {
 					synctest.Test(t, func(t *testing.T) {
-						run := func(c *input.Input) *Record { return inMemory(t, tt.p, tt.machine(), c) }
+						run := func(c *input.Input) *exec.Record { return inMemory(t, tt.p, tt.machine(), c) }
 						r = run(c)
 						if v := r.Fault; v != nil {
-							m := &minimizer{best: c, holds: func(d *input.Input) bool { return v.same(run(d).Fault) }, budget: time.Minute, proto: tt.p}
+							m := &minimizer{best: c, holds: func(d *input.Input) bool { return v.Same(run(d).Fault) }, budget: time.Minute, proto: tt.p}
 							small := m.minimize()
 							t.Fatalf("%v\n%v\nminimized: %v\n%v", v, c, run(small).Fault, small)
 						}
@@ -179,8 +183,8 @@ func TestModelsFindMutants(t *testing.T) {
 				t.Parallel()
 				in := newSource(t, tt.p, true)
 				for n := range most {
-					var found *Fault
-					in.next(func(c *input.Input) (r *Record) {
+					var found *exec.Fault
+					in.next(func(c *input.Input) (r *exec.Record) {
 						synctest.Test(t, func(t *testing.T) { r = runOn(t, tt.p, c, m.Start) })
 						found = r.Fault
 						return r

@@ -3,15 +3,16 @@ package fuzz
 import (
 	"time"
 
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/internal/reduce"
 )
 
 // reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs. It
 // returns one input that causes the failure, with the fault, or nil if the failure does not appear again.
-func (t *examiner) reproduce(m *candidate) (*input.Input, *Fault) {
+func (t *examiner) reproduce(m *candidate) (*input.Input, *exec.Fault) {
 	v := m.fault
-	if v.Oracle == Memory {
+	if v.Oracle == exec.Memory {
 		return t.reproduceLeak(m)
 	}
 	if c, got := t.single(m.last(), v); got != nil {
@@ -20,9 +21,9 @@ func (t *examiner) reproduce(m *candidate) (*input.Input, *Fault) {
 	if t.f.cfg.Fixed {
 		return nil, nil // the earlier inputs cannot be repeated, because the server still has their names
 	}
-	shows := func(entries []input.Entry) (*Fault, int) { return t.replay.entries(entries, v) }
-	if v.Oracle == Descriptors {
-		shows = func(entries []input.Entry) (*Fault, int) {
+	shows := func(entries []input.Entry) (*exec.Fault, int) { return t.replay.entries(entries, v) }
+	if v.Oracle == exec.Descriptors {
+		shows = func(entries []input.Entry) (*exec.Fault, int) {
 			if t.replay.leaksDescriptors(entries) {
 				return v, len(entries)
 			}
@@ -39,7 +40,7 @@ func (t *examiner) reproduce(m *candidate) (*input.Input, *Fault) {
 		}
 	}
 	c := input.TraitsOf(t.f.cfg.Protocol).Join(input.Inputs(entries))
-	if again := t.replay.test(got)(c); again != nil && again.matches(v) {
+	if again := t.replay.test(got)(c); again != nil && matches(again, v) {
 		return c, again
 	}
 	return nil, nil
@@ -48,7 +49,7 @@ func (t *examiner) reproduce(m *candidate) (*input.Input, *Fault) {
 // single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
 // several messages in one write. It runs some variants several times, because the result may depend on chance. It
 // returns the variant that causes the failure, with the fault, or nil.
-func (t *examiner) single(c *input.Input, v *Fault) (*input.Input, *Fault) {
+func (t *examiner) single(c *input.Input, v *exec.Fault) (*input.Input, *exec.Fault) {
 	if len(c.Steps) == 0 {
 		return nil, nil
 	}
@@ -64,7 +65,7 @@ func (t *examiner) single(c *input.Input, v *Fault) (*input.Input, *Fault) {
 		if t.f.stopped() {
 			break
 		}
-		if got := test(d); got != nil && got.matches(v) {
+		if got := test(d); got != nil && matches(got, v) {
 			return d, got
 		}
 	}
@@ -73,17 +74,17 @@ func (t *examiner) single(c *input.Input, v *Fault) (*input.Input, *Fault) {
 
 // reduce returns the entries of a log that a failure needs, with the fault, or nil if the failure does not appear.
 // shows runs entries on a new server, and returns the fault and the number of entries that it has run.
-func (t *examiner) reduce(m *candidate, shows func([]input.Entry) (*Fault, int)) ([]input.Entry, *Fault) {
+func (t *examiner) reduce(m *candidate, shows func([]input.Entry) (*exec.Fault, int)) ([]input.Entry, *exec.Fault) {
 	f := t.f
 	var best []input.Entry
-	var fault *Fault
+	var fault *exec.Fault
 	repeat := 1 // number of attempts with the same entries
 	once := func(entries []input.Entry) bool {
 		if len(entries) == 0 || f.stopped() {
 			return false
 		}
 		got, n := shows(entries)
-		if got == nil || !got.matches(m.fault) {
+		if got == nil || !matches(got, m.fault) {
 			return false
 		}
 		best, fault = entries[:n], got
@@ -105,7 +106,7 @@ func (t *examiner) reduce(m *candidate, shows func([]input.Entry) (*Fault, int))
 			break
 		}
 	}
-	if !shown && m.fault.ends() { // after memory corruption, a server does not always crash
+	if !shown && m.fault.Ends() { // after memory corruption, a server does not always crash
 		repeat = maxCrashReplays
 		shown = holds(all)
 	}
@@ -133,7 +134,7 @@ const maxJoined = 40
 
 // reproduceLeak finds, by bisection, the input of a candidate that leaks memory. It returns the input and the fault, or
 // nil if no memory leaks.
-func (t *examiner) reproduceLeak(m *candidate) (*input.Input, *Fault) {
+func (t *examiner) reproduceLeak(m *candidate) (*input.Input, *exec.Fault) {
 	l, entries := t.replay, m.log.Entries
 	if !l.leaks(entries) {
 		return nil, nil

@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 	"jobwire/play"
@@ -19,21 +20,21 @@ import (
 func (t *examiner) describe(fd *Finding) {
 	// On a busy machine, a new server may not be reachable at once.
 	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
-		if fd.Fault.Oracle != Memory && fd.Fault.Oracle != Descriptors {
+		if fd.Fault.Oracle != exec.Memory && fd.Fault.Oracle != exec.Descriptors {
 			r, _ := t.replay.execute(fd.Input)
-			fd.Record = r.clone()
+			fd.Record = r.Clone()
 		} else if t.replay.ready() == nil {
 			t.replay.used = true
-			fd.Record = t.replay.x.execute(fd.Input, "").clone()
+			fd.Record = t.replay.x.Execute(fd.Input, "").Clone()
 		}
 	}
-	var right *Record
+	var right *exec.Record
 	var ref *replayer
 	if t.f.cfg.Reference != nil && fd.Record != nil {
 		ref = t.reference()
 		defer ref.close()
 		if r, v := ref.execute(fd.Input); v == nil {
-			right = r.clone()
+			right = r.Clone()
 			fd.LosesJob = losesJob(fd.Fault, right, fd.Record)
 		}
 	}
@@ -111,13 +112,13 @@ func (t *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 		return false
 	}
 	if len(checks) == 0 {
-		return execute() == nil && verdict(l.t, nil) == nil
+		return execute() == nil && exec.Verdict(l.t, nil) == nil
 	}
 	w, err := watch.New(l.t, checks)
 	if err != nil {
 		return false
 	}
-	if options.Watch(w); execute() != nil || verdict(l.t, nil) != nil {
+	if options.Watch(w); execute() != nil || exec.Verdict(l.t, nil) != nil {
 		return false
 	}
 	options.Watch(nil)
@@ -146,7 +147,7 @@ func (fd *Finding) Events(p *codec.Protocol) (all []play.Event, at int) {
 	}
 	actors := actorsOf(p, fd.Input)
 	at = -1
-	events := fd.Record.asSent()
+	events := fd.Record.AsSent()
 	for i := range events {
 		e := &events[i]
 		if e.Conn >= len(actors) || e.Verb == transcript.Nothing {

@@ -11,8 +11,10 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 )
 
 // TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily omitted. The
@@ -63,9 +65,9 @@ Worker 2 -> Job Server: GRAB_JOB
 			synctest.Test(t, func(t *testing.T) {
 				fault := faults.Named(tt.fault)
 				p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
-				cfg := Config{Protocol: p, Start: serve(*fault), Reference: serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
+				cfg := Config{Protocol: p, Start: fuzztest.Serve(*fault), Reference: fuzztest.Serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
 				l := testTriage(t, cfg)
-				fd := &Finding{Name: tt.fault, Input: input.FromScript(script(t, p, tt.wire))}
+				fd := &Finding{Name: tt.fault, Input: fuzztest.Input(t, p, tt.wire)}
 				if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
 					t.Fatal("no oracle reports a fault")
 				}
@@ -86,7 +88,7 @@ Worker 2 -> Job Server: GRAB_JOB
 // examinerOf returns the triage of a server with an injected fault, and a function that returns its first finding.
 func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, reported func() *Finding) {
 	var found []*Finding
-	l = testTriage(t, Config{Protocol: p, Start: serve(fault), Reference: serve(faults.Faultless(p.Name)), Timeout: time.Second, Minimize: 30 * time.Second,
+	l = testTriage(t, Config{Protocol: p, Start: fuzztest.Serve(fault), Reference: fuzztest.Serve(faults.Faultless(p.Name)), Timeout: time.Second, Minimize: 30 * time.Second,
 		Found: func(fd *Finding) { found = append(found, fd) }})
 	return l, func() *Finding {
 		t.Helper()
@@ -98,7 +100,7 @@ func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examine
 }
 
 // seen returns a fault that was observed after inputs on one server.
-func seen(p *codec.Protocol, v *Fault, all ...*input.Input) *candidate {
+func seen(p *codec.Protocol, v *exec.Fault, all ...*input.Input) *candidate {
 	m := &candidate{fault: v, log: &input.Log{Protocol: p}}
 	for i, c := range all {
 		m.log.Entries = append(m.log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
@@ -112,14 +114,14 @@ func TestFaultThatNeedsAnotherInput(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("empty-body-of-another"))
-		read := func(wire string) *input.Input { return input.FromScript(script(t, beanstalk.Protocol, wire)) }
+		read := func(wire string) *input.Input { return fuzztest.Input(t, beanstalk.Protocol, wire) }
 		idle := read("Client -> Server: list-tubes-watched\n")
 		other := read("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
 		c := read(`Client -> Server: put 0 0 60 ""
 	Server -> Client: INSERTED $id
 	Client -> Server: peek $id
 	`)
-		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).log.Entries, &Fault{Oracle: Law})
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).log.Entries, &exec.Fault{Oracle: exec.Law})
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
@@ -139,15 +141,15 @@ func TestFaultThatNeedsThePreamble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
-		c := input.FromScript(script(t, beanstalk.Protocol, `Client -> Server: watch a
+		c := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: watch a
 	Client -> Server: ignore default
 	Client -> Server: put 0 0 60 "x"*4096
 	Client -> Server: reserve-with-timeout 0
-	`))
+	`)
 		if _, v := f.replay.execute(c); v != nil {
 			t.Fatalf("it appears without the preamble: %v", v)
 		}
-		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).log.Entries, &Fault{Oracle: Framing})
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).log.Entries, &exec.Fault{Oracle: exec.Framing})
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
@@ -166,12 +168,12 @@ func TestCauseAmongMany(t *testing.T) {
 		both := *faults.Named("list-sent-to-another")
 		both.Script += "\n" + faults.Named("body-of-4096-counted-4095").Script
 		f, reported := examinerOf(t, beanstalk.Protocol, both)
-		read := func(wire string) *input.Input { return input.FromScript(script(t, beanstalk.Protocol, wire)) }
+		read := func(wire string) *input.Input { return fuzztest.Input(t, beanstalk.Protocol, wire) }
 		wrong := read("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
 		idle := read("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
 		cause := read("Client -> Server: list-tubes\n")
-		f.examine(seen(beanstalk.Protocol, &Fault{Oracle: Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
-		if found := reported(); len(found.Input.Steps) != 1 || found.Fault.Oracle != Disturbed {
+		f.examine(seen(beanstalk.Protocol, &exec.Fault{Oracle: exec.Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
+		if found := reported(); len(found.Input.Steps) != 1 || found.Fault.Oracle != exec.Disturbed {
 			t.Errorf("%v: %v", found.Fault, found.Input)
 		}
 	})
@@ -183,7 +185,7 @@ func TestMinimizesToCause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
-		c := input.FromScript(script(t, beanstalk.Protocol, `Client -> Server: use b
+		c := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: use b
 	Client 2 -> Server: list-tubes-watched
 	Client -> Server: put 4294967295 0 60 x
 	Server -> Client: INSERTED $id
@@ -191,7 +193,7 @@ func TestMinimizesToCause(t *testing.T) {
 	Client -> Server: delete $id
 	Client 2 -> Server: use b
 	Client 2 -> Server: peek-ready
-	`))
+	`)
 		_, v := f.replay.execute(c)
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
@@ -208,12 +210,12 @@ func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-after-can-do-lost"))
-		c := input.FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
+		c := fuzztest.Input(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 	Worker -> Job Server: CAN_DO b
 	Worker -> Job Server: CAN_DO a
 	Worker -> Job Server: ECHO_REQ x
 	Worker -> Job Server: GRAB_JOB
-	`))
+	`)
 		for i := range c.Steps {
 			c.Steps[i].Conn = 0 // only messages on one connection can be pipelined
 		}
@@ -251,11 +253,11 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name,
 			Script: `misread-segment use\x20b\r\nwatch\x20b\r\n "use b\r\nwatch default\r\n"`})
-		c := input.FromScript(script(t, beanstalk.Protocol, `Client -> Server: ignore a
+		c := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: ignore a
 	Client -> Server: use b
 	Client -> Server: watch b
 	Client -> Server: list-tubes-watched
-	`))
+	`)
 		if _, v := f.replay.execute(c); v != nil {
 			t.Fatalf("it appears with one message after the other: %v", v)
 		}
@@ -277,12 +279,12 @@ func TestJoinedAfterSleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := examinerOf(t, danga.Protocol, faults.Faultless(danga.Protocol.Name))
-		c := input.FromScript(script(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
+		c := fuzztest.Input(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
 	Worker -> Job Server: unchecked job_create_req a "" 0 1 ""
 	Worker -> Job Server: worker_connect a
 	Worker -> Job Server: job_assign_req
 	Worker -> Job Server: job_status_announce 0 0 0
-	`))
+	`)
 		for range 20 {
 			if _, v := f.replay.execute(c.Together(input.Joined)); v != nil {
 				t.Fatal(v)

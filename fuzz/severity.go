@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"jobwire/codec"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 )
 
@@ -43,25 +44,25 @@ var oracles = map[string]struct {
 	severity Severity
 	title    string
 }{
-	Signal:      {RemoteCrash, "server crash"},
-	Sanitizer:   {RemoteCrash, "memory error reported by a sanitizer"},
-	Exit:        {RemoteCrash, "server exit"},
-	Disclosure:  {MemoryDisclosure, "disclosure of data that no client sent"},
-	HangAll:     {DenialOfService, "server hang"},
-	Disturbed:   {DenialOfService, "connections of other clients disturbed"},
-	Processor:   {ResourceExhaustion, "CPU loop"},
-	Memory:      {ResourceExhaustion, "memory leak"},
-	LeakReport:  {ResourceExhaustion, "memory leak reported by a sanitizer"},
-	Descriptors: {ResourceExhaustion, "file descriptor leak"},
-	HangConn:    {ConnectionHang, "no reply to a request"},
-	Framing:     {WrongAnswer, "malformed reply"},
-	Law:         {WrongAnswer, "wrong reply"},
+	exec.Signal:      {RemoteCrash, "server crash"},
+	exec.Sanitizer:   {RemoteCrash, "memory error reported by a sanitizer"},
+	exec.Exit:        {RemoteCrash, "server exit"},
+	exec.Disclosure:  {MemoryDisclosure, "disclosure of data that no client sent"},
+	exec.HangAll:     {DenialOfService, "server hang"},
+	exec.Disturbed:   {DenialOfService, "connections of other clients disturbed"},
+	exec.Processor:   {ResourceExhaustion, "CPU loop"},
+	exec.Memory:      {ResourceExhaustion, "memory leak"},
+	exec.LeakReport:  {ResourceExhaustion, "memory leak reported by a sanitizer"},
+	exec.Descriptors: {ResourceExhaustion, "file descriptor leak"},
+	exec.HangConn:    {ConnectionHang, "no reply to a request"},
+	exec.Framing:     {WrongAnswer, "malformed reply"},
+	exec.Law:         {WrongAnswer, "wrong reply"},
 }
 
-// Severity returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer, unless
+// SeverityOf returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer, unless
 // there is evidence that it comes from another client or from memory.
-func (f *Fault) Severity() Severity {
-	if f.Oracle == Disclosure && !f.Proved {
+func SeverityOf(f *exec.Fault) Severity {
+	if f.Oracle == exec.Disclosure && !f.Proved {
 		return WrongAnswer
 	}
 	return oracles[f.Oracle].severity
@@ -70,7 +71,7 @@ func (f *Fault) Severity() Severity {
 // Severity returns the severity of the finding about a server of the protocol p. It takes into account lost jobs and
 // the level of the broken rule.
 func (fd *Finding) Severity(p *codec.Protocol) Severity {
-	s := fd.Fault.Severity()
+	s := SeverityOf(fd.Fault)
 	if s != WrongAnswer {
 		return s
 	}
@@ -83,18 +84,18 @@ func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	return s
 }
 
-// Title returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation
+// TitleOf returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation
 // fault) in _free_job".
-func (f *Fault) Title() string {
+func TitleOf(f *exec.Fault) string {
 	title := oracles[f.Oracle].title
 	switch {
-	case f.Oracle == Law && f.Law != "":
+	case f.Oracle == exec.Law && f.Law != "":
 		title = f.Law // the law is more specific, such as "missing message"
-	case f.Oracle == Disclosure && !f.Proved:
+	case f.Oracle == exec.Disclosure && !f.Proved:
 		title = "reply with data that no client sent"
 	}
-	if f.Oracle == Exit && len(f.Stack) > 0 {
-		title = oracles[Signal].title // the server has caught the signal and then exited
+	if f.Oracle == exec.Exit && len(f.Stack) > 0 {
+		title = oracles[exec.Signal].title // the server has caught the signal and then exited
 	}
 	if f.Signal != "" {
 		title += " (" + f.Signal + ")"
@@ -117,7 +118,7 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 	case MemoryDisclosure:
 		return "After " + lower(cause) + ", the server sends data of another client, or bytes from the memory of the server process."
 	case DenialOfService:
-		if fd.Fault.Oracle == Disturbed {
+		if fd.Fault.Oracle == exec.Disturbed {
 			return cause + " can make the server close the connections of other clients, or stop answering them."
 		}
 		return cause + " can make the server stop answering all clients."
@@ -125,9 +126,9 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 		return "After " + lower(cause) + ", the server does not assign a job, or does not report its end, where a correct server does."
 	case ResourceExhaustion:
 		switch fd.Fault.Oracle {
-		case Descriptors:
+		case exec.Descriptors:
 			return cause + ", repeated, can use up the file descriptors of the server: it keeps them open after all clients have disconnected."
-		case Processor:
+		case exec.Processor:
 			return cause + " can make the server use all time of a CPU core, even after all clients have disconnected."
 		}
 		return cause + ", repeated, can use up the memory of the machine: the server does not free it after all clients have disconnected."
@@ -159,11 +160,11 @@ func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // losesJob reports whether a correct server sent more assignments and ends of jobs than the server with the fault. It
 // counts these messages on the connection of the fault, up to the step of the fault.
-func losesJob(v *Fault, correct, got *Record) bool {
-	if v.Oracle != Law || correct == nil || got == nil {
+func losesJob(v *exec.Fault, correct, got *exec.Record) bool {
+	if v.Oracle != exec.Law || correct == nil || got == nil {
 		return false
 	}
-	count := func(r *Record) int {
+	count := func(r *exec.Record) int {
 		n := 0
 		for i := range r.Events {
 			e := &r.Events[i]

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 )
 
@@ -48,7 +49,7 @@ const examiners = 6
 // candidate is a failure that a worker has observed, with the log of the server.
 type candidate struct {
 	key     string
-	fault   *Fault
+	fault   *exec.Fault
 	log     *input.Log // the entries until the failure
 	from    int        // number of entries that had run when the server was last checked without this failure
 	finding *Finding
@@ -61,7 +62,11 @@ func newTriage(ctx context.Context, f *Fuzzer) *triage {
 }
 
 func (t *triage) examiner() *examiner {
-	return &examiner{t, &replayer{f: t.f, cfg: &t.f.cfg, ctx: t.ctx, timeout: t.f.cfg.Timeout}}
+	return &examiner{t, t.replayer(&t.f.cfg)}
+}
+
+func (t *triage) replayer(cfg *Config) *replayer {
+	return &replayer{f: t.f, cfg: cfg, ctx: t.ctx, timeout: cfg.Timeout, Servers: exec.Servers{Start: cfg.Start, Ending: &t.ending}}
 }
 
 // last returns the last input of the log.
@@ -78,7 +83,7 @@ func (m *candidate) last() *input.Input {
 func (m *candidate) keyOf(p *codec.Protocol) string {
 	v, c := m.fault, m.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
-	if v.Oracle == Memory {
+	if v.Oracle == exec.Memory {
 		return key + "|" + c.Shape(p) // the leak may be in any of the repeated inputs, which differ between observations
 	}
 	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(c.Steps) {
@@ -105,7 +110,7 @@ func (t *triage) add(m *candidate) bool {
 	if t.closed || !examined(n) || len(m.fault.Stack) > 0 && t.reproduced(m.key) {
 		return false
 	}
-	if m.fault.ends() {
+	if m.fault.Ends() {
 		m.finding = t.crash(m, n == 1)
 	}
 	t.waiting = append(t.waiting, m)
@@ -161,7 +166,7 @@ func (t *triage) nextCandidate(anyway bool) (m *candidate, stale bool) {
 		if tried >= maxFresh && !anyway {
 			continue
 		}
-		if rank := tried*len(severities) + int(m.fault.Severity()); best < 0 || rank < least {
+		if rank := tried*len(severities) + int(SeverityOf(m.fault)); best < 0 || rank < least {
 			best, least = i, rank
 		}
 	}
@@ -317,7 +322,7 @@ const (
 // from the reference server.
 func (t *examiner) examine(m *candidate) {
 	f := t.f
-	if m.fault.Oracle == Memory {
+	if m.fault.Oracle == exec.Memory {
 		defer t.leaks.Add(-1)
 	}
 	f.tally("reproducing")
@@ -380,34 +385,34 @@ func (t *triage) again(m *candidate) {
 const minimizeTimeout = 150 * time.Millisecond
 
 // minimize returns the smallest input that it finds with which the fault appears.
-func (t *examiner) minimize(c *input.Input, got *Fault) *input.Input {
+func (t *examiner) minimize(c *input.Input, got *exec.Fault) *input.Input {
 	f := t.f
 	test := t.replay.test(got)
 	budget := f.cfg.Minimize
 	switch got.Oracle {
-	case HangConn, HangAll, Law: // count later runs the minimized input with the full timeout
+	case exec.HangConn, exec.HangAll, exec.Law: // count later runs the minimized input with the full timeout
 		t.replay.timeout = min(t.replay.timeout, minimizeTimeout)
 		budget /= 2
-	case Framing, Disclosure:
+	case exec.Framing, exec.Disclosure:
 		budget /= 2
 	}
 	// Reserve half of the remaining time for reproducing the minimized input.
 	until := time.Now().Add(f.left() / 2)
 	stop := func() bool { return f.stopped() || time.Now().After(until) }
-	m := &minimizer{best: c, holds: func(d *input.Input) bool { return got.same(test(d)) }, stop: stop, budget: budget,
+	m := &minimizer{best: c, holds: func(d *input.Input) bool { return got.Same(test(d)) }, stop: stop, budget: budget,
 		proto: f.cfg.Protocol}
 	return m.minimize()
 }
 
 // disputed reports whether the reference server has the fault too. The oracle may then be wrong.
-func (t *examiner) disputed(c *input.Input, v *Fault) bool {
+func (t *examiner) disputed(c *input.Input, v *exec.Fault) bool {
 	if t.f.cfg.Reference == nil {
 		return false
 	}
 	ref := t.reference()
 	defer ref.close()
 	for range 2 {
-		if v.same(ref.test(v)(c)) {
+		if v.Same(ref.test(v)(c)) {
 			return true
 		}
 	}
@@ -418,18 +423,18 @@ func (t *examiner) disputed(c *input.Input, v *Fault) bool {
 func (t *examiner) reference() *replayer {
 	cfg := t.f.cfg
 	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, input.Known{}, false
-	return &replayer{f: t.f, cfg: &cfg, ctx: t.ctx, timeout: cfg.Timeout}
+	return t.replayer(&cfg)
 }
 
 // matches reports whether f may have the same cause as the expected fault. A crash matches if it is in the same place,
 // or if the expected place is unknown. A hang or crash matches a hang, even on another connection, and a wrong reply
 // matches another wrong reply.
-func (f *Fault) matches(expected *Fault) bool {
-	if expected.ends() || expected.Oracle == LeakReport {
-		return (f.ends() || f.Oracle == LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
+func matches(f, expected *exec.Fault) bool {
+	if expected.Ends() || expected.Oracle == exec.LeakReport {
+		return (f.Ends() || f.Oracle == exec.LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
 	}
-	group := map[string]int{Exit: 1, Signal: 1, Sanitizer: 1, HangAll: 1, HangConn: 1, Disturbed: 1, Law: 2, Framing: 2,
-		Disclosure: 2}
+	group := map[string]int{exec.Exit: 1, exec.Signal: 1, exec.Sanitizer: 1, exec.HangAll: 1, exec.HangConn: 1, exec.Disturbed: 1, exec.Law: 2, exec.Framing: 2,
+		exec.Disclosure: 2}
 	return f.Oracle == expected.Oracle || group[f.Oracle] != 0 && group[f.Oracle] == group[expected.Oracle]
 }
 
@@ -437,8 +442,8 @@ func (f *Fault) matches(expected *Fault) bool {
 // fault, which is nil if the fault did not appear in minReproductions attempts. It stops as soon as the result is
 // certain. The last attempt runs on a server with normal clock speed. A memory leak is tried once, because each attempt
 // consists of many executions.
-func (t *examiner) count(c *input.Input, v *Fault) (n, of int, last *Fault) {
-	if v.Oracle == Memory {
+func (t *examiner) count(c *input.Input, v *exec.Fault) (n, of int, last *exec.Fault) {
+	if v.Oracle == exec.Memory {
 		if last = t.replay.grows(c); last != nil {
 			n = 1
 		}
@@ -452,7 +457,7 @@ func (t *examiner) count(c *input.Input, v *Fault) (n, of int, last *Fault) {
 			t.replay.setClock(0)
 		}
 		of++
-		if got := test(c); v.same(got) {
+		if got := test(c); v.Same(got) {
 			if n++; n == minReproductions {
 				last = got
 			}
@@ -463,7 +468,7 @@ func (t *examiner) count(c *input.Input, v *Fault) (n, of int, last *Fault) {
 
 // duplicate reports whether the fault is already a finding. It detects this before the input is minimized only if the
 // fault alone determines the key.
-func (t *examiner) duplicate(m *candidate, c *input.Input, got *Fault) bool {
+func (t *examiner) duplicate(m *candidate, c *input.Input, got *exec.Fault) bool {
 	if !inputFree(got) {
 		return false
 	}
@@ -479,7 +484,7 @@ func (t *triage) isUnproved(key string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.ContainsFunc(t.findings, func(fd *Finding) bool {
-		return fd.Reproduced && fd.Key == key && fd.Fault.unsent.data != nil && !fd.Fault.Proved
+		return fd.Reproduced && fd.Key == key && fd.Fault.Unsent.Data != nil && !fd.Fault.Proved
 	})
 }
 
@@ -547,7 +552,7 @@ func (t *triage) drop(fd *Finding) {
 }
 
 // report reports a finding for a reproduced candidate, unless the finding is a duplicate.
-func (t *examiner) report(m *candidate, c *input.Input, v *Fault, shown, tried int) {
+func (t *examiner) report(m *candidate, c *input.Input, v *exec.Fault, shown, tried int) {
 	f := t.f
 	fd := &Finding{Key: key(f.cfg.Protocol, c, v), cause: causeOf(f.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown,
 		Tried: tried, Reproduced: true, Inputs: 1, Log: m.log, keys: map[string]bool{m.key: true}}

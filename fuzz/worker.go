@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
@@ -15,18 +16,17 @@ import (
 // worker generates inputs and runs them one after the other on its own server, which it replaces with a new one from
 // time to time.
 type worker struct {
-	f          *Fuzzer
-	id         int
-	slow       bool // the inputs have pauses
-	r          *rand.Rand
-	g          *input.Generator
-	start      func(context.Context) (target.Target, error)
-	clock      int          // speed of the servers' clocks as a multiple of the machine's clock; 0: the same speed
-	next       chan started // the next server; nil if none was started
-	generation int          // number of the current server
+	f     *Fuzzer
+	id    int
+	slow  bool // the inputs have pauses
+	r     *rand.Rand
+	g     *input.Generator
+	clock int // speed of the servers' clocks as a multiple of the machine's clock; 0: the same speed
+	exec.Servers
+	generation int // number of the current server
 
 	t            target.Target
-	x            *executor
+	x            *exec.Executor
 	log          *input.Log
 	exclusive    bool          // use a new server as soon as an input leaves something on this one
 	noPrefix     bool          // the inputs so far have left nothing on the server, so names need no prefix
@@ -35,21 +35,6 @@ type worker struct {
 	descriptors  int           // number of open file descriptors of the server at its start
 	checked      int           // number of log entries at the last check of the resources
 	paused       time.Duration // time for which the triage has paused the worker
-}
-
-// started is the result of starting a server.
-type started struct {
-	t   target.Target
-	err error
-}
-
-// begin starts a server. If ctx ends, begin stops a server that is still starting. It does not stop a server that has
-// started, because that server may print a report when it is stopped later.
-func begin(ctx context.Context, start func(context.Context) (target.Target, error)) started {
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, cancel)()
-	t, err := start(own)
-	return started{t, err}
 }
 
 // Numbers of inputs and servers. A server that runs many inputs is followed by exclusiveInputs servers, each of which
@@ -87,7 +72,7 @@ func (w *worker) run(ctx context.Context) error {
 		w.end(ctx)
 		w.generation++
 		if w.f.cfg.Fixed {
-			if err := w.f.reachable(ctx, w.t); err != nil {
+			if err := exec.Reachable(ctx, w.t); err != nil {
 				return err
 			}
 		}
@@ -113,27 +98,22 @@ func (w *worker) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	to, err := transportOf(w.t)
-	if err != nil {
-		return err
-	}
 	f.servers.Add(1)
 	steady, timeout := f.cfg.Workers == 1, f.cfg.Timeout
 	if !steady {
 		timeout = min(timeout, fuzzTimeout)
 	}
-	w.x = newExecutor(f.cfg.barrier, to, &f.cfg.Known, timeout)
-	w.x.over, w.x.steady = f.stopped, steady
-	if w.clock > 1 {
-		w.x.clock = clockOf(w.t, w.clock)
+	if w.x, err = exec.NewExecutor(w.t, w.clock, f.cfg.barrier, &f.cfg.Known, timeout); err != nil {
+		return err
 	}
+	w.x.Over, w.x.Steady = f.stopped, steady
 	w.log = &input.Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation,
 		Clock: w.clock}
 	w.exclusive = !w.slow && !f.cfg.Fixed && w.generation%(1+exclusiveInputs) != 0
 	w.checked, w.freePrefixes = 0, nil
 	if w.noPrefix = !f.cfg.Fixed; !f.cfg.Fixed {
 		w.used = 0
-		w.prepare(ctx)
+		w.Prepare(ctx)
 	}
 	u, _ := watch.AtRest(w.t, -1)
 	w.descriptors = u.Descriptors
@@ -143,17 +123,12 @@ func (w *worker) begin(ctx context.Context) error {
 // nextServer returns the next server after it accepts connections.
 func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	for n := 1; ; n++ {
-		if w.next == nil {
-			w.prepare(ctx)
-		}
-		next := <-w.next
-		w.next = nil
-		err := next.err
+		t, err := w.Take(ctx)
 		if err == nil {
-			if err = target.Alive(ctx, next.t); err == nil {
-				return next.t, nil
+			if err = target.Alive(ctx, t); err == nil {
+				return t, nil
 			}
-			target.Kill(next.t)
+			target.Kill(t)
 		}
 		if n == maxStarts || w.f.servers.Load() == 0 || ctx.Err() != nil {
 			return nil, err
@@ -161,28 +136,15 @@ func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	}
 }
 
-// prepare starts the next server in the background.
-func (w *worker) prepare(ctx context.Context) {
-	next := make(chan started, 1)
-	w.next = next
-	w.f.ending.Go(func() {
-		next <- begin(ctx, w.start)
-	})
-}
-
 // discard stops the current server, and the next server if one was started.
 func (w *worker) discard() {
 	if w.x != nil {
-		w.x.closeCanary()
+		w.x.CloseCanary()
 	}
 	if w.t != nil {
 		target.Kill(w.t)
 	}
-	if w.next != nil {
-		if n := <-w.next; n.err == nil {
-			target.Kill(n.t)
-		}
-	}
+	w.Close()
 }
 
 // fuzz runs inputs on one server until the server fails or has run enough inputs.
@@ -232,18 +194,18 @@ func (w *worker) runOne() bool {
 	if r.Clean && !r.OrderUncertain && r.Fault == nil {
 		w.f.corpus.AddClean(w.f.cfg.Protocol, c)
 	}
-	if w.f.corpus.Add(c, parent, r.features) && !r.OrderUncertain {
-		addChosen(w.g, c, r, w.x.prefix == "" || w.f.cfg.Fixed)
+	if w.f.corpus.Add(c, parent, r.Features) && !r.OrderUncertain {
+		addChosen(w.g, c, r, w.log.Entries[len(w.log.Entries)-1].Prefix == "" || w.f.cfg.Fixed)
 	}
 	v := r.Fault
-	if v == nil && !ended(w.t) {
+	if v == nil && !exec.Ended(w.t) {
 		return true
 	}
-	return w.failed(verdict(w.t, v), parent)
+	return w.failed(exec.Verdict(w.t, v), parent)
 }
 
 // AddChosen passes the values that the server chose in the replies to an input to the generator.
-func addChosen(g *input.Generator, c *input.Input, r *Record, certain bool) {
+func addChosen(g *input.Generator, c *input.Input, r *exec.Record, certain bool) {
 	for i := range r.Events {
 		e := &r.Events[i]
 		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil {
@@ -258,14 +220,14 @@ func addChosen(g *input.Generator, c *input.Input, r *Record, certain bool) {
 }
 
 // execute runs an input and adds it to the log.
-func (w *worker) execute(c *input.Input) *Record {
+func (w *worker) execute(c *input.Input) *exec.Record {
 	prefix := ""
 	if !w.noPrefix {
 		prefix = w.prefix()
 	}
-	r := w.x.execute(c, prefix)
-	w.log.Entries = append(w.log.Entries, input.Entry{Input: c, Prefix: prefix, Events: r.outcome()})
-	if clean := r.Clean && !r.OrderUncertain && w.x.d.Reuse && r.Fault == nil && !input.ChangesQueues(c); !clean {
+	r := w.x.Execute(c, prefix)
+	w.log.Entries = append(w.log.Entries, input.Entry{Input: c, Prefix: prefix, Events: r.Outcome()})
+	if clean := r.Clean && !r.OrderUncertain && input.TraitsOf(w.f.cfg.Protocol).Reuse && r.Fault == nil && !input.ChangesQueues(c); !clean {
 		w.noPrefix = false
 	} else if prefix != "" {
 		w.freePrefixes = append(w.freePrefixes, prefix)
@@ -362,13 +324,13 @@ func (w *worker) listTooLong(c *input.Input) bool {
 }
 
 // failed handles a fault of the last input. It reports whether the server can still be used.
-func (w *worker) failed(v *Fault, parent *input.CorpusEntry) bool {
+func (w *worker) failed(v *exec.Fault, parent *input.CorpusEntry) bool {
 	if v == nil || w.f.stopped() {
 		return true
 	}
 	gone := false
-	if w.f.cfg.Fixed && v.maybeCrashed() {
-		if u := w.f.unreachable(w.t); u != nil {
+	if w.f.cfg.Fixed && v.MaybeCrashed() {
+		if u := exec.Unreachable(w.t); u != nil {
 			v, gone = u, true
 		}
 	}
@@ -376,7 +338,7 @@ func (w *worker) failed(v *Fault, parent *input.CorpusEntry) bool {
 	if !w.f.triage.add(m) {
 		w.f.corpus.Failed(parent)
 	}
-	return !gone && (w.f.cfg.Fixed || !v.maybeCrashed() && !v.ends())
+	return !gone && (w.f.cfg.Fixed || !v.MaybeCrashed() && !v.Ends())
 }
 
 // check checks whether the idle server uses more resources than at its start, and adds a candidate if so. It reports
@@ -384,27 +346,27 @@ func (w *worker) failed(v *Fault, parent *input.CorpusEntry) bool {
 func (w *worker) check() bool {
 	from := w.checked
 	w.checked = len(w.log.Entries)
-	if v := verdict(w.t, nil); v != nil {
+	if v := exec.Verdict(w.t, nil); v != nil {
 		return w.addCandidate(v, from)
 	}
 	if target.Pid(w.t) == 0 || w.f.stopped() || from == w.checked {
 		return true
 	}
-	w.x.closeCanary()
+	w.x.CloseCanary()
 	if watch.Spinning(w.t) {
-		return w.addCandidate(cpuLoop(), from)
+		return w.addCandidate(exec.CPULoop(), from)
 	}
-	u, ok := watch.AtRest(w.t, w.descriptors+w.x.maybeKept)
+	u, ok := watch.AtRest(w.t, w.descriptors+w.x.MaybeKept)
 	if w.descriptors == 0 || !ok {
 		w.descriptors = u.Descriptors
-	} else if u.Descriptors >= w.descriptors+kept+w.x.maybeKept {
-		return w.addCandidate(&Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1}, from)
+	} else if u.Descriptors >= w.descriptors+kept+w.x.MaybeKept {
+		return w.addCandidate(&exec.Fault{Oracle: exec.Descriptors, Law: "descriptors grow", Conn: -1, Step: -1}, from)
 	}
 	return true
 }
 
 // addCandidate adds a candidate for a fault that was caused by an entry after the first from entries. It returns false.
-func (w *worker) addCandidate(v *Fault, from int) bool {
+func (w *worker) addCandidate(v *exec.Fault, from int) bool {
 	w.f.triage.add(&candidate{fault: v, log: w.log.Until(len(w.log.Entries)), from: from})
 	return false
 }
@@ -417,11 +379,11 @@ func (w *worker) end(ctx context.Context) {
 	}
 	t, log := w.t, w.log
 	w.t = nil
-	w.x.closeCanary()
+	w.x.CloseCanary()
 	if w.f.cfg.Log != nil {
 		w.f.cfg.Log(log)
 	}
-	if w.exclusive || ended(t) || w.f.stopped() {
+	if w.exclusive || exec.Ended(t) || w.f.stopped() {
 		w.f.ending.Go(func() { target.Kill(t) })
 		return
 	}
@@ -433,8 +395,8 @@ func (w *worker) end(ctx context.Context) {
 	}
 	w.t = nil
 	w.f.ending.Go(func() {
-		stop(ctx, t)
-		if v := verdict(t, nil); v != nil && !w.f.stopped() {
+		exec.Stop(ctx, t)
+		if v := exec.Verdict(t, nil); v != nil && !w.f.stopped() {
 			w.f.triage.add(&candidate{fault: v, log: log, from: from})
 		}
 	})

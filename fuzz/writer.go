@@ -9,6 +9,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/internal/watch"
 	"jobwire/play"
@@ -17,16 +18,16 @@ import (
 // transcriptWriter writes a finding as a transcript. Its options select one of several forms.
 type transcriptWriter struct {
 	p             *codec.Protocol
-	b             *barrier
+	b             *exec.Barrier
 	fd            *Finding
-	right         *Record // record of a correct server, or nil
-	omitBarrier   bool    // write no barrier where the transcript already expects the correct reply
-	exact         bool    // expect all values of a reply
-	past          bool    // ignore other messages at the step of the fault
-	thorough      bool    // write a barrier after each step
-	full          bool    // expect all messages of the server
-	allDisconnect bool    // all peers disconnect before the last barrier
-	met           bool    // another client uses the server before the first step
+	right         *exec.Record // record of a correct server, or nil
+	omitBarrier   bool         // write no barrier where the transcript already expects the correct reply
+	exact         bool         // expect all values of a reply
+	past          bool         // ignore other messages at the step of the fault
+	thorough      bool         // write a barrier after each step
+	full          bool         // expect all messages of the server
+	allDisconnect bool         // all peers disconnect before the last barrier
+	met           bool         // another client uses the server before the first step
 	script        *transcript.Script
 	actors        []transcript.Actor // by connection
 	names         map[int]string     // the name of the value that the server chose, by the ID of the step
@@ -51,14 +52,14 @@ func (w *transcriptWriter) write() *transcript.Script {
 	}
 	witness := transcript.Actor{Name: w.p.RoleNames(1) + " 9", Role: 1}
 	v := fd.Fault
-	if v.Oracle == Disturbed || w.met {
+	if v.Oracle == exec.Disturbed || w.met {
 		w.ask(witness, true)
 	}
 	for i := range fd.Input.Steps {
 		w.step(i)
 	}
 	switch v.Oracle {
-	case HangConn, Framing, Disclosure, Law:
+	case exec.HangConn, exec.Framing, exec.Disclosure, exec.Law:
 		switch {
 		case v.Conn < 0 || v.Conn >= len(w.actors) || w.inputCloses(v.Conn):
 		case w.omitBarrier && w.shown:
@@ -66,7 +67,7 @@ func (w *transcriptWriter) write() *transcript.Script {
 			w.add(w.actors[v.Conn], codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond},
 				false)
 		default:
-			w.ask(w.actors[v.Conn], v.Oracle == HangConn || v.Oracle == Framing || w.past)
+			w.ask(w.actors[v.Conn], v.Oracle == exec.HangConn || v.Oracle == exec.Framing || w.past)
 		}
 	default:
 		for conn := range w.actors {
@@ -90,15 +91,15 @@ func (w *transcriptWriter) write() *transcript.Script {
 }
 
 // waits reports whether a correct server sends nothing from the step of the fault on, because a request blocks.
-func (w *transcriptWriter) waits(v *Fault) bool {
-	if v.Oracle != Law || w.right == nil {
+func (w *transcriptWriter) waits(v *exec.Fault) bool {
+	if v.Oracle != exec.Law || w.right == nil {
 		return false
 	}
-	return !slices.ContainsFunc(w.right.Events, func(e Event) bool { return e.Conn == v.Conn && e.From == codec.Server && e.Step >= v.Step })
+	return !slices.ContainsFunc(w.right.Events, func(e exec.Event) bool { return e.Conn == v.Conn && e.From == codec.Server && e.Step >= v.Step })
 }
 
 // watched maps oracles to the value of the @watch key with which conform detects their faults.
-var watched = map[string]string{Processor: watch.Processor, Memory: watch.Memory, Descriptors: watch.Descriptors}
+var watched = map[string]string{exec.Processor: watch.Processor, exec.Memory: watch.Memory, exec.Descriptors: watch.Descriptors}
 
 // meta adds the keys that make the transcript a test case for conform.
 func (w *transcriptWriter) meta() {
@@ -159,7 +160,7 @@ func (w *transcriptWriter) inputCloses(conn int) bool {
 
 // chose returns the first message of the server, in reply to the step with the ID, that contains a value that the
 // server chose. It returns nil if there is none.
-func (w *transcriptWriter) chose(id int) *Event {
+func (w *transcriptWriter) chose(id int) *exec.Event {
 	r := w.right
 	if r == nil {
 		r = w.fd.Record
@@ -221,18 +222,18 @@ func (w *transcriptWriter) waitsFor(s *input.Step) bool {
 func (w *transcriptWriter) ask(a transcript.Actor, past bool) {
 	w.release()
 	nonce := []byte("there")
-	m := w.b.message(nonce)
+	m := w.b.Message(nonce)
 	c := transcript.Choice{Type: m.Type, Unchecked: m.Type.Req&a.Role == 0}
 	for _, v := range m.Args {
 		c.Args = append(c.Args, transcript.Arg{Value: v})
 	}
 	w.add(a, codec.Peer, c, false)
-	t := w.b.reply
+	t := w.b.Reply
 	r := transcript.Choice{Type: t, Unchecked: t.Res&a.Role == 0}
 	right := w.answered(a)
 	for i := range t.NumArgs() {
 		arg := transcript.Arg{Kind: transcript.Any}
-		if w.b.nonced {
+		if w.b.Nonced {
 			arg = transcript.Arg{Value: nonce}
 		} else if w.exact && i < len(right) {
 			arg = transcript.Arg{Value: right[i]}
@@ -254,7 +255,7 @@ func (w *transcriptWriter) answered(a transcript.Actor) [][]byte {
 		}
 	}
 	sess := w.p.NewSession(codec.Options{})
-	m := w.b.message(nil)
+	m := w.b.Message(nil)
 	var f codec.Frame
 	_, err := sess.Append(nil, codec.Peer, &m) // the type of a reply depends on the request
 	if err == nil {

@@ -19,6 +19,7 @@ import (
 	"jobwire/codec/vectors"
 	"jobwire/conform"
 	"jobwire/fuzz"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
@@ -221,9 +222,9 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 		return usage(fmt.Errorf("%s: %w", files[0], err))
 	}
 	w, failures := cmd.OutOrStdout(), 0
-	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *fuzz.Fault) {
+	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *exec.Fault) {
 		failures++
-		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), v.Severity(), v.Title(),
+		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), fuzz.SeverityOf(v), fuzz.TitleOf(v),
 			oneLine(v.Text))
 		for line := range strings.Lines(v.Output) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
@@ -315,7 +316,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			return nil, err
 		}
 		start := func(ctx context.Context, env []string) (target.Target, error) {
-			t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: fuzzReady,
+			t, err := target.Command{Args: words, Env: append(exec.ServerEnv(), env...), Ready: fuzzReady,
 				Grace: fuzzGrace}.Start(ctx)
 			return o.target.connect(ctx, sys, t, err)
 		}
@@ -370,7 +371,7 @@ func startSelf(ctx context.Context, name string, args ...string) (target.Target,
 		return nil, err
 	}
 	// Several servers run in parallel: one processor for each is enough, and takes less CPU time.
-	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzz.ServerEnv(), "GOMAXPROCS=1"),
+	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(exec.ServerEnv(), "GOMAXPROCS=1"),
 		Ready: fuzzReady, Grace: fuzzGrace}.Start(ctx)
 }
 

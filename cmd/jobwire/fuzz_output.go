@@ -285,7 +285,7 @@ func body(fd *fuzz.Finding) []byte {
 func (out *fuzzOutput) describe(fd *fuzz.Finding, file string) *report.Finding {
 	p, v := out.sys.Protocol, fd.Fault
 	f := &report.Finding{
-		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: v.Title(),
+		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: fuzz.TitleOf(v),
 		Impact: fd.Impact(p),
 		Oracle: v.Oracle, Signal: v.Signal, Stack: v.Stack, Text: v.Text, Output: v.Output,
 		Reproduced: fd.Reproduced, Observed: fd.Count, Shown: fd.Shown, Tried: fd.Tried, Evidence: out.evidence(fd),

@@ -14,29 +14,30 @@ import (
 	"time"
 
 	"jobwire/fuzz"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/internal/target"
 )
 
 // outputOf returns the output for two findings, a wrong reply and a crash, and one candidate. The name of the folder
 // contains a space, which a shell would split.
-func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed string) {
+func outputOf(t *testing.T, format, program string) (out *fuzzOutput, printed string) {
 	t.Helper()
 	var w, e bytes.Buffer
 	sys, err := entryNamed("gearman")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: targetFlags{exec: exec}}
-	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: exec}
+	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: targetFlags{exec: program}}
+	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: program}
 	steps := []byte("@case fuzz.x\n\nClient -> Job Server: ECHO_REQ there\n")
 	for _, fd := range []*fuzz.Finding{
-		{Name: "gearman-law-1", Fault: &fuzz.Fault{Oracle: fuzz.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &input.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
-		{Name: "gearman-exit-2", Fault: &fuzz.Fault{Oracle: fuzz.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &input.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
+		{Name: "gearman-law-1", Fault: &exec.Fault{Oracle: exec.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &input.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
+		{Name: "gearman-exit-2", Fault: &exec.Fault{Oracle: exec.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &input.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
 	} {
 		out.found(fd)
 	}
-	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &fuzz.Fault{Oracle: fuzz.HangConn}, Input: &input.Input{}, Text: steps})
+	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &exec.Fault{Oracle: exec.HangConn}, Input: &input.Input{}, Text: steps})
 	if err := out.end(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}, false); err != nil {
 		t.Fatal(err)
 	}

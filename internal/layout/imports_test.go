@@ -60,6 +60,8 @@ var layers = []layer{
 	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
 	{"fuzz/native/*", nil}, // tests only
 	{"fuzz/input", []string{"codec", "codec/transcript", "fuzz/gen", "internal/*"}},
+	{"fuzz/exec", []string{"codec", "codec/transcript", "fuzz/input", "fuzz/model", "internal/*"}},
+	{"fuzz/internal/fuzztest", []string{"catalog", "codec", "codec/transcript", "fuzz/faults", "fuzz/input", "internal/target"}},
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
 

@@ -1,4 +1,4 @@
-package fuzz
+package exec
 
 import (
 	"context"
@@ -12,12 +12,12 @@ import (
 	"jobwire/internal/target"
 )
 
-// verdict returns the fault of an execution, or nil. f is the fault that the executor has reported, or nil. A crash of
+// Verdict returns the fault of an execution, or nil. f is the fault that the executor has reported, or nil. A crash of
 // the server and a sanitizer report in its output replace f.
-func verdict(t target.Target, f *Fault) *Fault {
-	if f != nil && (f.Oracle == HangAll || f.Oracle == Disturbed || f.Oracle == HangConn) || ended(t) {
+func Verdict(t target.Target, f *Fault) *Fault {
+	if f != nil && (f.Oracle == HangAll || f.Oracle == Disturbed || f.Oracle == HangConn) || Ended(t) {
 		if err := target.Died(t); err != nil {
-			return death(t, err).at(f)
+			return Death(t, err).at(f)
 		}
 	}
 	if v := reported(t.Output()); v != nil {
@@ -67,24 +67,8 @@ func (f *Fault) at(g *Fault) *Fault {
 	return f
 }
 
-// stop asks a server to end and waits for it, so that the server can print a report, for example about leaks. It kills
-// the server when ctx is done.
-func stop(ctx context.Context, t target.Target) {
-	defer context.AfterFunc(ctx, func() { target.Kill(t) })()
-	t.Stop()
-}
-
-func ended(t target.Target) bool {
-	select {
-	case <-t.Done():
-		return true
-	default:
-		return false
-	}
-}
-
-// death returns the fault of a server whose process has ended with err.
-func death(t target.Target, err error) *Fault {
+// Death returns the fault of a server whose process has ended with err.
+func Death(t target.Target, err error) *Fault {
 	exit, output := err.Error(), t.Output()
 	var e *target.Error
 	if errors.As(err, &e) {
@@ -113,8 +97,8 @@ func lastOutput(out string) string {
 	return out
 }
 
-// reachable returns an error if the server at a fixed address does not accept a connection within a second.
-func (f *Fuzzer) reachable(ctx context.Context, t target.Target) error {
+// Reachable returns an error if the server at a fixed address does not accept a connection within a second.
+func Reachable(ctx context.Context, t target.Target) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -123,9 +107,9 @@ func (f *Fuzzer) reachable(ctx context.Context, t target.Target) error {
 	return target.Alive(ctx, t)
 }
 
-// unreachable returns a fault if the server at a fixed address no longer accepts connections, and otherwise nil.
-func (f *Fuzzer) unreachable(t target.Target) *Fault {
-	err := f.reachable(context.Background(), t)
+// Unreachable returns a fault if the server at a fixed address no longer accepts connections, and otherwise nil.
+func Unreachable(t target.Target) *Fault {
+	err := Reachable(context.Background(), t)
 	if err == nil {
 		return nil
 	}
@@ -139,4 +123,16 @@ func (f *Fuzzer) unreachable(t target.Target) *Fault {
 	}
 	return &Fault{Oracle: oracle, Law: "unreachable", Conn: -1, Step: -1,
 		Text: fmt.Sprintf("the server at %s no longer accepts connections: %v", t.Addr(), err)}
+}
+
+// CPULoop returns the fault of a server that is busy although all connections are closed.
+func CPULoop() *Fault {
+	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1,
+		Text: "the server keeps a CPU core busy, although all connections are closed"}
+}
+
+// MemoryGrows returns the fault of a server whose memory grows while messages are repeated.
+func MemoryGrows() *Fault {
+	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
+		Text: "the server uses more memory after repetitions of the messages"}
 }

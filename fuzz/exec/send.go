@@ -1,4 +1,4 @@
-package fuzz
+package exec
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 )
 
 // encode returns the bytes of a step, or nil if it cannot be encoded or must not be sent.
-func (x *executor) encode(s *input.Step) []byte {
+func (x *execution) encode(s *input.Step) []byte {
 	if s.Verb == transcript.Raw {
 		if x.prefix == "" {
 			return s.Bytes
@@ -25,16 +25,16 @@ func (x *executor) encode(s *input.Step) []byte {
 		got, known := x.chosen[a.Of]
 		if known && a.Of > 0 {
 			v = got
-		} else if x.prefix != "" && x.d.HasNumbers && input.AssignedField(s.Type, i) != nil {
+		} else if x.prefix != "" && x.traits.HasNumbers && input.AssignedField(s.Type, i) != nil {
 			return nil // the job number may belong to another input
 		}
 		if a.Now {
 			x.timed = true
 			v = x.clock.at(v)
 		}
-		x.msg.Args = append(x.msg.Args, x.d.Own(s.Type.FieldAt(i), v, x.prefix))
+		x.msg.Args = append(x.msg.Args, x.traits.Own(s.Type.FieldAt(i), v, x.prefix))
 	}
-	b, err := x.nonStrict.Append(x.out[:0], codec.Peer, &x.msg)
+	b, err := x.session.Append(x.out[:0], codec.Peer, &x.msg)
 	if err != nil {
 		return nil // the message cannot be encoded, even with all rules waived
 	}
@@ -47,11 +47,11 @@ func (x *executor) encode(s *input.Step) []byte {
 
 // sendBytes sends the bytes of a step: one message at a time with a barrier after each or, in a burst, all bytes
 // without barriers.
-func (x *executor) sendBytes(c *input.Input, k *conn, b []byte) {
-	if len(b) == 0 || x.mustNotSend(k, &c.Steps[x.step], b) {
+func (x *execution) sendBytes(k *conn, b []byte) {
+	if len(b) == 0 || x.mustNotSend(k, &x.c.Steps[x.step], b) {
 		return
 	}
-	if x.d.InOrder && k.busy > 0 {
+	if x.traits.InOrder && k.busy > 0 {
 		x.common = true // some servers read further requests while a request blocks, others do not
 	}
 	if k.streams[codec.Peer].Lost() || k.desynced {
@@ -59,16 +59,16 @@ func (x *executor) sendBytes(c *input.Input, k *conn, b []byte) {
 			return // more bytes are useless, because their effects are unknown
 		}
 	}
-	if c.Mode == input.Burst {
-		x.put(k, b)
+	if x.c.Mode == input.Burst {
+		x.put(k, b, false)
 		return
 	}
 	for len(b) > 0 && k.open && !k.ended && x.record.Fault == nil {
 		n := len(b)
-		if !x.d.InOrder || k.busy == 0 {
+		if !x.traits.InOrder || k.busy == 0 {
 			n = x.first(k, b)
 		}
-		x.put(k, b[:n])
+		x.put(k, b[:n], false)
 		b = b[n:]
 		if len(b) == 0 && k.bare > 0 {
 			k.bare--
@@ -81,13 +81,13 @@ func (x *executor) sendBytes(c *input.Input, k *conn, b []byte) {
 
 // mustNotSend reports whether bytes must not be sent on the connection, because they could shut down the server or are
 // known to cause a failure.
-func (x *executor) mustNotSend(k *conn, s *input.Step, b []byte) bool {
-	return x.d.IsUnsafe(k.sentAll, b) && !x.d.IsSafe(s, b) || x.known.Forbids(s, k.sentAll, b)
+func (x *execution) mustNotSend(k *conn, s *input.Step, b []byte) bool {
+	return x.traits.IsUnsafe(k.sentAll, b) && !x.traits.IsSafe(s, b) || x.known.Forbids(s, k.sentAll, b)
 }
 
 // first returns the length of the part of b that completes the first message, or len(b) if the end of that message is
 // unknown.
-func (x *executor) first(k *conn, b []byte) int {
+func (x *execution) first(k *conn, b []byte) int {
 	if n := k.streams[codec.Peer].Skip(); n > 0 {
 		return min(n, len(b))
 	}
@@ -107,7 +107,7 @@ func (x *executor) first(k *conn, b []byte) int {
 }
 
 // flush writes the pending bytes. Several messages share one write where possible, because each write takes time.
-func (x *executor) flush(k *conn) {
+func (x *execution) flush(k *conn) {
 	if len(k.pending) == 0 || !k.open || x.arrived(k) {
 		return
 	}
@@ -129,8 +129,8 @@ func (x *executor) flush(k *conn) {
 }
 
 // put appends bytes to the pending bytes of the connection, and passes the messages in them to the session, the model
-// and the record.
-func (x *executor) put(k *conn, b []byte) {
+// and the record. barrier says that the bytes are those of a barrier.
+func (x *execution) put(k *conn, b []byte, barrier bool) {
 	k.sentAll = append(k.sentAll, b...)
 	k.pending = append(k.pending, b...)
 	k.partial = append(k.partial, b...)
@@ -139,25 +139,27 @@ func (x *executor) put(k *conn, b []byte) {
 		rest := k.partial[at:]
 		n, found, e := k.streams[codec.Peer].Read(rest, &x.frame)
 		if found == codec.Nothing {
-			x.recordSent(k, rest, nil, nil)
+			x.recordSent(k, rest, nil, nil, barrier)
 			k.recorded = len(rest)
 			break
 		}
 		at += n
 		switch found {
 		case codec.Skipped:
-			x.recordSent(k, rest[:n], nil, nil)
+			x.recordSent(k, rest[:n], nil, nil, barrier)
 			continue
 		case codec.Whole:
-			x.feature(k, coverSent, typeHash(x.frame.Type), 0)
+			if !barrier {
+				x.feature(k, coverSent, typeHash(x.frame.Type), 0)
+			}
 			k.slept = k.slept || x.frame.Type.Does == codec.Sleep
 			if x.known.Exceeded(&x.frame) {
 				x.abandon(k)
 				return
 			}
-			x.recordSent(k, rest[:n], x.frame.Type, nil)
-			x.foreign = x.foreign || x.prefix != "" && !x.sendingBarrier && x.isForeign(&x.frame)
-			others := x.d.NamesOthers(&x.frame, x.prefix)
+			x.recordSent(k, rest[:n], x.frame.Type, nil, barrier)
+			x.foreign = x.foreign || x.prefix != "" && !barrier && x.isForeign(&x.frame)
+			others := x.traits.NamesOthers(&x.frame, x.prefix)
 			x.common = x.common || others
 			switch {
 			case x.model == nil:
@@ -166,10 +168,12 @@ func (x *executor) put(k *conn, b []byte) {
 			default:
 				x.model.Sent(k.id, &x.frame)
 			}
-			x.noteBusy(k)
+			x.noteBusy(k, barrier)
 			continue
 		}
-		x.feature(k, coverSent, typeHash(x.frame.Type), errHash(e))
+		if !barrier {
+			x.feature(k, coverSent, typeHash(x.frame.Type), errHash(e))
+		}
 		if slices.Contains(x.known.Avoid, e.Rule) {
 			x.abandon(k)
 			return
@@ -178,12 +182,12 @@ func (x *executor) put(k *conn, b []byte) {
 		if x.model != nil {
 			x.model.Garbled(k.id)
 		}
-		x.recordSent(k, rest[:n], nil, e)
-		if !x.d.IsBinary(rest) {
-			k.expect(x.d.InOrder, true)
+		x.recordSent(k, rest[:n], nil, e, barrier)
+		if !x.traits.IsBinary(rest) {
+			k.expect(x.traits.InOrder, true)
 			k.effectUnknown = true
-			if k.within = min(x.timeout, 50*time.Millisecond); x.steady {
-				k.within = min(x.timeout, pingDelay)
+			if k.within = min(x.Timeout, 50*time.Millisecond); x.Steady {
+				k.within = min(x.Timeout, pingDelay)
 			}
 		}
 	}
@@ -192,7 +196,7 @@ func (x *executor) put(k *conn, b []byte) {
 
 // isForeign reports whether a request contains a value that servers assign, such as a handle, and that the server has
 // not assigned in this input.
-func (x *executor) isForeign(f *codec.Frame) bool {
+func (x *execution) isForeign(f *codec.Frame) bool {
 	for i := range f.Spans {
 		if !f.Spans[i].Field.Assigned {
 			continue
@@ -209,7 +213,7 @@ func (x *executor) isForeign(f *codec.Frame) bool {
 }
 
 // abandon resets a connection instead of sending bytes that are known to cause a failure.
-func (x *executor) abandon(k *conn) {
+func (x *execution) abandon(k *conn) {
 	k.pending = k.pending[:0]
 	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
 	x.recordOwnClose(k)
@@ -218,8 +222,9 @@ func (x *executor) abandon(k *conn) {
 }
 
 // recordSent records bytes that were sent, except those that the record already contains.
-func (x *executor) recordSent(k *conn, b []byte, t *codec.Type, err *codec.Error) {
-	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.recorded, len(b)):]), Step: x.step, Err: err}
+func (x *execution) recordSent(k *conn, b []byte, t *codec.Type, err *codec.Error, barrier bool) {
+	e := Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b[min(k.recorded, len(b)):]), Step: x.step,
+		Barrier: barrier, Err: err}
 	e.Ahead = len(k.early) > 0 && len(x.record.Events) > k.earlyIndex
 	if t != nil && k.recorded == 0 {
 		e.Verb, e.Type = transcript.Send, t
@@ -231,22 +236,22 @@ func (x *executor) recordSent(k *conn, b []byte, t *codec.Type, err *codec.Error
 }
 
 // noteBusy updates the number of replies that are expected on the connection after a request.
-func (x *executor) noteBusy(k *conn) {
+func (x *execution) noteBusy(k *conn, barrier bool) {
 	t := x.frame.Type
-	if !x.barrier.nonced && t != nil && !x.sendingBarrier && slices.Contains(t.Answers, x.barrier.reply) {
+	if !x.barrier.Nonced && t != nil && !barrier && slices.Contains(t.Answers, x.barrier.Reply) {
 		k.earlier++
 	}
-	if blocks := t != nil && !x.sendingBarrier && x.d.Blocks(&x.frame); blocks || x.d.InOrder {
-		k.expect(x.d.InOrder, blocks)
+	if blocks := t != nil && !barrier && x.traits.Blocks(&x.frame); blocks || x.traits.InOrder {
+		k.expect(x.traits.InOrder, blocks)
 	}
 }
 
 // expect records that a request waits for a reply. blocks says that the reply may come late.
-func (k *conn) expect(inOrder, blocks bool) {
+func (c *conn) expect(inOrder, blocks bool) {
 	if blocks {
-		k.busy++
+		c.busy++
 	}
 	if inOrder {
-		k.queue = append(k.queue, blocks)
+		c.queue = append(c.queue, blocks)
 	}
 }

@@ -1,9 +1,9 @@
-package fuzz
+package exec
 
 import "testing"
 
 func TestGrowth(t *testing.T) {
-	const leak = minLeak * leakExecutions // growth in one round that counts as a leak
+	const leak = MinLeak * LeakExecutions // growth in one round that counts as a leak
 	for _, tt := range []struct {
 		what         string
 		rounds       []int64 // growth of each, in bytes
@@ -18,12 +18,12 @@ func TestGrowth(t *testing.T) {
 		{"the first round", []int64{0}, false, false},
 		{"a smaller leak", []int64{leak / 4, leak / 4, leak / 4, leak / 4, leak / 4, leak / 4}, true, false},
 	} {
-		g := growth{at: []int64{1 << 20}, runs: leakExecutions}
+		g := Growth{At: []int64{1 << 20}, Runs: LeakExecutions}
 		for _, n := range tt.rounds {
-			g.at = append(g.at, g.at[len(g.at)-1]+n)
+			g.At = append(g.At, g.At[len(g.At)-1]+n)
 		}
-		if g.ended() != tt.ended || g.leaks() != tt.leaks {
-			t.Errorf("%s: ended %v, leaks %v", tt.what, g.ended(), g.leaks())
+		if g.Ended() != tt.ended || g.Leaks() != tt.leaks {
+			t.Errorf("%s: ended %v, leaks %v", tt.what, g.Ended(), g.Leaks())
 		}
 	}
 }

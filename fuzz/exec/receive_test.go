@@ -1,4 +1,4 @@
-package fuzz
+package exec
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 
 	"jobwire/codec/gearman"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
 	connect "jobwire/internal/transport"
 )
@@ -23,10 +24,10 @@ func TestSilentServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := newExecutor(newBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), streams{srv}, &input.Known{}, 500*time.Millisecond)
-		defer x.closeCanary()
+		x := executorOn(streams{srv}, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, 500*time.Millisecond)
+		defer x.CloseCanary()
 		begin := time.Now()
-		v := x.execute(input.FromScript(script(t, gearman.Protocol, work)), "A00001.").Fault
+		v := x.Execute(fuzztest.Input(t, gearman.Protocol, fuzztest.Work), "A00001.").Fault
 		if took := time.Since(begin); v == nil || v.Oracle != HangAll || took > 5*time.Second {
 			t.Errorf("expected that no connection is answered, got %v after %v", v, took)
 		}
@@ -35,7 +36,7 @@ func TestSilentServer(t *testing.T) {
 
 // TestMessagesThatCannotBeCompleted tests undecidable: whether more bytes can make the beginning of a packet legal.
 func TestMessagesThatCannotBeCompleted(t *testing.T) {
-	x := newExecutor(newBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), nil, &input.Known{}, time.Second)
+	x := executorOn(nil, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
 	for packet, want := range map[string]bool{
 		"":                        false,
 		"\x00REQ":                 false,

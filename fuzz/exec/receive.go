@@ -1,4 +1,4 @@
-package fuzz
+package exec
 
 import (
 	"bytes"
@@ -21,45 +21,45 @@ import (
 
 // answered records that the request to which a message replies no longer waits. f is nil if the message cannot be
 // decoded.
-func (x *executor) answered(k *conn, f *codec.Frame) {
+func (x *execution) answered(k *conn, f *codec.Frame) {
 	switch {
-	case x.d.InOrder:
+	case x.traits.InOrder:
 		if len(k.queue) > 0 && (f == nil || f.Type == nil || f.Type.Does != codec.Published) {
 			if k.queue[0] {
 				k.busy--
 			}
 			k.queue = k.queue[:copy(k.queue, k.queue[1:])]
 		}
-	case k.busy > 0 && f != nil && x.d.Unblocks(f):
+	case k.busy > 0 && f != nil && x.traits.Unblocks(f):
 		k.busy--
 	}
 }
 
 // room returns at least 4 KiB of free space after the received bytes.
-func (k *conn) room() []byte {
-	if cap(k.in)-len(k.in) < 4<<10 {
-		in := make([]byte, len(k.in), 2*cap(k.in)+(16<<10))
-		copy(in, k.in)
-		k.in = in
+func (c *conn) room() []byte {
+	if cap(c.in)-len(c.in) < 4<<10 {
+		in := make([]byte, len(c.in), 2*cap(c.in)+(16<<10))
+		copy(in, c.in)
+		c.in = in
 	}
-	return k.in[len(k.in):cap(k.in)]
+	return c.in[len(c.in):cap(c.in)]
 }
 
 // receive reads from a connection once and decodes the bytes. It reports whether it read any. It waits for bytes if
 // wait is set, and reports a fault if none arrive before the timeout.
-func (x *executor) receive(k *conn, wait bool) bool {
+func (x *execution) receive(k *conn, wait bool) bool {
 	n, err := x.read(k, wait)
 	return x.process(k, n, err, wait)
 }
 
 // receiveWithin is like receive, but waits for at most the given duration, after which it reports no fault.
-func (x *executor) receiveWithin(k *conn, within time.Duration) bool {
+func (x *execution) receiveWithin(k *conn, within time.Duration) bool {
 	n, err := k.s.read(k.room(), within)
 	return x.process(k, n, err, false)
 }
 
 // process decodes n bytes that were read into the room of the connection, or handles the error of the read.
-func (x *executor) process(k *conn, n int, err error, wait bool) bool {
+func (x *execution) process(k *conn, n int, err error, wait bool) bool {
 	k.in = k.in[:len(k.in)+n]
 	if n > 0 {
 		x.digest(k)
@@ -84,7 +84,7 @@ func (x *executor) process(k *conn, n int, err error, wait bool) bool {
 
 // read reads from a connection. If wait is set, it waits for bytes until the timeout. After checkOthersAfter it also
 // reads from the other connections, and after pingDelay it pings the server.
-func (x *executor) read(k *conn, wait bool) (int, error) {
+func (x *execution) read(k *conn, wait bool) (int, error) {
 	if !wait {
 		return k.s.peek(k.room())
 	}
@@ -106,7 +106,7 @@ func (x *executor) read(k *conn, wait bool) (int, error) {
 const overAfter = 100 * time.Millisecond
 
 // wait waits for bytes until the timeout or the end of the run, and reads them.
-func (x *executor) wait(k *conn, within time.Duration) (int, error) {
+func (x *execution) wait(k *conn, within time.Duration) (int, error) {
 	for ; within > 0 && !x.isOver(); within -= overAfter {
 		if n, err := k.s.read(k.room(), min(within, overAfter)); err != errTimeout {
 			return n, err
@@ -116,7 +116,7 @@ func (x *executor) wait(k *conn, within time.Duration) (int, error) {
 }
 
 // readOthers reads from the other connections of the input, so that the model does not miss their messages.
-func (x *executor) readOthers(k *conn) {
+func (x *execution) readOthers(k *conn) {
 	if k == x.canary || len(k.early) > 0 {
 		// The canary takes no part in the input. Messages that pipeline has sent may already have effects on other
 		// connections, which the model does not expect yet.
@@ -132,16 +132,16 @@ func (x *executor) readOthers(k *conn) {
 // isLate reports whether to wait longer for a reply, until the timeout. It returns false if the server replies to a
 // ping meanwhile, because the reply is then missing rather than late. A thorough or steady executor has already waited
 // for the whole timeout.
-func (x *executor) isLate(k *conn) bool {
-	if x.thorough || x.steady || k == x.canary || k.effectUnknown || x.timeout <= pingDelay || x.ping() {
+func (x *execution) isLate(k *conn) bool {
+	if x.Thorough || x.Steady || k == x.canary || k.effectUnknown || x.Timeout <= pingDelay || x.ping() {
 		return false
 	}
-	k.within = x.timeout - pingDelay
+	k.within = x.Timeout - pingDelay
 	return true
 }
 
 // reportNoReply reports a fault because the server has not replied to a barrier or a request within the timeout.
-func (x *executor) reportNoReply(k *conn) {
+func (x *execution) reportNoReply(k *conn) {
 	k.desynced = true
 	if x.isOver() {
 		x.quit = true
@@ -156,11 +156,11 @@ func (x *executor) reportNoReply(k *conn) {
 		request = x.barrier.request.Name
 	}
 	x.fault(Fault{Oracle: HangConn, Law: "no answer", Rule: x.lastBrokenRule(k), Conn: k.id,
-		Text: fmt.Sprintf("the server did not reply to %s within %v", request, x.timeout)})
+		Text: fmt.Sprintf("the server did not reply to %s within %v", request, x.Timeout)})
 }
 
 // lastBrokenRule returns the rule that the last illegal message on the connection broke.
-func (x *executor) lastBrokenRule(k *conn) codec.RuleID {
+func (x *execution) lastBrokenRule(k *conn) codec.RuleID {
 	for i := len(x.record.Events) - 1; i >= 0; i-- {
 		if e := &x.record.Events[i]; e.Conn == k.id && e.From == codec.Peer && e.Err != nil {
 			return e.Err.Rule
@@ -171,7 +171,7 @@ func (x *executor) lastBrokenRule(k *conn) codec.RuleID {
 
 // disconnected handles the end of a connection by the server: it records the event and checks whether the model allows
 // it.
-func (x *executor) disconnected(k *conn) {
+func (x *execution) disconnected(k *conn) {
 	k.s.close(true)
 	k.open = false
 	x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
@@ -193,8 +193,8 @@ func (x *executor) disconnected(k *conn) {
 // undecidable reports whether an incomplete message is illegal whatever its remaining data is. It completes the message
 // with two different kinds of data of the announced length. A server may act on such a message before it has received
 // all of it.
-func (x *executor) undecidable(b []byte) bool {
-	if len(b) == 0 || !x.d.IsBinary(b) {
+func (x *Executor) undecidable(b []byte) bool {
+	if len(b) == 0 || !x.traits.IsBinary(b) {
 		return false
 	}
 	const (
@@ -226,7 +226,7 @@ func (x *executor) undecidable(b []byte) bool {
 }
 
 // digest decodes the received bytes into messages and handles each of them. It keeps an incomplete message.
-func (x *executor) digest(k *conn) {
+func (x *execution) digest(k *conn) {
 	at := 0
 	for at < len(k.in) && x.record.Fault == nil {
 		rest := k.in[at:]
@@ -255,11 +255,11 @@ func (x *executor) digest(k *conn) {
 		}
 		x.answered(k, nil)
 		x.feature(k, coverIllegal, errHash(e), 0)
-		if x.prefix != "" && x.d.OpenLists && !x.d.IsBinary(rest) {
+		if x.prefix != "" && x.traits.OpenLists && !x.traits.IsBinary(rest) {
 			x.common = true // the reply is probably a list with names of other inputs that break its format
 			continue
 		}
-		if !slices.Contains(x.p.Caps, e.Rule) && (!k.effectUnknown && len(k.partial) == 0 || x.d.IsBinary(rest)) {
+		if !slices.Contains(x.p.Caps, e.Rule) && (!k.effectUnknown && len(k.partial) == 0 || x.traits.IsBinary(rest)) {
 			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
 		}
 	}
@@ -279,7 +279,7 @@ func collect(n int) {
 }
 
 // handleMessage records a message of the server, assigns it to a barrier or request, and checks it.
-func (x *executor) handleMessage(k *conn) {
+func (x *execution) handleMessage(k *conn) {
 	f := &x.frame
 	e := Event{Conn: k.id, From: codec.Server, Verb: transcript.Send, Type: f.Type, Raw: x.record.keep(f.Raw),
 		Step: x.step}
@@ -288,12 +288,12 @@ func (x *executor) handleMessage(k *conn) {
 	if f.Type.Does == codec.Refuse || slices.Contains(k.replies, f.Type) {
 		k.replies = nil
 	}
-	if k.waiting > 0 && x.barrier.answered(f, k.nonces[0]) && (x.barrier.nonced || k.earlier == 0) {
+	if k.waiting > 0 && x.barrier.answered(f, k.nonces[0]) && (x.barrier.Nonced || k.earlier == 0) {
 		e.Barrier = true
 		k.waiting--
 		k.nonces = k.nonces[:copy(k.nonces, k.nonces[1:])]
 	} else {
-		if k.earlier > 0 && f.Type == x.barrier.reply {
+		if k.earlier > 0 && f.Type == x.barrier.Reply {
 			k.earlier--
 		}
 		e.Args = make([][]byte, 0, len(x.msg.Args))
@@ -320,40 +320,46 @@ func (x *executor) handleMessage(k *conn) {
 			v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
 		}
 	}
+	x.checkUnsent(k, &e)
+}
+
+// checkUnsent reports a fault if the message in x.frame contains data that no peer has sent. It adds the data to the
+// fault if the model has reported the message. e is the event of the message.
+func (x *execution) checkUnsent(k *conn, e *Event) {
 	v := x.record.Fault
 	if x.common || x.foreign && !e.Barrier || v == nil && e.Barrier || v != nil && v.Oracle != Law {
 		return
 	}
-	switch data := x.unsentData(f); {
-	case data.data == nil:
+	switch data := x.unsentData(&x.frame); {
+	case data.Data == nil:
 	case v == nil:
-		x.fault(Fault{Oracle: Disclosure, Law: data.does, Conn: k.id, Text: data.text, unsent: data})
-	default: // the model has reported this message
-		data.barrier = e.Barrier
-		v.unsent = data
+		x.fault(Fault{Oracle: Disclosure, Law: data.Does, Conn: k.id, Text: data.Text, Unsent: data})
+	default:
+		data.Barrier = e.Barrier
+		v.Unsent = data
 	}
 }
 
 // hasIncomplete reports whether another connection has sent the beginning of a message. Lists and statistics may
 // already count that message.
-func (x *executor) hasIncomplete(k *conn) bool {
+func (x *execution) hasIncomplete(k *conn) bool {
 	return slices.ContainsFunc(x.conns, func(o *conn) bool { return o != k && o.open && len(o.partial) > 0 })
 }
 
 // unsentData returns the first name or payload in a message that must come from a peer and that no peer has sent in
 // this input. It ignores values of less than 4 bytes.
-func (x *executor) unsentData(f *codec.Frame) (none unsent) {
+func (x *execution) unsentData(f *codec.Frame) (none Unsent) {
 	if len(f.Type.Repeat) > 0 {
 		return none
 	}
 	for i := range f.Spans {
 		fd := f.Spans[i].Field
-		if !x.d.IsFromPeers(fd, f.Value(i)) {
+		if !x.traits.IsFromPeers(fd, f.Value(i)) {
 			continue
 		}
 		if v := f.Value(i); len(v) >= 4 && !x.sentByPeer(v) {
-			return unsent{data: bytes.Clone(v), does: f.Type.Does.String(),
-				text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name,
+			return Unsent{Data: bytes.Clone(v), Does: f.Type.Does.String(),
+				Text: fmt.Sprintf("expected the %s of %s to be data that a client or worker had sent, got %.60q", fd.Name,
 					f.Type.Name, v)}
 		}
 	}
@@ -361,7 +367,7 @@ func (x *executor) unsentData(f *codec.Frame) (none unsent) {
 }
 
 // sentByPeer reports whether the bytes are part of what a peer has sent in this input.
-func (x *executor) sentByPeer(v []byte) bool {
+func (x *execution) sentByPeer(v []byte) bool {
 	for _, k := range x.conns {
 		if bytes.Contains(k.sentAll, v) {
 			return true

@@ -1,4 +1,4 @@
-package fuzz
+package exec
 
 import (
 	"bytes"
@@ -8,28 +8,29 @@ import (
 	"jobwire/codec"
 )
 
-// barrier is a request that changes nothing and to which the server must reply at once.
-type barrier struct {
+// Barrier is a request that changes nothing and to which the server must reply at once.
+type Barrier struct {
 	protocol *codec.Protocol
 	declared codec.Barrier
 	request  *codec.Type
-	reply    *codec.Type
-	nonced   bool // the reply contains the nonce of the request
+	Reply    *codec.Type
+	Nonced   bool // the reply contains the nonce of the request
 }
 
-func newBarrier(p *codec.Protocol, b codec.Barrier) *barrier {
+// NewBarrier returns the barrier that the contract of p declares as b.
+func NewBarrier(p *codec.Protocol, b codec.Barrier) *Barrier {
 	hasNonce := func(s string) bool { return strings.Contains(s, codec.Nonce) }
-	return &barrier{p, b, p.TypeNamed(b.Request[0]), p.TypeNamed(b.Reply[0]), slices.ContainsFunc(b.Reply, hasNonce)}
+	return &Barrier{p, b, p.TypeNamed(b.Request[0]), p.TypeNamed(b.Reply[0]), slices.ContainsFunc(b.Reply, hasNonce)}
 }
 
-// name returns the request without its nonce.
-func (b *barrier) name() string {
+// Name returns the request without its nonce.
+func (b *Barrier) Name() string {
 	hasNonce := func(s string) bool { return strings.Contains(s, codec.Nonce) }
 	return strings.Join(slices.DeleteFunc(slices.Clone(b.declared.Request), hasNonce), " ")
 }
 
-// message returns the request with a nonce.
-func (b *barrier) message(nonce []byte) codec.Message {
+// Message returns the request with a nonce.
+func (b *Barrier) Message(nonce []byte) codec.Message {
 	m := codec.Message{Type: b.request}
 	for _, a := range b.declared.Request[1:] {
 		m.Args = append(m.Args, []byte(strings.ReplaceAll(a, codec.Nonce, string(nonce))))
@@ -38,8 +39,8 @@ func (b *barrier) message(nonce []byte) codec.Message {
 }
 
 // answered reports whether a message is the reply to the request with the nonce.
-func (b *barrier) answered(f *codec.Frame, nonce []byte) bool {
-	if b.nonced {
+func (b *Barrier) answered(f *codec.Frame, nonce []byte) bool {
+	if b.Nonced {
 		return bytes.Contains(f.Raw, nonce)
 	}
 	for i, v := range b.declared.Reply[1:] {
@@ -47,5 +48,5 @@ func (b *barrier) answered(f *codec.Frame, nonce []byte) bool {
 			return false
 		}
 	}
-	return f.Type == b.reply
+	return f.Type == b.Reply
 }

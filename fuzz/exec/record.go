@@ -1,4 +1,4 @@
-package fuzz
+package exec
 
 import (
 	"fmt"
@@ -41,29 +41,29 @@ type Fault struct {
 	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
 	Proved  bool         // Disclosure: there is evidence that the data comes from another client or from memory
 
-	unsent unsent // data in the message that shows the fault
+	Unsent Unsent // data in the message that shows the fault
 }
 
-// unsent is data that no peer has sent, in a message of the server that should only contain data of peers.
-type unsent struct {
-	data []byte // nil: none
-	does string // the effect of the message
-	text string // what is wrong with the message
+// Unsent is data that no peer has sent, in a message of the server that should only contain data of peers.
+type Unsent struct {
+	Data []byte // nil: none
+	Does string // the effect of the message
+	Text string // what is wrong with the message
 
-	barrier bool // the message is the reply to a barrier, whose data differs in each execution
+	Barrier bool // the message is the reply to a barrier, whose data differs in each execution
 }
 
-// same reports whether two faults have the same oracle, rule and kind of failure. It returns false if one of them is
+// Same reports whether two faults have the Same oracle, rule and kind of failure. It returns false if one of them is
 // nil.
-func (f *Fault) same(g *Fault) bool {
+func (f *Fault) Same(g *Fault) bool {
 	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law
 }
 
-// maybeCrashed reports whether a crash of the server may be the cause of the fault.
-func (f *Fault) maybeCrashed() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
+// MaybeCrashed reports whether a crash of the server may be the cause of the fault.
+func (f *Fault) MaybeCrashed() bool { return f.Oracle == HangAll || f.Oracle == Disturbed }
 
-// ends reports whether the fault is a crash of the server or a sanitizer report.
-func (f *Fault) ends() bool {
+// Ends reports whether the fault is a crash of the server or a sanitizer report.
+func (f *Fault) Ends() bool {
 	return f.Oracle == Exit || f.Oracle == Signal || f.Oracle == Sanitizer
 }
 
@@ -99,7 +99,7 @@ type Record struct {
 	// the model does not know whether the input has left something, because there is no model or illegal bytes were sent
 	Vague bool
 
-	features []uint64 // coverage, which does not depend on time
+	Features []uint64 // coverage, which does not depend on time
 	arena    []byte   // memory that contains the bytes of the events
 	start    time.Time
 }
@@ -109,7 +109,7 @@ func (r *Record) reset() {
 	if cap(r.arena) > maxIdle {
 		r.arena = nil
 	}
-	r.Events, r.Fault, r.Clean, r.Vague, r.features, r.arena = r.Events[:0], nil, false, false, r.features[:0], r.arena[:0]
+	r.Events, r.Fault, r.Clean, r.Vague, r.Features, r.arena = r.Events[:0], nil, false, false, r.Features[:0], r.arena[:0]
 	r.start = time.Now()
 }
 
@@ -128,9 +128,9 @@ func (r *Record) add(e Event) {
 	r.Events = append(r.Events, e)
 }
 
-// asSent returns the events in the order in which they happened. The executor records messages that pipeline has sent
+// AsSent returns the events in the order in which they happened. The executor records messages that pipeline has sent
 // later than it sent them.
-func (r *Record) asSent() []Event {
+func (r *Record) AsSent() []Event {
 	all := make([]Event, 0, len(r.Events))
 	for _, e := range r.Events {
 		at := len(all)
@@ -145,9 +145,9 @@ func (r *Record) asSent() []Event {
 	return all
 }
 
-// clone returns a copy that stays valid after the next execution.
-func (r *Record) clone() *Record {
-	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, features: slices.Clone(r.features),
+// Clone returns a copy that stays valid after the next execution.
+func (r *Record) Clone() *Record {
+	c := &Record{Events: slices.Clone(r.Events), Fault: r.Fault, Clean: r.Clean, Features: slices.Clone(r.Features),
 		start: r.start}
 	for i := range c.Events {
 		e := &c.Events[i]
@@ -163,8 +163,8 @@ func (r *Record) clone() *Record {
 	return c
 }
 
-// outcome returns the value of Entry.Events for a record.
-func (r *Record) outcome() string {
+// Outcome returns the value of Entry.Events for a record.
+func (r *Record) Outcome() string {
 	if r.OrderUncertain {
 		return ""
 	}

@@ -1,6 +1,9 @@
-package fuzz
+package exec
 
-import "jobwire/codec"
+import (
+	"jobwire/codec"
+	"jobwire/fuzz/input"
+)
 
 // The kinds of events that count as coverage.
 const (
@@ -15,24 +18,24 @@ const (
 
 // feature records an event on a connection as coverage, combined with the previous event on that connection. It ignores
 // events that depend on time, so that the same inputs always have the same coverage.
-func (x *executor) feature(k *conn, kind, a, b uint64) {
-	if x.timingDependent() || x.sendingBarrier {
+func (x *execution) feature(k *conn, kind, a, b uint64) {
+	if x.timingDependent() {
 		return
 	}
 	h := mix(mix(kind, a), b)
-	x.record.features = append(x.record.features, mix(k.last, h))
+	x.record.Features = append(x.record.Features, mix(k.last, h))
 	k.last = h
 }
 
 // timingDependent reports whether the order of further events may depend on time: in a burst, after an event that the
 // server notices at an unknown time, such as the end of a connection, and after illegal bytes, whose effects no reply
 // proves.
-func (x *executor) timingDependent() bool {
-	return x.burst || x.timed || x.common || x.model == nil || x.model.Tainted()
+func (x *execution) timingDependent() bool {
+	return x.c.Mode == input.Burst || x.timed || x.common || x.model == nil || x.model.Tainted()
 }
 
 // noteState records a change of the model's state as coverage.
-func (x *executor) noteState() {
+func (x *execution) noteState() {
 	if x.timingDependent() {
 		return
 	}
@@ -40,7 +43,7 @@ func (x *executor) noteState() {
 	if state == x.barrierState {
 		return
 	}
-	x.record.features = append(x.record.features, mix(mix(coverState, x.barrierState), state))
+	x.record.Features = append(x.record.Features, mix(mix(coverState, x.barrierState), state))
 	x.barrierState = state
 }
 
