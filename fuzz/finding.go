@@ -9,6 +9,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/transcribe"
 )
 
 // Finding is a failure that was reproduced on new servers, or a crash that was not reproduced.
@@ -73,9 +74,9 @@ func (f *Fuzzer) crash(m *candidate, key string) *Finding {
 // write sets the name and the transcript of a finding without another execution.
 func (f *Fuzzer) write(fd *Finding) {
 	fd.Name = nameOf(f.cfg.Protocol, fd)
-	w := transcriptWriter{p: f.cfg.Protocol, b: f.cfg.barrier, fd: fd, omitBarrier: true}
-	fd.Script = w.write()
-	fd.Text = text(fd.Script)
+	failure := transcribe.Failure{Name: fd.Name, Barrier: f.cfg.barrier, Input: fd.Input, Fault: fd.Fault}
+	fd.Script = failure.Script(transcribe.Forms[0])
+	fd.Text = transcribe.Text(fd.Script)
 }
 
 // nameOf returns the name of a finding, which its files have, such as "gearman-signal-1a2b3c4d".

@@ -1,7 +1,6 @@
 package fuzz
 
 import (
-	"bytes"
 	"context"
 	"net"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/exec"
+	"jobwire/fuzz/transcribe"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 	"jobwire/play"
@@ -39,13 +39,12 @@ func (t *examiner) describe(fd *Finding) {
 		}
 	}
 	until := time.Now().Add(maxWriting)
-	for i, w := range []transcriptWriter{{omitBarrier: true}, {omitBarrier: true, exact: true}, {}, {past: true},
-		{past: true, exact: true}, {met: true, omitBarrier: true, exact: true}, {allDisconnect: true}, {thorough: true},
-		{full: true}, {full: true, omitBarrier: true, exact: true}} {
-		w.p, w.b, w.fd, w.right = t.f.cfg.Protocol, t.f.cfg.barrier, fd, right
-		script := w.write()
+	failure := transcribe.Failure{Name: fd.Name, Barrier: t.f.cfg.barrier, Input: fd.Input, Fault: fd.Fault, Record: fd.Record,
+		Right: right}
+	for i, form := range transcribe.Forms {
+		script := failure.Script(form)
 		if i == 0 {
-			fd.Script, fd.Text = script, text(script)
+			fd.Script, fd.Text = script, transcribe.Text(script)
 		}
 		if script == nil || ref == nil || t.f.stopped() || i > 0 && time.Now().After(until) {
 			return
@@ -54,7 +53,7 @@ func (t *examiner) describe(fd *Finding) {
 			if len(script.Steps) > shortScript && fd.Input.Waits() < time.Second {
 				script = t.pruneScript(script, ref)
 			}
-			fd.Script, fd.Text = script, text(script)
+			fd.Script, fd.Text = script, transcribe.Text(script)
 			return
 		}
 	}
@@ -84,7 +83,7 @@ func (t *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.
 		}
 		less := *s
 		less.Steps = slices.Delete(slices.Clone(s.Steps), i, i+1)
-		if _, err := transcript.Parse(s.Protocol, s.File, text(&less)); err != nil || !t.reproduces(&less, ref) {
+		if _, err := transcript.Parse(s.Protocol, s.File, transcribe.Text(&less)); err != nil || !t.reproduces(&less, ref) {
 			continue
 		}
 		s = &less
@@ -126,18 +125,6 @@ func (t *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	return amiss == "" && err == nil
 }
 
-// text returns a script in one-line notation, or nil if it cannot be written.
-func text(s *transcript.Script) []byte {
-	if s == nil {
-		return nil
-	}
-	var b bytes.Buffer
-	if transcript.Lines(&b, s) != nil {
-		return nil
-	}
-	return b.Bytes()
-}
-
 // Events returns the messages of the last execution, and the index of the message with which the fault was observed:
 // the last message up to the step of the fault, on the connection of the fault if it is known. If there is no such
 // message, the index is that of the last message.
@@ -145,7 +132,7 @@ func (fd *Finding) Events(p *codec.Protocol) (all []play.Event, at int) {
 	if fd.Record == nil {
 		return nil, -1
 	}
-	actors := actorsOf(p, fd.Input)
+	actors := transcribe.Actors(p, fd.Input)
 	at = -1
 	events := fd.Record.AsSent()
 	for i := range events {

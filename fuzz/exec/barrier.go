@@ -10,7 +10,7 @@ import (
 
 // Barrier is a request that changes nothing and to which the server must reply at once.
 type Barrier struct {
-	protocol *codec.Protocol
+	Protocol *codec.Protocol
 	declared codec.Barrier
 	request  *codec.Type
 	Reply    *codec.Type

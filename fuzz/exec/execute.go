@@ -101,7 +101,7 @@ func NewExecutor(t target.Target, times int, b *Barrier, known *input.Known, tim
 }
 
 func executorOn(to transport, b *Barrier, known *input.Known, timeout time.Duration) *Executor {
-	return &Executor{traits: input.TraitsOf(b.protocol), barrier: b, p: b.protocol, to: to, known: known,
+	return &Executor{traits: input.TraitsOf(b.Protocol), barrier: b, p: b.Protocol, to: to, known: known,
 		Options: Options{Timeout: timeout}}
 }
 

@@ -61,6 +61,7 @@ var layers = []layer{
 	{"fuzz/native/*", nil}, // tests only
 	{"fuzz/input", []string{"codec", "codec/transcript", "fuzz/gen", "internal/*"}},
 	{"fuzz/exec", []string{"codec", "codec/transcript", "fuzz/input", "fuzz/model", "internal/*"}},
+	{"fuzz/transcribe", []string{"codec", "codec/transcript", "fuzz/exec", "fuzz/input", "internal/watch", "play"}},
 	{"fuzz/internal/fuzztest", []string{"catalog", "codec", "codec/transcript", "fuzz/faults", "fuzz/input", "internal/target"}},
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},

@@ -38,7 +38,7 @@ var larger = map[string]int{
 
 	// Not divided yet: functions.
 	"audit.Stress": 35, "audit.perform": 37, "audit.step": 40, "fuzz.causeOf": 34,
-	"fuzz.replies": 36, "fuzz/laws.check": 44, "pcap.fits": 33, "pcap.messages": 45,
+	"fuzz/laws.check": 44, "pcap.fits": 33, "pcap.messages": 45,
 	"pcap/replay.acts": 38, "pcap/replay.pair": 33,
 
 	// Not divided yet: folders.
