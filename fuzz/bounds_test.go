@@ -19,6 +19,7 @@ import (
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -34,9 +35,7 @@ func TestFixedAddress(t *testing.T) {
 				}
 				defer srv.Stop()
 				const count = 2000
-				stats, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Count: count, Fixed: true,
-					Found: func(fd *Finding) { t.Logf("found: %v", fd.Fault) },
-					Start: func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }})
+				stats, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Count: count, Server: triage.Server{Fixed: true, Start: func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }}, Reports: triage.Reports{Found: func(fd *triage.Finding) { t.Logf("found: %v", fd.Fault) }}})
 				if err != nil || stats.Executions < count || stats.Findings > 0 {
 					t.Errorf("expected %d executions without a finding, got %d and %d findings in %v, %v", count, stats.Executions, stats.Findings, stats.Elapsed, err)
 				}
@@ -64,13 +63,12 @@ func TestRunEndsInTime(t *testing.T) {
 		const duration = 5 * time.Second
 		candidates := 0
 		start := time.Now()
-		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: silent, Reference: fuzztest.Serve(faults.Faultless("gearman")), Seed: 1,
-			Duration: duration, Timeout: 5 * time.Second, Candidate: func(fd *Finding) {
-				candidates++
-				if len(fd.Text) == 0 || fd.Reproduced {
-					t.Errorf("candidate %+v", fd)
-				}
-			}})
+		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Seed: 1, Duration: duration, Timeout: 5 * time.Second, Server: triage.Server{Start: silent, Reference: fuzztest.Serve(faults.Faultless("gearman"))}, Reports: triage.Reports{Candidate: func(fd *triage.Finding) {
+			candidates++
+			if len(fd.Text) == 0 || fd.Reproduced {
+				t.Errorf("candidate %+v", fd)
+			}
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,16 +100,15 @@ func TestCrashThatIsNotReproduced(t *testing.T) {
 				return context.Cause(ctx)
 			})
 		}
-		var found []*Finding
-		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: start, Seed: 1, Sequential: true, Count: 1500,
-			Seeds: []*input.Input{fuzztest.Input(t, gearman.Protocol, fuzztest.Work)}, Found: func(fd *Finding) { found = append(found, fd) }})
+		var found []*triage.Finding
+		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Seed: 1, Sequential: true, Count: 1500, Seeds: []*input.Input{fuzztest.Input(t, gearman.Protocol, fuzztest.Work)}, Server: triage.Server{Start: start}, Reports: triage.Reports{Found: func(fd *triage.Finding) { found = append(found, fd) }}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if stats.Findings != 1 || len(found) != 1 {
 			t.Fatalf("expected 1 finding, got %d, %+v", stats.Findings, found)
 		}
-		if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != exec.Exit || fd.Inputs == 0 || len(fd.Log.Entries) == 0 || len(fd.Text) == 0 || SeverityOf(fd.Fault) != RemoteCrash {
+		if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != exec.Exit || fd.Inputs == 0 || len(fd.Log.Entries) == 0 || len(fd.Text) == 0 || triage.FaultSeverity(fd.Fault) != triage.RemoteCrash {
 			t.Errorf("got %+v of %v", fd, fd.Fault)
 		}
 	})
@@ -131,27 +128,6 @@ func (l *counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestFindingsAreGroupedByCause tests the order of findings, and that findings with the same cause are in one group.
-func TestFindingsAreGroupedByCause(t *testing.T) {
-	all := []*Finding{
-		{Name: "a", Fault: &exec.Fault{Oracle: exec.Law}, Reproduced: true}, {Name: "b", Fault: &exec.Fault{Oracle: exec.HangAll}, Reproduced: true},
-		{Name: "c", Fault: &exec.Fault{Oracle: exec.Signal}}, {Name: "d", Fault: &exec.Fault{Oracle: exec.Signal}, Reproduced: true}, {Name: "e", Fault: &exec.Fault{Oracle: exec.Memory}},
-		{Name: "f", Fault: &exec.Fault{Oracle: exec.Law}, LosesJob: true}, {Name: "g", Fault: &exec.Fault{Oracle: exec.Law, Rule: "gearman.queue.fifo"}},
-	}
-	all[5].Of = all[0]
-	all[6].Of = all[0]
-	order := ""
-	for _, group := range Groups(gearman.Protocol, all) {
-		for _, fd := range group {
-			order += fd.Name
-		}
-		order += " "
-	}
-	if order != "d c b fag e " {
-		t.Errorf("got %s", order)
-	}
-}
-
 // TestLongLists tests that lists of objects that earlier inputs have left are requested less often the longer they are, but
 // only at a fixed address.
 func TestLongLists(t *testing.T) {
@@ -161,7 +137,7 @@ func TestLongLists(t *testing.T) {
 		names uint64
 		rare  bool
 	}{{true, maxInputsPerServer, false}, {true, 1000 * maxInputsPerServer, true}, {false, 1000 * maxInputsPerServer, false}} {
-		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, used: tt.names, r: input.NewRand(1)}
+		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Server: triage.Server{Fixed: tt.fixed}}}, used: tt.names, r: input.NewRand(1)}
 		skipped := 0
 		for range 100 {
 			if w.listTooLong(list) {
@@ -180,7 +156,7 @@ func TestProtocolWithoutModel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := *beanstalk.Protocol
 		p.Name = "unmodeled"
-		cfg := Config{Protocol: &p, Start: fuzztest.Serve(faults.Faultless("beanstalk")), Seed: 1, Sequential: true, Count: 300}
+		cfg := Config{Protocol: &p, Seed: 1, Sequential: true, Count: 300, Server: triage.Server{Start: fuzztest.Serve(faults.Faultless("beanstalk"))}}
 		stats, err := Run(t.Context(), cfg)
 		if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
 			t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)

@@ -3,7 +3,6 @@ package fuzz
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,10 +11,10 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
-	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -68,8 +67,7 @@ func TestDisclosure(t *testing.T) {
 						}
 						return fuzztest.Serve(f)(ctx)
 					}
-					cfg := Config{Protocol: tt.protocol, Start: start, Seed: 1, Seeds: seeds,
-						Sequential: true, Count: 100, Timeout: time.Second}
+					cfg := Config{Protocol: tt.protocol, Seed: 1, Seeds: seeds, Sequential: true, Count: 100, Timeout: time.Second, Server: triage.Server{Start: start}}
 					if fixed {
 						srv, err := start(t.Context())
 						if err != nil {
@@ -79,9 +77,9 @@ func TestDisclosure(t *testing.T) {
 						cfg.Fixed, cfg.Start = true, func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }
 					}
 					findings, disclosed := 0, false
-					cfg.Found = func(fd *Finding) {
+					cfg.Found = func(fd *triage.Finding) {
 						findings++
-						disclosed = disclosed || fd.Severity(cfg.Protocol) == MemoryDisclosure
+						disclosed = disclosed || fd.Severity(cfg.Protocol) == triage.MemoryDisclosure
 						t.Logf("%s: %s", fd.Severity(cfg.Protocol), fd.Fault)
 					}
 					if _, err := Run(t.Context(), cfg); err != nil || findings != 1 || disclosed != tt.disclosed {
@@ -90,31 +88,5 @@ func TestDisclosure(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// TestProvedDisclosure tests that a finding with evidence replaces the finding about the same data without evidence, in
-// either order.
-func TestProvedDisclosure(t *testing.T) {
-	var dropped []*Finding
-	f := &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Dropped: func(fd *Finding) { dropped = append(dropped, fd) }}}
-	tr := newTriage(t.Context(), f)
-	finding := func(observed string, v exec.Fault) *Finding {
-		v.Unsent = exec.Unsent{Data: []byte("data"), Does: "answer"}
-		return &Finding{Key: key(gearman.Protocol, &input.Input{}, &v), Fault: &v, Input: &input.Input{}, Reproduced: true, keys: map[string]bool{observed: true}}
-	}
-	law := finding("model", exec.Fault{Oracle: exec.Law, Rule: "gearman.echo.same-data", Law: wrongContent})
-	data := finding("data", exec.Fault{Oracle: exec.Disclosure, Law: "answer"})
-	proved := finding("proved", exec.Fault{Oracle: exec.Disclosure, Law: "answer", Proved: true})
-	for _, tt := range []struct {
-		fd    *Finding
-		known bool
-	}{{law, false}, {data, true}, {proved, false}, {law, true}, {data, true}, {proved, true}} {
-		if got := tr.isKnown(&candidate{key: "new"}, tt.fd); got != tt.known {
-			t.Errorf("%s: expected a known finding: %v, got %v", tt.fd.Fault, tt.known, got)
-		}
-	}
-	if !slices.Equal(tr.findings, []*Finding{proved}) || !slices.Equal(dropped, []*Finding{law}) || !proved.keys["model"] {
-		t.Errorf("expected the proved finding in place of the first one, got %v; dropped: %v", tr.findings, dropped)
 	}
 }

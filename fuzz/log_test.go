@@ -16,6 +16,7 @@ import (
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	server "jobwire/refserver/gearman"
@@ -57,7 +58,7 @@ func TestSameLogs(t *testing.T) {
 		}
 		const count = 500
 		run := func() string {
-			return logsOf(t, Config{Protocol: gearman.Protocol, Start: start, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute})
+			return logsOf(t, Config{Protocol: gearman.Protocol, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute, Server: triage.Server{Start: start}})
 		}
 		a, b := run(), run()
 		if strings.Count(a, "\n") < count {
@@ -80,15 +81,24 @@ func TestSameLogs(t *testing.T) {
 	})
 }
 
+// logOf returns the log of a server that has run inputs.
+func logOf(all ...*input.Input) *input.Log {
+	log := &input.Log{Protocol: beanstalk.Protocol}
+	for i, c := range all {
+		log.Entries = append(log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
+	}
+	return log
+}
+
 // TestReplay tests that a log, written and read back, repeats what happened: the fault of a server that fails at its third input.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		read := func(wire string) *input.Input { return fuzztest.Input(t, beanstalk.Protocol, wire) }
-		log := seen(beanstalk.Protocol, nil,
+		log := logOf(
 			read("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
 			read("Client -> Server: list-tubes-watched\n"),
-			read("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")).log
+			read("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n"))
 		var b bytes.Buffer
 		if err := log.Write(&b); err != nil {
 			t.Fatal(err)
@@ -106,32 +116,12 @@ func TestReplay(t *testing.T) {
 				served = *f
 			}
 			var got []string
-			cfg := Config{Protocol: beanstalk.Protocol, Start: fuzztest.Serve(served)}
+			cfg := Config{Protocol: beanstalk.Protocol, Server: triage.Server{Start: fuzztest.Serve(served)}}
 			if err := Replay(t.Context(), cfg, back, func(n int, v *exec.Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
 				t.Fatal(err)
 			}
 			if strings.Join(got, ", ") != want {
 				t.Errorf("%s: expected %q, got %q", fault, want, got)
-			}
-		}
-	})
-}
-
-// A crash that was not reproduced is examined again when it is observed again. A reproduced crash is not.
-func TestCrashIsExaminedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for reproduced, want := range map[bool]int{false: 2, true: 1} {
-			e := testTriage(t, Config{Protocol: beanstalk.Protocol})
-			for n := range 4 {
-				m := &candidate{fault: &exec.Fault{Oracle: exec.Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &input.Log{Protocol: beanstalk.Protocol}}
-				e.add(m)
-				if n == 0 && reproduced {
-					e.findings = append(e.findings, &Finding{Reproduced: true, keys: map[string]bool{m.key: true}})
-				}
-			}
-			if got := len(e.waiting); got != want {
-				t.Errorf("reproduced: %v: %d of four observations are examined, want %d", reproduced, got, want)
 			}
 		}
 	})

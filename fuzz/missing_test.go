@@ -17,6 +17,7 @@ import (
 	"jobwire/fuzz/gen"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -126,11 +127,10 @@ func seedsWith(suite *conform.Suite, typ *codec.Type) (all []*input.Input) {
 func fuzzWithout(t *testing.T, suite *conform.Suite, typ *codec.Type, script string, correct bool) {
 	t.Log(script)
 	p := suite.Protocol
-	cfg := Config{Protocol: p, Start: fuzztest.Serve(faults.Fault{Name: "missing", Protocol: p.Name, Script: script}), Reference: fuzztest.Serve(faults.Faultless(p.Name)),
-		Seeds: seedsWith(suite, typ), Seed: 1, Sequential: true, Timeout: time.Second}
+	cfg := Config{Protocol: p, Seeds: seedsWith(suite, typ), Seed: 1, Sequential: true, Timeout: time.Second, Server: triage.Server{Start: fuzztest.Serve(faults.Fault{Name: "missing", Protocol: p.Name, Script: script}), Reference: fuzztest.Serve(faults.Faultless(p.Name))}}
 	cfg.Count = int64(len(cfg.Seeds)) + 150
 	found := false
-	cfg.Found = func(fd *Finding) {
+	cfg.Found = func(fd *triage.Finding) {
 		found = found || slices.ContainsFunc(fd.Input.Steps, func(s input.Step) bool { return input.Class(p, &s) == typ.Name })
 		if fd.Severity(p).Level() == "critical" {
 			t.Errorf("%s: %s\n%s", fd.Severity(p), fd.Fault, fd.Text)

@@ -18,6 +18,7 @@ import (
 	"jobwire/conform"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
 	"jobwire/refserver"
@@ -124,7 +125,7 @@ func (s *source) next(run func(*input.Input) *exec.Record) {
 	}
 	r := run(c)
 	s.corpus.Add(c, parent, r.Features)
-	addChosen(s.g, c, r, true)
+	r.AddChosen(s.g, c, true)
 }
 
 // TestModels tests that the models agree with the reference servers.
@@ -147,8 +148,7 @@ func TestModels(t *testing.T) {
 						run := func(c *input.Input) *exec.Record { return inMemory(t, tt.p, tt.machine(), c) }
 						r = run(c)
 						if v := r.Fault; v != nil {
-							m := &minimizer{best: c, holds: func(d *input.Input) bool { return v.Same(run(d).Fault) }, budget: time.Minute, proto: tt.p}
-							small := m.minimize()
+							small := triage.Minimize(tt.p, c, time.Minute, nil, func(d *input.Input) bool { return v.Same(run(d).Fault) })
 							t.Fatalf("%v\n%v\nminimized: %v\n%v", v, c, run(small).Fault, small)
 						}
 					})

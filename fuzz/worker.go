@@ -9,6 +9,7 @@ import (
 	"jobwire/codec"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 )
@@ -83,7 +84,7 @@ func (w *worker) run(ctx context.Context) error {
 // searchesLeaks reports whether the worker may search for leaks: if the server has a process. If there are several
 // workers, they do not search while a candidate for a leak is examined.
 func (w *worker) searchesLeaks() bool {
-	return target.Pid(w.t) != 0 && (w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0)
+	return target.Pid(w.t) != 0 && (w.f.cfg.Workers == 1 || !w.f.triage.SearchingLeaks())
 }
 
 // ended reports whether the run has ended.
@@ -103,7 +104,7 @@ func (w *worker) begin(ctx context.Context) error {
 	if !steady {
 		timeout = min(timeout, fuzzTimeout)
 	}
-	if w.x, err = exec.NewExecutor(w.t, w.clock, f.cfg.barrier, &f.cfg.Known, timeout); err != nil {
+	if w.x, err = exec.NewExecutor(w.t, w.clock, f.barrier, &f.cfg.Known, timeout); err != nil {
 		return err
 	}
 	w.x.Over, w.x.Steady = f.stopped, steady
@@ -157,7 +158,7 @@ func (w *worker) fuzz(ctx context.Context) {
 		w.yieldToTriage(ctx)
 		usable := w.runOne()
 		if w.f.cfg.Fixed && usable || w.f.cfg.Sequential {
-			w.f.triage.examineBetween(ctx)
+			w.f.triage.ExamineBetween(ctx)
 		}
 		if !usable || w.exclusive && !w.noPrefix {
 			return
@@ -171,7 +172,7 @@ func (w *worker) fuzz(ctx context.Context) {
 // yieldToTriage pauses the worker while many candidates wait, for at most a third of the time of the run. It does not
 // pause the first worker, nor workers that run inputs with pauses.
 func (w *worker) yieldToTriage(ctx context.Context) {
-	for w.id > 0 && !w.slow && !w.ended(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.busy() {
+	for w.id > 0 && !w.slow && !w.ended(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.Busy() {
 		begin := time.Now()
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -195,28 +196,13 @@ func (w *worker) runOne() bool {
 		w.f.corpus.AddClean(w.f.cfg.Protocol, c)
 	}
 	if w.f.corpus.Add(c, parent, r.Features) && !r.OrderUncertain {
-		addChosen(w.g, c, r, w.log.Entries[len(w.log.Entries)-1].Prefix == "" || w.f.cfg.Fixed)
+		r.AddChosen(w.g, c, w.log.Entries[len(w.log.Entries)-1].Prefix == "" || w.f.cfg.Fixed)
 	}
 	v := r.Fault
 	if v == nil && !exec.Ended(w.t) {
 		return true
 	}
 	return w.failed(exec.Verdict(w.t, v), parent)
-}
-
-// AddChosen passes the values that the server chose in the replies to an input to the generator.
-func addChosen(g *input.Generator, c *input.Input, r *exec.Record, certain bool) {
-	for i := range r.Events {
-		e := &r.Events[i]
-		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil {
-			continue
-		}
-		for k := range e.Args {
-			if f := input.AssignedField(e.Type, k); f != nil {
-				g.AddChosen(c.Steps[e.Step].Type, f, e.Args[k], certain)
-			}
-		}
-	}
 }
 
 // execute runs an input and adds it to the log.
@@ -246,7 +232,7 @@ func (w *worker) prefix() string {
 	}
 	w.used++
 	if w.f.cfg.Fixed {
-		return w.f.prefix()
+		return w.f.Prefix()
 	}
 	return input.PrefixOf('A', w.used)
 }
@@ -334,12 +320,15 @@ func (w *worker) failed(v *exec.Fault, parent *input.CorpusEntry) bool {
 			v, gone = u, true
 		}
 	}
-	m := &candidate{fault: v, log: w.log.Until(len(w.log.Entries))}
-	if !w.f.triage.add(m) {
+	m := &triage.Candidate{Fault: v, Log: w.log.Until(len(w.log.Entries))}
+	if !w.f.triage.Add(m) {
 		w.f.corpus.Failed(parent)
 	}
 	return !gone && (w.f.cfg.Fixed || !v.MaybeCrashed() && !v.Ends())
 }
+
+// kept is the number of leaked file descriptors from which a worker adds a candidate.
+const kept = 4
 
 // check checks whether the idle server uses more resources than at its start, and adds a candidate if so. It reports
 // whether the server can still be used.
@@ -367,7 +356,7 @@ func (w *worker) check() bool {
 
 // addCandidate adds a candidate for a fault that was caused by an entry after the first from entries. It returns false.
 func (w *worker) addCandidate(v *exec.Fault, from int) bool {
-	w.f.triage.add(&candidate{fault: v, log: w.log.Until(len(w.log.Entries)), from: from})
+	w.f.triage.Add(&triage.Candidate{Fault: v, Log: w.log.Until(len(w.log.Entries)), From: from})
 	return false
 }
 
@@ -397,7 +386,7 @@ func (w *worker) end(ctx context.Context) {
 	w.f.ending.Go(func() {
 		exec.Stop(ctx, t)
 		if v := exec.Verdict(t, nil); v != nil && !w.f.stopped() {
-			w.f.triage.add(&candidate{fault: v, log: log, from: from})
+			w.f.triage.Add(&triage.Candidate{Fault: v, Log: log, From: from})
 		}
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"jobwire/fuzz"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
@@ -224,7 +225,7 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 	w, failures := cmd.OutOrStdout(), 0
 	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *exec.Fault) {
 		failures++
-		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), fuzz.SeverityOf(v), fuzz.TitleOf(v),
+		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), triage.FaultSeverity(v), triage.Title(v),
 			oneLine(v.Text))
 		for line := range strings.Lines(v.Output) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
@@ -293,9 +294,9 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		Timeout: o.timeout, Minimize: o.minimize, First: o.stop, Known: known,
 		Check: func(ctx context.Context, t target.Target) error { return o.target.checkProtocol(ctx, sys, t) },
 		Works: func() { tuneMemory(fuzzMemory, fuzzGarbage) },
-		Start: func(ctx context.Context) (target.Target, error) {
-			return startSelf(ctx, o.target.name(sys), embedded...)
-		},
+	}
+	cfg.Start = func(ctx context.Context) (target.Target, error) {
+		return startSelf(ctx, o.target.name(sys), embedded...)
 	}
 	if !o.target.builtin() {
 		const name = "the built-in reference server"

@@ -16,6 +16,7 @@ import (
 	"jobwire/fuzz"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -29,16 +30,16 @@ func outputOf(t *testing.T, format, program string) (out *fuzzOutput, printed st
 		t.Fatal(err)
 	}
 	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: targetFlags{exec: program}}
-	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: program}
+	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*triage.Finding]string{}, target: program}
 	steps := []byte("@case fuzz.x\n\nClient -> Job Server: ECHO_REQ there\n")
-	for _, fd := range []*fuzz.Finding{
+	for _, fd := range []*triage.Finding{
 		{Name: "gearman-law-1", Fault: &exec.Fault{Oracle: exec.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &input.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
 		{Name: "gearman-exit-2", Fault: &exec.Fault{Oracle: exec.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &input.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
 	} {
 		out.found(fd)
 	}
-	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &exec.Fault{Oracle: exec.HangConn}, Input: &input.Input{}, Text: steps})
-	if err := out.end(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}, false); err != nil {
+	out.candidate(&triage.Finding{Name: "gearman-hang-3", Fault: &exec.Fault{Oracle: exec.HangConn}, Input: &input.Input{}, Text: steps})
+	if err := out.end(fuzz.Stats{Elapsed: o.duration, Counts: triage.Counts{Findings: 2, Unexamined: 3}}, false); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(e.String(), "new finding"); n != 2 {
@@ -111,11 +112,11 @@ func TestFuzzVerdict(t *testing.T) {
 	}{
 		{fuzz.Stats{Executions: 5}, nil, exitOK},
 		{fuzz.Stats{Executions: 5}, context.Canceled, exitOK},
-		{fuzz.Stats{Executions: 5, Unexamined: 1}, nil, exitInvalid},
-		{fuzz.Stats{Executions: 5, Unexamined: 1}, context.Canceled, exitInvalid},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Unexamined: 1}}, nil, exitInvalid},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Unexamined: 1}}, context.Canceled, exitInvalid},
 		{fuzz.Stats{}, context.Canceled, exitInvalid},
-		{fuzz.Stats{Executions: 5, Unexamined: 1, Findings: 1}, nil, exitFailed},
-		{fuzz.Stats{Executions: 5, Findings: 1}, unreachable, exitFailed},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Unexamined: 1, Findings: 1}}, nil, exitFailed},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Findings: 1}}, unreachable, exitFailed},
 	} {
 		got := exitOK
 		if e, ok := errors.AsType[*exit](fuzzVerdict(tt.stats, tt.err)); ok {

@@ -8,6 +8,7 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/input"
 )
 
 // The oracles, each with the failure that it reports.
@@ -126,6 +127,22 @@ func (r *Record) keep(b []byte) []byte {
 func (r *Record) add(e Event) {
 	e.At = time.Since(r.start)
 	r.Events = append(r.Events, e)
+}
+
+// AddChosen passes the values that the server chose in the replies to an input to a generator. certain is as for
+// [input.Generator.AddChosen].
+func (r *Record) AddChosen(g *input.Generator, c *input.Input, certain bool) {
+	for i := range r.Events {
+		e := &r.Events[i]
+		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil {
+			continue
+		}
+		for k := range e.Args {
+			if f := input.AssignedField(e.Type, k); f != nil {
+				g.AddChosen(c.Steps[e.Step].Type, f, e.Args[k], certain)
+			}
+		}
+	}
 }
 
 // AsSent returns the events in the order in which they happened. The executor records messages that pipeline has sent

@@ -19,6 +19,7 @@ import (
 	"jobwire/fuzz"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/crash"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
@@ -199,31 +200,29 @@ func TestFindsSanitized(t *testing.T) {
 		fault    int
 		causes   int
 		oracle   string
-		severity fuzz.Severity
+		severity triage.Severity
 	}{
-		{"heap overflow", 1, 1, exec.Sanitizer, fuzz.RemoteCrash}, {"use after free", 2, 1, exec.Sanitizer, fuzz.RemoteCrash}, {"leak at exit", 3, 1, exec.LeakReport, fuzz.ResourceExhaustion},
-		{"leak of 2 KiB an input", 4, 1, exec.Memory, fuzz.ResourceExhaustion},
-		{"double free in two places", 5, 2, exec.Sanitizer, fuzz.RemoteCrash}, {"stack overflow", 6, 1, exec.Sanitizer, fuzz.RemoteCrash},
+		{"heap overflow", 1, 1, exec.Sanitizer, triage.RemoteCrash}, {"use after free", 2, 1, exec.Sanitizer, triage.RemoteCrash}, {"leak at exit", 3, 1, exec.LeakReport, triage.ResourceExhaustion},
+		{"leak of 2 KiB an input", 4, 1, exec.Memory, triage.ResourceExhaustion},
+		{"double free in two places", 5, 2, exec.Sanitizer, triage.RemoteCrash}, {"stack overflow", 6, 1, exec.Sanitizer, triage.RemoteCrash},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			program := buildSanitized(t, tt.fault)
-			found := map[string]fuzz.Severity{}                            // severity by key
+			found := map[string]triage.Severity{}                          // severity by key
 			ctx, enough := context.WithTimeout(t.Context(), 5*time.Minute) // much more than it takes on an idle machine
 			defer enough()
 			start := time.Now()
-			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second,
-				Start: func(ctx context.Context) (target.Target, error) {
-					return target.Command{Name: "server", Args: []string{program, "{port}"}, Env: exec.ServerEnv()}.Start(ctx)
-				},
-				Found: func(fd *fuzz.Finding) {
-					if fd.Reproduced && fd.Fault.Oracle == tt.oracle {
-						t.Logf("after %v: %s: %s", time.Since(start).Round(time.Second), fd.Key, fd.Fault.Text)
-						found[fd.Key] = fuzz.SeverityOf(fd.Fault)
-					}
-					if len(found) == tt.causes {
-						enough()
-					}
-				}})
+			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second, Server: triage.Server{Start: func(ctx context.Context) (target.Target, error) {
+				return target.Command{Name: "server", Args: []string{program, "{port}"}, Env: exec.ServerEnv()}.Start(ctx)
+			}}, Reports: triage.Reports{Found: func(fd *triage.Finding) {
+				if fd.Reproduced && fd.Fault.Oracle == tt.oracle {
+					t.Logf("after %v: %s: %s", time.Since(start).Round(time.Second), fd.Key, fd.Fault.Text)
+					found[fd.Key] = triage.FaultSeverity(fd.Fault)
+				}
+				if len(found) == tt.causes {
+					enough()
+				}
+			}}})
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}

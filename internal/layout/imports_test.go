@@ -61,10 +61,11 @@ var layers = []layer{
 	{"fuzz/native/*", nil}, // tests only
 	{"fuzz/input", []string{"codec", "codec/transcript", "fuzz/gen", "internal/*"}},
 	{"fuzz/exec", []string{"codec", "codec/transcript", "fuzz/input", "fuzz/model", "internal/*"}},
+	{"fuzz/triage", []string{"codec", "codec/transcript", "fuzz/exec", "fuzz/input", "fuzz/model", "fuzz/transcribe", "internal/*", "play"}},
 	{"fuzz/transcribe", []string{"codec", "codec/transcript", "fuzz/exec", "fuzz/input", "internal/watch", "play"}},
 	{"fuzz/internal/fuzztest", []string{"catalog", "codec", "codec/transcript", "fuzz/faults", "fuzz/input", "internal/target"}},
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
-	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
+	{"fuzz", []string{"codec", "fuzz/exec", "fuzz/input", "fuzz/model", "fuzz/triage", "internal/*"}},
 
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
 	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "play", "refserver", "internal/*"}},

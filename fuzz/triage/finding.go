@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"fmt"
@@ -41,40 +41,40 @@ type Finding struct {
 	// correct server does.
 	LosesJob bool
 
-	keys  map[string]bool // keys of its observations
-	cause cause
+	signatures map[string]bool // of its observations
+	cause      cause
 }
 
 // lastInputs is the number of inputs in the transcript of a crash that was not reproduced.
 const lastInputs = 8
 
-// crash returns and reports a finding for a crash that is not reproduced yet.
-func (f *Fuzzer) crash(m *candidate, key string) *Finding {
-	seen := *m.fault
+// newCrash returns and reports a finding for a crash that is not reproduced yet.
+func (t *Triage) newCrash(m *Candidate, key string) *Finding {
+	seen := *m.Fault
 	seen.Conn, seen.Step = -1, -1
-	all := input.Inputs(m.log.Entries[max(0, len(m.log.Entries)-lastInputs):])
-	fd := &Finding{Key: key, Fault: &seen, Log: m.log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all),
-		keys: map[string]bool{m.key: true}}
+	all := input.Inputs(m.Log.Entries[max(0, len(m.Log.Entries)-lastInputs):])
+	fd := &Finding{Key: key, Fault: &seen, Log: m.Log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all),
+		signatures: map[string]bool{m.signature: true}}
 	if len(all) == 1 {
 		fd.Input = all[0].Clone()
 	} else {
-		fd.Input = input.TraitsOf(f.cfg.Protocol).Join(all)
+		fd.Input = input.TraitsOf(t.cfg.Protocol).Join(all)
 	}
-	if slices.Contains(f.cfg.KnownAs, fd.Key) {
+	if slices.Contains(t.cfg.KnownAs, fd.Key) {
 		return fd
 	}
-	f.updateStats(func(s *Stats) { s.Findings++ })
-	f.write(fd)
-	if f.cfg.Found != nil {
-		f.cfg.Found(fd)
+	t.update(func(c *Counts) { c.Findings++ })
+	t.write(fd)
+	if t.cfg.Found != nil {
+		t.cfg.Found(fd)
 	}
 	return fd
 }
 
 // write sets the name and the transcript of a finding without another execution.
-func (f *Fuzzer) write(fd *Finding) {
-	fd.Name = nameOf(f.cfg.Protocol, fd)
-	failure := transcribe.Failure{Name: fd.Name, Barrier: f.cfg.barrier, Input: fd.Input, Fault: fd.Fault}
+func (t *Triage) write(fd *Finding) {
+	fd.Name = nameOf(t.cfg.Protocol, fd)
+	failure := transcribe.Failure{Name: fd.Name, Barrier: t.cfg.Barrier, Input: fd.Input, Fault: fd.Fault}
 	fd.Script = failure.Script(transcribe.Forms[0])
 	fd.Text = transcribe.Text(fd.Script)
 }

@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"context"
@@ -17,21 +17,21 @@ import (
 
 // describe runs a finding again to record its messages, and writes a transcript that fails on the server and passes on
 // the reference server. It tries several forms of the transcript.
-func (t *examiner) describe(fd *Finding) {
+func (e *examiner) describe(fd *Finding) {
 	// On a busy machine, a new server may not be reachable at once.
 	for n := 0; n < 3 && (fd.Record == nil || len(fd.Record.Events) == 0); n++ {
 		if fd.Fault.Oracle != exec.Memory && fd.Fault.Oracle != exec.Descriptors {
-			r, _ := t.replay.execute(fd.Input)
+			r, _ := e.replay.execute(fd.Input)
 			fd.Record = r.Clone()
-		} else if t.replay.ready() == nil {
-			t.replay.used = true
-			fd.Record = t.replay.x.Execute(fd.Input, "").Clone()
+		} else if e.replay.ready() == nil {
+			e.replay.used = true
+			fd.Record = e.replay.x.Execute(fd.Input, "").Clone()
 		}
 	}
 	var right *exec.Record
 	var ref *replayer
-	if t.f.cfg.Reference != nil && fd.Record != nil {
-		ref = t.reference()
+	if e.cfg.Reference != nil && fd.Record != nil {
+		ref = e.reference()
 		defer ref.close()
 		if r, v := ref.execute(fd.Input); v == nil {
 			right = r.Clone()
@@ -39,19 +39,19 @@ func (t *examiner) describe(fd *Finding) {
 		}
 	}
 	until := time.Now().Add(maxWriting)
-	failure := transcribe.Failure{Name: fd.Name, Barrier: t.f.cfg.barrier, Input: fd.Input, Fault: fd.Fault, Record: fd.Record,
+	failure := transcribe.Failure{Name: fd.Name, Barrier: e.cfg.Barrier, Input: fd.Input, Fault: fd.Fault, Record: fd.Record,
 		Right: right}
 	for i, form := range transcribe.Forms {
 		script := failure.Script(form)
 		if i == 0 {
 			fd.Script, fd.Text = script, transcribe.Text(script)
 		}
-		if script == nil || ref == nil || t.f.stopped() || i > 0 && time.Now().After(until) {
+		if script == nil || ref == nil || e.stopped() || i > 0 && time.Now().After(until) {
 			return
 		}
-		if fd.Plays = t.reproduces(script, ref); fd.Plays {
+		if fd.Plays = e.reproduces(script, ref); fd.Plays {
 			if len(script.Steps) > shortScript && fd.Input.Waits() < time.Second {
-				script = t.pruneScript(script, ref)
+				script = e.pruneScript(script, ref)
 			}
 			fd.Script, fd.Text = script, transcribe.Text(script)
 			return
@@ -60,10 +60,10 @@ func (t *examiner) describe(fd *Finding) {
 }
 
 // reproduces reports whether a script passes on the reference server and fails twice on the server under test.
-func (t *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
-	ok := t.passesOnNew(s, ref)
+func (e *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
+	ok := e.passesOnNew(s, ref)
 	for n := 0; ok && n < 2; n++ {
-		ok = !t.passesOnNew(s, t.replay)
+		ok = !e.passesOnNew(s, e.replay)
 	}
 	return ok
 }
@@ -76,14 +76,14 @@ const maxWriting = 15 * time.Second
 const shortScript = 7
 
 // pruneScript removes the expectations without which the script still reproduces the failure.
-func (t *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.Script {
-	for i := len(s.Steps) - 2; i >= 0 && !t.f.stopped(); i-- {
+func (e *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.Script {
+	for i := len(s.Steps) - 2; i >= 0 && !e.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
 			continue
 		}
 		less := *s
 		less.Steps = slices.Delete(slices.Clone(s.Steps), i, i+1)
-		if _, err := transcript.Parse(s.Protocol, s.File, transcribe.Text(&less)); err != nil || !t.reproduces(&less, ref) {
+		if _, err := transcript.Parse(s.Protocol, s.File, transcribe.Text(&less)); err != nil || !e.reproduces(&less, ref) {
 			continue
 		}
 		s = &less
@@ -92,13 +92,13 @@ func (t *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.
 }
 
 // passesOnNew reports whether a script passes on a new server without a fault that an oracle reports.
-func (t *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
+func (e *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	if l.ready() != nil {
 		return false
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
-	options := play.Options{Timeout: max(time.Second, t.f.cfg.Timeout), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
+	options := play.Options{Timeout: max(time.Second, e.cfg.Timeout), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
 	execute := func() error {
 		r := play.Peers(l.ctx, s, dial, options)
 		if r.Failure != nil {

@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 // replayer runs inputs again, on new servers. If there is only one server at a fixed address, it uses that server and
 // gives each input new names.
 type replayer struct {
-	f     *Fuzzer
-	cfg   *Config
-	ctx   context.Context
-	clock int // speed of the servers' clocks, as in Log
+	triage *Triage
+	cfg    *Config
+	ctx    context.Context
+	clock  int // speed of the servers' clocks, as in Log
 	exec.Servers
 	t        target.Target
 	x        *exec.Executor
@@ -49,7 +49,7 @@ func (l *replayer) ready() error {
 		}
 	}
 	if l.x == nil {
-		x, err := exec.NewExecutor(l.t, l.clock, l.cfg.barrier, &l.cfg.Known, l.timeout)
+		x, err := exec.NewExecutor(l.t, l.clock, l.cfg.Barrier, &l.cfg.Known, l.timeout)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (l *replayer) discard() {
 	if l.t != nil {
 		t := l.t
 		l.t = nil
-		l.f.triage.ending.Go(func() { target.Kill(t) })
+		l.triage.ending.Go(func() { target.Kill(t) })
 	}
 }
 
@@ -115,13 +115,13 @@ func (l *replayer) prefix() string {
 	if !l.cfg.Fixed {
 		return ""
 	}
-	return l.f.prefix()
+	return l.triage.run.Prefix()
 }
 
 // observe adds a candidate if the server crashes while another failure is examined.
 func (l *replayer) observe(v *exec.Fault, entries []input.Entry) {
-	if v != nil && v.Ends() && l.cfg == &l.f.cfg {
-		l.f.triage.add(&candidate{fault: v, log: &input.Log{Protocol: l.cfg.Protocol, Server: l.t.String(), Seed: l.cfg.Seed, Worker: -1, Entries: slices.Clone(entries)}})
+	if v != nil && v.Ends() && l.cfg == &l.triage.cfg {
+		l.triage.Add(&Candidate{Fault: v, Log: &input.Log{Protocol: l.cfg.Protocol, Server: l.t.String(), Seed: l.cfg.Seed, Worker: -1, Entries: slices.Clone(entries)}})
 	}
 }
 
@@ -175,7 +175,7 @@ const otherFaultTime = 20 * time.Second
 func (l *replayer) named(e input.Entry, of int) string {
 	switch {
 	case l.cfg.Fixed:
-		return l.f.prefix()
+		return l.triage.run.Prefix()
 	case of == 1:
 		return "" // a single input shares the server with no other input
 	}
@@ -220,4 +220,32 @@ func (l *replayer) test(expected *exec.Fault) func(*input.Input) *exec.Fault {
 		}
 		return v
 	}
+}
+
+// ReplayLog runs the inputs of a log on a new server, in order, until the server ends or hangs. It calls failed for each
+// fault that an oracle reports, with the number of the input, counted from 1.
+func (t *Triage) ReplayLog(log *input.Log, failed func(n int, v *exec.Fault)) error {
+	l := t.onlyExaminer.replay
+	l.setClock(log.Clock)
+	defer t.ending.Wait()
+	defer l.close()
+	if err := l.ready(); err != nil {
+		return err
+	}
+	l.used, l.x.Thorough = true, false
+	for i, e := range log.Entries {
+		r := l.x.Execute(e.Input, e.Prefix)
+		if r.Fault == nil && !exec.Ended(l.t) {
+			continue
+		}
+		if v := exec.Verdict(l.t, r.Fault); v != nil && t.ctx.Err() == nil {
+			if failed(i+1, v); v.Ends() || v.MaybeCrashed() {
+				return nil
+			}
+		}
+	}
+	if v := l.atEnd(nil); v != nil && t.ctx.Err() == nil {
+		failed(len(log.Entries), v)
+	}
+	return t.ctx.Err()
 }

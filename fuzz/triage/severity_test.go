@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"strings"
@@ -45,8 +45,8 @@ func TestImpact(t *testing.T) {
 			{Fault: &exec.Fault{Oracle: oracle}, LosesJob: true, Input: &input.Input{}},
 		} {
 			text := fd.Impact(gearman.Protocol)
-			if !strings.HasSuffix(text, ".") || strings.Contains(text, "  ") || TitleOf(fd.Fault) == "" || fd.Severity(gearman.Protocol).Level() == "" {
-				t.Errorf("%s: %q, %q", oracle, text, TitleOf(fd.Fault))
+			if !strings.HasSuffix(text, ".") || strings.Contains(text, "  ") || Title(fd.Fault) == "" || fd.Severity(gearman.Protocol).Level() == "" {
+				t.Errorf("%s: %q, %q", oracle, text, Title(fd.Fault))
 			}
 		}
 	}

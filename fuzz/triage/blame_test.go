@@ -1,6 +1,7 @@
-package fuzz
+package triage
 
 import (
+	"cmp"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,20 +10,30 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
 )
 
-// testTriage returns the triage of a run without workers.
+// testRun is a run without workers.
+type testRun struct{}
+
+func (testRun) Doing(string)        {}
+func (testRun) Logf(string, ...any) {}
+func (testRun) Prefix() string      { return input.PrefixOf('a', input.UnusedNames()) }
+func (testRun) End()                {}
+
+// testTriage returns the examiner of a run without workers.
 func testTriage(t *testing.T, cfg Config) *examiner {
-	f := newFuzzer(cfg)
-	f.stopped, f.stopRun = func() bool { return false }, func() {}
-	f.triage = newTriage(t.Context(), f)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
+	cfg.Barrier, cfg.Begun = exec.NewBarrier(cfg.Protocol, cfg.Protocol.Barriers[0]), time.Now()
+	tr := New(t.Context(), testRun{}, cfg)
 	t.Cleanup(func() {
-		f.triage.onlyExaminer.replay.close()
-		f.triage.ending.Wait()
+		tr.Close()
+		tr.ending.Wait()
 	})
-	return f.triage.onlyExaminer
+	return tr.onlyExaminer
 }
 
 // TestNoFaults runs inputs on servers without a fault. A model that is wrong might report faults, because it assumes
@@ -86,7 +97,7 @@ Admin -> Job Server: show-unique-jobs
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := testTriage(t, Config{Protocol: tt.p, Start: fuzztest.Serve(faults.Faultless(tt.p.Name)), Timeout: 5 * time.Second}).replay
+				l := testTriage(t, Config{Protocol: tt.p, Timeout: 5 * time.Second, Server: Server{Start: fuzztest.Serve(faults.Faultless(tt.p.Name))}}).replay
 				for range 2 { // the second execution uses the same server if the first one has left nothing
 					if _, fault := l.execute(fuzztest.Input(t, tt.p, tt.wire)); fault != nil {
 						t.Error(fault)
@@ -103,7 +114,7 @@ func TestUnfinishedPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		counts := faults.Fault{Name: "counts a producer", Protocol: "beanstalk",
 			Script: `write stats-reply {replace_all(raw, "current-producers: 0", "current-producers: 1")}`}
-		l := testTriage(t, Config{Protocol: beanstalk.Protocol, Start: fuzztest.Serve(counts), Timeout: 5 * time.Second}).replay
+		l := testTriage(t, Config{Protocol: beanstalk.Protocol, Timeout: 5 * time.Second, Server: Server{Start: fuzztest.Serve(counts)}}).replay
 		for first, wrong := range map[string]bool{`raw "put 3 1 1 5\r\n"`: false, "peek 1": true} {
 			_, v := l.execute(fuzztest.Input(t, beanstalk.Protocol, "Client -> Server: "+first+"\nClient 2 -> Server: stats\n"))
 			if (v != nil) != wrong {

@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"slices"
@@ -64,8 +64,8 @@ Worker 2 -> Job Server: GRAB_JOB
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				fault := faults.Named(tt.fault)
-				p := protocols[slices.IndexFunc(protocols, func(p *codec.Protocol) bool { return p.Name == fault.Protocol })]
-				cfg := Config{Protocol: p, Start: fuzztest.Serve(*fault), Reference: fuzztest.Serve(faults.Faultless(p.Name)), Timeout: 2 * time.Second}
+				p := protocolOf(fault)
+				cfg := Config{Protocol: p, Timeout: 2 * time.Second, Server: Server{Start: fuzztest.Serve(*fault), Reference: fuzztest.Serve(faults.Faultless(p.Name))}}
 				l := testTriage(t, cfg)
 				fd := &Finding{Name: tt.fault, Input: fuzztest.Input(t, p, tt.wire)}
 				if _, fd.Fault = l.replay.execute(fd.Input); fd.Fault == nil {
@@ -88,8 +88,7 @@ Worker 2 -> Job Server: GRAB_JOB
 // examinerOf returns the triage of a server with an injected fault, and a function that returns its first finding.
 func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examiner, reported func() *Finding) {
 	var found []*Finding
-	l = testTriage(t, Config{Protocol: p, Start: fuzztest.Serve(fault), Reference: fuzztest.Serve(faults.Faultless(p.Name)), Timeout: time.Second, Minimize: 30 * time.Second,
-		Found: func(fd *Finding) { found = append(found, fd) }})
+	l = testTriage(t, Config{Protocol: p, Timeout: time.Second, Minimize: 30 * time.Second, Server: Server{Start: fuzztest.Serve(fault), Reference: fuzztest.Serve(faults.Faultless(p.Name))}, Reports: Reports{Found: func(fd *Finding) { found = append(found, fd) }}})
 	return l, func() *Finding {
 		t.Helper()
 		if len(found) == 0 {
@@ -100,10 +99,10 @@ func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examine
 }
 
 // seen returns a fault that was observed after inputs on one server.
-func seen(p *codec.Protocol, v *exec.Fault, all ...*input.Input) *candidate {
-	m := &candidate{fault: v, log: &input.Log{Protocol: p}}
+func seen(p *codec.Protocol, v *exec.Fault, all ...*input.Input) *Candidate {
+	m := &Candidate{Fault: v, Log: &input.Log{Protocol: p}}
 	for i, c := range all {
-		m.log.Entries = append(m.log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
+		m.Log.Entries = append(m.Log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
 	}
 	return m
 }
@@ -121,7 +120,7 @@ func TestFaultThatNeedsAnotherInput(t *testing.T) {
 	Server -> Client: INSERTED $id
 	Client -> Server: peek $id
 	`)
-		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).log.Entries, &exec.Fault{Oracle: exec.Law})
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).Log.Entries, &exec.Fault{Oracle: exec.Law})
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
@@ -149,7 +148,7 @@ func TestFaultThatNeedsThePreamble(t *testing.T) {
 		if _, v := f.replay.execute(c); v != nil {
 			t.Fatalf("it appears without the preamble: %v", v)
 		}
-		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).log.Entries, &exec.Fault{Oracle: exec.Framing})
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).Log.Entries, &exec.Fault{Oracle: exec.Framing})
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
@@ -291,4 +290,9 @@ func TestJoinedAfterSleep(t *testing.T) {
 			}
 		}
 	})
+}
+
+func protocolOf(f *faults.Fault) *codec.Protocol {
+	all := codec.Protocols()
+	return all[slices.IndexFunc(all, func(p *codec.Protocol) bool { return p.Name == f.Protocol })]
 }

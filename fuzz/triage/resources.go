@@ -1,18 +1,13 @@
-package fuzz
+package triage
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/internal/watch"
 )
-
-// kept is the number of leaked file descriptors from which a worker adds a candidate.
-const kept = 4
 
 // repeat runs entries several times in turn, waits until the server is idle, and returns the resources that the server
 // then uses. It returns false if the server has failed or the run has ended. descriptors is the expected number of open
@@ -118,47 +113,6 @@ func (l *replayer) leaksMemory(c *input.Input) *exec.Fault {
 
 // errStopped is the error if the server fails or the run ends while an input is repeated.
 var errStopped = errors.New("the server failed while the input was repeated")
-
-// searchLeaks repeats inputs of the corpus that leave nothing on the server, and adds a candidate if the memory of the
-// server grows.
-func (w *worker) searchLeaks(ctx context.Context) {
-	all := w.f.corpus.LeakInputs(exec.LeakInputs)
-	g := exec.Growth{Runs: exec.LeakExecutions}
-	clean := true
-	for n := range exec.LeakWarmup + exec.LeakRounds*exec.LeakExecutions {
-		if n >= exec.LeakWarmup && (n-exec.LeakWarmup)%exec.LeakExecutions == 0 {
-			at, _ := watch.Of(w.t)
-			if g.At = append(g.At, at.Resident); g.Ended() && !w.x.Steady { // the inputs that a steady executor runs must not depend on measurements
-				return
-			}
-		}
-		for _, c := range slices.Clone(all) {
-			if w.ended(ctx) || !w.f.claim() {
-				return
-			}
-			w.noPrefix = clean // the previous input has left nothing on the server
-			r := w.execute(c)
-			if clean = r.Clean; r.Fault == nil && !exec.Ended(w.t) {
-				continue
-			}
-			if !w.failed(exec.Verdict(w.t, r.Fault), nil) {
-				return
-			}
-			all = slices.DeleteFunc(all, func(d *input.Input) bool { return d == c })
-		}
-	}
-	at, ok := watch.Of(w.t)
-	if g.At = append(g.At, at.Resident); !ok || !g.Leaks() || len(all) == 0 {
-		return
-	}
-	log := *w.log
-	log.Entries = nil
-	for _, c := range all {
-		log.Entries = append(log.Entries, input.Entry{Input: c})
-	}
-	w.f.triage.leaks.Add(1)
-	w.f.triage.add(&candidate{fault: exec.MemoryGrows(), log: &log})
-}
 
 // leaks reports whether the memory of a new server grows while entries are repeated.
 func (l *replayer) leaks(entries []input.Entry) bool {

@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"bytes"
@@ -14,8 +14,8 @@ import (
 const marker = "disclosed.marker"
 
 // disclosureOf returns the fault v as a disclosure if there is evidence that its foreign data is one, and otherwise v.
-func (t *examiner) disclosureOf(c *input.Input, v *exec.Fault) *exec.Fault {
-	if v.Unsent.Data == nil || !t.discloses(c, v) {
+func (e *examiner) disclosureOf(c *input.Input, v *exec.Fault) *exec.Fault {
+	if v.Unsent.Data == nil || !e.discloses(c, v) {
 		return v
 	}
 	proved := *v
@@ -27,17 +27,17 @@ func (t *examiner) disclosureOf(c *input.Input, v *exec.Fault) *exec.Fault {
 // memory of the server: it differs between newly started servers that receive the same input, or it is what another
 // client sent before. If there is none, for example because the server always sends the same text, the reply is wrong,
 // but discloses nothing.
-func (t *examiner) discloses(c *input.Input, v *exec.Fault) bool {
-	test := t.replay.test(v)
+func (e *examiner) discloses(c *input.Input, v *exec.Fault) bool {
+	test := e.replay.test(v)
 	for range minReproductions {
-		if t.f.cfg.Fixed || v.Unsent.Barrier {
+		if e.cfg.Fixed || v.Unsent.Barrier {
 			break // the data may differ for another reason, such as what the server received before
 		}
 		if got := test(c); v.Same(got) && got.Unsent.Data != nil && !bytes.Equal(got.Unsent.Data, v.Unsent.Data) {
 			return true
 		}
 	}
-	return t.replay.revealsOther(c)
+	return e.replay.revealsOther(c)
 }
 
 // revealsOther reports whether an input makes a server send data that another client sent before.
@@ -49,7 +49,7 @@ func (l *replayer) revealsOther(c *input.Input) bool {
 	defer func() { l.used = true }()
 	prefixes := [2]string{input.PrefixOf('A', 1), input.PrefixOf('A', 2)}
 	if l.cfg.Fixed {
-		prefixes = [2]string{l.f.prefix(), l.f.prefix()}
+		prefixes = [2]string{l.triage.run.Prefix(), l.triage.run.Prefix()}
 	}
 	l.x.Ping()
 	l.x.Execute(marked(c), prefixes[0])

@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"time"
@@ -10,37 +10,37 @@ import (
 
 // reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs. It
 // returns one input that causes the failure, with the fault, or nil if the failure does not appear again.
-func (t *examiner) reproduce(m *candidate) (*input.Input, *exec.Fault) {
-	v := m.fault
+func (e *examiner) reproduce(m *Candidate) (*input.Input, *exec.Fault) {
+	v := m.Fault
 	if v.Oracle == exec.Memory {
-		return t.reproduceLeak(m)
+		return e.reproduceLeak(m)
 	}
-	if c, got := t.single(m.last(), v); got != nil {
+	if c, got := e.single(m.last(), v); got != nil {
 		return c, got
 	}
-	if t.f.cfg.Fixed {
+	if e.cfg.Fixed {
 		return nil, nil // the earlier inputs cannot be repeated, because the server still has their names
 	}
-	shows := func(entries []input.Entry) (*exec.Fault, int) { return t.replay.entries(entries, v) }
+	shows := func(entries []input.Entry) (*exec.Fault, int) { return e.replay.entries(entries, v) }
 	if v.Oracle == exec.Descriptors {
 		shows = func(entries []input.Entry) (*exec.Fault, int) {
-			if t.replay.leaksDescriptors(entries) {
+			if e.replay.leaksDescriptors(entries) {
 				return v, len(entries)
 			}
 			return nil, 0
 		}
 	}
-	entries, got := t.reduce(m, shows)
+	entries, got := e.reduce(m, shows)
 	if len(entries) == 0 {
 		return nil, nil
 	}
 	if len(entries) == 1 {
-		if c, got := t.single(entries[0].Input, v); got != nil {
+		if c, got := e.single(entries[0].Input, v); got != nil {
 			return c, got
 		}
 	}
-	c := input.TraitsOf(t.f.cfg.Protocol).Join(input.Inputs(entries))
-	if again := t.replay.test(got)(c); again != nil && matches(again, v) {
+	c := input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(entries))
+	if again := e.replay.test(got)(c); again != nil && matches(again, v) {
 		return c, again
 	}
 	return nil, nil
@@ -49,12 +49,12 @@ func (t *examiner) reproduce(m *candidate) (*input.Input, *exec.Fault) {
 // single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
 // several messages in one write. It runs some variants several times, because the result may depend on chance. It
 // returns the variant that causes the failure, with the fault, or nil.
-func (t *examiner) single(c *input.Input, v *exec.Fault) (*input.Input, *exec.Fault) {
+func (e *examiner) single(c *input.Input, v *exec.Fault) (*input.Input, *exec.Fault) {
 	if len(c.Steps) == 0 {
 		return nil, nil
 	}
-	test := t.replay.test(v)
-	forms := input.TraitsOf(t.f.cfg.Protocol).Alone(c)
+	test := e.replay.test(v)
+	forms := input.TraitsOf(e.cfg.Protocol).Alone(c)
 	last := forms[len(forms)-1]
 	forms = append(forms, last)
 	if d := last.Together(input.Pipelined); d != nil {
@@ -62,7 +62,7 @@ func (t *examiner) single(c *input.Input, v *exec.Fault) (*input.Input, *exec.Fa
 		forms = append(forms, joined, d, joined, d)
 	}
 	for _, d := range forms {
-		if t.f.stopped() {
+		if e.stopped() {
 			break
 		}
 		if got := test(d); got != nil && matches(got, v) {
@@ -74,17 +74,16 @@ func (t *examiner) single(c *input.Input, v *exec.Fault) (*input.Input, *exec.Fa
 
 // reduce returns the entries of a log that a failure needs, with the fault, or nil if the failure does not appear.
 // shows runs entries on a new server, and returns the fault and the number of entries that it has run.
-func (t *examiner) reduce(m *candidate, shows func([]input.Entry) (*exec.Fault, int)) ([]input.Entry, *exec.Fault) {
-	f := t.f
+func (e *examiner) reduce(m *Candidate, shows func([]input.Entry) (*exec.Fault, int)) ([]input.Entry, *exec.Fault) {
 	var best []input.Entry
 	var fault *exec.Fault
 	repeat := 1 // number of attempts with the same entries
 	once := func(entries []input.Entry) bool {
-		if len(entries) == 0 || f.stopped() {
+		if len(entries) == 0 || e.stopped() {
 			return false
 		}
 		got, n := shows(entries)
-		if got == nil || !matches(got, m.fault) {
+		if got == nil || !matches(got, m.Fault) {
 			return false
 		}
 		best, fault = entries[:n], got
@@ -98,23 +97,23 @@ func (t *examiner) reduce(m *candidate, shows func([]input.Entry) (*exec.Fault, 
 		}
 		return false
 	}
-	all := m.log.Entries
+	all := m.Log.Entries
 	shown := false
-	for n := max(2, len(all)-m.from); !shown; n *= 2 {
+	for n := max(2, len(all)-m.From); !shown; n *= 2 {
 		part := all[max(0, len(all)-n):]
 		if shown = holds(part) || holds(input.Together(part, input.Pipelined)) || holds(input.Together(part, input.Joined)); n >= len(all) {
 			break
 		}
 	}
-	if !shown && m.fault.Ends() { // after memory corruption, a server does not always crash
+	if !shown && m.Fault.Ends() { // after memory corruption, a server does not always crash
 		repeat = maxCrashReplays
 		shown = holds(all)
 	}
 	if !shown {
 		return nil, nil
 	}
-	end := time.Now().Add(min(f.left()/2, f.cfg.Minimize))
-	stop := func() bool { return f.stopped() || time.Now().After(end) }
+	end := time.Now().Add(min(e.left()/2, e.cfg.Minimize))
+	stop := func() bool { return e.stopped() || time.Now().After(end) }
 	// First try the last entry alone. The failure often needs only this entry.
 	if last := best[len(best)-1:]; len(best) > 1 && holds(last) {
 		return best, fault
@@ -134,12 +133,12 @@ const maxJoined = 40
 
 // reproduceLeak finds, by bisection, the input of a candidate that leaks memory. It returns the input and the fault, or
 // nil if no memory leaks.
-func (t *examiner) reproduceLeak(m *candidate) (*input.Input, *exec.Fault) {
-	l, entries := t.replay, m.log.Entries
+func (e *examiner) reproduceLeak(m *Candidate) (*input.Input, *exec.Fault) {
+	l, entries := e.replay, m.Log.Entries
 	if !l.leaks(entries) {
 		return nil, nil
 	}
-	for len(entries) > 1 && !t.f.stopped() {
+	for len(entries) > 1 && !e.stopped() {
 		half, rest := entries[:len(entries)/2], entries[len(entries)/2:]
 		if entries = half; !l.leaks(half) {
 			entries = rest

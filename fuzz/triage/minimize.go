@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"bytes"
@@ -23,6 +23,13 @@ type minimizer struct {
 	budget time.Duration
 	proto  *codec.Protocol
 	stop   func() bool // reports whether to end early; nil: the minimizer does not end early
+}
+
+// Minimize returns the smallest input that it finds within a budget and for which holds is true, beginning with c.
+func Minimize(p *codec.Protocol, c *input.Input, budget time.Duration, stop func() bool,
+	holds func(*input.Input) bool) *input.Input {
+	m := &minimizer{best: c, holds: holds, stop: stop, budget: budget, proto: p}
+	return m.minimize()
 }
 
 // Limits in addition to the budget. On a busy machine, the minimizer exceeds its budget until it has made reducedTries

@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"bytes"
@@ -247,49 +247,59 @@ func causeOf(p *codec.Protocol, c *input.Input, f *exec.Fault) (k cause) {
 		k.shown = string(f.Rule) + "|" + f.Law
 	}
 	acts := behavior(p, c)
+	k.addUnusual(acts)
+	k.reduce(f, acts)
+	return k
+}
+
+// addUnusual adds the unusual effects of the steps and the rules that they break.
+func (c *cause) addUnusual(acts []stepAction) {
 	for _, a := range acts {
-		k.rules = append(k.rules, a.rules...)
-		k.acts = append(k.acts, a.unusual...)
+		c.rules = append(c.rules, a.rules...)
+		c.acts = append(c.acts, a.unusual...)
 		if a.does != "" && len(a.rules) == 0 && !slices.ContainsFunc(ordinary, func(e codec.Effect) bool { return e.String() == a.does }) {
-			if k.acts = append(k.acts, a.does); a.typ != nil && a.typ.Does == codec.Configure && a.typ.Has(codec.Queue) {
-				k.acts = append(k.acts, "of a queue")
+			if c.acts = append(c.acts, a.does); a.typ != nil && a.typ.Does == codec.Configure && a.typ.Has(codec.Queue) {
+				c.acts = append(c.acts, "of a queue")
 			}
 		}
 	}
-	slices.Sort(k.acts)
-	slices.Sort(k.rules)
-	k.acts, k.rules = slices.Compact(k.acts), slices.Compact(k.rules)
+	slices.Sort(c.acts)
+	slices.Sort(c.rules)
+	c.acts, c.rules = slices.Compact(c.acts), slices.Compact(c.rules)
 	// Sleeping and waiting only reveal an earlier effect: whether the server assigns a job to the worker, and whether a
 	// scheduled time has come.
 	for _, later := range []string{codec.Sleep.String(), waits} {
-		if len(k.acts) > 1 {
-			k.acts = slices.DeleteFunc(k.acts, func(what string) bool { return what == later })
+		if len(c.acts) > 1 {
+			c.acts = slices.DeleteFunc(c.acts, func(what string) bool { return what == later })
 		}
 	}
+}
+
+// reduce replaces the effects and rules by the one that explains the failure f, if there is one.
+func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
 	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
 	passed := limitPassed(acts)
 	switch {
-	case k.kind == exec.Law && len(k.rules) == 0 && passed != "":
-		k.acts, k.shown = []string{passed}, "" // the messages after the pause only reveal the failure
-	case f.Oracle == exec.HangConn && len(k.rules) > 0:
-		k.acts = nil // the illegal message is the reason for the missing reply
-	case f.Law == closedLaw && slices.ContainsFunc(k.acts, long):
-		k.acts = []string{longPrefix} // the server closes the connection because of a long value, whatever value that is
+	case c.kind == exec.Law && len(c.rules) == 0 && passed != "":
+		c.acts, c.shown = []string{passed}, "" // the messages after the pause only reveal the failure
+	case f.Oracle == exec.HangConn && len(c.rules) > 0:
+		c.acts = nil // the illegal message is the reason for the missing reply
+	case f.Law == closedLaw && slices.ContainsFunc(c.acts, long):
+		c.acts = []string{longPrefix} // the server closes the connection because of a long value, whatever value that is
 	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a stepAction) bool { return a.largeTime }):
-		k.acts = []string{"large time"}
-	case f.Oracle == exec.Framing && slices.Contains(k.rules, f.Rule):
-		k.acts, k.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
-	case f.Law == wrongContent && len(k.rules)+len(k.acts) == 0 && f.Step >= 0 && f.Step < len(acts) &&
+		c.acts = []string{"large time"}
+	case f.Oracle == exec.Framing && slices.Contains(c.rules, f.Rule):
+		c.acts, c.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
+	case f.Law == wrongContent && len(c.rules)+len(c.acts) == 0 && f.Step >= 0 && f.Step < len(acts) &&
 		isQuery(&acts[f.Step]):
 		for i := range acts { // different queries can reveal the same wrong state; the other messages cause that state
 			if !isQuery(&acts[i]) && acts[i].does != "" {
-				k.acts = append(k.acts, acts[i].does)
+				c.acts = append(c.acts, acts[i].does)
 			}
 		}
-		k.kind, k.shown = wrongContent, ""
-		slices.Sort(k.acts)
+		c.kind, c.shown = wrongContent, ""
+		slices.Sort(c.acts)
 	}
-	return k
 }
 
 // limitPassed describes an input with a pause after a message that sets a time limit. The description says whether a
@@ -323,12 +333,12 @@ func isQuery(a *stepAction) bool {
 // break must include the rules that the messages of the other break. The unusual effects of both
 // inputs must be equal. If both failures also break the same rule in the same way, the unusual
 // effects of one input need only include the unusual effects of the other.
-func (k *cause) same(o *cause) bool {
-	if k.kind == "" || k.kind != o.kind || (len(k.rules) == 0) != (len(o.rules) == 0) || len(k.rules)+len(k.acts) == 0 {
+func (c *cause) same(o *cause) bool {
+	if c.kind == "" || c.kind != o.kind || (len(c.rules) == 0) != (len(o.rules) == 0) || len(c.rules)+len(c.acts) == 0 {
 		return false
 	}
-	alike := slices.Equal(k.acts, o.acts) || k.shown == o.shown && k.shown != "" && len(k.acts) > 0 && len(o.acts) > 0 && oneContains(k.acts, o.acts)
-	return alike && oneContains(k.rules, o.rules)
+	alike := slices.Equal(c.acts, o.acts) || c.shown == o.shown && c.shown != "" && len(c.acts) > 0 && len(o.acts) > 0 && oneContains(c.acts, o.acts)
+	return alike && oneContains(c.rules, o.rules)
 }
 
 // oneContains reports whether one of the lists contains all elements of the other list.

@@ -1,4 +1,4 @@
-package fuzz
+package triage
 
 import (
 	"cmp"
@@ -59,9 +59,9 @@ var oracles = map[string]struct {
 	exec.Law:         {WrongAnswer, "wrong reply"},
 }
 
-// SeverityOf returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer, unless
+// FaultSeverity returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer, unless
 // there is evidence that it comes from another client or from memory.
-func SeverityOf(f *exec.Fault) Severity {
+func FaultSeverity(f *exec.Fault) Severity {
 	if f.Oracle == exec.Disclosure && !f.Proved {
 		return WrongAnswer
 	}
@@ -71,7 +71,7 @@ func SeverityOf(f *exec.Fault) Severity {
 // Severity returns the severity of the finding about a server of the protocol p. It takes into account lost jobs and
 // the level of the broken rule.
 func (fd *Finding) Severity(p *codec.Protocol) Severity {
-	s := SeverityOf(fd.Fault)
+	s := FaultSeverity(fd.Fault)
 	if s != WrongAnswer {
 		return s
 	}
@@ -84,9 +84,9 @@ func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	return s
 }
 
-// TitleOf returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation
+// Title returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation
 // fault) in _free_job".
-func TitleOf(f *exec.Fault) string {
+func Title(f *exec.Fault) string {
 	title := oracles[f.Oracle].title
 	switch {
 	case f.Oracle == exec.Law && f.Law != "":
