@@ -8,42 +8,17 @@ import (
 	"time"
 
 	"jobwire/codec/beanstalk"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
-
-// At the end of a run, begin stops a server that is still starting, and does not stop a server that has started.
-func TestEndWhileStarting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		var server context.Context
-		s := begin(ctx, func(ctx context.Context) (target.Target, error) {
-			server = ctx
-			return nil, nil
-		})
-		if s.err != nil {
-			t.Fatal(s.err)
-		}
-		slow := begin(ctx, func(ctx context.Context) (target.Target, error) {
-			<-ctx.Done()
-			return nil, ctx.Err()
-		})
-		if !errors.Is(slow.err, context.Canceled) || ctx.Err() == nil {
-			t.Errorf("a server that is starting: %v; the run: %v", slow.err, ctx.Err())
-		}
-		if server.Err() != nil {
-			t.Error("the server that had started was ended")
-		}
-	})
-}
 
 // TestServerThatDoesNotStart tests that a run fails if it ends before the server has started.
 func TestServerThatDoesNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, err := Run(t.Context(), Config{Protocol: beanstalk.Protocol, Duration: 10 * time.Second, Start: func(ctx context.Context) (target.Target, error) {
+		_, err := Run(t.Context(), Config{Protocol: beanstalk.Protocol, Duration: 10 * time.Second, Server: triage.Server{Start: func(ctx context.Context) (target.Target, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
-		}})
+		}}})
 		if !errors.Is(err, target.ErrUnreachable) {
 			t.Errorf("got %v, want the error of a target that cannot be reached", err)
 		}

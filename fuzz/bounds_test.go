@@ -11,10 +11,15 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -24,72 +29,18 @@ func TestFixedAddress(t *testing.T) {
 	for _, p := range []*codec.Protocol{danga.Protocol, gearmonkey.Protocol} {
 		t.Run(p.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv, err := serve(faults.Faultless(p.Name))(t.Context())
+				srv, err := fuzztest.Serve(faults.Faultless(p.Name))(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer srv.Stop()
 				const count = 2000
-				stats, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Count: count, Fixed: true,
-					Found: func(fd *Finding) { t.Logf("found: %v", fd.Fault) },
-					Start: func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }})
+				stats, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Count: count, Server: triage.Server{Fixed: true, Start: func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }}, Reports: triage.Reports{Found: func(fd *triage.Finding) { t.Logf("found: %v", fd.Fault) }}})
 				if err != nil || stats.Executions < count || stats.Findings > 0 {
 					t.Errorf("expected %d executions without a finding, got %d and %d findings in %v, %v", count, stats.Executions, stats.Findings, stats.Elapsed, err)
 				}
 			})
 		})
-	}
-}
-
-// TestDataOfOtherInputIsNotDisclosure tests that the data of another input's job is not reported as data that no client has sent, if a
-// request contains the handle of that job.
-func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		x := executorOf(t, danga.Protocol, target.InMemory)
-		first := x.execute(FromScript(script(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
-	Job Server -> Application: job_create_res $handle
-	Worker -> Job Server: worker_connect $fn
-	Worker -> Job Server: job_assign_req
-	Job Server -> Worker: job_assign_res $fn work
-	Worker -> Job Server: job_complete_announce 0 secret
-	`)), "A00001.")
-		if first.Fault != nil {
-			t.Fatal(first.Fault)
-		}
-		handle := ""
-		for _, e := range first.Events {
-			if e.Type != nil && e.Type.Name == "job_create_res" {
-				handle = string(e.Args[0])
-			}
-		}
-		second := x.execute(FromScript(script(t, danga.Protocol, "Application -> Job Server: job_complete_req "+handle+"\n")), "A00002.")
-		got := ""
-		for _, e := range second.Events {
-			if e.Type != nil && e.Type.Name == "job_complete_res" {
-				got = string(e.Args[2])
-			}
-		}
-		if second.Fault != nil || got != "secret" {
-			t.Errorf("handle %q, result %q, %v", handle, got, second.Fault)
-		}
-	})
-}
-
-func TestPrefixesDiffer(t *testing.T) {
-	const prefixes = 30 * 30 * 30 * 30 * 30 // with the same first letter
-	seen := map[string]uint64{}
-	for _, from := range []uint64{0, 29, prefixes - 2, 2*prefixes - 2, 25*prefixes + prefixes - 5} {
-		for n := from; n < from+4; n++ {
-			p := prefixOf('A', n)
-			if len(p) != len(placeholder) || strings.Contains(p, placeholder) {
-				t.Errorf("prefix %d is %q", n, p)
-			}
-			if m, again := seen[p]; again && m != n {
-				t.Errorf("prefixes %d and %d are both %q", m, n, p)
-			}
-			seen[p] = n
-		}
 	}
 }
 
@@ -102,7 +53,7 @@ func TestRunEndsInTime(t *testing.T) {
 		silent := func(ctx context.Context) (target.Target, error) {
 			if first {
 				first = false
-				return serve(faults.Faultless("gearman"))(ctx)
+				return fuzztest.Serve(faults.Faultless("gearman"))(ctx)
 			}
 			return target.InMemory(ctx, "mute", func(ctx context.Context, ln net.Listener) error { // accepts no connection
 				<-ctx.Done()
@@ -112,13 +63,12 @@ func TestRunEndsInTime(t *testing.T) {
 		const duration = 5 * time.Second
 		candidates := 0
 		start := time.Now()
-		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: silent, Reference: serve(faults.Faultless("gearman")), Seed: 1,
-			Duration: duration, Timeout: 5 * time.Second, Candidate: func(fd *Finding) {
-				candidates++
-				if len(fd.Text) == 0 || fd.Reproduced {
-					t.Errorf("candidate %+v", fd)
-				}
-			}})
+		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Seed: 1, Duration: duration, Timeout: 5 * time.Second, Server: triage.Server{Start: silent, Reference: fuzztest.Serve(faults.Faultless("gearman"))}, Reports: triage.Reports{Candidate: func(fd *triage.Finding) {
+			candidates++
+			if len(fd.Text) == 0 || fd.Reproduced {
+				t.Errorf("candidate %+v", fd)
+			}
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,16 +100,15 @@ func TestCrashThatIsNotReproduced(t *testing.T) {
 				return context.Cause(ctx)
 			})
 		}
-		var found []*Finding
-		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Start: start, Seed: 1, Sequential: true, Count: 1500,
-			Seeds: []*Input{FromScript(script(t, gearman.Protocol, work))}, Found: func(fd *Finding) { found = append(found, fd) }})
+		var found []*triage.Finding
+		stats, err := Run(t.Context(), Config{Protocol: gearman.Protocol, Seed: 1, Sequential: true, Count: 1500, Seeds: []*input.Input{fuzztest.Input(t, gearman.Protocol, fuzztest.Work)}, Server: triage.Server{Start: start}, Reports: triage.Reports{Found: func(fd *triage.Finding) { found = append(found, fd) }}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if stats.Findings != 1 || len(found) != 1 {
 			t.Fatalf("expected 1 finding, got %d, %+v", stats.Findings, found)
 		}
-		if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != Exit || fd.Inputs == 0 || len(fd.Log.Entries) == 0 || len(fd.Text) == 0 || fd.Fault.Severity() != RemoteCrash {
+		if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != exec.Exit || fd.Inputs == 0 || len(fd.Log.Entries) == 0 || len(fd.Text) == 0 || triage.FaultSeverity(fd.Fault) != triage.RemoteCrash {
 			t.Errorf("got %+v of %v", fd, fd.Fault)
 		}
 	})
@@ -179,37 +128,16 @@ func (l *counting) Accept() (net.Conn, error) {
 	return c, err
 }
 
-// TestFindingsAreGroupedByCause tests the order of findings, and that findings with the same cause are in one group.
-func TestFindingsAreGroupedByCause(t *testing.T) {
-	all := []*Finding{
-		{Name: "a", Fault: &Fault{Oracle: Law}, Reproduced: true}, {Name: "b", Fault: &Fault{Oracle: HangAll}, Reproduced: true},
-		{Name: "c", Fault: &Fault{Oracle: Signal}}, {Name: "d", Fault: &Fault{Oracle: Signal}, Reproduced: true}, {Name: "e", Fault: &Fault{Oracle: Memory}},
-		{Name: "f", Fault: &Fault{Oracle: Law}, LosesJob: true}, {Name: "g", Fault: &Fault{Oracle: Law, Rule: "gearman.queue.fifo"}},
-	}
-	all[5].Of = all[0]
-	all[6].Of = all[0]
-	order := ""
-	for _, group := range Groups(gearman.Protocol, all) {
-		for _, fd := range group {
-			order += fd.Name
-		}
-		order += " "
-	}
-	if order != "d c b fag e " {
-		t.Errorf("got %s", order)
-	}
-}
-
 // TestLongLists tests that lists of objects that earlier inputs have left are requested less often the longer they are, but
 // only at a fixed address.
 func TestLongLists(t *testing.T) {
-	list := FromScript(script(t, gearman.Protocol, "Admin -> Job Server: status\n"))
+	list := fuzztest.Input(t, gearman.Protocol, "Admin -> Job Server: status\n")
 	for _, tt := range []struct {
 		fixed bool
 		names uint64
 		rare  bool
 	}{{true, maxInputsPerServer, false}, {true, 1000 * maxInputsPerServer, true}, {false, 1000 * maxInputsPerServer, false}} {
-		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Fixed: tt.fixed}}, used: tt.names, r: randOf(1)}
+		w := &worker{f: &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Server: triage.Server{Fixed: tt.fixed}}}, used: tt.names, r: input.NewRand(1)}
 		skipped := 0
 		for range 100 {
 			if w.listTooLong(list) {
@@ -220,4 +148,22 @@ func TestLongLists(t *testing.T) {
 			t.Errorf("%+v: %d of 100 skipped", tt, skipped)
 		}
 	}
+}
+
+// A protocol can be fuzzed without a model, but not without a barrier.
+func TestProtocolWithoutModel(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := *beanstalk.Protocol
+		p.Name = "unmodeled"
+		cfg := Config{Protocol: &p, Seed: 1, Sequential: true, Count: 300, Server: triage.Server{Start: fuzztest.Serve(faults.Faultless("beanstalk"))}}
+		stats, err := Run(t.Context(), cfg)
+		if err != nil || stats.Executions < cfg.Count || stats.Findings > 0 {
+			t.Errorf("expected %d executions and no finding, got %d and %d, %v", cfg.Count, stats.Executions, stats.Findings, err)
+		}
+		p.Barriers = nil
+		if _, err := Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "no barrier") {
+			t.Errorf("expected an error about the barrier, got %v", err)
+		}
+	})
 }

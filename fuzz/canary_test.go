@@ -9,7 +9,10 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -33,19 +36,18 @@ func TestBarriers(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					fault := faults.Fault{Name: "barrier", Protocol: p.Name, Script: refused[0]}
 					var found []string
-					_, err := Run(t.Context(), Config{Protocol: p, Start: serve(fault), Seed: 1, Sequential: true, Count: 500, Timeout: time.Second,
-						Found: func(fd *Finding) { found = append(found, fd.Fault.Oracle+": "+fd.Fault.Text) }})
+					_, err := Run(t.Context(), Config{Protocol: p, Seed: 1, Sequential: true, Count: 500, Timeout: time.Second, Server: triage.Server{Start: fuzztest.Serve(fault)}, Reports: triage.Reports{Found: func(fd *triage.Finding) { found = append(found, fd.Fault.Oracle+": "+fd.Fault.Text) }}})
 					if len(p.Barriers) > 1 && (err != nil || len(found) == 0) {
 						t.Errorf("expected a finding about the request without its reply, got %v", err)
 					}
 					for _, text := range found {
-						if strings.HasPrefix(text, HangAll) || strings.HasPrefix(text, Disturbed) {
+						if strings.HasPrefix(text, exec.HangAll) || strings.HasPrefix(text, exec.Disturbed) {
 							t.Errorf("%s: %s", fault.Script, text)
 						}
 					}
 					fault.Script = strings.Join(refused, "\n")
 					checked := errors.New("checked")
-					cfg := Config{Protocol: p, Start: serve(fault), Seed: 1, Sequential: true, Count: 100}
+					cfg := Config{Protocol: p, Seed: 1, Sequential: true, Count: 100, Server: triage.Server{Start: fuzztest.Serve(fault)}}
 					if _, err := Run(t.Context(), cfg); !errors.Is(err, target.ErrUnreachable) || !strings.Contains(err.Error(), "does not answer "+p.Barriers[0].Request[0]) {
 						t.Errorf("%s: expected an error about the requests, got %v", fault.Script, err)
 					}

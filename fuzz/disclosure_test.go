@@ -3,7 +3,6 @@ package fuzz
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +12,9 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -39,16 +41,16 @@ func TestDisclosure(t *testing.T) {
 		{gearman.Protocol, echo, "alter ECHO_RES data=xyzzyplugh", false},
 		{gearman.Protocol, echo, "alter ECHO_RES data=test", false},
 		{gearman.Protocol, echo, `alter ECHO_RES data={data + "garbage"}`, false},
-		{gearman.Protocol, work, "alter JOB_ASSIGN* workload=xyzzyplugh", false},
+		{gearman.Protocol, fuzztest.Work, "alter JOB_ASSIGN* workload=xyzzyplugh", false},
 		{danga.Protocol, grab, "alter job_assign_res args=xyzzyplugh", false},
 		{beanstalk.Protocol, put, "alter RESERVED body=xyzzyplugh", false},
 		{gearman.Protocol, echo, faults.Named("empty-echo-of-another").Script, true},
 		{gearman.Protocol, echo, differs, true},
 	} {
-		burst := FromScript(script(t, tt.protocol, tt.seed))
-		checked := burst.clone()
-		burst.Mode = Burst // no model of the queue says that the reply is wrong
-		seeds := [][]*Input{{burst}, {checked}, {burst, checked}, {checked, burst}}
+		burst := fuzztest.Input(t, tt.protocol, tt.seed)
+		checked := burst.Clone()
+		burst.Mode = input.Burst // no model of the queue says that the reply is wrong
+		seeds := [][]*input.Input{{burst}, {checked}, {burst, checked}, {checked, burst}}
 		for n := range 2 * len(seeds) {
 			fixed, seeds := n%2 > 0, seeds[n/2]
 			if fixed && tt.script == differs || testing.Short() && n > 3 {
@@ -63,10 +65,9 @@ func TestDisclosure(t *testing.T) {
 						if starts++; tt.script == differs {
 							f.Script = fmt.Sprintf(tt.script, starts)
 						}
-						return serve(f)(ctx)
+						return fuzztest.Serve(f)(ctx)
 					}
-					cfg := Config{Protocol: tt.protocol, Start: start, Seed: 1, Seeds: seeds,
-						Sequential: true, Count: 100, Timeout: time.Second}
+					cfg := Config{Protocol: tt.protocol, Seed: 1, Seeds: seeds, Sequential: true, Count: 100, Timeout: time.Second, Server: triage.Server{Start: start}}
 					if fixed {
 						srv, err := start(t.Context())
 						if err != nil {
@@ -76,9 +77,9 @@ func TestDisclosure(t *testing.T) {
 						cfg.Fixed, cfg.Start = true, func(context.Context) (target.Target, error) { return target.Address(srv.Addr()) }
 					}
 					findings, disclosed := 0, false
-					cfg.Found = func(fd *Finding) {
+					cfg.Found = func(fd *triage.Finding) {
 						findings++
-						disclosed = disclosed || fd.Severity(cfg.Protocol) == MemoryDisclosure
+						disclosed = disclosed || fd.Severity(cfg.Protocol) == triage.MemoryDisclosure
 						t.Logf("%s: %s", fd.Severity(cfg.Protocol), fd.Fault)
 					}
 					if _, err := Run(t.Context(), cfg); err != nil || findings != 1 || disclosed != tt.disclosed {
@@ -87,31 +88,5 @@ func TestDisclosure(t *testing.T) {
 				})
 			})
 		}
-	}
-}
-
-// TestProvedDisclosure tests that a finding with evidence replaces the finding about the same data without evidence, in
-// either order.
-func TestProvedDisclosure(t *testing.T) {
-	var dropped []*Finding
-	f := &Fuzzer{cfg: Config{Protocol: gearman.Protocol, Dropped: func(fd *Finding) { dropped = append(dropped, fd) }}}
-	tr := newTriage(t.Context(), f)
-	finding := func(observed string, v Fault) *Finding {
-		v.unsent = unsent{data: []byte("data"), does: "answer"}
-		return &Finding{Key: key(gearman.Protocol, &Input{}, &v), Fault: &v, Input: &Input{}, Reproduced: true, keys: map[string]bool{observed: true}}
-	}
-	law := finding("model", Fault{Oracle: Law, Rule: "gearman.echo.same-data", Law: wrongContent})
-	data := finding("data", Fault{Oracle: Disclosure, Law: "answer"})
-	proved := finding("proved", Fault{Oracle: Disclosure, Law: "answer", Proved: true})
-	for _, tt := range []struct {
-		fd    *Finding
-		known bool
-	}{{law, false}, {data, true}, {proved, false}, {law, true}, {data, true}, {proved, true}} {
-		if got := tr.isKnown(&candidate{key: "new"}, tt.fd); got != tt.known {
-			t.Errorf("%s: expected a known finding: %v, got %v", tt.fd.Fault, tt.known, got)
-		}
-	}
-	if !slices.Equal(tr.findings, []*Finding{proved}) || !slices.Equal(dropped, []*Finding{law}) || !proved.keys["model"] {
-		t.Errorf("expected the proved finding in place of the first one, got %v; dropped: %v", tr.findings, dropped)
 	}
 }

@@ -1,113 +1,19 @@
 package fuzz
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"net"
-	"path/filepath"
-	"slices"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"jobwire/codec"
-	"jobwire/codec/beanstalk"
-	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
-	"jobwire/codec/gearmonkey"
-	"jobwire/codec/transcript"
 	"jobwire/conform"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
 )
-
-var protocols = []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, danga.Protocol, gearmonkey.Protocol}
-
-func script(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
-	t.Helper()
-	scripts, err := transcript.Parse(p, "test", []byte(src))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return scripts[0]
-}
-
-// serve returns a function that starts a server in memory.
-func serve(f faults.Fault) func(context.Context) (target.Target, error) {
-	return func(ctx context.Context) (target.Target, error) { return target.InMemory(ctx, f.Name, f.Serve) }
-}
-
-const work = `Client -> Job Server: SUBMIT_JOB $fn "" test
-Job Server -> Client: JOB_CREATED $handle
-Worker -> Job Server: CAN_DO $fn
-Worker -> Job Server: GRAB_JOB
-Job Server -> Worker: JOB_ASSIGN $handle $fn test
-Worker -> Job Server: WORK_COMPLETE $handle tset
-Job Server -> Client: WORK_COMPLETE $handle tset
-`
-
-// executorOf returns an executor with a correct server of the protocol, which stops at the end of the test.
-func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, string, func(context.Context, net.Listener) error) (target.Target, error)) *executor {
-	srv, err := start(t.Context(), p.Name, faults.Faultless(p.Name).Serve)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { srv.Stop() })
-	to, err := transportOf(srv)
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := newExecutor(traitsOf(p), to, &Known{}, 5*time.Second)
-	t.Cleanup(x.closeCanary)
-	return x
-}
-
-// TestExecutes runs an input on sockets, with and without a prefix.
-func TestExecutes(t *testing.T) {
-	x := executorOf(t, gearman.Protocol, target.Func)
-	c := FromScript(script(t, gearman.Protocol, work))
-	for _, prefix := range []string{"", "A00001."} {
-		r := x.execute(c, prefix)
-		if r.Fault != nil {
-			t.Fatal(r.Fault)
-		}
-		if got, want := r.outcome(), "JOB_CREATED WORK_COMPLETE ; JOB_ASSIGN"; got != want {
-			t.Errorf("prefix %q: expected the replies %s, got %s", prefix, want, got)
-		}
-	}
-}
-
-// TestMinimizes tests that an input with eight messages on three connections is reduced to the two messages that the fault
-// needs.
-func TestMinimizes(t *testing.T) {
-	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
-Client -> Job Server: SUBMIT_JOB $fn unique "some long workload"
-Job Server -> Client: JOB_CREATED $handle
-Worker 2 -> Job Server: CAN_DO $fn
-Worker -> Job Server: PRE_SLEEP
-Worker 2 -> Job Server: WORK_FAIL $handle
-Client -> Job Server: ECHO_REQ bye
-Client -> Job Server: closes
-`))
-	holds := func(c *Input) bool { // the fault needs a submission and, later, a failure of that job
-		id := 0
-		for _, s := range c.Steps {
-			switch {
-			case s.Type != nil && s.Type.Name == "SUBMIT_JOB":
-				id = s.ID
-			case s.Type != nil && s.Type.Name == "WORK_FAIL" && id > 0 && s.Args[0].Of == id:
-				return true
-			}
-		}
-		return false
-	}
-	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
-	small := m.minimize()
-	if len(small.Steps) != 2 || small.conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
-		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.conns(), small.Steps)
-	}
-}
 
 // TestKnownOfGearmand tests that the profile of gearmand excludes a tab in the name of a function, but not in a workload.
 func TestKnownOfGearmand(t *testing.T) {
@@ -127,7 +33,7 @@ func TestKnownOfGearmand(t *testing.T) {
 		`Worker -> Job Server: CAN_DO_TIMEOUT a 1`:           false,
 		`Client -> Job Server: SUBMIT_JOB a "\t" ""`:         false,
 	} {
-		c := FromScript(script(t, gearman.Protocol, wire+"\n"))
+		c := fuzztest.Input(t, gearman.Protocol, wire+"\n")
 		m := codec.Message{Type: c.Steps[0].Type}
 		for _, a := range c.Steps[0].Args {
 			m.Args = append(m.Args, a.Value)
@@ -142,88 +48,11 @@ func TestKnownOfGearmand(t *testing.T) {
 	}
 }
 
-// TestMinimizesSharedNames tests that a name which several messages must share is shortened in all of them.
-func TestMinimizesSharedNames(t *testing.T) {
-	c := FromScript(script(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
-Worker -> Job Server: CAN_DO "a long name"
-Worker -> Job Server: CAN_DO a
-`))
-	holds := func(c *Input) bool {
-		return len(c.Steps) == 3 && bytes.Equal(c.Steps[0].Args[0].Value, c.Steps[1].Args[0].Value) && !bytes.Equal(c.Steps[1].Args[0].Value, c.Steps[2].Args[0].Value)
-	}
-	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
-	if small := m.minimize(); len(small.Steps[0].Args[0].Value) != 1 {
-		t.Errorf("%q is left", small.Steps[0].Args[0].Value)
-	}
-}
-
-// TestMinimizesPairs tests that two messages are removed together if neither can be removed alone.
-func TestMinimizesPairs(t *testing.T) {
-	c := FromScript(script(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
-Worker -> Job Server: CAN_DO b
-Worker -> Job Server: CANT_DO a
-Worker -> Job Server: CANT_DO b
-`))
-	holds := func(c *Input) bool {
-		counts := map[string]int{}
-		for i := range c.Steps {
-			counts[c.Steps[i].Type.Name]++
-		}
-		return counts["CAN_DO"] == counts["CANT_DO"] && len(c.Steps) > 0
-	}
-	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
-	if small := m.minimize(); len(small.Steps) != 2 {
-		t.Errorf("%d steps are left", len(small.Steps))
-	}
-}
-
-func TestCorpusFile(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "corpus")
-	none, err := ReadCorpus(gearman.Protocol, name)
-	if err != nil || none != nil {
-		t.Fatal(none, err)
-	}
-	c := FromScript(script(t, gearman.Protocol, work+"Client -> Job Server: raw 00 \"x\"\nClient -> Job Server: resets\n"))
-	if err := WriteCorpus(name, []*Input{c}); err != nil {
-		t.Fatal(err)
-	}
-	back, err := ReadCorpus(gearman.Protocol, name)
-	if err != nil || len(back) != 1 || !back[0].equal(c) {
-		t.Errorf("%+v, %v; want %+v", back, err, c)
-	}
-	if _, err := ReadCorpus(beanstalk.Protocol, name); err == nil {
-		t.Error("another protocol accepts it")
-	}
-}
-
-// TestGeneratesBySeed tests that the inputs depend on the seed alone.
-func TestGeneratesBySeed(t *testing.T) {
-	make := func() (all []*Input) {
-		f := FromScript(script(t, gearman.Protocol, work))
-		b := newGenerator(gearman.Protocol, randOf(7), &Known{})
-		for range 200 {
-			all = append(all, b.mutate(f, func() *Input { return f }), b.generate())
-		}
-		return all
-	}
-	a, b := make(), make()
-	if !slices.EqualFunc(a, b, (*Input).equal) {
-		t.Error("the same seed generates other inputs")
-	}
-	for _, c := range a {
-		for _, s := range c.Steps {
-			if s.Conn >= maxConns || s.Type != nil && s.Type.Name == "shutdown" {
-				t.Fatalf("a step that must not be generated: %+v", s)
-			}
-		}
-	}
-}
-
 // TestSlowServerStartDoesNotEndTheRun tests that a server which once takes too long to start does not end a run.
 func TestSlowServerStartDoesNotEndTheRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		start := serve(faults.Faultless("gearman"))
+		start := fuzztest.Serve(faults.Faultless("gearman"))
 		failures := 0
 		f := &Fuzzer{}
 		late := func(ctx context.Context) (target.Target, error) {
@@ -240,7 +69,7 @@ func TestSlowServerStartDoesNotEndTheRun(t *testing.T) {
 		}{{0, 0, true}, {0, 1, false}, {1, maxStarts - 1, true}, {1, maxStarts, false}} {
 			f.servers.Store(tt.servers)
 			failures = tt.failures
-			server, err := (&worker{f: f, start: late}).nextServer(t.Context())
+			server, err := (&worker{f: f, Servers: exec.Servers{Start: late, Ending: &f.ending}}).nextServer(t.Context())
 			if (err == nil) != tt.ok {
 				t.Errorf("%+v: %v", tt, err)
 			}

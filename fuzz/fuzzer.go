@@ -5,39 +5,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
 // Config describes the server to fuzz, the limits of the run and the functions that receive the results.
 type Config struct {
 	Protocol *codec.Protocol
-
-	// Start starts a server in a process of its own. If Fixed is set, there is only one server, at a fixed address,
-	// which cannot be restarted. Then the fuzzer can reproduce only faults that the server survives.
-	Start func(context.Context) (target.Target, error)
-	Fixed bool
+	triage.Server
+	triage.Reports
 
 	// Sequential examines each failure before the next input, with one worker. A run in virtual time needs this, because
 	// time would not pass for the examination while a worker is busy.
 	Sequential bool
 
-	// StartFast starts a server whose clock runs FastClock times as fast as the clock of the machine. Inputs with
-	// pauses run on such servers, and their failures are reproduced on servers that Start starts. It may be nil.
-	StartFast func(context.Context) (target.Target, error)
-	FastClock int
-
-	// Reference starts a correct server, whose replies are the expected replies in findings. It may be nil.
-	Reference func(context.Context) (target.Target, error)
-
-	Seeds    []*Input
+	Seeds    []*input.Input
 	Seed     uint64
 	Duration time.Duration // of the whole run; 0: no limit
 	Count    int64         // number of inputs; 0: no limit
@@ -45,20 +36,15 @@ type Config struct {
 	Timeout  time.Duration // timeout of a reply; 0: 2 s
 	Minimize time.Duration // time limit for minimizing a finding; 0: 30 s
 	First    bool          // stop at the first finding
-	Known    Known
+	Known    input.Known
 	KnownAs  []string // keys of findings that were reported before
 
-	// Found is called for each finding. A crash is reported before it is reproduced, and again, under the same name,
-	// after it is reproduced.
-	Found     func(*Finding)
-	Progress  func(Stats)    // called about once a second
-	Note      func(string)   // called with a line about the result of each candidate
-	Keep      func([]*Input) // called at the end with the new inputs of the corpus
-	Dropped   func(*Finding) // called for a reported finding that another finding replaces
-	Candidate func(*Finding) // called at the end with each candidate that was not examined
+	Progress func(Stats)          // called about once a second
+	Note     func(string)         // called with a line about the result of each candidate
+	Keep     func([]*input.Input) // called at the end with the new inputs of the corpus
 
 	// Log is called with the log of each server when the server is stopped. It may be nil.
-	Log func(*Log)
+	Log func(*input.Log)
 
 	// Check is called if the server does not answer the preferred barrier. It may return an error that says why. It may
 	// be nil.
@@ -66,8 +52,6 @@ type Config struct {
 
 	// Works is called when the server has answered a barrier, before Run fuzzes it. It may be nil.
 	Works func()
-
-	traits *contractTraits // with the barrier that the server answers
 }
 
 // Stats are the statistics of a run.
@@ -76,20 +60,17 @@ type Stats struct {
 	Executions       int64
 	Messages         int64
 	Corpus, Features int
-	Findings         int
-	Duplicates       int // observations of findings beyond the first
-	ReferenceFails   int // faults that the reference server has too
-	NotReproduced    int // candidates that did not appear on a new server
-	Unexamined       int // candidates that were waiting at the end
-	Starts           int // number of servers started
-	Doing            string
+	triage.Counts
+	Starts int // number of servers started
+	Doing  string
 }
 
 // Fuzzer is the state of one run.
 type Fuzzer struct {
 	cfg     Config
-	corpus  *corpus
-	triage  *triage
+	barrier *exec.Barrier // the first of the protocol that the server answers
+	corpus  *input.Corpus
+	triage  *triage.Triage
 	start   time.Time
 	claimed atomic.Int64   // number of inputs claimed by workers
 	msgs    atomic.Int64   // number of events
@@ -97,7 +78,6 @@ type Fuzzer struct {
 	names   atomic.Uint64  // prefixes used at a fixed address, including those of earlier runs
 	ending  sync.WaitGroup // servers that start or stop in the background
 	stopped func() bool    // reports whether the run has ended
-	until   time.Time      // end of the run; zero: none
 	stopRun func()         // ends the run when called
 
 	mu         sync.Mutex // protects the fields below
@@ -122,7 +102,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	}
 	f := newFuzzer(cfg)
 	if model.New(cfg.Protocol, time.Now()) == nil {
-		f.logf("there is no model of a server for %s: replies are checked only against the rules of its messages",
+		f.Logf("there is no model of a server for %s: replies are checked only against the rules of its messages",
 			cfg.Protocol.Title)
 	}
 	if cfg.Duration > 0 {
@@ -133,9 +113,8 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	ctx, f.stopRun = context.WithCancel(ctx)
 	defer f.stopRun()
 	f.stopped = func() bool { return ctx.Err() != nil }
-	f.until, _ = ctx.Deadline()
-	f.triage = newTriage(ctx, f)
 	err := f.calibrate(ctx)
+	f.triage = f.newTriage(ctx)
 	if err == nil {
 		if cfg.Works != nil {
 			cfg.Works()
@@ -143,16 +122,38 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 		err = f.run(ctx)
 	}
 	f.ending.Wait()
-	f.triage.ending.Wait()
-	f.triage.finish()
+	f.triage.Finish()
 	f.tally("finished")
 	if (err == nil || ctx.Err() != nil) && f.servers.Load() == 0 && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: the server had not started when the run ended", target.ErrUnreachable)
 	}
 	if cfg.Keep != nil {
-		cfg.Keep(f.corpus.added())
+		cfg.Keep(f.corpus.Added())
 	}
 	return f.stats, err
+}
+
+// calibrate chooses the barrier of the run.
+func (f *Fuzzer) calibrate(ctx context.Context) error {
+	t, err := f.cfg.Start(ctx)
+	if err != nil {
+		return err
+	}
+	if !f.cfg.Fixed {
+		defer target.Kill(t)
+	}
+	if err := target.Alive(ctx, t); err != nil {
+		return err
+	}
+	f.servers.Add(1)
+	b, refused, err := exec.FindBarrier(ctx, t, f.cfg.Protocol, &f.cfg.Known, f.cfg.Timeout, f.cfg.Check)
+	if err != nil {
+		return err
+	}
+	if f.barrier = b; len(refused) > 0 {
+		f.Logf("the probe is %s, because the server does not answer %s", b.Name(), strings.Join(refused, " and "))
+	}
+	return nil
 }
 
 // newFuzzer returns the state of a new run with the default values of cfg filled in.
@@ -162,10 +163,9 @@ func newFuzzer(cfg Config) *Fuzzer {
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	cfg.Minimize = cmp.Or(cfg.Minimize, 30*time.Second)
-	cfg.traits = traitsOf(cfg.Protocol)
-	f := &Fuzzer{cfg: cfg, corpus: newCorpus(cfg.Seeds), start: time.Now()}
+	f := &Fuzzer{cfg: cfg, corpus: input.NewCorpus(cfg.Seeds), start: time.Now()}
 	if cfg.Fixed {
-		f.names.Store(unusedNames())
+		f.names.Store(input.UnusedNames())
 	}
 	return f
 }
@@ -174,7 +174,7 @@ func newFuzzer(cfg Config) *Fuzzer {
 func (f *Fuzzer) run(ctx context.Context) error {
 	if f.cfg.Fixed || f.cfg.Sequential {
 		// While a candidate is examined, nothing else may use the only server.
-		defer f.triage.onlyExaminer.replay.close()
+		defer f.triage.Close()
 		return f.newWorker(0, false).run(ctx)
 	}
 	workers := []*worker{}
@@ -199,7 +199,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 	examined := make(chan struct{})
 	go func() {
 		defer close(examined)
-		f.triage.work(ctx)
+		f.triage.Work(ctx)
 	}()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -208,7 +208,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 		defer close(ended)
 		all.Wait()
 		f.ending.Wait() // servers may print reports when they end
-		f.triage.endIfIdle()
+		f.triage.EndIfIdle()
 		<-examined
 	}()
 	for running := true; running; {
@@ -223,22 +223,13 @@ func (f *Fuzzer) run(ctx context.Context) error {
 }
 
 func (f *Fuzzer) newWorker(id int, slow bool) *worker {
-	r := randOf(f.cfg.Seed + uint64(id)<<32)
-	w := &worker{f: f, id: id, slow: slow, r: r, g: newGenerator(f.cfg.Protocol, r, &f.cfg.Known), start: f.cfg.Start}
+	r := input.NewRand(f.cfg.Seed + uint64(id)<<32)
+	w := &worker{f: f, id: id, slow: slow, r: r, g: input.NewGenerator(f.cfg.Protocol, r, &f.cfg.Known),
+		Servers: exec.Servers{Start: f.cfg.Start, Ending: &f.ending}}
 	if slow && f.cfg.StartFast != nil {
-		w.start, w.clock, w.g.long = f.cfg.StartFast, f.cfg.FastClock, true
+		w.Start, w.clock, w.g.Long = f.cfg.StartFast, f.cfg.FastClock, true
 	}
 	return w
-}
-
-func randOf(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0x66757a7a)) }
-
-// left returns the time until the end of the run.
-func (f *Fuzzer) left() time.Duration {
-	if f.until.IsZero() {
-		return math.MaxInt64
-	}
-	return time.Until(f.until)
 }
 
 // claim counts one more input and reports whether the limit of inputs allows it.
@@ -250,19 +241,26 @@ func (f *Fuzzer) claim() bool {
 // done reports whether the limit of inputs is reached.
 func (f *Fuzzer) done() bool { return f.cfg.Count > 0 && f.claimed.Load() >= f.cfg.Count }
 
-// updateStats changes the statistics of the run under the lock.
-func (f *Fuzzer) updateStats(change func(*Stats)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change(&f.stats)
-}
-
-// logf passes a line about a candidate, with the time since the start of the run, to Config.Note.
-func (f *Fuzzer) logf(format string, args ...any) {
+// Logf passes a line about a candidate, with the time since the start of the run, to Config.Note.
+func (f *Fuzzer) Logf(format string, args ...any) {
 	if f.cfg.Note != nil {
 		f.cfg.Note(fmt.Sprintf("%.1f s: ", time.Since(f.start).Seconds()) + fmt.Sprintf(format, args...))
 	}
 }
+
+// New returns the triage of the run, which ends with ctx.
+func (f *Fuzzer) newTriage(ctx context.Context) *triage.Triage {
+	c := &f.cfg
+	return triage.New(ctx, f, triage.Config{Protocol: c.Protocol, Server: c.Server, Reports: c.Reports, Barrier: f.barrier,
+		Known: c.Known, KnownAs: c.KnownAs, Seed: c.Seed, Timeout: c.Timeout, Minimize: c.Minimize, First: c.First,
+		Sequential: c.Sequential, Begun: f.start})
+}
+
+// Doing reports what the run does to Config.Progress.
+func (f *Fuzzer) Doing(what string) { f.tally(what) }
+
+// End ends the run.
+func (f *Fuzzer) End() { f.stopRun() }
 
 // tally updates the statistics and passes them to Config.Progress at most once a second.
 func (f *Fuzzer) tally(doing string) {
@@ -274,7 +272,8 @@ func (f *Fuzzer) tally(doing string) {
 		f.stats.Executions = min(f.stats.Executions, f.cfg.Count)
 	}
 	f.stats.Starts = int(f.servers.Load())
-	f.stats.Corpus, f.stats.Features = f.corpus.size()
+	f.stats.Counts = f.triage.Counts()
+	f.stats.Corpus, f.stats.Features = f.corpus.Size()
 	if doing != "" {
 		f.stats.Doing = doing
 	}
@@ -284,5 +283,5 @@ func (f *Fuzzer) tally(doing string) {
 	}
 }
 
-// prefix returns an unused prefix for a server at a fixed address.
-func (f *Fuzzer) prefix() string { return prefixOf('a', f.names.Add(1)) }
+// Prefix returns an unused prefix for a server at a fixed address.
+func (f *Fuzzer) Prefix() string { return input.PrefixOf('a', f.names.Add(1)) }

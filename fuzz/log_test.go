@@ -12,7 +12,11 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/conform"
+	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 	server "jobwire/refserver/gearman"
@@ -22,7 +26,7 @@ import (
 func logsOf(t *testing.T, cfg Config) string {
 	t.Helper()
 	var b bytes.Buffer
-	cfg.Workers, cfg.Log = 1, func(l *Log) {
+	cfg.Workers, cfg.Log = 1, func(l *input.Log) {
 		if err := l.Write(&b); err != nil {
 			t.Error(err)
 		}
@@ -41,9 +45,9 @@ func TestSameLogs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var seeds []*Input
+		var seeds []*input.Input
 		for _, c := range suite.Cases {
-			if in := FromScript(c.Script); in != nil && in.waits() == 0 {
+			if in := input.FromScript(c.Script); in != nil && in.Waits() == 0 {
 				seeds = append(seeds, in)
 			}
 		}
@@ -54,7 +58,7 @@ func TestSameLogs(t *testing.T) {
 		}
 		const count = 500
 		run := func() string {
-			return logsOf(t, Config{Protocol: gearman.Protocol, Start: start, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute})
+			return logsOf(t, Config{Protocol: gearman.Protocol, Seeds: seeds, Seed: 7, Count: count, Timeout: time.Minute, Server: triage.Server{Start: start}})
 		}
 		a, b := run(), run()
 		if strings.Count(a, "\n") < count {
@@ -77,58 +81,47 @@ func TestSameLogs(t *testing.T) {
 	})
 }
 
+// logOf returns the log of a server that has run inputs.
+func logOf(all ...*input.Input) *input.Log {
+	log := &input.Log{Protocol: beanstalk.Protocol}
+	for i, c := range all {
+		log.Entries = append(log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
+	}
+	return log
+}
+
 // TestReplay tests that a log, written and read back, repeats what happened: the fault of a server that fails at its third input.
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		input := func(wire string) *Input { return FromScript(script(t, beanstalk.Protocol, wire)) }
-		log := seen(beanstalk.Protocol, nil,
-			input("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
-			input("Client -> Server: list-tubes-watched\n"),
-			input("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")).log
+		read := func(wire string) *input.Input { return fuzztest.Input(t, beanstalk.Protocol, wire) }
+		log := logOf(
+			read("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n"),
+			read("Client -> Server: list-tubes-watched\n"),
+			read("Client -> Server: put 0 0 60 \"\"\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n"))
 		var b bytes.Buffer
 		if err := log.Write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ReadLog(gearman.Protocol, bytes.NewReader(b.Bytes())); err == nil {
+		if _, err := input.ReadLog(gearman.Protocol, bytes.NewReader(b.Bytes())); err == nil {
 			t.Error("the log of another protocol is accepted")
 		}
-		back, err := ReadLog(beanstalk.Protocol, &b)
-		if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.equal(log.Entries[2].Input) {
+		back, err := input.ReadLog(beanstalk.Protocol, &b)
+		if err != nil || len(back.Entries) != 3 || !back.Entries[2].Input.Equal(log.Entries[2].Input) {
 			t.Fatalf("read %+v, %v", back, err)
 		}
-		for fault, want := range map[string]string{"empty-body-of-another": "3 " + Law, "none": ""} {
+		for fault, want := range map[string]string{"empty-body-of-another": "3 " + exec.Law, "none": ""} {
 			served := faults.Faultless("beanstalk")
 			if f := faults.Named(fault); f != nil {
 				served = *f
 			}
 			var got []string
-			cfg := Config{Protocol: beanstalk.Protocol, Start: serve(served)}
-			if err := Replay(t.Context(), cfg, back, func(n int, v *Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
+			cfg := Config{Protocol: beanstalk.Protocol, Server: triage.Server{Start: fuzztest.Serve(served)}}
+			if err := Replay(t.Context(), cfg, back, func(n int, v *exec.Fault) { got = append(got, fmt.Sprint(n, " ", v.Oracle)) }); err != nil {
 				t.Fatal(err)
 			}
 			if strings.Join(got, ", ") != want {
 				t.Errorf("%s: expected %q, got %q", fault, want, got)
-			}
-		}
-	})
-}
-
-// A crash that was not reproduced is examined again when it is observed again. A reproduced crash is not.
-func TestCrashIsExaminedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for reproduced, want := range map[bool]int{false: 2, true: 1} {
-			e := testTriage(t, Config{Protocol: beanstalk.Protocol})
-			for n := range 4 {
-				m := &candidate{fault: &Fault{Oracle: Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, log: &Log{Protocol: beanstalk.Protocol}}
-				e.add(m)
-				if n == 0 && reproduced {
-					e.findings = append(e.findings, &Finding{Reproduced: true, keys: map[string]bool{m.key: true}})
-				}
-			}
-			if got := len(e.waiting); got != want {
-				t.Errorf("reproduced: %v: %d of four observations are examined, want %d", reproduced, got, want)
 			}
 		}
 	})

@@ -15,6 +15,9 @@ import (
 	"jobwire/conform"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/gen"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
@@ -107,12 +110,12 @@ func mayLack(typ *codec.Type, how string) bool {
 }
 
 // seedsWith returns inputs with the messages of cases that test a server and in which a peer sends the message type.
-func seedsWith(suite *conform.Suite, typ *codec.Type) (all []*Input) {
+func seedsWith(suite *conform.Suite, typ *codec.Type) (all []*input.Input) {
 	for _, c := range suite.First().Cases {
 		if c.Program != "" || len(c.Watch) > 0 || c.Descriptors > 0 {
 			continue
 		}
-		if in := FromScript(c.Script); in != nil && slices.ContainsFunc(in.Steps, func(s Step) bool { return s.Type == typ }) {
+		if in := input.FromScript(c.Script); in != nil && slices.ContainsFunc(in.Steps, func(s input.Step) bool { return s.Type == typ }) {
 			all = append(all, in)
 		}
 	}
@@ -124,12 +127,11 @@ func seedsWith(suite *conform.Suite, typ *codec.Type) (all []*Input) {
 func fuzzWithout(t *testing.T, suite *conform.Suite, typ *codec.Type, script string, correct bool) {
 	t.Log(script)
 	p := suite.Protocol
-	cfg := Config{Protocol: p, Start: serve(faults.Fault{Name: "missing", Protocol: p.Name, Script: script}), Reference: serve(faults.Faultless(p.Name)),
-		Seeds: seedsWith(suite, typ), Seed: 1, Sequential: true, Timeout: time.Second}
+	cfg := Config{Protocol: p, Seeds: seedsWith(suite, typ), Seed: 1, Sequential: true, Timeout: time.Second, Server: triage.Server{Start: fuzztest.Serve(faults.Fault{Name: "missing", Protocol: p.Name, Script: script}), Reference: fuzztest.Serve(faults.Faultless(p.Name))}}
 	cfg.Count = int64(len(cfg.Seeds)) + 150
 	found := false
-	cfg.Found = func(fd *Finding) {
-		found = found || slices.ContainsFunc(fd.Input.Steps, func(s Step) bool { return class(p, &s) == typ.Name })
+	cfg.Found = func(fd *triage.Finding) {
+		found = found || slices.ContainsFunc(fd.Input.Steps, func(s input.Step) bool { return input.Class(p, &s) == typ.Name })
 		if fd.Severity(p).Level() == "critical" {
 			t.Errorf("%s: %s\n%s", fd.Severity(p), fd.Fault, fd.Text)
 		}

@@ -16,6 +16,9 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
 	"jobwire/conform"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/mutant"
 	"jobwire/internal/target"
 	"jobwire/refserver"
@@ -60,30 +63,34 @@ var modeled = []struct {
 }
 
 // inMemory runs an input on a new reference server in memory.
-func inMemory(t *testing.T, p *codec.Protocol, machine refserver.Machine, c *Input) *Record {
+func inMemory(t *testing.T, p *codec.Protocol, machine refserver.Machine, c *input.Input) *exec.Record {
 	return runOn(t, p, c, func(ctx context.Context) (target.Target, error) {
 		return target.InMemory(ctx, p.Name, refserver.New(machine, refserver.Options{Protocol: p}).Serve)
 	})
 }
 
 // runOn runs an input on a new server.
-func runOn(t *testing.T, p *codec.Protocol, c *Input, start func(context.Context) (target.Target, error)) *Record {
+func runOn(t *testing.T, p *codec.Protocol, c *input.Input, start func(context.Context) (target.Target, error)) *exec.Record {
 	srv, err := start(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer target.Kill(srv)
-	x := newExecutor(traitsOf(p), streams{srv}, &Known{}, 2*time.Second)
-	defer x.closeCanary()
-	x.steady = true
-	return x.execute(c, "").clone()
+	x, err := exec.NewExecutor(srv, 0, exec.NewBarrier(p, p.Barriers[0]), &input.Known{}, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.CloseCanary()
+	x.Steady = true
+	return x.Execute(c, "").Clone()
 }
 
 // source generates inputs as a worker does: first the cases of the conformance suite, and then other inputs, with pauses or
 // without.
 type source struct {
-	g      *generator
-	corpus *corpus
+	r      *rand.Rand
+	g      *input.Generator
+	corpus *input.Corpus
 	pauses bool
 }
 
@@ -92,32 +99,33 @@ func newSource(t *testing.T, p *codec.Protocol, pauses bool) *source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seeds []*Input
+	var seeds []*input.Input
 	for _, c := range suite.Cases {
-		if in := FromScript(c.Script); in != nil && in.waits() == 0 {
+		if in := input.FromScript(c.Script); in != nil && in.Waits() == 0 {
 			seeds = append(seeds, in)
 		}
 	}
-	return &source{newGenerator(p, randOf(*modelSeed), &Known{}), newCorpus(seeds), pauses}
+	r := input.NewRand(*modelSeed)
+	return &source{r, input.NewGenerator(p, r, &input.Known{}), input.NewCorpus(seeds), pauses}
 }
 
 // next generates an input and calls run, which executes the input and returns the record.
-func (s *source) next(run func(*Input) *Record) {
-	s.g.slow = s.pauses && s.g.r.IntN(4) == 0
-	c, parent := s.corpus.seed(false), s.corpus.selectEntry(s.g.r)
+func (s *source) next(run func(*input.Input) *exec.Record) {
+	s.g.Slow = s.pauses && s.r.IntN(4) == 0
+	c, parent := s.corpus.Seed(false), s.corpus.SelectEntry(s.r)
 	switch {
 	case c != nil:
-	case parent != nil && s.g.r.IntN(3) > 0:
-		c = s.g.mutate(parent.input, func() *Input { return s.corpus.selectEntry(s.g.r).input })
+	case parent != nil && s.r.IntN(3) > 0:
+		c = s.g.Mutate(parent.Input, func() *input.Input { return s.corpus.SelectEntry(s.r).Input })
 	default:
-		c = s.g.generate()
+		c = s.g.Generate()
 	}
 	if len(c.Steps) == 0 {
 		return
 	}
 	r := run(c)
-	s.corpus.add(c, parent, r)
-	s.g.addNames(c, r, true)
+	s.corpus.Add(c, parent, r.Features)
+	r.AddChosen(s.g, c, true)
 }
 
 // TestModels tests that the models agree with the reference servers.
@@ -135,13 +143,12 @@ func TestModels(t *testing.T) {
 				inputs /= 8
 			}
 			for range inputs {
-				in.next(func(c *Input) (r *Record) {
+				in.next(func(c *input.Input) (r *exec.Record) {
 					synctest.Test(t, func(t *testing.T) {
-						run := func(c *Input) *Record { return inMemory(t, tt.p, tt.machine(), c) }
+						run := func(c *input.Input) *exec.Record { return inMemory(t, tt.p, tt.machine(), c) }
 						r = run(c)
 						if v := r.Fault; v != nil {
-							m := &minimizer{best: c, holds: func(d *Input) bool { return v.same(run(d).Fault) }, budget: time.Minute, proto: tt.p}
-							small := m.minimize()
+							small := triage.Minimize(tt.p, c, time.Minute, nil, func(d *input.Input) bool { return v.Same(run(d).Fault) })
 							t.Fatalf("%v\n%v\nminimized: %v\n%v", v, c, run(small).Fault, small)
 						}
 					})
@@ -176,8 +183,8 @@ func TestModelsFindMutants(t *testing.T) {
 				t.Parallel()
 				in := newSource(t, tt.p, true)
 				for n := range most {
-					var found *Fault
-					in.next(func(c *Input) (r *Record) {
+					var found *exec.Fault
+					in.next(func(c *input.Input) (r *exec.Record) {
 						synctest.Test(t, func(t *testing.T) { r = runOn(t, tt.p, c, m.Start) })
 						found = r.Fault
 						return r
@@ -220,7 +227,7 @@ func FuzzModelGearMonkey(f *testing.F) { fuzzModel(f, 3) }
 // fuzzModel compares a model with its reference server.
 func fuzzModel(f *testing.F, n int) {
 	p := modeled[n].p
-	r := randOf(1)
+	r := input.NewRand(1)
 	for range 200 {
 		b := make([]byte, 64+r.IntN(1024))
 		for i := range b {
@@ -229,8 +236,8 @@ func fuzzModel(f *testing.F, n int) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := newGenerator(p, rand.New(&byteSource{b, rand.NewPCG(1, 1)}), &Known{}).generate()
-		if len(c.Steps) == 0 || c.bytes() > 16<<10 {
+		c := input.NewGenerator(p, rand.New(&byteSource{b, rand.NewPCG(1, 1)}), &input.Known{}).Generate()
+		if len(c.Steps) == 0 || c.Bytes() > 16<<10 {
 			return // long values take most of the time
 		}
 		synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
 )
@@ -14,19 +17,18 @@ import (
 // worker generates inputs and runs them one after the other on its own server, which it replaces with a new one from
 // time to time.
 type worker struct {
-	f          *Fuzzer
-	id         int
-	slow       bool // the inputs have pauses
-	r          *rand.Rand
-	g          *generator
-	start      func(context.Context) (target.Target, error)
-	clock      int          // speed of the servers' clocks as a multiple of the machine's clock; 0: the same speed
-	next       chan started // the next server; nil if none was started
-	generation int          // number of the current server
+	f     *Fuzzer
+	id    int
+	slow  bool // the inputs have pauses
+	r     *rand.Rand
+	g     *input.Generator
+	clock int // speed of the servers' clocks as a multiple of the machine's clock; 0: the same speed
+	exec.Servers
+	generation int // number of the current server
 
 	t            target.Target
-	x            *executor
-	log          *Log
+	x            *exec.Executor
+	log          *input.Log
 	exclusive    bool          // use a new server as soon as an input leaves something on this one
 	noPrefix     bool          // the inputs so far have left nothing on the server, so names need no prefix
 	used         uint64        // number of prefixes used
@@ -34,21 +36,6 @@ type worker struct {
 	descriptors  int           // number of open file descriptors of the server at its start
 	checked      int           // number of log entries at the last check of the resources
 	paused       time.Duration // time for which the triage has paused the worker
-}
-
-// started is the result of starting a server.
-type started struct {
-	t   target.Target
-	err error
-}
-
-// begin starts a server. If ctx ends, begin stops a server that is still starting. It does not stop a server that has
-// started, because that server may print a report when it is stopped later.
-func begin(ctx context.Context, start func(context.Context) (target.Target, error)) started {
-	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, cancel)()
-	t, err := start(own)
-	return started{t, err}
 }
 
 // Numbers of inputs and servers. A server that runs many inputs is followed by exclusiveInputs servers, each of which
@@ -86,7 +73,7 @@ func (w *worker) run(ctx context.Context) error {
 		w.end(ctx)
 		w.generation++
 		if w.f.cfg.Fixed {
-			if err := w.f.reachable(ctx, w.t); err != nil {
+			if err := exec.Reachable(ctx, w.t); err != nil {
 				return err
 			}
 		}
@@ -97,7 +84,7 @@ func (w *worker) run(ctx context.Context) error {
 // searchesLeaks reports whether the worker may search for leaks: if the server has a process. If there are several
 // workers, they do not search while a candidate for a leak is examined.
 func (w *worker) searchesLeaks() bool {
-	return target.Pid(w.t) != 0 && (w.f.cfg.Workers == 1 || w.f.triage.leaks.Load() == 0)
+	return target.Pid(w.t) != 0 && (w.f.cfg.Workers == 1 || !w.f.triage.SearchingLeaks())
 }
 
 // ended reports whether the run has ended.
@@ -112,27 +99,22 @@ func (w *worker) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	to, err := transportOf(w.t)
-	if err != nil {
-		return err
-	}
 	f.servers.Add(1)
 	steady, timeout := f.cfg.Workers == 1, f.cfg.Timeout
 	if !steady {
 		timeout = min(timeout, fuzzTimeout)
 	}
-	w.x = newExecutor(f.cfg.traits, to, &f.cfg.Known, timeout)
-	w.x.over, w.x.steady = f.stopped, steady
-	if w.clock > 1 {
-		w.x.clock = clockOf(w.t, w.clock)
+	if w.x, err = exec.NewExecutor(w.t, w.clock, f.barrier, &f.cfg.Known, timeout); err != nil {
+		return err
 	}
-	w.log = &Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation,
+	w.x.Over, w.x.Steady = f.stopped, steady
+	w.log = &input.Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id, Generation: w.generation,
 		Clock: w.clock}
 	w.exclusive = !w.slow && !f.cfg.Fixed && w.generation%(1+exclusiveInputs) != 0
 	w.checked, w.freePrefixes = 0, nil
 	if w.noPrefix = !f.cfg.Fixed; !f.cfg.Fixed {
 		w.used = 0
-		w.prepare(ctx)
+		w.Prepare(ctx)
 	}
 	u, _ := watch.AtRest(w.t, -1)
 	w.descriptors = u.Descriptors
@@ -142,17 +124,12 @@ func (w *worker) begin(ctx context.Context) error {
 // nextServer returns the next server after it accepts connections.
 func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	for n := 1; ; n++ {
-		if w.next == nil {
-			w.prepare(ctx)
-		}
-		next := <-w.next
-		w.next = nil
-		err := next.err
+		t, err := w.Take(ctx)
 		if err == nil {
-			if err = target.Alive(ctx, next.t); err == nil {
-				return next.t, nil
+			if err = target.Alive(ctx, t); err == nil {
+				return t, nil
 			}
-			target.Kill(next.t)
+			target.Kill(t)
 		}
 		if n == maxStarts || w.f.servers.Load() == 0 || ctx.Err() != nil {
 			return nil, err
@@ -160,28 +137,15 @@ func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	}
 }
 
-// prepare starts the next server in the background.
-func (w *worker) prepare(ctx context.Context) {
-	next := make(chan started, 1)
-	w.next = next
-	w.f.ending.Go(func() {
-		next <- begin(ctx, w.start)
-	})
-}
-
 // discard stops the current server, and the next server if one was started.
 func (w *worker) discard() {
 	if w.x != nil {
-		w.x.closeCanary()
+		w.x.CloseCanary()
 	}
 	if w.t != nil {
 		target.Kill(w.t)
 	}
-	if w.next != nil {
-		if n := <-w.next; n.err == nil {
-			target.Kill(n.t)
-		}
-	}
+	w.Close()
 }
 
 // fuzz runs inputs on one server until the server fails or has run enough inputs.
@@ -194,7 +158,7 @@ func (w *worker) fuzz(ctx context.Context) {
 		w.yieldToTriage(ctx)
 		usable := w.runOne()
 		if w.f.cfg.Fixed && usable || w.f.cfg.Sequential {
-			w.f.triage.examineBetween(ctx)
+			w.f.triage.ExamineBetween(ctx)
 		}
 		if !usable || w.exclusive && !w.noPrefix {
 			return
@@ -208,7 +172,7 @@ func (w *worker) fuzz(ctx context.Context) {
 // yieldToTriage pauses the worker while many candidates wait, for at most a third of the time of the run. It does not
 // pause the first worker, nor workers that run inputs with pauses.
 func (w *worker) yieldToTriage(ctx context.Context) {
-	for w.id > 0 && !w.slow && !w.ended(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.busy() {
+	for w.id > 0 && !w.slow && !w.ended(ctx) && w.paused < time.Since(w.f.start)/triageShare && w.f.triage.Busy() {
 		begin := time.Now()
 		select {
 		case <-time.After(20 * time.Millisecond):
@@ -229,27 +193,27 @@ func (w *worker) runOne() bool {
 	}
 	r := w.execute(c)
 	if r.Clean && !r.OrderUncertain && r.Fault == nil {
-		w.f.corpus.addClean(w.f.cfg.Protocol, c)
+		w.f.corpus.AddClean(w.f.cfg.Protocol, c)
 	}
-	if w.f.corpus.add(c, parent, r) && !r.OrderUncertain {
-		w.g.addNames(c, r, w.x.prefix == "" || w.f.cfg.Fixed)
+	if w.f.corpus.Add(c, parent, r.Features) && !r.OrderUncertain {
+		r.AddChosen(w.g, c, w.log.Entries[len(w.log.Entries)-1].Prefix == "" || w.f.cfg.Fixed)
 	}
 	v := r.Fault
-	if v == nil && !ended(w.t) {
+	if v == nil && !exec.Ended(w.t) {
 		return true
 	}
-	return w.failed(verdict(w.t, v), parent)
+	return w.failed(exec.Verdict(w.t, v), parent)
 }
 
 // execute runs an input and adds it to the log.
-func (w *worker) execute(c *Input) *Record {
+func (w *worker) execute(c *input.Input) *exec.Record {
 	prefix := ""
 	if !w.noPrefix {
 		prefix = w.prefix()
 	}
-	r := w.x.execute(c, prefix)
-	w.log.Entries = append(w.log.Entries, Entry{Input: c, Prefix: prefix, Events: r.outcome()})
-	if clean := r.Clean && !r.OrderUncertain && w.x.d.reuse && r.Fault == nil && !changesQueues(c); !clean {
+	r := w.x.Execute(c, prefix)
+	w.log.Entries = append(w.log.Entries, input.Entry{Input: c, Prefix: prefix, Events: r.Outcome()})
+	if clean := r.Clean && !r.OrderUncertain && input.TraitsOf(w.f.cfg.Protocol).Reuse && r.Fault == nil && !input.ChangesQueues(c); !clean {
 		w.noPrefix = false
 	} else if prefix != "" {
 		w.freePrefixes = append(w.freePrefixes, prefix)
@@ -268,19 +232,19 @@ func (w *worker) prefix() string {
 	}
 	w.used++
 	if w.f.cfg.Fixed {
-		return w.f.prefix()
+		return w.f.Prefix()
 	}
-	return prefixOf('A', w.used)
+	return input.PrefixOf('A', w.used)
 }
 
 // input returns the next input: a seed, a generated input, or a mutation. The second result is the corpus entry that
 // was mutated, or nil. The input is nil if it must not be run.
-func (w *worker) input() (*Input, *corpusEntry) {
+func (w *worker) input() (*input.Input, *input.CorpusEntry) {
 	f := w.f
 	single := f.cfg.Workers == 1
-	c := f.corpus.seed(w.slow)
+	c := f.corpus.Seed(w.slow)
 	if c == nil && single {
-		c = f.corpus.seed(true)
+		c = f.corpus.Seed(true)
 	}
 	if c != nil {
 		if single && races(c) {
@@ -288,21 +252,21 @@ func (w *worker) input() (*Input, *corpusEntry) {
 		}
 		return c, nil
 	}
-	w.g.slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
-	pick := func() *Input {
-		if e := f.corpus.selectEntry(w.r); e != nil {
-			return e.input
+	w.g.Slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
+	pick := func() *input.Input {
+		if e := f.corpus.SelectEntry(w.r); e != nil {
+			return e.Input
 		}
 		return nil
 	}
-	parent := f.corpus.selectEntry(w.r)
+	parent := f.corpus.SelectEntry(w.r)
 	if parent == nil || w.r.IntN(3) == 0 {
-		c, parent = w.g.generate(), nil
+		c, parent = w.g.Generate(), nil
 	} else {
-		c = w.g.mutate(parent.input, pick)
+		c = w.g.Mutate(parent.Input, pick)
 	}
-	if w.g.slow && c.waits() == 0 {
-		w.g.wait(c, nil)
+	if w.g.Slow && c.Waits() == 0 {
+		w.g.AddPause(c, nil)
 	}
 	if len(c.Steps) == 0 || w.listTooLong(c) || single && races(c) {
 		return nil, nil
@@ -312,9 +276,9 @@ func (w *worker) input() (*Input, *corpusEntry) {
 
 // races reports whether an input has a time limit of less than 100 ms, so that the replies depend on the scheduling of
 // the machine.
-func races(c *Input) bool {
+func races(c *input.Input) bool {
 	const soon = 100 * time.Millisecond
-	return slices.ContainsFunc(c.Steps, func(s Step) bool {
+	return slices.ContainsFunc(c.Steps, func(s input.Step) bool {
 		if s.Type == nil || !s.Type.Has(codec.TimeLimit) {
 			return false
 		}
@@ -333,12 +297,12 @@ const slowInputEvery = 2000
 // listTooLong reports whether to skip an input because it requests a list of all objects on a server at a fixed
 // address. These lists grow during the run, so such inputs are skipped more and more often, to keep the speed of the
 // run.
-func (w *worker) listTooLong(c *Input) bool {
+func (w *worker) listTooLong(c *input.Input) bool {
 	if !w.f.cfg.Fixed || w.used <= maxInputsPerServer || w.r.Uint64N(w.used) < maxInputsPerServer {
 		return false
 	}
 	for i := range c.Steps {
-		if t := w.f.cfg.Protocol.TypeNamed(class(w.f.cfg.Protocol, &c.Steps[i])); t != nil && listsAll(t) {
+		if t := w.f.cfg.Protocol.TypeNamed(input.Class(w.f.cfg.Protocol, &c.Steps[i])); t != nil && input.ListsAll(t) {
 			return true
 		}
 	}
@@ -346,50 +310,53 @@ func (w *worker) listTooLong(c *Input) bool {
 }
 
 // failed handles a fault of the last input. It reports whether the server can still be used.
-func (w *worker) failed(v *Fault, parent *corpusEntry) bool {
+func (w *worker) failed(v *exec.Fault, parent *input.CorpusEntry) bool {
 	if v == nil || w.f.stopped() {
 		return true
 	}
 	gone := false
-	if w.f.cfg.Fixed && v.maybeCrashed() {
-		if u := w.f.unreachable(w.t); u != nil {
+	if w.f.cfg.Fixed && v.MaybeCrashed() {
+		if u := exec.Unreachable(w.t); u != nil {
 			v, gone = u, true
 		}
 	}
-	m := &candidate{fault: v, log: w.log.until(len(w.log.Entries))}
-	if !w.f.triage.add(m) {
-		w.f.corpus.failed(parent)
+	m := &triage.Candidate{Fault: v, Log: w.log.Until(len(w.log.Entries))}
+	if !w.f.triage.Add(m) {
+		w.f.corpus.Failed(parent)
 	}
-	return !gone && (w.f.cfg.Fixed || !v.maybeCrashed() && !v.ends())
+	return !gone && (w.f.cfg.Fixed || !v.MaybeCrashed() && !v.Ends())
 }
+
+// kept is the number of leaked file descriptors from which a worker adds a candidate.
+const kept = 4
 
 // check checks whether the idle server uses more resources than at its start, and adds a candidate if so. It reports
 // whether the server can still be used.
 func (w *worker) check() bool {
 	from := w.checked
 	w.checked = len(w.log.Entries)
-	if v := verdict(w.t, nil); v != nil {
+	if v := exec.Verdict(w.t, nil); v != nil {
 		return w.addCandidate(v, from)
 	}
 	if target.Pid(w.t) == 0 || w.f.stopped() || from == w.checked {
 		return true
 	}
-	w.x.closeCanary()
+	w.x.CloseCanary()
 	if watch.Spinning(w.t) {
-		return w.addCandidate(cpuLoop(), from)
+		return w.addCandidate(exec.CPULoop(), from)
 	}
-	u, ok := watch.AtRest(w.t, w.descriptors+w.x.maybeKept)
+	u, ok := watch.AtRest(w.t, w.descriptors+w.x.MaybeKept)
 	if w.descriptors == 0 || !ok {
 		w.descriptors = u.Descriptors
-	} else if u.Descriptors >= w.descriptors+kept+w.x.maybeKept {
-		return w.addCandidate(&Fault{Oracle: Descriptors, Law: "descriptors grow", Conn: -1, Step: -1}, from)
+	} else if u.Descriptors >= w.descriptors+kept+w.x.MaybeKept {
+		return w.addCandidate(&exec.Fault{Oracle: exec.Descriptors, Law: "descriptors grow", Conn: -1, Step: -1}, from)
 	}
 	return true
 }
 
 // addCandidate adds a candidate for a fault that was caused by an entry after the first from entries. It returns false.
-func (w *worker) addCandidate(v *Fault, from int) bool {
-	w.f.triage.add(&candidate{fault: v, log: w.log.until(len(w.log.Entries)), from: from})
+func (w *worker) addCandidate(v *exec.Fault, from int) bool {
+	w.f.triage.Add(&triage.Candidate{Fault: v, Log: w.log.Until(len(w.log.Entries)), From: from})
 	return false
 }
 
@@ -401,11 +368,11 @@ func (w *worker) end(ctx context.Context) {
 	}
 	t, log := w.t, w.log
 	w.t = nil
-	w.x.closeCanary()
+	w.x.CloseCanary()
 	if w.f.cfg.Log != nil {
 		w.f.cfg.Log(log)
 	}
-	if w.exclusive || ended(t) || w.f.stopped() {
+	if w.exclusive || exec.Ended(t) || w.f.stopped() {
 		w.f.ending.Go(func() { target.Kill(t) })
 		return
 	}
@@ -417,9 +384,9 @@ func (w *worker) end(ctx context.Context) {
 	}
 	w.t = nil
 	w.f.ending.Go(func() {
-		stop(ctx, t)
-		if v := verdict(t, nil); v != nil && !w.f.stopped() {
-			w.f.triage.add(&candidate{fault: v, log: log, from: from})
+		exec.Stop(ctx, t)
+		if v := exec.Verdict(t, nil); v != nil && !w.f.stopped() {
+			w.f.triage.Add(&triage.Candidate{Fault: v, Log: log, From: from})
 		}
 	})
 }

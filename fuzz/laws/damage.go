@@ -261,70 +261,103 @@ type reader struct {
 	blame   codec.Blame
 }
 
+// damageCheck is the state of decoding a conversation in which one message is damaged.
+type damageCheck struct {
+	*damage
+	p          *codec.Protocol
+	monitor    checker // nil: none
+	hurt       *sent   // the damaged message
+	readers    []*reader
+	f          codec.Frame
+	seen       bool // the damaged message was decoded
+	violations int
+}
+
 // check decodes the conversation, in which one message is damaged.
 func (d *damage) check(p *codec.Protocol, all []sent, monitor checker) error {
-	var readers []*reader
-	var f codec.Frame
-	hurt := &sent{conn: -1}
+	c := &damageCheck{damage: d, p: p, monitor: monitor, hurt: &sent{conn: -1}}
 	if d.kind != "" {
-		hurt = &all[d.message]
+		c.hurt = &all[d.message]
 	}
-	seen, violations := false, 0
 	for i := range all {
 		m := &all[i]
-		for len(readers) <= m.conn {
-			readers = append(readers, &reader{streams: codec.Streams(p.NewSession(codec.Options{}))})
-			if monitor != nil {
-				monitor.Open(len(readers) - 1)
-			}
-		}
-		rd := readers[m.conn]
-		later := i > d.message && m.conn == hurt.conn && m.from != hurt.from
-		if later && len(rd.streams[hurt.from].Rest()) > 0 {
+		rd := c.reader(m.conn)
+		later := i > d.message && m.conn == c.hurt.conn && m.from != c.hurt.from
+		if later && len(rd.streams[c.hurt.from].Rest()) > 0 {
 			return nil // the sender has not completed the message, which is a violation at the end of the connection
 		}
-		for piece := range rd.streams[m.from].Feed(m.raw, &f) {
+		for piece := range rd.streams[m.from].Feed(m.raw, &c.f) {
 			if piece.Found == codec.Skipped {
 				continue
 			}
-			first := !seen && m.conn == hurt.conn && m.from == hurt.from && i >= d.message
-			seen = seen || first
-			if piece.Found == codec.Whole {
-				if first && !d.legal {
-					return nil // it is another legal message now
-				}
-				if !first && f.Type != m.typ && (m.from == hurt.from || hurt.from == codec.Server) && !d.loose {
-					return fmt.Errorf("%q: expected %s, got %s", m.raw, m.typ.Name, f.Type.Name)
-				}
+			if done, err := c.decoded(rd, i, m, piece); done || err != nil {
+				return err
 			}
-			f.From, f.Raw = m.from, piece.Raw
-			if rd.blame.Proved(p, &f, piece.Err) && piece.Err != nil {
-				if violations++; violations > 1 || !first && !d.loose || m.from != hurt.from || m.conn != hurt.conn {
-					return fmt.Errorf("%q: expected no violation by message %d, got %w", m.raw, i+1, piece.Err)
-				}
-				at, end := piece.Err.Offset, max(d.span.End, d.off+len(d.put))
-				if d.exact && !m.typ.Push && (at < d.span.Off || at > end) { // a push is recognized by its form
-					return fmt.Errorf("expected a violation at byte %d, got %w", d.span.Off, piece.Err)
-				}
-			}
-			if monitor == nil {
-				continue
-			}
-			for _, v := range monitor.Message(m.conn, &f, i, piece.Err) {
-				if v.err.Rule == accepted {
-					continue
-				}
-				if violations++; !d.legal || violations > 1 || v.message != d.message {
-					return fmt.Errorf("%q: expected no violation by message %d, got %w", m.raw, v.message+1, v.err)
-				}
-			}
-			if piece.Err != nil && piece.Err.Fatal {
-				monitor.Gap(m.conn)
+			if err := c.monitored(i, m, piece); err != nil {
+				return err
 			}
 		}
 	}
-	if d.exact && violations == 0 {
+	if d.exact && c.violations == 0 {
 		return fmt.Errorf("expected a violation, got none")
+	}
+	return nil
+}
+
+// reader returns the reader of a connection.
+func (c *damageCheck) reader(conn int) *reader {
+	for len(c.readers) <= conn {
+		c.readers = append(c.readers, &reader{streams: codec.Streams(c.p.NewSession(codec.Options{}))})
+		if c.monitor != nil {
+			c.monitor.Open(len(c.readers) - 1)
+		}
+	}
+	return c.readers[conn]
+}
+
+// decoded checks one decoded message of message i. done says that the damaged message is another legal message, so that
+// nothing else can be checked.
+func (c *damageCheck) decoded(rd *reader, i int, m *sent, piece codec.Piece) (done bool, err error) {
+	hurt := c.hurt
+	first := !c.seen && m.conn == hurt.conn && m.from == hurt.from && i >= c.message
+	c.seen = c.seen || first
+	if piece.Found == codec.Whole {
+		if first && !c.legal {
+			return true, nil
+		}
+		if !first && c.f.Type != m.typ && (m.from == hurt.from || hurt.from == codec.Server) && !c.loose {
+			return false, fmt.Errorf("%q: expected %s, got %s", m.raw, m.typ.Name, c.f.Type.Name)
+		}
+	}
+	c.f.From, c.f.Raw = m.from, piece.Raw
+	if !rd.blame.Proved(c.p, &c.f, piece.Err) || piece.Err == nil {
+		return false, nil
+	}
+	if c.violations++; c.violations > 1 || !first && !c.loose || m.from != hurt.from || m.conn != hurt.conn {
+		return false, fmt.Errorf("%q: expected no violation by message %d, got %w", m.raw, i+1, piece.Err)
+	}
+	at, end := piece.Err.Offset, max(c.span.End, c.off+len(c.put))
+	if c.exact && !m.typ.Push && (at < c.span.Off || at > end) { // a push is recognized by its form
+		return false, fmt.Errorf("expected a violation at byte %d, got %w", c.span.Off, piece.Err)
+	}
+	return false, nil
+}
+
+// monitored checks the rules about several messages after a decoded message of message i.
+func (c *damageCheck) monitored(i int, m *sent, piece codec.Piece) error {
+	if c.monitor == nil {
+		return nil
+	}
+	for _, v := range c.monitor.Message(m.conn, &c.f, i, piece.Err) {
+		if v.err.Rule == accepted {
+			continue
+		}
+		if c.violations++; !c.legal || c.violations > 1 || v.message != c.message {
+			return fmt.Errorf("%q: expected no violation by message %d, got %w", m.raw, v.message+1, v.err)
+		}
+	}
+	if piece.Err != nil && piece.Err.Fatal {
+		c.monitor.Gap(m.conn)
 	}
 	return nil
 }

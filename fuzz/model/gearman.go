@@ -94,17 +94,26 @@ type gJob struct {
 	state                     gState
 	requeued                  bool // the position of the job in the queue is unknown
 	vague                     bool // the state of the job is unknown: queued, running or finished
-	soon                      bool // the clock is near timer, so the state of the job is unknown until latest + Slack
 	holder                    int
-	// earliest time at which the scheduled time comes or the time limit is exceeded; 0: never
-	timer           time.Duration
-	latest          time.Duration // latest time at which that happens
-	numer, denom    []byte
-	statusUncertain bool  // it is unknown whether the server accepted the last WORK_STATUS
-	waits           []int // connections of the clients that wait for the job, one for each submission
-	lost            int
+	waits                     []int // connections of the clients that wait for the job, one for each submission
+	lost                      int
 	// clients of the job have disconnected; a server that keeps half-closed connections may still count them
 	leavers bool
+	gTimer
+	gProgress
+}
+
+// gTimer is the time at which the scheduled time of a job comes or its time limit is exceeded.
+type gTimer struct {
+	timer  time.Duration // the earliest time; 0: never
+	latest time.Duration
+	soon   bool // the clock is near timer, so the state of the job is unknown until latest + Slack
+}
+
+// gProgress is the progress that the worker of a job has reported.
+type gProgress struct {
+	numer, denom    []byte
+	statusUncertain bool // it is unknown whether the server accepted the last WORK_STATUS
 }
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os/exec"
+	osexec "os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +17,9 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/conform"
 	"jobwire/fuzz"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/crash"
 	"jobwire/internal/peers"
 	"jobwire/internal/target"
@@ -30,7 +33,7 @@ func buildSanitized(t *testing.T, fault int) string {
 	t.Helper()
 	gcc := peers.Need(t, "gcc")
 	program := filepath.Join(t.TempDir(), fmt.Sprintf("server-%d", fault))
-	out, err := exec.Command(gcc, "-g", "-O1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", fmt.Sprintf("-DFAULT=%d", fault),
+	out, err := osexec.Command(gcc, "-g", "-O1", "-fsanitize=address,undefined", "-fno-omit-frame-pointer", fmt.Sprintf("-DFAULT=%d", fault),
 		"-o", program, filepath.Join("testdata", "server.c")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("gcc: %v\n%s", err, out)
@@ -186,9 +189,9 @@ func TestFindsSanitized(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seeds []*fuzz.Input
+	var seeds []*input.Input
 	for _, c := range suite.Cases {
-		if in := fuzz.FromScript(c.Script); in != nil {
+		if in := input.FromScript(c.Script); in != nil {
 			seeds = append(seeds, in)
 		}
 	}
@@ -197,31 +200,29 @@ func TestFindsSanitized(t *testing.T) {
 		fault    int
 		causes   int
 		oracle   string
-		severity fuzz.Severity
+		severity triage.Severity
 	}{
-		{"heap overflow", 1, 1, fuzz.Sanitizer, fuzz.RemoteCrash}, {"use after free", 2, 1, fuzz.Sanitizer, fuzz.RemoteCrash}, {"leak at exit", 3, 1, fuzz.LeakReport, fuzz.ResourceExhaustion},
-		{"leak of 2 KiB an input", 4, 1, fuzz.Memory, fuzz.ResourceExhaustion},
-		{"double free in two places", 5, 2, fuzz.Sanitizer, fuzz.RemoteCrash}, {"stack overflow", 6, 1, fuzz.Sanitizer, fuzz.RemoteCrash},
+		{"heap overflow", 1, 1, exec.Sanitizer, triage.RemoteCrash}, {"use after free", 2, 1, exec.Sanitizer, triage.RemoteCrash}, {"leak at exit", 3, 1, exec.LeakReport, triage.ResourceExhaustion},
+		{"leak of 2 KiB an input", 4, 1, exec.Memory, triage.ResourceExhaustion},
+		{"double free in two places", 5, 2, exec.Sanitizer, triage.RemoteCrash}, {"stack overflow", 6, 1, exec.Sanitizer, triage.RemoteCrash},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			program := buildSanitized(t, tt.fault)
-			found := map[string]fuzz.Severity{}                            // severity by key
+			found := map[string]triage.Severity{}                          // severity by key
 			ctx, enough := context.WithTimeout(t.Context(), 5*time.Minute) // much more than it takes on an idle machine
 			defer enough()
 			start := time.Now()
-			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second,
-				Start: func(ctx context.Context) (target.Target, error) {
-					return target.Command{Name: "server", Args: []string{program, "{port}"}, Env: fuzz.ServerEnv()}.Start(ctx)
-				},
-				Found: func(fd *fuzz.Finding) {
-					if fd.Reproduced && fd.Fault.Oracle == tt.oracle {
-						t.Logf("after %v: %s: %s", time.Since(start).Round(time.Second), fd.Key, fd.Fault.Text)
-						found[fd.Key] = fd.Fault.Severity()
-					}
-					if len(found) == tt.causes {
-						enough()
-					}
-				}})
+			_, err := fuzz.Run(ctx, fuzz.Config{Protocol: beanstalk.Protocol, Seeds: seeds, Seed: 1, Minimize: 10 * time.Second, Server: triage.Server{Start: func(ctx context.Context) (target.Target, error) {
+				return target.Command{Name: "server", Args: []string{program, "{port}"}, Env: exec.ServerEnv()}.Start(ctx)
+			}}, Reports: triage.Reports{Found: func(fd *triage.Finding) {
+				if fd.Reproduced && fd.Fault.Oracle == tt.oracle {
+					t.Logf("after %v: %s: %s", time.Since(start).Round(time.Second), fd.Key, fd.Fault.Text)
+					found[fd.Key] = triage.FaultSeverity(fd.Fault)
+				}
+				if len(found) == tt.causes {
+					enough()
+				}
+			}}})
 			if err != nil && !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"syscall"
 )
@@ -10,13 +9,13 @@ import (
 // signals are the names of signals, with expressions that match what programs print when a signal ends them.
 var signals = []struct {
 	name  string // as syscall.Signal writes it
-	words *regexp.Regexp
+	words pattern
 }{
-	{"segmentation fault", regexp.MustCompile(`(?i)segmentation (?:fault|violation)|\bSIGSEGV\b`)},
-	{"aborted", regexp.MustCompile(`\bSIGABRT\b|(?m)^Aborted\b`)},
-	{"bus error", regexp.MustCompile(`(?i)\bbus error\b|\bSIGBUS\b`)},
-	{"illegal instruction", regexp.MustCompile(`(?i)\billegal instruction\b|\bSIGILL\b`)},
-	{"floating point exception", regexp.MustCompile(`(?i)\bfloating point exception\b|\bSIGFPE\b`)},
+	{"segmentation fault", lazily(`(?i)segmentation (?:fault|violation)|\bSIGSEGV\b`)},
+	{"aborted", lazily(`\bSIGABRT\b|(?m)^Aborted\b`)},
+	{"bus error", lazily(`(?i)\bbus error\b|\bSIGBUS\b`)},
+	{"illegal instruction", lazily(`(?i)\billegal instruction\b|\bSIGILL\b`)},
+	{"floating point exception", lazily(`(?i)\bfloating point exception\b|\bSIGFPE\b`)},
 }
 
 // signalOf returns the name of the signal in a text, or "".
@@ -25,7 +24,7 @@ func signalOf(text string) string {
 		return "aborted"
 	}
 	for _, s := range signals {
-		if s.words.MatchString(text) {
+		if s.words().MatchString(text) {
 			return s.name
 		}
 	}

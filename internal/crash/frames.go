@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 )
 
@@ -77,15 +76,15 @@ func (r *Report) setRecursion(stack []frame) bool {
 }
 
 // starts matches the functions that call main or the first function of a thread.
-var starts = regexp.MustCompile(`^(?:__libc_start_\w+|_start|start_thread|clone3?|__clone3?|\(below main\)|asan_thread_start.*)$`)
+var starts = lazily(`^(?:__libc_start_\w+|_start|start_thread|clone3?|__clone3?|\(below main\)|asan_thread_start.*)$`)
 
 // withoutStart removes the outermost frames, which belong to the start of the process or thread.
 func withoutStart(stack []frame) []frame {
-	i := slices.IndexFunc(stack, func(f frame) bool { return starts.MatchString(f.function) })
+	i := slices.IndexFunc(stack, func(f frame) bool { return starts().MatchString(f.function) })
 	if i <= 0 {
 		return stack
 	}
-	if f := stack[i-1]; i > 1 && f.function == "" && libraries.MatchString(f.module) {
+	if f := stack[i-1]; i > 1 && f.function == "" && libraries().MatchString(f.module) {
 		i-- // the frame of __libc_start_call_main has no function name
 	}
 	return stack[:i]
@@ -93,14 +92,14 @@ func withoutStart(stack []frame) []frame {
 
 var (
 	// libraries matches modules that do not belong to the program.
-	libraries = regexp.MustCompile(`^(?:lib[atlmu]?[a-z]*san\w*|libc|libc-[\d.]+|libpthread\S*|libstdc\+\+|libc\+\+\S*|libgcc_s|libclang_rt\S*|ld-linux\S*|ld-musl\S*|vgpreload\S*|linux-vdso)(?:[.-]\S*)?$`)
+	libraries = lazily(`^(?:lib[atlmu]?[a-z]*san\w*|libc|libc-[\d.]+|libpthread\S*|libstdc\+\+|libc\+\+\S*|libgcc_s|libclang_rt\S*|ld-linux\S*|ld-musl\S*|vgpreload\S*|linux-vdso)(?:[.-]\S*)?$`)
 
 	// librarySources matches source files of sanitizers and of the C library.
-	librarySources = regexp.MustCompile(`libsanitizer/|compiler-rt/|/sysdeps/|^\.\.?/(?:csu|malloc|nptl|stdlib|string|libio|signal|assert|debug|stdio-common|misc|io)/|/libstdc\+\+-v3/`)
+	librarySources = lazily(`libsanitizer/|compiler-rt/|/sysdeps/|^\.\.?/(?:csu|malloc|nptl|stdlib|string|libio|signal|assert|debug|stdio-common|misc|io)/|/libstdc\+\+-v3/`)
 
 	// libraryFunctions matches functions of the C library, allocators and sanitizers that are innermost in the stacks
 	// of faults.
-	libraryFunctions = regexp.MustCompile(`^(?:___?interceptor_.*|__(?:asan|ubsan|sanitizer|lsan|tsan|msan|libc|GI|memcpy|memmove|memset|str|mem|fortify|stack_chk|assert|pthread|chk|vfprintf|cxa|gnu_cxx)_?.*|` +
+	libraryFunctions = lazily(`^(?:___?interceptor_.*|__(?:asan|ubsan|sanitizer|lsan|tsan|msan|libc|GI|memcpy|memmove|memset|str|mem|fortify|stack_chk|assert|pthread|chk|vfprintf|cxa|gnu_cxx)_?.*|` +
 		`operator (?:new|delete).*|malloc|calloc|realloc|reallocarray|free|cfree|aligned_alloc|posix_memalign|memalign|v?asprintf|getdelim|getline|` +
 		`abort|raise|gsignal|kill|pthread_kill|tgkill|malloc_printerr|_int_\w+|tcache_\w+|unlink_chunk.*|munmap_chunk|sysmalloc|malloc_consolidate|` +
 		`(?:mem|str|wcs|wmem)(?:cpy|move|set|cmp|chr|rchr|len|nlen|ncmp|ncpy|cat|ncat|casecmp|ncasecmp|spn|cspn|str|dup|ndup)|strto[ul]*l|` +
@@ -109,6 +108,6 @@ var (
 
 // internalC reports whether a frame of a program in C or C++ belongs to the C library, the allocator or a sanitizer.
 func internalC(f frame) bool {
-	return f.function == "" && f.module == "" || libraries.MatchString(f.module) || librarySources.MatchString(f.file) ||
-		libraryFunctions.MatchString(f.function)
+	return f.function == "" && f.module == "" || libraries().MatchString(f.module) || librarySources().MatchString(f.file) ||
+		libraryFunctions().MatchString(f.function)
 }

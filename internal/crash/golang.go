@@ -1,17 +1,16 @@
 package crash
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
-	goPanic     = regexp.MustCompile(`(?:^|\s)(panic|fatal error): (.*)$|^(http: panic serving \S+: .*|unexpected fault address .*|SIG[A-Z]+: .*)$`)
-	goRoutine   = regexp.MustCompile(`^goroutine \d+ .*\[(.*)\]:$`)
-	goSource    = regexp.MustCompile(`^\s+(\S.*\.(?:go|s)):(\d+)(?: \+0x[0-9a-f]+.*)?$`)
-	goRecovered = regexp.MustCompile(` \[recovered(?:, repanicked)?\]$`)
-	goSignal    = regexp.MustCompile(`^\[signal (SIG[A-Z]+)`)
+	goPanic     = lazily(`(?:^|\s)(panic|fatal error): (.*)$|^(http: panic serving \S+: .*|unexpected fault address .*|SIG[A-Z]+: .*)$`)
+	goRoutine   = lazily(`^goroutine \d+ .*\[(.*)\]:$`)
+	goSource    = lazily(`^\s+(\S.*\.(?:go|s)):(\d+)(?: \+0x[0-9a-f]+.*)?$`)
+	goRecovered = lazily(` \[recovered(?:, repanicked)?\]$`)
+	goSignal    = lazily(`^\[signal (SIG[A-Z]+)`)
 )
 
 // parseGo parses a panic, a fatal error, a stack or a data race report of a Go program.
@@ -20,22 +19,22 @@ func parseGo(lines []string, i int) ([]Report, int) {
 		return parseGoRace(lines, i)
 	}
 	r := Report{Tool: "Go"}
-	if m := goPanic.FindStringSubmatch(lines[i]); m != nil {
-		r.Kind, r.Text = m[1], m[1]+": "+goRecovered.ReplaceAllString(m[2], "")
+	if m := goPanic().FindStringSubmatch(lines[i]); m != nil {
+		r.Kind, r.Text = m[1], m[1]+": "+goRecovered().ReplaceAllString(m[2], "")
 		if m[1] == "" {
 			r.Kind, r.Text = "panic", m[3]
 			r.Signal = signalOf(m[3])
 		}
-	} else if !goRoutine.MatchString(lines[i]) {
+	} else if !goRoutine().MatchString(lines[i]) {
 		return nil, 0
 	}
 	start := i
-	for ; i < len(lines) && i < start+40 && !goRoutine.MatchString(lines[i]); i++ {
-		if m := goSignal.FindStringSubmatch(lines[i]); m != nil {
+	for ; i < len(lines) && i < start+40 && !goRoutine().MatchString(lines[i]); i++ {
+		if m := goSignal().FindStringSubmatch(lines[i]); m != nil {
 			r.Signal = signalOf(m[1])
 		}
 	}
-	if i == len(lines) || !goRoutine.MatchString(lines[i]) {
+	if i == len(lines) || !goRoutine().MatchString(lines[i]) {
 		if !strings.HasPrefix(lines[start], r.Kind) || r.Kind == "" {
 			return nil, 0
 		}
@@ -70,7 +69,7 @@ func goStack(lines []string, i int) (stack []frame, next int) {
 			i--
 			continue
 		}
-		m := goSource.FindStringSubmatch(lines[i+1])
+		m := goSource().FindStringSubmatch(lines[i+1])
 		if m == nil {
 			break
 		}

@@ -2,7 +2,6 @@ package crash
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -10,36 +9,36 @@ import (
 // messages are messages of one line: those of the C library before it aborts a process, and that of Node.js that memory
 // is exhausted. The stack after it is ignored, because it is that of the garbage collector.
 var messages = []struct {
-	line       *regexp.Regexp
+	line       pattern
 	kind, tool string
 }{
-	{regexp.MustCompile(`^\*\*\* stack smashing detected \*\*\*`), "stack-buffer-overflow", "glibc"},
-	{regexp.MustCompile(`^\*\*\* buffer overflow detected \*\*\*`), "buffer-overflow", "glibc"},
-	{regexp.MustCompile(`^\*\*\* .* detected \*\*\*`), "fortify failure", "glibc"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:free\(\): double free|double free or corruption)`), "double-free",
+	{lazily(`^\*\*\* stack smashing detected \*\*\*`), "stack-buffer-overflow", "glibc"},
+	{lazily(`^\*\*\* buffer overflow detected \*\*\*`), "buffer-overflow", "glibc"},
+	{lazily(`^\*\*\* .* detected \*\*\*`), "fortify failure", "glibc"},
+	{lazily(`^(?:\*\*\* Error in .*: )?(?:free\(\): double free|double free or corruption)`), "double-free",
 		"glibc"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:free|munmap_chunk|realloc)\(\): invalid (?:pointer|old size))`),
+	{lazily(`^(?:\*\*\* Error in .*: )?(?:(?:free|munmap_chunk|realloc)\(\): invalid (?:pointer|old size))`),
 		"bad-free", "glibc"},
-	{regexp.MustCompile(`^(?:\*\*\* Error in .*: )?(?:(?:malloc|free|realloc|calloc|malloc_consolidate|_int_malloc|munmap_chunk|tcache_\w+)\(\): |corrupted (?:size|double-linked list)|malloc\.c:\d+: |break adjusted to free)`), "heap-corruption", "glibc"},
-	{regexp.MustCompile(`^Fatal error: glibc detected`), "abort", "glibc"},
-	{regexp.MustCompile(`^FATAL ERROR: .*heap out of memory`), "out-of-memory", "Node.js"},
+	{lazily(`^(?:\*\*\* Error in .*: )?(?:(?:malloc|free|realloc|calloc|malloc_consolidate|_int_malloc|munmap_chunk|tcache_\w+)\(\): |corrupted (?:size|double-linked list)|malloc\.c:\d+: |break adjusted to free)`), "heap-corruption", "glibc"},
+	{lazily(`^Fatal error: glibc detected`), "abort", "glibc"},
+	{lazily(`^FATAL ERROR: .*heap out of memory`), "out-of-memory", "Node.js"},
 }
 
 // parseMessage parses a message of one line.
 func parseMessage(lines []string, i int) ([]Report, int) {
 	for _, k := range messages {
-		if k.line.MatchString(lines[i]) {
+		if k.line().MatchString(lines[i]) {
 			return []Report{{Kind: k.kind, Tool: k.tool, Text: basenames(lines[i])}}, i + 1
 		}
 	}
 	return nil, 0
 }
 
-var terminated = regexp.MustCompile(`terminate called (?:after throwing an instance of '(.+)'|(without an active exception|recursively))|terminating (?:due to|with) uncaught exception of type ([^ ]+?(?: \w+\*)?)(?:: (.*))?$`)
+var terminated = lazily(`terminate called (?:after throwing an instance of '(.+)'|(without an active exception|recursively))|terminating (?:due to|with) uncaught exception of type ([^ ]+?(?: \w+\*)?)(?:: (.*))?$`)
 
 // parseTerminate parses the message of a C++ program that ends because of an uncaught exception.
 func parseTerminate(lines []string, i int) ([]Report, int) {
-	m := terminated.FindStringSubmatch(lines[i])
+	m := terminated().FindStringSubmatch(lines[i])
 	if m == nil {
 		return nil, 0
 	}
@@ -60,12 +59,12 @@ func parseTerminate(lines []string, i int) ([]Report, int) {
 }
 
 // assertions matches the messages of failed assertions of glibc, of musl, and of BSD and macOS.
-var assertions = []*regexp.Regexp{
-	regexp.MustCompile(`^(?:\S+: )?(?P<file>[^\s:]+):(?P<line>\d+): (?:(?P<function>[^:]+(?:::[^:]+)*): )?(?P<text>Assertion .* failed\.?)`),
-	regexp.MustCompile(`^(?P<text>Assertion failed: .*?) \((?P<file>[^\s:]+): (?P<function>\w+): (?P<line>\d+)\)`),
-	regexp.MustCompile(`^(?P<text>Assertion failed: .*), function (?P<function>.+), file (?P<file>[^\s,]+), line (?P<line>\d+)`),
-	regexp.MustCompile(`^(?:.*\s)?(?P<file>[^\s:]+\.\w+):(?P<line>\d+):? .*(?P<text>[Aa]ssert(?:ion)? .*failed.*)$`),
-	regexp.MustCompile(`(?P<text>\b[Aa]ssertion\b.*\bfailed\b.*)$`),
+var assertions = []pattern{
+	lazily(`^(?:\S+: )?(?P<file>[^\s:]+):(?P<line>\d+): (?:(?P<function>[^:]+(?:::[^:]+)*): )?(?P<text>Assertion .* failed\.?)`),
+	lazily(`^(?P<text>Assertion failed: .*?) \((?P<file>[^\s:]+): (?P<function>\w+): (?P<line>\d+)\)`),
+	lazily(`^(?P<text>Assertion failed: .*), function (?P<function>.+), file (?P<file>[^\s,]+), line (?P<line>\d+)`),
+	lazily(`^(?:.*\s)?(?P<file>[^\s:]+\.\w+):(?P<line>\d+):? .*(?P<text>[Aa]ssert(?:ion)? .*failed.*)$`),
+	lazily(`(?P<text>\b[Aa]ssertion\b.*\bfailed\b.*)$`),
 }
 
 // parseAssertion parses the message of a failed assertion.
@@ -74,12 +73,12 @@ func parseAssertion(lines []string, i int) ([]Report, int) {
 		return nil, 0
 	}
 	for _, re := range assertions {
-		m := re.FindStringSubmatch(lines[i])
+		m := re().FindStringSubmatch(lines[i])
 		if m == nil {
 			continue
 		}
 		group := func(name string) string {
-			if k := re.SubexpIndex(name); k >= 0 {
+			if k := re().SubexpIndex(name); k >= 0 {
 				return strings.TrimSpace(m[k])
 			}
 			return ""
@@ -104,11 +103,11 @@ func parseAssertion(lines []string, i int) ([]Report, int) {
 }
 
 var (
-	symbolLine = regexp.MustCompile(`(?:^|[\s=])([^\s()\[\]]+)(?: [^()\[\]]*)?\(([^()+\s]*)(?:\+(0x[0-9a-f]+))?\)\s*\[0x[0-9a-f]+\]`)
-	namedLine  = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in (\S+) at (\S+)$`)
+	symbolLine = lazily(`(?:^|[\s=])([^\s()\[\]]+)(?: [^()\[\]]*)?\(([^()+\s]*)(?:\+(0x[0-9a-f]+))?\)\s*\[0x[0-9a-f]+\]`)
+	namedLine  = lazily(`^[?#]\d+\s+0x[0-9a-f]+ in (\S+) at (\S+)$`)
 	// prefix that gearmand writes before each line of backtrace_symbols
-	numbered   = regexp.MustCompile(`^[?#]\d+\s+0x[0-9a-f]+ in `)
-	stackTitle = regexp.MustCompile(`(?i)stack ?trace|backtrace`)
+	numbered   = lazily(`^[?#]\d+\s+0x[0-9a-f]+ in `)
+	stackTitle = lazily(`(?i)stack ?trace|backtrace`)
 )
 
 // parseBacktrace parses a stack in the format of backtrace_symbols, such as "/usr/sbin/gearmand(+0x1a2b)
@@ -117,9 +116,9 @@ func parseBacktrace(lines []string, i int) ([]Report, int) {
 	var stack []frame
 	next := i
 	for ; next < len(lines); next++ {
-		if m := symbolLine.FindStringSubmatch(numbered.ReplaceAllString(lines[next], "")); m != nil {
+		if m := symbolLine().FindStringSubmatch(numbered().ReplaceAllString(lines[next], "")); m != nil {
 			stack = append(stack, frame{function: m[2], module: base(m[1]), offset: m[3]})
-		} else if m := namedLine.FindStringSubmatch(lines[next]); m != nil {
+		} else if m := namedLine().FindStringSubmatch(lines[next]); m != nil {
 			stack = append(stack, frame{function: m[1], module: base(m[2])})
 		} else {
 			break
@@ -129,7 +128,7 @@ func parseBacktrace(lines []string, i int) ([]Report, int) {
 		return nil, 0
 	}
 	r := Report{Text: "stack trace"}
-	if i > 0 && stackTitle.MatchString(lines[i-1]) {
+	if i > 0 && stackTitle().MatchString(lines[i-1]) {
 		r.Text = strings.TrimSpace(lines[i-1])
 	}
 	r.setStack(withoutStart(withoutHandler(stack)), internalC)
@@ -139,9 +138,9 @@ func parseBacktrace(lines []string, i int) ([]Report, int) {
 // withoutHandler removes the frames of a signal handler, and the frame of the C library function that called it, which
 // has no name.
 func withoutHandler(stack []frame) []frame {
-	i := slices.IndexFunc(stack, func(f frame) bool { return libraries.MatchString(f.module) })
+	i := slices.IndexFunc(stack, func(f frame) bool { return libraries().MatchString(f.module) })
 	if i < 0 || i > 4 || i+1 >= len(stack) || stack[i].function != "" && stack[i].function != "__restore_rt" ||
-		starts.MatchString(stack[i+1].function) {
+		starts().MatchString(stack[i+1].function) {
 		return stack
 	}
 	return stack[i+1:]

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Report is the explanation in the output of a server why the server ended, or what is wrong with it.
@@ -82,6 +83,13 @@ func (r Report) Bucket() string {
 	return b.String()
 }
 
+// A pattern is a regular expression that is compiled when it is used first, because most runs see no crash.
+type pattern = func() *regexp.Regexp
+
+func lazily(expression string) pattern {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expression) })
+}
+
 // A parser parses the report that begins at line i. It returns nil if no report begins there. Otherwise it returns the
 // reports, usually one, and the index of the line at which to continue.
 type parser struct {
@@ -131,7 +139,7 @@ func ParseAll(output string) []Report {
 	if use == nil {
 		return nil
 	}
-	lines := strings.Split(escapes.ReplaceAllString(strings.ReplaceAll(output, "\r\n", "\n"), ""), "\n")
+	lines := strings.Split(escapes().ReplaceAllString(strings.ReplaceAll(output, "\r\n", "\n"), ""), "\n")
 	var all []Report
 	for i := 0; i < len(lines); {
 		next := i + 1
@@ -190,11 +198,11 @@ func add(all []Report, r Report) []Report {
 func message(tool string) bool { return tool == "glibc" || tool == "C++" || tool == "" }
 
 var (
-	escapes = regexp.MustCompile("\x1b\\[[0-9;]*m") // colors
-	numbers = regexp.MustCompile(`0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
+	escapes = lazily("\x1b\\[[0-9;]*m") // colors
+	numbers = lazily(`0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
 		`\b[0-9a-f]{12,}\b|` +
 		`\[[0-9a-f:]*:[0-9a-f:.]*\]|[0-9]+(?:\.[0-9]+)*(?:(?:ns|µs|us|ms|s|m|h)\b)?`)
-	folders = regexp.MustCompile(`(?:\.{0,2}/)?(?:[\w.+-]+/)+([\w.+-]+)|/([\w.+-]+)`)
+	folders = lazily(`(?:\.{0,2}/)?(?:[\w.+-]+/)+([\w.+-]+)|/([\w.+-]+)`)
 )
 
 // Normalize replaces what differs between runs in a text by "#": numbers, durations, addresses of memory and of the
@@ -203,10 +211,10 @@ func Normalize(s string) string {
 	if len(s) > 200 {
 		s = s[:200]
 	}
-	return numbers.ReplaceAllString(basenames(s), "#")
+	return numbers().ReplaceAllString(basenames(s), "#")
 }
 
 // basenames replaces paths in a text with their last element.
 func basenames(s string) string {
-	return folders.ReplaceAllString(s, "$1$2")
+	return folders().ReplaceAllString(s, "$1$2")
 }

@@ -1,39 +1,38 @@
 package crash
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
 var (
-	sanitizerLine = regexp.MustCompile(`(?:ERROR|WARNING): (Address|Leak|Memory|Thread|HWAddress)Sanitizer: (.*)$`)
-	frameLine     = regexp.MustCompile(`^\s*#\d+ +(?:0x[0-9a-f]+ +)?(?:in +)?(.*)$`)
-	buildID       = regexp.MustCompile(` +\(BuildId: \w+\)$`)
-	frameModule   = regexp.MustCompile(`(?:^| )\(?([^\s()]+)\+(0x[0-9a-f]+)\)?$`)
-	frameSource   = regexp.MustCompile(`(?:^| )([^\s()][^()]*?):(\d+)(?::\d+)?$`)
-	leakLine      = regexp.MustCompile(`^(Direct|Indirect) leak of (\d+) byte\(s\) in (\d+) object\(s\) allocated from:`)
-	access        = regexp.MustCompile(`^(READ|WRITE) of size \d+`)
-	parenthesis   = regexp.MustCompile(` *\(.*$`)
-	counters      = regexp.MustCompile(` +(?:at pc |\(pc |\(pid=).*$`)
-	onAddress     = regexp.MustCompile(` (?:on|at|in) (?:unknown )?(?:address )?0x[0-9a-f]{9,}(?: in thread T\d+:?)?| in thread T\d+:?`)
+	sanitizerLine = lazily(`(?:ERROR|WARNING): (Address|Leak|Memory|Thread|HWAddress)Sanitizer: (.*)$`)
+	frameLine     = lazily(`^\s*#\d+ +(?:0x[0-9a-f]+ +)?(?:in +)?(.*)$`)
+	buildID       = lazily(` +\(BuildId: \w+\)$`)
+	frameModule   = lazily(`(?:^| )\(?([^\s()]+)\+(0x[0-9a-f]+)\)?$`)
+	frameSource   = lazily(`(?:^| )([^\s()][^()]*?):(\d+)(?::\d+)?$`)
+	leakLine      = lazily(`^(Direct|Indirect) leak of (\d+) byte\(s\) in (\d+) object\(s\) allocated from:`)
+	access        = lazily(`^(READ|WRITE) of size \d+`)
+	parenthesis   = lazily(` *\(.*$`)
+	counters      = lazily(` +(?:at pc |\(pc |\(pid=).*$`)
+	onAddress     = lazily(` (?:on|at|in) (?:unknown )?(?:address )?0x[0-9a-f]{9,}(?: in thread T\d+:?)?| in thread T\d+:?`)
 )
 
 // parseFrame parses a line of a sanitizer's stack, such as "#1 0x55b69a32a399 in two /src/t.c:10".
 func parseFrame(line string) (frame, bool) {
-	m := frameLine.FindStringSubmatch(line)
+	m := frameLine().FindStringSubmatch(line)
 	if m == nil {
 		return frame{}, false
 	}
 	var f frame
-	rest := buildID.ReplaceAllString(strings.TrimRight(m[1], " "), "")
-	if m := frameModule.FindStringSubmatchIndex(rest); m != nil {
+	rest := buildID().ReplaceAllString(strings.TrimRight(m[1], " "), "")
+	if m := frameModule().FindStringSubmatchIndex(rest); m != nil {
 		f.module, f.offset = base(rest[m[2]:m[3]]), rest[m[4]:m[5]]
 		rest = strings.TrimRight(rest[:m[0]], " ")
 	}
 	rest = strings.TrimSpace(strings.TrimSuffix(rest, "<null>"))
-	if m := frameSource.FindStringSubmatchIndex(rest); m != nil {
+	if m := frameSource().FindStringSubmatchIndex(rest); m != nil {
 		f.file, f.line = rest[m[2]:m[3]], rest[m[4]:m[5]]
 		if i := strings.LastIndexByte(f.file, ' '); i >= 0 { // the name of the function contains spaces
 			f.file = f.file[i+1:]
@@ -53,7 +52,7 @@ func parseFrames(lines []string, i int) (stack []frame, next int) {
 		switch {
 		case ok:
 			stack = append(stack, f)
-		case len(stack) > 0 || i > limit || strings.TrimSpace(lines[i]) == "" || sanitizerLine.MatchString(lines[i]):
+		case len(stack) > 0 || i > limit || strings.TrimSpace(lines[i]) == "" || sanitizerLine().MatchString(lines[i]):
 			return withoutStart(stack), i
 		}
 	}
@@ -61,7 +60,7 @@ func parseFrames(lines []string, i int) (stack []frame, next int) {
 }
 
 func parseSanitizer(lines []string, i int) ([]Report, int) {
-	m := sanitizerLine.FindStringSubmatch(lines[i])
+	m := sanitizerLine().FindStringSubmatch(lines[i])
 	if m == nil {
 		return nil, 0
 	}
@@ -71,9 +70,9 @@ func parseSanitizer(lines []string, i int) ([]Report, int) {
 	}
 	r.Kind = sanitizerKind(m[2])
 	r.Signal = signalOf(r.Kind)
-	r.Text = r.Tool + ": " + onAddress.ReplaceAllString(counters.ReplaceAllString(m[2], ""), "")
-	if i+1 < len(lines) && access.MatchString(lines[i+1]) {
-		r.Text += ": " + access.FindString(lines[i+1])
+	r.Text = r.Tool + ": " + onAddress().ReplaceAllString(counters().ReplaceAllString(m[2], ""), "")
+	if i+1 < len(lines) && access().MatchString(lines[i+1]) {
+		r.Text += ": " + access().FindString(lines[i+1])
 	}
 	stack, next := parseFrames(lines, i+1)
 	r.setStack(stack, internalC)
@@ -111,7 +110,7 @@ func sanitizerKind(text string) string {
 			return k.kind
 		}
 	}
-	text, _, _ = strings.Cut(parenthesis.ReplaceAllString(text, ""), " on ")
+	text, _, _ = strings.Cut(parenthesis().ReplaceAllString(text, ""), " on ")
 	text, _, _ = strings.Cut(text, ": ")
 	return strings.ReplaceAll(strings.TrimSuffix(text, ":"), " ", "-")
 }
@@ -121,9 +120,9 @@ func sanitizerKind(text string) string {
 func parseLeaks(lines []string, i int) (found []Report, next int) {
 	var indirect []Report
 	for ; i < len(lines) && !strings.HasPrefix(lines[i], "SUMMARY:"); i++ {
-		m := leakLine.FindStringSubmatch(lines[i])
+		m := leakLine().FindStringSubmatch(lines[i])
 		if m == nil {
-			if sanitizerLine.MatchString(lines[i]) {
+			if sanitizerLine().MatchString(lines[i]) {
 				break
 			}
 			continue
@@ -152,11 +151,11 @@ func parseLeaks(lines []string, i int) (found []Report, next int) {
 	return found, i
 }
 
-var summaryLine = regexp.MustCompile(`SUMMARY: (\w+Sanitizer): (.*)$`)
+var summaryLine = lazily(`SUMMARY: (\w+Sanitizer): (.*)$`)
 
 // parseSummary parses the last line of a report whose beginning is missing in the output.
 func parseSummary(lines []string, i int) ([]Report, int) {
-	m := summaryLine.FindStringSubmatch(lines[i])
+	m := summaryLine().FindStringSubmatch(lines[i])
 	if m == nil || precedes(lines[:i], m[1]) {
 		return nil, 0
 	}

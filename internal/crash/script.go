@@ -3,16 +3,15 @@ package crash
 import (
 	"cmp"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
-	pythonFrame = regexp.MustCompile(`^\s+File "(.+)", line (\d+)(?:,)? in (.+)$`)
-	pythonLast  = regexp.MustCompile(`^[A-Za-z_][\w.]*(?:: .*)?$`)
-	pythonMore  = regexp.MustCompile(`^\s+\[Previous line repeated \d+ more times?\]$`)
-	pythonLib   = regexp.MustCompile(`/lib/python[\d.]+/|^<frozen `)
+	pythonFrame = lazily(`^\s+File "(.+)", line (\d+)(?:,)? in (.+)$`)
+	pythonLast  = lazily(`^[A-Za-z_][\w.]*(?:: .*)?$`)
+	pythonMore  = lazily(`^\s+\[Previous line repeated \d+ more times?\]$`)
+	pythonLib   = lazily(`/lib/python[\d.]+/|^<frozen `)
 )
 
 // parsePython parses a traceback of Python, or a report of its module faulthandler about a signal.
@@ -27,12 +26,12 @@ func parsePython(lines []string, i int) ([]Report, int) {
 	}
 	var stack []frame
 	for i++; i < len(lines); i++ {
-		if m := pythonFrame.FindStringSubmatch(lines[i]); m != nil {
+		if m := pythonFrame().FindStringSubmatch(lines[i]); m != nil {
 			stack = append(stack, frame{function: m[3], file: m[1], line: m[2]})
-		} else if pythonMore.MatchString(lines[i]) && len(stack) > 0 {
+		} else if pythonMore().MatchString(lines[i]) && len(stack) > 0 {
 			last := stack[len(stack)-1]
 			stack = append(stack, last, last)
-		} else if fatal && len(stack) > 0 || !fatal && pythonLast.MatchString(lines[i]) {
+		} else if fatal && len(stack) > 0 || !fatal && pythonLast().MatchString(lines[i]) {
 			break
 		}
 	}
@@ -45,7 +44,7 @@ func parsePython(lines []string, i int) ([]Report, int) {
 		r.Kind = exceptionKind(r.Text)
 	}
 	r.setStack(stack, func(f frame) bool {
-		return pythonLib.MatchString(f.file) &&
+		return pythonLib().MatchString(f.file) &&
 			!strings.Contains(f.file, "-packages/")
 	})
 	if i+2 < len(lines) && strings.HasPrefix(lines[i+1], "The above exception was the direct cause") {
@@ -75,26 +74,26 @@ func exceptionKind(text string) string {
 }
 
 var (
-	javaTitle  = regexp.MustCompile(`^(?:Exception in thread "[^"]*" |.*\s)?((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable)?(?:: .*)?)$`)
-	javaFrame  = regexp.MustCompile(`^\s+at (?:[\w.@-]+/+)?([\w.$<>]+)\(([^()]*)\)$`)
-	javaLib    = regexp.MustCompile(`^(?:java|javax|jdk|sun|com\.sun)\.`)
-	javaSource = regexp.MustCompile(`^(.+):(\d+)$`)
-	javaCrash  = regexp.MustCompile(`^#\s+(SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=`)
-	javaNative = regexp.MustCompile(`^# [CVJj]\s+(?:\d+ )?(?:\[([^\]+]+)\+(0x[0-9a-f]+)\]|(.*))`)
+	javaTitle  = lazily(`^(?:Exception in thread "[^"]*" |.*\s)?((?:[a-z_]\w*\.)+[A-Z][\w$]*(?:Exception|Error|Throwable)?(?:: .*)?)$`)
+	javaFrame  = lazily(`^\s+at (?:[\w.@-]+/+)?([\w.$<>]+)\(([^()]*)\)$`)
+	javaLib    = lazily(`^(?:java|javax|jdk|sun|com\.sun)\.`)
+	javaSource = lazily(`^(.+):(\d+)$`)
+	javaCrash  = lazily(`^#\s+(SIG[A-Z]+) \(0x[0-9a-f]+\) at pc=`)
+	javaNative = lazily(`^# [CVJj]\s+(?:\d+ )?(?:\[([^\]+]+)\+(0x[0-9a-f]+)\]|(.*))`)
 )
 
 // parseJava parses an exception of a Java program.
 func parseJava(lines []string, i int) ([]Report, int) {
-	m := javaTitle.FindStringSubmatch(lines[i])
-	if m == nil || !javaFrame.MatchString(lines[i+1]) {
+	m := javaTitle().FindStringSubmatch(lines[i])
+	if m == nil || !javaFrame().MatchString(lines[i+1]) {
 		return nil, 0
 	}
 	var stack []frame
 	text := m[1]
 	for i++; i < len(lines); i++ {
-		if m := javaFrame.FindStringSubmatch(lines[i]); m != nil {
+		if m := javaFrame().FindStringSubmatch(lines[i]); m != nil {
 			f := frame{function: m[1]}
-			if s := javaSource.FindStringSubmatch(m[2]); s != nil {
+			if s := javaSource().FindStringSubmatch(m[2]); s != nil {
 				f.file, f.line = s[1], s[2]
 			}
 			stack = append(stack, f)
@@ -105,13 +104,13 @@ func parseJava(lines []string, i int) ([]Report, int) {
 		}
 	}
 	r := Report{Kind: exceptionKind(text), Tool: "Java", Text: text}
-	r.setStack(stack, func(f frame) bool { return javaLib.MatchString(f.function) })
+	r.setStack(stack, func(f frame) bool { return javaLib().MatchString(f.function) })
 	return []Report{r}, i
 }
 
 // parseJavaCrash parses the message of the Java virtual machine about a signal.
 func parseJavaCrash(lines []string, i int) ([]Report, int) {
-	m := javaCrash.FindStringSubmatch(lines[i])
+	m := javaCrash().FindStringSubmatch(lines[i])
 	if m == nil {
 		return nil, 0
 	}
@@ -119,7 +118,7 @@ func parseJavaCrash(lines []string, i int) ([]Report, int) {
 	r := Report{Kind: kindOf(signal), Tool: "Java", Text: "fatal error in the Java virtual machine: " + signal,
 		Signal: signal}
 	for next := i + 1; next < len(lines) && strings.HasPrefix(lines[next], "#"); next++ {
-		if m := javaNative.FindStringSubmatch(lines[next]); m != nil {
+		if m := javaNative().FindStringSubmatch(lines[next]); m != nil {
 			r.setStack([]frame{{function: m[3], module: path.Base(m[1]), offset: m[2]}}, func(frame) bool { return false })
 			return []Report{r}, next + 1
 		}
@@ -127,17 +126,17 @@ func parseJavaCrash(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i + 1
 }
 
-var nodeFrame = regexp.MustCompile(`^\s+at (?:(?:async )?(.+?) \((.+?)(?::(\d+))?(?::\d+)?\)|(?:async )?(\S+?):(\d+):\d+)$`)
+var nodeFrame = lazily(`^\s+at (?:(?:async )?(.+?) \((.+?)(?::(\d+))?(?::\d+)?\)|(?:async )?(\S+?):(\d+):\d+)$`)
 
 // parseNode parses an exception of a Node.js program: the text and then the stack.
 func parseNode(lines []string, i int) ([]Report, int) {
-	if strings.HasPrefix(lines[i], " ") || !nodeFrame.MatchString(lines[i+1]) {
+	if strings.HasPrefix(lines[i], " ") || !nodeFrame().MatchString(lines[i+1]) {
 		return nil, 0
 	}
 	r := Report{Kind: exceptionKind(lines[i]), Tool: "Node.js", Text: basenames(strings.TrimPrefix(lines[i], "Uncaught "))}
 	var stack []frame
 	for i++; i < len(lines); i++ {
-		m := nodeFrame.FindStringSubmatch(lines[i])
+		m := nodeFrame().FindStringSubmatch(lines[i])
 		if m == nil {
 			break
 		}
@@ -150,11 +149,11 @@ func parseNode(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i
 }
 
-var rustPanic = regexp.MustCompile(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s,']+:\d+:\d+):?$`)
+var rustPanic = lazily(`^thread '.*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s,']+:\d+:\d+):?$`)
 
 // parseRust parses the message of a Rust panic. It ignores the stack, because the message contains the position.
 func parseRust(lines []string, i int) ([]Report, int) {
-	m := rustPanic.FindStringSubmatch(lines[i])
+	m := rustPanic().FindStringSubmatch(lines[i])
 	if m == nil {
 		return nil, 0
 	}
@@ -168,25 +167,25 @@ func parseRust(lines []string, i int) ([]Report, int) {
 }
 
 var (
-	perlLine    = regexp.MustCompile(`^(.+) at (\S+) line (\d+)(?:, <\S+> (?:line|chunk) \d+)?\.?$`)
-	perlCalled  = regexp.MustCompile(`^\s+(\S+)\(.*\) called at (\S+) line (\d+)$`)
-	perlEval    = regexp.MustCompile(`^\s+(?:eval \{\.\.\.\}|require \S+) called at \S+ line \d+$`)
-	perlWarning = regexp.MustCompile(`^(?:Use of uninitialized value|Argument ".*" isn't numeric|Deep recursion on|Odd number of elements|Wide character in|substr outside of string|Name ".*" used only once|Subroutine .* redefined|.* masks earlier declaration)`)
+	perlLine    = lazily(`^(.+) at (\S+) line (\d+)(?:, <\S+> (?:line|chunk) \d+)?\.?$`)
+	perlCalled  = lazily(`^\s+(\S+)\(.*\) called at (\S+) line (\d+)$`)
+	perlEval    = lazily(`^\s+(?:eval \{\.\.\.\}|require \S+) called at \S+ line \d+$`)
+	perlWarning = lazily(`^(?:Use of uninitialized value|Argument ".*" isn't numeric|Deep recursion on|Odd number of elements|Wide character in|substr outside of string|Name ".*" used only once|Subroutine .* redefined|.* masks earlier declaration)`)
 )
 
 // parsePerl parses a message with a position in a Perl program, and the callers if Carp prints them. It ignores
 // warnings of Perl itself. It must be the last parser, because such a message looks like an English sentence.
 func parsePerl(lines []string, i int) ([]Report, int) {
-	m := perlLine.FindStringSubmatch(lines[i])
-	if m == nil || perlWarning.MatchString(m[1]) || strings.HasPrefix(lines[i], " ") || strings.HasPrefix(lines[i], "\t") {
+	m := perlLine().FindStringSubmatch(lines[i])
+	if m == nil || perlWarning().MatchString(m[1]) || strings.HasPrefix(lines[i], " ") || strings.HasPrefix(lines[i], "\t") {
 		return nil, 0
 	}
 	r := Report{Kind: "exception", Tool: "Perl", Text: m[1], Place: path.Base(m[2]) + ":" + m[3]}
 	next := i + 1
 	for ; next < len(lines); next++ {
-		if m := perlCalled.FindStringSubmatch(lines[next]); m != nil && len(r.Frames) < maxFrames {
+		if m := perlCalled().FindStringSubmatch(lines[next]); m != nil && len(r.Frames) < maxFrames {
 			r.Frames = append(r.Frames, m[1])
-		} else if !perlEval.MatchString(lines[next]) {
+		} else if !perlEval().MatchString(lines[next]) {
 			break
 		}
 	}
@@ -197,13 +196,13 @@ func parsePerl(lines []string, i int) ([]Report, int) {
 }
 
 var (
-	rubyTitle = regexp.MustCompile("^(\\S+\\.rb):(\\d+):in (?:[`'](?:.*#)?(.+?)'): (.*\\(([A-Z][\\w:]*)\\))$")
-	rubyFrame = regexp.MustCompile("^\\s+from (\\S+):(\\d+):in [`'](?:.*#)?(.+?)'$")
+	rubyTitle = lazily("^(\\S+\\.rb):(\\d+):in (?:[`'](?:.*#)?(.+?)'): (.*\\(([A-Z][\\w:]*)\\))$")
+	rubyFrame = lazily("^\\s+from (\\S+):(\\d+):in [`'](?:.*#)?(.+?)'$")
 )
 
 // parseRuby parses an exception of a Ruby program.
 func parseRuby(lines []string, i int) ([]Report, int) {
-	m := rubyTitle.FindStringSubmatch(lines[i])
+	m := rubyTitle().FindStringSubmatch(lines[i])
 	if m == nil {
 		return nil, 0
 	}
@@ -216,7 +215,7 @@ func parseRuby(lines []string, i int) ([]Report, int) {
 	}
 	stack := []frame{{function: m[3], file: m[1], line: m[2]}}
 	for i++; i < len(lines); i++ {
-		m := rubyFrame.FindStringSubmatch(lines[i])
+		m := rubyFrame().FindStringSubmatch(lines[i])
 		if m == nil {
 			break
 		}
@@ -228,14 +227,14 @@ func parseRuby(lines []string, i int) ([]Report, int) {
 	return []Report{r}, i
 }
 
-var phpStack = regexp.MustCompile(`^(?:#|Stack trace:|  thrown in )`)
+var phpStack = lazily(`^(?:#|Stack trace:|  thrown in )`)
 
-var phpError = regexp.MustCompile(`(?:PHP )?Fatal error:\s+(?:Uncaught )?(.+?) in ` +
+var phpError = lazily(`(?:PHP )?Fatal error:\s+(?:Uncaught )?(.+?) in ` +
 	`(\S+?)(?:\(\d+\) : .*)?(?::(\d+)| on line (\d+))$`)
 
 // parsePHP parses a fatal error of a PHP program. It ignores the stack, because the message contains the position.
 func parsePHP(lines []string, i int) ([]Report, int) {
-	m := phpError.FindStringSubmatch(lines[i])
+	m := phpError().FindStringSubmatch(lines[i])
 	if m == nil {
 		return nil, 0
 	}
@@ -245,7 +244,7 @@ func parsePHP(lines []string, i int) ([]Report, int) {
 	}
 	r.Frames = []string{r.Place}
 	next := i + 1
-	for next < len(lines) && phpStack.MatchString(lines[next]) {
+	for next < len(lines) && phpStack().MatchString(lines[next]) {
 		next++
 	}
 	return []Report{r}, next

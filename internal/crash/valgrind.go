@@ -1,17 +1,16 @@
 package crash
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
 
 var (
-	valgrindLine  = regexp.MustCompile(`^==\d+== ?(.*)$`)
-	valgrindFrame = regexp.MustCompile(`^ +(?:at|by) (0x[0-9A-F]+): (.+)$`)
-	valgrindAt    = regexp.MustCompile(`^(.*) \((?:in ([^()]+)|([^():]+):(\d+))\)$`)
-	valgrindLost  = regexp.MustCompile(`^([\d,]+)(?: \(([\d,]+) direct, [\d,]+ indirect\))? bytes in [\d,]+ blocks are (?:definitely|possibly) lost`)
-	valgrindEnd   = regexp.MustCompile(`^Process terminating with default action of signal \d+ \((\w+)\)`)
+	valgrindLine  = lazily(`^==\d+== ?(.*)$`)
+	valgrindFrame = lazily(`^ +(?:at|by) (0x[0-9A-F]+): (.+)$`)
+	valgrindAt    = lazily(`^(.*) \((?:in ([^()]+)|([^():]+):(\d+))\)$`)
+	valgrindLost  = lazily(`^([\d,]+)(?: \(([\d,]+) direct, [\d,]+ indirect\))? bytes in [\d,]+ blocks are (?:definitely|possibly) lost`)
+	valgrindEnd   = lazily(`^Process terminating with default action of signal \d+ \((\w+)\)`)
 )
 
 // valgrindKinds maps the first lines of Memcheck's reports to kinds.
@@ -37,7 +36,7 @@ func parseValgrind(lines []string, i int) ([]Report, int) {
 			r.Kind = k.kind
 		}
 	}
-	if m := valgrindLost.FindStringSubmatch(text); m != nil {
+	if m := valgrindLost().FindStringSubmatch(text); m != nil {
 		n := m[1]
 		if m[2] != "" {
 			n = m[2]
@@ -46,7 +45,7 @@ func parseValgrind(lines []string, i int) ([]Report, int) {
 		r.Leaked, _ = strconv.ParseInt(strings.ReplaceAll(n, ",", ""), 10, 64)
 		r.Text, _, _ = strings.Cut(text, " in loss record")
 	}
-	if m := valgrindEnd.FindStringSubmatch(text); m != nil {
+	if m := valgrindEnd().FindStringSubmatch(text); m != nil {
 		r.Signal = signalOf(m[1])
 		r.Kind = kindOf(r.Signal)
 	}
@@ -70,7 +69,7 @@ func parseValgrind(lines []string, i int) ([]Report, int) {
 
 // valgrind returns the text after the process ID in a line of Valgrind.
 func valgrind(line string) (text string, ok bool) {
-	m := valgrindLine.FindStringSubmatch(line)
+	m := valgrindLine().FindStringSubmatch(line)
 	if m == nil {
 		return "", false
 	}
@@ -85,7 +84,7 @@ func valgrindStack(lines []string, i int) (stack []frame, note string, next int)
 		if !ok || text == "" {
 			break
 		}
-		m := valgrindFrame.FindStringSubmatch(text)
+		m := valgrindFrame().FindStringSubmatch(text)
 		switch {
 		case m == nil:
 			note += text + "\n"
@@ -102,7 +101,7 @@ func valgrindStack(lines []string, i int) (stack []frame, note string, next int)
 // address at which the module is loaded.
 func valgrindFrameOf(address, text string) frame {
 	f := frame{function: text}
-	if m := valgrindAt.FindStringSubmatch(text); m != nil {
+	if m := valgrindAt().FindStringSubmatch(text); m != nil {
 		f = frame{function: m[1], module: base(m[2]), file: m[3], line: m[4]}
 	}
 	if f.function == "???" {

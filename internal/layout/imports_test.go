@@ -62,15 +62,20 @@ var layers = []layer{
 	{"fuzz/faults", []string{"refserver/inject"}},
 	{"fuzz/native", []string{"codec", "codec/transcript", "corpus", "fuzz/gen", "fuzz/laws"}},
 	{"fuzz/native/*", nil}, // tests only
+	{"fuzz/input", []string{"codec", "codec/transcript", "fuzz/gen", "internal/*"}},
+	{"fuzz/exec", []string{"codec", "codec/transcript", "fuzz/input", "fuzz/model", "internal/*"}},
+	{"fuzz/triage", []string{"codec", "codec/transcript", "fuzz/exec", "fuzz/input", "fuzz/model", "fuzz/transcribe", "internal/*", "play"}},
+	{"fuzz/transcribe", []string{"codec", "codec/transcript", "fuzz/exec", "fuzz/input", "internal/watch", "play"}},
+	{"fuzz/internal/fuzztest", []string{"catalog", "codec", "codec/transcript", "fuzz/faults", "fuzz/input", "internal/target"}},
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
-	{"fuzz", []string{"codec", "codec/*", "corpus", "fuzz/*", "play", "internal/*"}},
+	{"fuzz", []string{"codec", "fuzz/exec", "fuzz/input", "fuzz/model", "fuzz/triage", "internal/*"}},
 
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
 	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "conform/report", "play", "refserver", "internal/*"}},
 	{"examples", []string{"codec", "conform", "internal/peers"}}, // for tests
 	{"examples/ci", nil},                         // tests only
 	{"cmd/internal/cli", []string{"internal/*"}}, // no command in particular
-	{"cmd/internal/connect", []string{"catalog", "codec", "codec/transcript", "conform", "fuzz", "refserver", "cmd/internal/cli", "internal/*"}},
+	{"cmd/internal/connect", []string{"catalog", "codec", "codec/transcript", "conform", "fuzz/exec", "refserver", "cmd/internal/cli", "internal/*"}},
 	{"cmd/internal/capturefile", []string{"codec", "codec/transcript", "conform", "pcap", "play"}},
 	{"cmd/internal/*cmd", []string{"*", "*/*", "cmd/internal/cli", "cmd/internal/connect", "cmd/internal/capturefile"}},
 	{"cmd/*", []string{"*", "*/*", "*/*/*"}},

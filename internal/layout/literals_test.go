@@ -32,7 +32,7 @@ var notTypes = map[string]string{
 	`judge/gearmonkey.go: "OK"`:                 "the value of an element",
 	`judge/gearmonkey.go: "SHA1"`:               "the label of a field",
 	`loadgen/adapter.go: "status"`:              "a scenario",
-	`fuzz/writer.go: "watch"`:                   "the key @watch of a case",
+	`fuzz/transcribe/writer.go: "watch"`:        "the key @watch of a case",
 	`pcap/report/json.go: "message"`:            "a kind of JSON object",
 	`refpeer/internal/peer/driver.go: "error"`:  "an answer of a driver",
 	`refpeer/internal/peer/worker.go: "status"`: "an answer of a driver",

@@ -25,21 +25,20 @@ var larger = map[string]int{
 
 	// One field for each setting that users choose, or each value of a document.
 	"cmd/internal/benchcmd.benchOptions": 28, "cmd/jobwire.conformOptions": 27, "conform.Runner": 24, "conform/report.caseJSON": 21,
-	"fuzz.Config": 27, "fuzz/report.Finding": 24, "loadgen.Config": 29, "loadgen.Report": 48,
+	"fuzz/report.Finding": 24, "loadgen.Config": 29, "loadgen.Report": 48,
 	"pcap/report.pageData": 23,
 
 	// The names that fault scripts use.
 	"refserver/inject.Job": 23, "refserver/inject.Peer": 28, "refserver/inject.Server": 24,
 
 	// Not divided yet: the state of a run, a connection or a job.
-	"fuzz.conn": 26, "fuzz.executor": 39, "fuzz/model.gJob": 23, "loadgen.Conn": 25, "loadgen.run": 27,
+	"loadgen.Conn": 25, "loadgen.run": 27,
 	"play.conn": 21, "refserver.Conn": 24, "refserver/beanstalk.Machine": 22, "refserver/gearmonkey.Machine": 22,
 
 	// Not divided yet: functions.
-	"fuzz.causeOf": 34, "fuzz.handleMessage": 31, "fuzz.pipeline": 34, "fuzz.replies": 36, "fuzz/laws.check": 44,
 
 	// Not divided yet: folders.
-	"fuzz": 40, "loadgen": 56,
+	"loadgen": 56,
 }
 
 func limit(name string, limit int) int {

@@ -169,7 +169,7 @@ var unescaped = map[string]string{
 	"codec/vectors/add.go":                "transcripts, whose notation is ASCII",
 	"pcap/input.go":                       "a copy of a capture",
 	"pcap/replay/write.go":                "transcripts",
-	"fuzz/store.go":                       "inputs, which only fuzz reads",
+	"fuzz/input/store.go":                 "inputs, which only fuzz reads",
 	"fuzz/faults/effects.go":              "a server with faults",
 	"internal/newfile/newfile.go":         "bytes of the other files in this list",
 	"internal/target/sysproc_unix.go":     "an empty file",

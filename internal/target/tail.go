@@ -3,7 +3,6 @@ package target
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -14,24 +13,6 @@ const (
 	tailSize = 64 << 10 // how many bytes at the end of a program's output are kept
 	headSize = 8 << 10  // how many bytes of a crash report before the tail are kept
 )
-
-// crashHead matches the first line of crash reports of language runtimes and sanitizers.
-var crashHead = regexp.MustCompile(`(?m)^(panic: |fatal error: |runtime: |SIG[A-Z]+: |unexpected fault address|thread .* panicked at|(PHP )?Fatal error: |(Exception in thread .*|[A-Z]\w*(Error|Exception)\b.*)\n\s+at |.*:\d+:in .*\([A-Z]\w*\)$|Traceback \(most recent call last\)|terminate called|\*\*\* .*(detected|terminated)|Uncaught |free\(\): |malloc\(\): |double free|malloc_consolidate\(\)|corrupted |.*==\d+==\s*ERROR: |.*ERROR: \w+Sanitizer|.*WARNING: \w+Sanitizer|.*WARNING: DATA RACE|.*runtime error: |.*[Aa]ssert(ion)?\b.*[Ff]ail|.*[Aa]bort(ed|ing)?\b|.*(?i:stack ?trace|backtrace|bug report start|segmentation fault))`)
-
-// crashSummary matches the line with which a sanitizer summarizes the fault.
-var crashSummary = regexp.MustCompile(`(?m)^SUMMARY: .*$`)
-
-// headOf returns the offset of the last crash report in text, or -1. A report may contain several lines that look like
-// a first line, so a match within headSize bytes of the previous report's beginning belongs to that report.
-func headOf(text []byte) int {
-	at := -1
-	for _, m := range crashHead.FindAllIndex(text, -1) {
-		if at < 0 || m[0]-at > headSize {
-			at = m[0]
-		}
-	}
-	return at
-}
 
 // Tail keeps the last tailSize bytes written to it, and the head of the last crash report before them.
 type Tail struct {
@@ -59,7 +40,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 // shorten cuts buf to its last tailSize bytes.
 func (t *Tail) shorten() {
 	gone := len(t.buf) - tailSize
-	if at := headOf(t.buf[:gone]); at >= 0 {
+	if at := crash.Begin(t.buf[:gone], headSize); at >= 0 {
 		t.head = bytes.Clone(t.buf[at:min(at+headSize, gone)])
 		t.cut = -at
 	}
@@ -73,10 +54,10 @@ func (t *Tail) String() string {
 	defer t.mu.Unlock()
 	from := max(0, len(t.buf)-tailSize)
 	head, cut := t.head, t.cut+from
-	if at := headOf(t.buf[:from]); at >= 0 {
+	if at := crash.Begin(t.buf[:from], headSize); at >= 0 {
 		head, cut = t.buf[at:min(at+headSize, from)], from-at
 	}
-	if len(head) == 0 || headOf(t.buf[from:]) >= 0 {
+	if len(head) == 0 || crash.Begin(t.buf[from:], headSize) >= 0 {
 		return string(t.buf[from:])
 	}
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", head, cut-len(head), t.buf[from:])
@@ -111,7 +92,7 @@ func Excerpt(output string) (title, text string) {
 	lines := split(strings.Join(report.Lines, "\n"))
 	if n := report.Total - len(report.Lines); n > 0 {
 		lines = append(lines, fmt.Sprintf("  [%d lines left out]", n))
-		if m := crashSummary.FindString(output); m != "" {
+		if m := crash.Summary(output); m != "" {
 			lines = append(lines, "  "+m)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/codec"
-	"jobwire/fuzz"
+	"jobwire/fuzz/exec"
 	"jobwire/internal/target"
 	"jobwire/refserver"
 )
@@ -25,7 +25,7 @@ func StartSelf(ctx context.Context, name string, args ...string) (target.Target,
 		return nil, err
 	}
 	// Several servers run in parallel: one processor for each is enough, and takes less CPU time.
-	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(fuzz.ServerEnv(), "GOMAXPROCS=1"),
+	return target.Command{Name: name, Args: append([]string{self}, args...), Env: append(exec.ServerEnv(), "GOMAXPROCS=1"),
 		Ready: ReadyTime, Grace: GraceTime}.Start(ctx)
 }
 

@@ -21,6 +21,9 @@ import (
 	"jobwire/codec/vectors"
 	"jobwire/conform"
 	"jobwire/fuzz"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
@@ -217,14 +220,14 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 		return cli.Usage(err)
 	}
 	defer f.Close()
-	log, err := fuzz.ReadLog(cfg.Protocol, f)
+	log, err := input.ReadLog(cfg.Protocol, f)
 	if err != nil {
 		return cli.Usage(fmt.Errorf("%s: %w", files[0], err))
 	}
 	w, failures := cmd.OutOrStdout(), 0
-	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *fuzz.Fault) {
+	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *exec.Fault) {
 		failures++
-		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), v.Severity(), v.Title(),
+		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), triage.FaultSeverity(v), triage.Title(v),
 			cli.OneLine(v.Text))
 		for line := range strings.Lines(v.Output) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
@@ -273,7 +276,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 	if err != nil {
 		return nil, err
 	}
-	var known fuzz.Known
+	var known input.Known
 	if o.profile != "" {
 		profile, err := conform.LoadProfile(o.profile, suite)
 		if err != nil {
@@ -282,7 +285,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		if o.target.Builtin() {
 			o.target.Exec = profile.Exec
 		}
-		known = fuzz.Known(profile.Fuzz)
+		known = input.Known(profile.Fuzz)
 	}
 	if o.seed == 0 {
 		o.seed = rand.Uint64N(1 << 32)
@@ -293,9 +296,9 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 		Timeout: o.timeout, Minimize: o.minimize, First: o.stop, Known: known,
 		Check: func(ctx context.Context, t target.Target) error { return o.target.CheckProtocol(ctx, sys, t) },
 		Works: func() { cli.TuneMemory(fuzzMemory, fuzzGarbage) },
-		Start: func(ctx context.Context) (target.Target, error) {
-			return connect.StartSelf(ctx, o.target.Name(sys), embedded...)
-		},
+	}
+	cfg.Start = func(ctx context.Context) (target.Target, error) {
+		return connect.StartSelf(ctx, o.target.Name(sys), embedded...)
 	}
 	if !o.target.Builtin() {
 		const name = "the built-in reference server"
@@ -316,7 +319,7 @@ func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Conf
 			return nil, err
 		}
 		start := func(ctx context.Context, env []string) (target.Target, error) {
-			t, err := target.Command{Args: words, Env: append(fuzz.ServerEnv(), env...), Ready: connect.ReadyTime,
+			t, err := target.Command{Args: words, Env: append(exec.ServerEnv(), env...), Ready: connect.ReadyTime,
 				Grace: connect.GraceTime}.Start(ctx)
 			return o.target.Connect(ctx, sys, t, err)
 		}
@@ -360,20 +363,20 @@ func fastClock(times int) ([]string, error) {
 
 // readSeeds returns fuzzer inputs with the messages of the corpus, of the cases that test a server, and of the files of
 // --seed-file.
-func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*fuzz.Input, error) {
-	var seeds []*fuzz.Input
+func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *conform.Suite) ([]*input.Input, error) {
+	var seeds []*input.Input
 	all, err := vectors.Read(sys.Protocol)
 	if err != nil {
 		return nil, err
 	}
 	for _, v := range all {
-		if c := fuzz.FromScript(v.Script); c != nil {
+		if c := input.FromScript(v.Script); c != nil {
 			seeds = append(seeds, c)
 		}
 	}
 	for _, cs := range suite.Cases {
 		if cs.Program == "" && len(cs.Watch) == 0 && cs.Descriptors == 0 {
-			if c := fuzz.FromScript(cs.Script); c != nil {
+			if c := input.FromScript(cs.Script); c != nil {
 				seeds = append(seeds, c)
 			}
 		}
@@ -388,7 +391,7 @@ func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *c
 	return seeds, nil
 }
 
-func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input, error) {
+func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*input.Input, error) {
 	if ext := filepath.Ext(name); ext == ".pcap" || ext == ".pcapng" || ext == ".cap" {
 		return captureSeeds(p, name)
 	}
@@ -396,9 +399,9 @@ func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*fuzz.Input,
 	if err != nil {
 		return nil, err
 	}
-	var seeds []*fuzz.Input
+	var seeds []*input.Input
 	for _, s := range scripts {
-		if c := fuzz.FromScript(s); c != nil {
+		if c := input.FromScript(s); c != nil {
 			seeds = append(seeds, c)
 		}
 	}

@@ -21,7 +21,9 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/report"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/newfile"
 	"jobwire/internal/version"
 )
@@ -40,15 +42,15 @@ type fuzzOutput struct {
 	err    error
 	target string
 	waive  []codec.RuleID
-	all    []*fuzz.Finding
-	files  map[*fuzz.Finding]string // name of the transcript of each finding
-	saved  int                      // number of candidates saved
-	page   *cli.TextFile            // for the HTML report, or nil
+	all    []*triage.Finding
+	files  map[*triage.Finding]string // name of the transcript of each finding
+	saved  int                        // number of candidates saved
+	page   *cli.TextFile              // for the HTML report, or nil
 }
 
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
 	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: cli.IsTerminal(cmd.ErrOrStderr()),
-		last: time.Now(), files: map[*fuzz.Finding]string{}}
+		last: time.Now(), files: map[*triage.Finding]string{}}
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
 		var err error
 		if out.page, err = cli.CreateText(o.html); err != nil {
@@ -75,7 +77,7 @@ func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuz
 func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 	out.target, out.waive = out.o.target.Name(out.sys), cfg.Known.Waive
 	if out.o.state != "" {
-		more, err := fuzz.ReadCorpus(cfg.Protocol, filepath.Join(out.o.state, "pool"))
+		more, err := input.ReadCorpus(cfg.Protocol, filepath.Join(out.o.state, "pool"))
 		if err != nil {
 			fmt.Fprintf(out.e, "jobwire: %v; fuzz starts without the saved inputs\n", err)
 		}
@@ -85,11 +87,11 @@ func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 }
 
 // keep saves the corpus of the fuzzer, if --state is set.
-func (out *fuzzOutput) keep(convs []*fuzz.Input) {
+func (out *fuzzOutput) keep(convs []*input.Input) {
 	if out.o.state == "" {
 		return
 	}
-	if err := fuzz.WriteCorpus(filepath.Join(out.o.state, "pool"), convs); err != nil {
+	if err := input.WriteCorpus(filepath.Join(out.o.state, "pool"), convs); err != nil {
 		out.fail(err)
 	}
 }
@@ -145,8 +147,8 @@ func (out *fuzzOutput) clear() {
 	}
 }
 
-// Found saves a finding. Findings are printed at the end, in order of severity.
-func (out *fuzzOutput) found(fd *fuzz.Finding) {
+// found saves a finding. Findings are printed at the end, in order of severity.
+func (out *fuzzOutput) found(fd *triage.Finding) {
 	path, err := out.save(fd, out.o.findings)
 	if err != nil {
 		out.fail(err)
@@ -154,7 +156,7 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.clear()
-	out.all = append(slices.DeleteFunc(out.all, func(o *fuzz.Finding) bool { return o.Name == fd.Name }), fd)
+	out.all = append(slices.DeleteFunc(out.all, func(o *triage.Finding) bool { return o.Name == fd.Name }), fd)
 	out.files[fd] = path
 	what := "new finding"
 	if fd.Of != nil {
@@ -168,10 +170,10 @@ func (out *fuzzOutput) found(fd *fuzz.Finding) {
 }
 
 // dropped removes a finding and its files, because the crash has the same cause as another finding.
-func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
+func (out *fuzzOutput) dropped(fd *triage.Finding) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	out.all = slices.DeleteFunc(out.all, func(o *fuzz.Finding) bool { return o == fd })
+	out.all = slices.DeleteFunc(out.all, func(o *triage.Finding) bool { return o == fd })
 	base := strings.TrimSuffix(out.files[fd], ".wire")
 	for _, ext := range []string{".wire", ".pcapng", ".corpus", ".log"} {
 		if err := os.Remove(base + ext); err != nil && !errors.Is(err, os.ErrNotExist) && out.err == nil {
@@ -182,7 +184,7 @@ func (out *fuzzOutput) dropped(fd *fuzz.Finding) {
 }
 
 // saveLog saves the log of a server.
-func (out *fuzzOutput) saveLog(l *fuzz.Log) {
+func (out *fuzzOutput) saveLog(l *input.Log) {
 	err := os.MkdirAll(out.o.logs, 0o777)
 	if err == nil {
 		err = cli.Create(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), l.Write)
@@ -193,7 +195,7 @@ func (out *fuzzOutput) saveLog(l *fuzz.Log) {
 }
 
 // candidate saves a candidate that the fuzzer had no time to reproduce.
-func (out *fuzzOutput) candidate(fd *fuzz.Finding) {
+func (out *fuzzOutput) candidate(fd *triage.Finding) {
 	if _, err := out.save(fd, out.candidates()); err != nil {
 		out.fail(err)
 		return
@@ -204,7 +206,7 @@ func (out *fuzzOutput) candidate(fd *fuzz.Finding) {
 func (out *fuzzOutput) candidates() string { return filepath.Join(out.o.findings, "candidates") }
 
 // evidence describes how often a finding was observed and reproduced.
-func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
+func (out *fuzzOutput) evidence(fd *triage.Finding) string {
 	switch {
 	case fd.Tried == 0:
 		return "Candidate: observed once. The run ended before fuzz could try to reproduce it."
@@ -222,7 +224,7 @@ func (out *fuzzOutput) evidence(fd *fuzz.Finding) string {
 }
 
 // command returns the shell command that reproduces a finding.
-func (out *fuzzOutput) command(fd *fuzz.Finding, path string) string {
+func (out *fuzzOutput) command(fd *triage.Finding, path string) string {
 	words := []string{"jobwire", "play", path}
 	again := fd.Reproduced && !fd.Plays || len(fd.Text) == 0 || path == "" // not saved
 	if again {
@@ -267,7 +269,7 @@ func shellQuoted(word string) string {
 }
 
 // body returns the transcript of a finding without the header above its steps.
-func body(fd *fuzz.Finding) []byte {
+func body(fd *triage.Finding) []byte {
 	if _, steps, ok := bytes.Cut(fd.Text, []byte("\n\n")); ok {
 		return steps
 	}
@@ -275,10 +277,10 @@ func body(fd *fuzz.Finding) []byte {
 }
 
 // describe converts a finding for the reports. file is the name of its transcript.
-func (out *fuzzOutput) describe(fd *fuzz.Finding, file string) *report.Finding {
+func (out *fuzzOutput) describe(fd *triage.Finding, file string) *report.Finding {
 	p, v := out.sys.Protocol, fd.Fault
 	f := &report.Finding{
-		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: v.Title(),
+		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: triage.Title(v),
 		Impact: fd.Impact(p),
 		Oracle: v.Oracle, Signal: v.Signal, Stack: v.Stack, Text: v.Text, Output: v.Output,
 		Reproduced: fd.Reproduced, Observed: fd.Count, Shown: fd.Shown, Tried: fd.Tried, Evidence: out.evidence(fd),
@@ -292,7 +294,7 @@ func (out *fuzzOutput) describe(fd *fuzz.Finding, file string) *report.Finding {
 }
 
 // save writes the files of a finding to a folder and returns the name of the transcript.
-func (out *fuzzOutput) save(fd *fuzz.Finding, folder string) (string, error) {
+func (out *fuzzOutput) save(fd *triage.Finding, folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return "", err
 	}
@@ -391,7 +393,7 @@ func (out *fuzzOutput) End(s fuzz.Stats, interrupted bool) error {
 	} else if d := out.o.duration; d > 0 && s.Elapsed >= d*9/10 {
 		r.Summary.Reason = "the time ran out"
 	}
-	for _, group := range fuzz.Groups(out.sys.Protocol, out.all) {
+	for _, group := range triage.Groups(out.sys.Protocol, out.all) {
 		f := out.describe(group[0], out.files[group[0]])
 		for _, fd := range group[1:] {
 			f.Symptoms = append(f.Symptoms, out.describe(fd, out.files[fd]))

@@ -16,29 +16,32 @@ import (
 	"jobwire/cmd/internal/cli"
 	"jobwire/cmd/internal/connect"
 	"jobwire/fuzz"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 )
 
 // outputOf returns the output for two findings, a wrong reply and a crash, and one candidate. The name of the folder
 // contains a space, which a shell would split.
-func outputOf(t *testing.T, format, exec string) (out *fuzzOutput, printed string) {
+func outputOf(t *testing.T, format, program string) (out *fuzzOutput, printed string) {
 	t.Helper()
 	var w, e bytes.Buffer
 	sys, err := connect.EntryNamed("gearman")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: connect.TargetFlags{Exec: exec}}
-	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*fuzz.Finding]string{}, target: exec}
+	o := &fuzzOptions{format: format, findings: filepath.Join(t.TempDir(), "my findings"), seed: 42, duration: time.Second, timeout: 2 * time.Second, target: connect.TargetFlags{Exec: program}}
+	out = &fuzzOutput{w: &w, e: &e, sys: sys, o: o, files: map[*triage.Finding]string{}, target: program}
 	steps := []byte("@case fuzz.x\n\nClient -> Job Server: ECHO_REQ there\n")
-	for _, fd := range []*fuzz.Finding{
-		{Name: "gearman-law-1", Fault: &fuzz.Fault{Oracle: fuzz.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &fuzz.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
-		{Name: "gearman-exit-2", Fault: &fuzz.Fault{Oracle: fuzz.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &fuzz.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
+	for _, fd := range []*triage.Finding{
+		{Name: "gearman-law-1", Fault: &exec.Fault{Oracle: exec.Law, Rule: "gearman.worker.wake", Law: "missing message", Text: "wrong"}, Input: &input.Input{}, Text: steps, Shown: 3, Tried: 3, Reproduced: true, Plays: true},
+		{Name: "gearman-exit-2", Fault: &exec.Fault{Oracle: exec.Signal, Signal: "segmentation fault", Text: "the server process ended", Output: "Segmentation fault\n"}, Input: &input.Input{}, Text: steps, Shown: 1, Tried: 1, Inputs: 2},
 	} {
 		out.found(fd)
 	}
-	out.candidate(&fuzz.Finding{Name: "gearman-hang-3", Fault: &fuzz.Fault{Oracle: fuzz.HangConn}, Input: &fuzz.Input{}, Text: steps})
-	if err := out.End(fuzz.Stats{Elapsed: o.duration, Findings: 2, Unexamined: 3}, false); err != nil {
+	out.candidate(&triage.Finding{Name: "gearman-hang-3", Fault: &exec.Fault{Oracle: exec.HangConn}, Input: &input.Input{}, Text: steps})
+	if err := out.End(fuzz.Stats{Elapsed: o.duration, Counts: triage.Counts{Findings: 2, Unexamined: 3}}, false); err != nil {
 		t.Fatal(err)
 	}
 	if n := strings.Count(e.String(), "new finding"); n != 2 {
@@ -111,11 +114,11 @@ func TestFuzzVerdict(t *testing.T) {
 	}{
 		{fuzz.Stats{Executions: 5}, nil, cli.StatusOK},
 		{fuzz.Stats{Executions: 5}, context.Canceled, cli.StatusOK},
-		{fuzz.Stats{Executions: 5, Unexamined: 1}, nil, cli.StatusInvalid},
-		{fuzz.Stats{Executions: 5, Unexamined: 1}, context.Canceled, cli.StatusInvalid},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Unexamined: 1}}, nil, cli.StatusInvalid},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Unexamined: 1}}, context.Canceled, cli.StatusInvalid},
 		{fuzz.Stats{}, context.Canceled, cli.StatusInvalid},
-		{fuzz.Stats{Executions: 5, Unexamined: 1, Findings: 1}, nil, cli.StatusFailed},
-		{fuzz.Stats{Executions: 5, Findings: 1}, unreachable, cli.StatusFailed},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Unexamined: 1, Findings: 1}}, nil, cli.StatusFailed},
+		{fuzz.Stats{Executions: 5, Counts: triage.Counts{Findings: 1}}, unreachable, cli.StatusFailed},
 	} {
 		got := cli.StatusOK
 		if e, ok := errors.AsType[*cli.Error](fuzzVerdict(tt.stats, tt.err)); ok {

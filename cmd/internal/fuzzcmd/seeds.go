@@ -6,12 +6,12 @@ import (
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
-	"jobwire/fuzz"
+	"jobwire/fuzz/input"
 	"jobwire/pcap"
 )
 
 // captureSeeds returns a fuzzer input for each connection in a capture, with the messages of the client or worker.
-func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Input, error) {
+func captureSeeds(p *codec.Protocol, name string) ([]*input.Input, error) {
 	in, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -23,25 +23,25 @@ func captureSeeds(p *codec.Protocol, name string) ([]*fuzz.Input, error) {
 	}
 	const most = 200 // messages in one input
 	var order []int
-	all := map[int]*fuzz.Input{}
+	all := map[int]*input.Input{}
 	d := pcap.NewDecoder(pcap.Options{Protocol: p}, func(it *pcap.Item) {
 		if it.From != codec.Peer || it.Kind > pcap.Violates || it.Frame == nil || len(it.Frame.Raw) == 0 || it.Omitted > 0 {
 			return
 		}
 		c := all[it.Conn.ID]
 		if c == nil {
-			c = &fuzz.Input{}
+			c = &input.Input{}
 			all[it.Conn.ID] = c
 			order = append(order, it.Conn.ID)
 		}
 		if len(c.Steps) < most {
-			c.Steps = append(c.Steps, fuzz.Step{ID: len(c.Steps) + 1, Verb: transcript.Raw, Bytes: slices.Clone(it.Frame.Raw)})
+			c.Steps = append(c.Steps, input.Step{ID: len(c.Steps) + 1, Verb: transcript.Raw, Bytes: slices.Clone(it.Frame.Raw)})
 		}
 	})
 	if err := d.Decode(f); err != nil {
 		return nil, err
 	}
-	var seeds []*fuzz.Input
+	var seeds []*input.Input
 	for _, id := range order {
 		seeds = append(seeds, all[id])
 	}

@@ -18,6 +18,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/fuzz"
 	"jobwire/fuzz/faults"
+	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
 	"jobwire/internal/virtualtime"
@@ -177,7 +178,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 		Name: f.Name, Injected: f.Oracle, About: f.About, Process: process,
 		Passed: faultless, Seed: o.seed, Head: version.NewHead(),
 	}
-	cfg.Found = func(fd *fuzz.Finding) {
+	cfg.Found = func(fd *triage.Finding) {
 		if !fd.Reproduced && p.Oracle != "" {
 			return
 		}

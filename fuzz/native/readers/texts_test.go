@@ -10,7 +10,7 @@ import (
 
 	"jobwire/catalog"
 	"jobwire/codec/transcript"
-	"jobwire/fuzz"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/native"
 	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
@@ -153,10 +153,10 @@ func FuzzLog(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			log := &fuzz.Log{Protocol: e.Protocol, Server: "a server", Seed: 7, Clock: 2}
+			log := &input.Log{Protocol: e.Protocol, Server: "a server", Seed: 7, Clock: 2}
 			for _, s := range scripts {
-				if in := fuzz.FromScript(s); in != nil && added < 40 {
-					log.Entries = append(log.Entries, fuzz.Entry{Input: in, Events: "X closes"})
+				if in := input.FromScript(s); in != nil && added < 40 {
+					log.Entries = append(log.Entries, input.Entry{Input: in, Events: "X closes"})
 					if added++; added%4 == 0 {
 						var b bytes.Buffer
 						if err := log.Write(&b); err != nil {
@@ -171,9 +171,9 @@ func FuzzLog(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, protocol byte, src []byte) {
 		p := entryOf(protocol).Protocol
-		var log *fuzz.Log
+		var log *input.Log
 		var err error
-		read := func() { log, err = fuzz.ReadLog(p, bytes.NewReader(src)) }
+		read := func() { log, err = input.ReadLog(p, bytes.NewReader(src)) }
 		if over := native.Bounded(len(src), 1<<20, 1<<10, read); over != nil {
 			t.Fatal(over)
 		}
@@ -184,7 +184,7 @@ func FuzzLog(f *testing.F) {
 		if err := log.Write(&first); err != nil {
 			t.Fatal(err)
 		}
-		again, err := fuzz.ReadLog(p, bytes.NewReader(first.Bytes()))
+		again, err := input.ReadLog(p, bytes.NewReader(first.Bytes()))
 		if err != nil {
 			t.Fatalf("%v: %s", err, first.Bytes())
 		}

@@ -1,0 +1,138 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"jobwire/internal/crash"
+	"jobwire/internal/target"
+)
+
+// Verdict returns the fault of an execution, or nil. f is the fault that the executor has reported, or nil. A crash of
+// the server and a sanitizer report in its output replace f.
+func Verdict(t target.Target, f *Fault) *Fault {
+	if f != nil && (f.Oracle == HangAll || f.Oracle == Disturbed || f.Oracle == HangConn) || Ended(t) {
+		if err := target.Died(t); err != nil {
+			return Death(t, err).at(f)
+		}
+	}
+	if v := reported(t.Output()); v != nil {
+		return v.at(f)
+	}
+	return f
+}
+
+// reported returns the fault of a server whose output contains a report of a sanitizer, of Valgrind or of the race
+// detector, or nil. The server may still be running.
+func reported(output string) *Fault {
+	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") &&
+		!strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
+		return nil
+	}
+	for _, r := range crash.ParseAll(output) {
+		switch r.Tool {
+		case "Go":
+			if r.Kind != "data-race" {
+				continue
+			}
+		case "Valgrind":
+		default:
+			if !strings.HasSuffix(r.Tool, "Sanitizer") {
+				continue
+			}
+		}
+		return crashed(Sanitizer, r, output)
+	}
+	return nil
+}
+
+// crashed returns the fault that a report in the output of the server describes.
+func crashed(oracle string, r crash.Report, output string) *Fault {
+	if r.Kind == "leak" {
+		oracle = LeakReport
+	}
+	return &Fault{Oracle: oracle, Law: r.Bucket(), Text: r.Text, Conn: -1, Step: -1, Output: lastOutput(output),
+		Stack: r.Frames, Signal: r.Signal}
+}
+
+// at sets the connection and step of f to those of g, if g is not nil, and returns f.
+func (f *Fault) at(g *Fault) *Fault {
+	if g != nil {
+		f.Conn, f.Step = g.Conn, g.Step
+	}
+	return f
+}
+
+// Death returns the fault of a server whose process has ended with err.
+func Death(t target.Target, err error) *Fault {
+	exit, output := err.Error(), t.Output()
+	var e *target.Error
+	if errors.As(err, &e) {
+		if exit, output = e.Exit, e.Output; exit == "" {
+			exit = e.Reason
+		}
+	}
+	r := crash.Ended(exit, output)
+	oracle := Exit
+	switch {
+	case strings.HasSuffix(r.Tool, "Sanitizer") || r.Tool == "Valgrind":
+		oracle = Sanitizer
+	case r.Signal != "":
+		oracle = Signal
+	}
+	return crashed(oracle, r, output)
+}
+
+// lastOutput returns the last 4000 bytes of the output of a server.
+func lastOutput(out string) string {
+	const most = 4000
+	out = strings.TrimSpace(out)
+	if len(out) > most {
+		out = out[len(out)-most:]
+	}
+	return out
+}
+
+// Reachable returns an error if the server at a fixed address does not accept a connection within a second.
+func Reachable(ctx context.Context, t target.Target) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return target.Alive(ctx, t)
+}
+
+// Unreachable returns a fault if the server at a fixed address no longer accepts connections, and otherwise nil.
+func Unreachable(t target.Target) *Fault {
+	err := Reachable(context.Background(), t)
+	if err == nil {
+		return nil
+	}
+	var e *target.Error
+	if errors.As(err, &e) && e.Err != nil {
+		err = e.Err
+	}
+	oracle := HangAll
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		oracle = Exit
+	}
+	return &Fault{Oracle: oracle, Law: "unreachable", Conn: -1, Step: -1,
+		Text: fmt.Sprintf("the server at %s no longer accepts connections: %v", t.Addr(), err)}
+}
+
+// CPULoop returns the fault of a server that is busy although all connections are closed.
+func CPULoop() *Fault {
+	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1,
+		Text: "the server keeps a CPU core busy, although all connections are closed"}
+}
+
+// MemoryGrows returns the fault of a server whose memory grows while messages are repeated.
+func MemoryGrows() *Fault {
+	return &Fault{Oracle: Memory, Law: "memory grows", Conn: -1, Step: -1,
+		Text: "the server uses more memory after repetitions of the messages"}
+}

@@ -1,0 +1,81 @@
+package exec
+
+import (
+	"context"
+	"jobwire/codec"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/internal/target"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// executorOf returns an executor with a correct server of the protocol, which stops at the end of the test.
+func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, string, func(context.Context, net.Listener) error) (target.Target, error)) *Executor {
+	srv, err := start(t.Context(), p.Name, faults.Faultless(p.Name).Serve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { srv.Stop() })
+	x, err := NewExecutor(srv, 0, NewBarrier(p, p.Barriers[0]), &input.Known{}, 5*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.CloseCanary)
+	return x
+}
+
+// TestExecutes runs an input on sockets, with and without a prefix.
+func TestExecutes(t *testing.T) {
+	x := executorOf(t, gearman.Protocol, target.Func)
+	c := fuzztest.Input(t, gearman.Protocol, fuzztest.Work)
+	for _, prefix := range []string{"", "A00001."} {
+		r := x.Execute(c, prefix)
+		if r.Fault != nil {
+			t.Fatal(r.Fault)
+		}
+		if got, want := r.Outcome(), "JOB_CREATED WORK_COMPLETE ; JOB_ASSIGN"; got != want {
+			t.Errorf("prefix %q: expected the replies %s, got %s", prefix, want, got)
+		}
+	}
+}
+
+// TestDataOfOtherInputIsNotDisclosure tests that the data of another input's job is not reported as data that no client has sent, if a
+// request contains the handle of that job.
+func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := executorOf(t, danga.Protocol, target.InMemory)
+		first := x.Execute(fuzztest.Input(t, danga.Protocol, `Application -> Job Server: job_create_req $fn "" 1 1 work
+	Job Server -> Application: job_create_res $handle
+	Worker -> Job Server: worker_connect $fn
+	Worker -> Job Server: job_assign_req
+	Job Server -> Worker: job_assign_res $fn work
+	Worker -> Job Server: job_complete_announce 0 secret
+	`), "A00001.")
+		if first.Fault != nil {
+			t.Fatal(first.Fault)
+		}
+		handle := ""
+		for _, e := range first.Events {
+			if e.Type != nil && e.Type.Name == "job_create_res" {
+				handle = string(e.Args[0])
+			}
+		}
+		second := x.Execute(fuzztest.Input(t, danga.Protocol, "Application -> Job Server: job_complete_req "+handle+"\n"), "A00002.")
+		got := ""
+		for _, e := range second.Events {
+			if e.Type != nil && e.Type.Name == "job_complete_res" {
+				got = string(e.Args[2])
+			}
+		}
+		if second.Fault != nil || got != "secret" {
+			t.Errorf("handle %q, result %q, %v", handle, got, second.Fault)
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package exec
+
+import (
+	"jobwire/codec"
+	"jobwire/fuzz/input"
+)
+
+// The kinds of events that count as coverage.
+const (
+	coverLeft = 1 + iota
+	coverSent
+	coverState
+	coverSilence
+	coverGone
+	coverIllegal
+	coverReceived
+)
+
+// feature records an event on a connection as coverage, combined with the previous event on that connection. It ignores
+// events that depend on time, so that the same inputs always have the same coverage.
+func (x *execution) feature(k *conn, kind, a, b uint64) {
+	if x.timingDependent() {
+		return
+	}
+	h := mix(mix(kind, a), b)
+	x.record.Features = append(x.record.Features, mix(k.last, h))
+	k.last = h
+}
+
+// timingDependent reports whether the order of further events may depend on time: in a burst, after an event that the
+// server notices at an unknown time, such as the end of a connection, and after illegal bytes, whose effects no reply
+// proves.
+func (x *execution) timingDependent() bool {
+	return x.c.Mode == input.Burst || x.timed || x.common || x.model == nil || x.model.Tainted()
+}
+
+// noteState records a change of the model's state as coverage.
+func (x *execution) noteState() {
+	if x.timingDependent() {
+		return
+	}
+	state := x.model.State()
+	if state == x.barrierState {
+		return
+	}
+	x.record.Features = append(x.record.Features, mix(mix(coverState, x.barrierState), state))
+	x.barrierState = state
+}
+
+func mix(h, v uint64) uint64 {
+	h ^= v + 0x9e3779b97f4a7c15 + h<<6 + h>>2
+	h *= 0xff51afd7ed558ccd
+	return h ^ h>>32
+}
+
+func typeHash(t *codec.Type) uint64 {
+	if t == nil {
+		return 0
+	}
+	return uint64(t.Index) + 1
+}
+
+func errHash(e *codec.Error) (h uint64) {
+	for _, c := range []byte(e.Rule) {
+		h = h*31 + uint64(c)
+	}
+	return h
+}
+
+func boolHash(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,86 @@
+package exec
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"jobwire/internal/target"
+)
+
+// Servers starts Servers, the next one in the background while the current one is used.
+type Servers struct {
+	Start  func(context.Context) (target.Target, error)
+	Ending *sync.WaitGroup // servers that start or stop in the background
+	next   chan started    // nil: none was started
+}
+
+// Prepare starts the next server in the background.
+func (s *Servers) Prepare(ctx context.Context) {
+	next, start := make(chan started, 1), s.Start
+	s.next = next
+	s.Ending.Go(func() { next <- begin(ctx, start) })
+}
+
+// Take returns the next server.
+func (s *Servers) Take(ctx context.Context) (target.Target, error) {
+	if s.next == nil {
+		s.Prepare(ctx)
+	}
+	next := <-s.next
+	s.next = nil
+	return next.t, next.err
+}
+
+// Close stops the next server if one was started.
+func (s *Servers) Close() {
+	if s.next == nil {
+		return
+	}
+	if n := <-s.next; n.err == nil {
+		target.Kill(n.t)
+	}
+	s.next = nil
+}
+
+// started is the result of starting a server.
+type started struct {
+	t   target.Target
+	err error
+}
+
+// begin starts a server. If ctx ends, begin stops a server that is still starting. It does not stop a server that has
+// started, because that server may print a report when it is stopped later.
+func begin(ctx context.Context, start func(context.Context) (target.Target, error)) started {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, cancel)()
+	t, err := start(own)
+	return started{t, err}
+}
+
+// Stop asks a server to end and waits for it, so that the server can print a report, for example about leaks. It kills
+// the server when ctx is done.
+func Stop(ctx context.Context, t target.Target) {
+	defer context.AfterFunc(ctx, func() { target.Kill(t) })()
+	t.Stop()
+}
+
+// Ended reports whether the process of a server has ended.
+func Ended(t target.Target) bool {
+	select {
+	case <-t.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// ServerEnv returns environment variables for servers, in addition to the variables of this process, that make small
+// memory leaks visible early. With them, servers in Go collect garbage often, and AddressSanitizer keeps at most 1 MiB
+// of freed memory (default: 256 MiB). If the user has set GOGC or ASAN_OPTIONS, those settings have precedence.
+func ServerEnv() (env []string) {
+	if os.Getenv("GOGC") == "" {
+		env = append(env, "GOGC=10")
+	}
+	return append(env, "ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=16:"+os.Getenv("ASAN_OPTIONS"))
+}

@@ -1,0 +1,189 @@
+package input
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"jobwire/codec"
+	"jobwire/codec/beanstalk"
+	"jobwire/codec/danga"
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+)
+
+// sends reports whether a step is a message of a type whose name has the prefix.
+func sends(s *Step, prefix string) bool {
+	return s.Type != nil && s.Verb == transcript.Send && strings.HasPrefix(s.Type.Name, prefix)
+}
+
+// value returns the argument for the field with the label, or nil.
+func value(s *Step, label string) []byte {
+	for i := range s.Args {
+		if f := s.Type.FieldAt(i); f != nil && f.Name == label && s.Args[i].Of == 0 {
+			return s.Args[i].Value
+		}
+	}
+	return nil
+}
+
+// inTurn reports whether the conditions are true for steps in this order, possibly with other steps in between.
+func inTurn(c *Input, conds ...func(s *Step) bool) bool {
+	for i := range c.Steps {
+		if len(conds) > 0 && conds[0](&c.Steps[i]) {
+			conds = conds[1:]
+		}
+	}
+	return len(conds) == 0
+}
+
+// The generator reaches, without seeds, messages that are known to crash real servers.
+func TestGeneratesWhatBreaksServers(t *testing.T) {
+	any := func(cond func(s *Step) bool) func(c *Input) bool {
+		return func(c *Input) bool { return inTurn(c, cond) }
+	}
+	unique := func(n int) func(c *Input) bool {
+		return any(func(s *Step) bool { return sends(s, "SUBMIT") && len(value(s, "Unique ID")) == n })
+	}
+	for _, tt := range []struct {
+		p    *codec.Protocol
+		what string
+		is   func(c *Input) bool
+	}{
+		{gearman.Protocol, "a unique ID of 63 bytes", unique(63)},
+		{gearman.Protocol, "a unique ID of 64 bytes", unique(64)},
+		{gearman.Protocol, "a unique ID of 65 bytes", unique(65)},
+		{gearman.Protocol, "a unique ID of 8000 bytes", unique(8000)},
+		{gearman.Protocol, "progress beyond 32 bits", any(func(s *Step) bool {
+			return sends(s, "WORK_STATUS") && s.Args[0].Of > 0 && len(value(s, "Numerator")) >= 10 && value(s, "Numerator")[0] >= '4'
+		})},
+		{gearman.Protocol, "a blank at the end of a line", any(func(s *Step) bool {
+			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("status ")) && bytes.HasSuffix(s.Bytes, []byte(" \n"))
+		})},
+		{gearman.Protocol, "a client who leaves behind a join, before the result", func(c *Input) bool {
+			of := map[string]int{}
+			return inTurn(c, func(s *Step) bool {
+				if sends(s, "SUBMIT_JOB") && len(value(s, "Unique ID")) > 0 {
+					of[string(value(s, "Function"))+"\x00"+string(value(s, "Unique ID"))]++
+				}
+				for _, n := range of {
+					if n > 1 {
+						return true
+					}
+				}
+				return false
+			}, func(s *Step) bool { return slices.Contains(Leaves, s.Verb) }, func(s *Step) bool { return sends(s, "WORK_COMPLETE") && s.Args[0].Of > 0 })
+		}},
+		{gearman.Protocol, "a grab with a time limit, after which time passes", func(c *Input) bool {
+			return inTurn(c, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") }, func(s *Step) bool { return sends(s, "GRAB") },
+				func(s *Step) bool { return s.Verb == transcript.Nothing }, func(s *Step) bool { return sends(s, "WORK_") })
+		}},
+		{beanstalk.Protocol, "a blank at the end of a command", any(func(s *Step) bool {
+			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("stats ")) && bytes.HasSuffix(s.Bytes, []byte(" \r\n"))
+		})},
+		{beanstalk.Protocol, "the lowest priority", any(func(s *Step) bool { return sends(s, "put") && string(value(s, "Priority")) == "4294967295" })},
+		{beanstalk.Protocol, "a worker who leaves while it waits", func(c *Input) bool {
+			return inTurn(c, func(s *Step) bool { return sends(s, "reserve") }, func(s *Step) bool { return slices.Contains(Leaves, s.Verb) }, func(s *Step) bool { return sends(s, "put") })
+		}},
+	} {
+		b := NewGenerator(tt.p, NewRand(3), &Known{})
+		b.Slow = true
+		made := 0
+		for n := 0; n < 100_000 && made == 0; n++ {
+			c := b.Generate()
+			if len(c.Steps) > 0 && n%2 == 0 {
+				c = b.Mutate(c, func() *Input { return nil })
+			}
+			if tt.is(c) {
+				made = n + 1
+			}
+		}
+		if made == 0 {
+			t.Errorf("%s: never made: %s", tt.p.Name, tt.what)
+		}
+		t.Logf("%s: %s: first in input %d", tt.p.Name, tt.what, made)
+	}
+}
+
+// TestMessagesWithLongLists tests that some messages have lists of 256 values, and that all of these are different.
+func TestMessagesWithLongLists(t *testing.T) {
+	b := NewGenerator(danga.Protocol, NewRand(1), &Known{})
+	for range 100_000 {
+		for _, s := range b.Generate().Steps {
+			if s.Type == nil || len(s.Type.Repeat) == 0 || len(s.Args) < 256 {
+				continue
+			}
+			values := map[string]bool{}
+			for _, a := range s.Args {
+				values[string(a.Value)] = true
+			}
+			if len(values) < 255 {
+				t.Errorf("%d values, %d different", len(s.Args), len(values))
+			}
+			return
+		}
+	}
+	t.Error("no message has a list of 256 values")
+}
+
+func TestCorpusFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "corpus")
+	none, err := ReadCorpus(gearman.Protocol, name)
+	if err != nil || none != nil {
+		t.Fatal(none, err)
+	}
+	c := FromScript(parse(t, gearman.Protocol, conversation+"Client -> Job Server: raw 00 \"x\"\nClient -> Job Server: resets\n"))
+	if err := WriteCorpus(name, []*Input{c}); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadCorpus(gearman.Protocol, name)
+	if err != nil || len(back) != 1 || !back[0].Equal(c) {
+		t.Errorf("%+v, %v; want %+v", back, err, c)
+	}
+	if _, err := ReadCorpus(beanstalk.Protocol, name); err == nil {
+		t.Error("another protocol accepts it")
+	}
+}
+
+// TestGeneratesBySeed tests that the inputs depend on the seed alone.
+func TestGeneratesBySeed(t *testing.T) {
+	make := func() (all []*Input) {
+		f := FromScript(parse(t, gearman.Protocol, conversation))
+		b := NewGenerator(gearman.Protocol, NewRand(7), &Known{})
+		for range 200 {
+			all = append(all, b.Mutate(f, func() *Input { return f }), b.Generate())
+		}
+		return all
+	}
+	a, b := make(), make()
+	if !slices.EqualFunc(a, b, (*Input).Equal) {
+		t.Error("the same seed generates other inputs")
+	}
+	for _, c := range a {
+		for _, s := range c.Steps {
+			if s.Conn >= MaxConns || s.Type != nil && s.Type.Name == "shutdown" {
+				t.Fatalf("a step that must not be generated: %+v", s)
+			}
+		}
+	}
+}
+
+const conversation = `Client -> Job Server: SUBMIT_JOB $fn "" test
+Job Server -> Client: JOB_CREATED $handle
+Worker -> Job Server: CAN_DO $fn
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN $handle $fn test
+Worker -> Job Server: WORK_COMPLETE $handle tset
+`
+
+// parse parses a transcript.
+func parse(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
+	t.Helper()
+	scripts, err := transcript.Parse(p, "test", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return scripts[0]
+}

@@ -1,0 +1,298 @@
+package input
+
+import (
+	"bytes"
+	"slices"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/gen"
+)
+
+// role returns a random role of a connection, preferably one that may send the messages of the connection.
+func (g *Generator) role(c *Input, conn int) codec.Role {
+	var may codec.Role
+	for i := range c.Steps {
+		if s := &c.Steps[i]; s.Conn == conn && s.Type != nil {
+			may |= s.Type.Req
+		}
+	}
+	for range 8 {
+		if role := codec.Role(1) << g.r.IntN(len(g.p.Roles)); may == 0 || may&role != 0 {
+			return role
+		}
+	}
+	return 1
+}
+
+// mutations are the functions that change an input. Frequent ones are listed several times.
+var mutations = []func(b *Generator, c *Input, pick func() *Input){
+	(*Generator).addMessage, (*Generator).addMessage, (*Generator).addMessage, (*Generator).addMessage,
+	(*Generator).changeArg, (*Generator).changeArg, (*Generator).changeArg, (*Generator).changeArg,
+	(*Generator).regenerate, (*Generator).regenerate,
+	(*Generator).mutateBytes, (*Generator).mutateBytes,
+	(*Generator).leave, (*Generator).leave, (*Generator).leave,
+	(*Generator).splitWrite,
+	(*Generator).pad,
+	(*Generator).repeat,
+	(*Generator).drop,
+	(*Generator).swap,
+	(*Generator).move,
+	(*Generator).splice, (*Generator).splice,
+	(*Generator).drain, (*Generator).drain, (*Generator).drain, (*Generator).drain,
+	(*Generator).AddPause,
+}
+
+// drain adds a connection that requests, at the end of the input, the jobs of a queue that the input uses. The replies
+// reveal jobs that the server has lost or changed.
+func (g *Generator) drain(c *Input, _ func() *Input) {
+	conn := c.Conns()
+	if conn >= MaxConns {
+		return
+	}
+	var used [][]byte
+	for i := range c.Steps {
+		for k, a := range c.Steps[i].Args {
+			if isName(c.Steps[i].Type.FieldAt(k)) {
+				used = append(used, a.Value)
+			}
+		}
+	}
+	if len(used) == 0 || len(g.drains) == 0 {
+		return
+	}
+	name := used[g.r.IntN(len(used))]
+	for _, sl := range g.drains[g.r.IntN(len(g.drains))] {
+		if sl.optional && g.r.IntN(2) == 0 {
+			continue
+		}
+		t := sl.types[g.r.IntN(len(sl.types))]
+		s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: t}
+		m := gen.Of(g.r, t, gen.Options{Safe: true})
+		for i, v := range m.Args {
+			switch f := t.FieldAt(i); {
+			case isName(f):
+				v = name
+			case f.Means == codec.Timeout && t.Blocks == codec.UnlessZero:
+				v = []byte("0")
+			case f.Means == codec.Timeout || f.Means == codec.TimeLimit:
+				v = []byte("1")
+			}
+			s.Args = append(s.Args, Arg{Value: v})
+		}
+		if t.At(codec.Queue) == 0 && len(s.Args) == 0 {
+			s.Args = []Arg{{Value: name}}
+		}
+		c.Steps = append(c.Steps, s)
+	}
+}
+
+func (g *Generator) any(c *Input) *Step { return &c.Steps[g.r.IntN(len(c.Steps))] }
+
+func (g *Generator) addMessage(c *Input, _ func() *Input) {
+	conn := g.r.IntN(min(c.Conns()+1, MaxConns))
+	at := g.r.IntN(len(c.Steps) + 1)
+	if g.r.IntN(2) == 0 {
+		at = len(c.Steps)
+	}
+	g.insert(c, at, conn, g.role(c, conn))
+}
+
+// limits are common maximum lengths of names, in bytes, and lengths near them.
+var limits = []int{0, 1, 2, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 255, 256, 257}
+
+// lengths are common sizes of buffers, in bytes, and lengths near them.
+var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512,
+	1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8000, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
+
+func (g *Generator) changeArg(c *Input, _ func() *Input) {
+	for range 4 {
+		s := g.any(c)
+		if len(s.Args) == 0 {
+			continue
+		}
+		i := g.r.IntN(len(s.Args))
+		f := s.Type.FieldAt(i)
+		switch {
+		case f != nil && f.Assigned && g.r.IntN(4) > 0:
+			s.Args[i].Of = g.source(c, 1+g.r.IntN(len(c.Steps)))
+		case g.r.IntN(2) == 0:
+			g.extreme(s, i)
+		default:
+			if m := gen.Of(g.r, s.Type, gen.Options{}); i < len(m.Args) {
+				s.Args[i] = g.arg(f, m.Args[i])
+			}
+		}
+		return
+	}
+}
+
+// regenerate replaces a message with another message of the same type, or changes its type to another type that the
+// same peer may send.
+func (g *Generator) regenerate(c *Input, _ func() *Input) {
+	at := g.r.IntN(len(c.Steps))
+	s := c.Steps[at]
+	if s.Type == nil {
+		return
+	}
+	if g.r.IntN(2) == 0 { // a type with the same number of fields can use the same values
+		var alike []*codec.Type
+		for _, t := range g.p.Types {
+			if t.Req&s.Type.Req != 0 && len(t.Fields) == len(s.Type.Fields) {
+				alike = append(alike, t)
+			}
+		}
+		if len(alike) > 0 {
+			c.Steps[at].Type = alike[g.r.IntN(len(alike))]
+		}
+		return
+	}
+	m := gen.Of(g.r, s.Type, gen.Options{Safe: g.r.IntN(2) == 0})
+	for i := range m.Args {
+		if i < len(s.Args) && s.Args[i].Of == 0 {
+			c.Steps[at].Args[i].Value = placed(s.Type.FieldAt(i), m.Args[i])
+		}
+	}
+}
+
+// encode returns the bytes of a step, or nil if it cannot be encoded.
+func (g *Generator) encode(s *Step) []byte {
+	if s.Verb != transcript.Send {
+		return s.Bytes
+	}
+	m := s.Message()
+	raw, err := g.sess.Append(nil, codec.Peer, &m)
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+func (g *Generator) mutateBytes(c *Input, _ func() *Input) {
+	s := g.any(c)
+	raw := g.encode(s)
+	if len(raw) == 0 {
+		return
+	}
+	f := &g.frame
+	if _, err := g.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, raw, f); err != nil {
+		f = nil
+	}
+	out := gen.Mutate(g.r, g.p, raw, f)
+	if len(out) == 0 || len(out) > 256<<10 || g.avoided(out) {
+		return
+	}
+	*s = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: out}
+}
+
+// avoided reports whether bytes break a rule in Known.Avoid.
+func (g *Generator) avoided(raw []byte) bool {
+	if len(g.known.Avoid) == 0 {
+		return false
+	}
+	var f codec.Frame
+	_, err := g.p.NewSession(codec.Options{}).Decode(codec.Peer, raw, &f)
+	e, ok := err.(*codec.Error)
+	return ok && slices.Contains(g.known.Avoid, e.Rule)
+}
+
+// leave inserts a step that closes, half-closes or resets a connection.
+func (g *Generator) leave(c *Input, _ func() *Input) {
+	at := 1 + g.r.IntN(len(c.Steps))
+	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[g.r.IntN(at)].Conn, Verb: Leaves[g.r.IntN(len(Leaves))]})
+}
+
+// splitWrite splits a message into two steps, between which other peers may send messages.
+func (g *Generator) splitWrite(c *Input, _ func() *Input) {
+	at := g.r.IntN(len(c.Steps))
+	s := c.Steps[at]
+	raw := g.encode(&s)
+	if len(raw) < 2 {
+		return
+	}
+	n := 1 + g.r.IntN(len(raw)-1)
+	c.Steps[at] = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[:n:n]}
+	if g.r.IntN(4) == 0 {
+		return // the rest is never sent
+	}
+	to := at + 1 + g.r.IntN(len(c.Steps)-at)
+	c.Steps = slices.Insert(c.Steps, to, Step{ID: c.nextID(), Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[n:]})
+}
+
+// pad adds spaces or tabs to a line, at its end or at an existing space.
+func (g *Generator) pad(c *Input, _ func() *Input) {
+	s := g.any(c)
+	if s.Type == nil || s.Type.End == "" {
+		return
+	}
+	raw := g.encode(s)
+	at := bytes.IndexAny(raw, "\r\n")
+	if at < 0 {
+		return
+	}
+	if gap := bytes.IndexByte(raw, ' '); gap > 0 && gap < at && g.r.IntN(3) == 0 {
+		at = gap
+	}
+	out := slices.Insert(raw, at, bytes.Repeat([]byte{" \t"[g.r.IntN(4)/3]}, 1+g.r.IntN(3))...)
+	if !g.avoided(out) {
+		*s = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: out}
+	}
+}
+
+func (g *Generator) repeat(c *Input, _ func() *Input) {
+	at := g.r.IntN(len(c.Steps))
+	n := 1 + g.r.IntN(min(4, len(c.Steps)-at))
+	part := (&Input{Steps: c.Steps[at : at+n]}).Clone().Steps
+	for range 1 << g.r.IntN(3) {
+		c.splice(at+n, part, func(conn int) int { return conn })
+	}
+}
+
+func (g *Generator) drop(c *Input, _ func() *Input) {
+	if len(c.Steps) > 1 {
+		at := g.r.IntN(len(c.Steps))
+		c.Steps = slices.Delete(c.Steps, at, at+1)
+	}
+}
+
+func (g *Generator) swap(c *Input, _ func() *Input) {
+	i, k := g.r.IntN(len(c.Steps)), g.r.IntN(len(c.Steps))
+	c.Steps[i], c.Steps[k] = c.Steps[k], c.Steps[i]
+}
+
+// move moves a step to another connection.
+func (g *Generator) move(c *Input, _ func() *Input) {
+	g.any(c).Conn = g.r.IntN(min(c.Conns()+1, MaxConns))
+}
+
+// splice inserts a part of another input, on the same connections or on new ones.
+func (g *Generator) splice(c *Input, pick func() *Input) {
+	o := pick()
+	if o == nil || len(o.Steps) == 0 {
+		return
+	}
+	from := g.r.IntN(len(o.Steps))
+	n := 1 + g.r.IntN(min(12, len(o.Steps)-from))
+	if g.r.IntN(2) == 0 {
+		from, n = 0, len(o.Steps)
+	}
+	shift := 0
+	if g.r.IntN(2) == 0 {
+		shift = c.Conns()
+	}
+	c.splice(g.r.IntN(len(c.Steps)+1), o.Steps[from:from+n], func(conn int) int { return (conn + shift) % MaxConns })
+}
+
+// AddPause inserts a pause, often longer than 1 s, if inputs may contain pauses.
+func (g *Generator) AddPause(c *Input, _ func() *Input) {
+	if !g.Slow || len(c.Steps) == 0 {
+		return
+	}
+	d := g.pause()
+	at := g.r.IntN(len(c.Steps) + 1)
+	if most := 5 * time.Second; c.Waits()+d > most && !(g.Long && c.Waits()+d <= 6*most) {
+		return
+	}
+	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[max(0, at-1)].Conn, Verb: transcript.Nothing, For: d})
+}

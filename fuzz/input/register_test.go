@@ -1,0 +1,3 @@
+package input
+
+import _ "jobwire/catalog" // registers the protocols

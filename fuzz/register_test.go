@@ -1,3 +1,0 @@
-package fuzz
-
-import _ "jobwire/catalog" // registers the protocols

@@ -1,0 +1,408 @@
+package triage
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/model"
+)
+
+// key returns the key of a finding: findings with the same key are duplicates. The key of a crash with a stack is the
+// stack. The key of most other findings consists of the oracle, the rule and the effects of the messages of the
+// minimized input, regardless of their order.
+func key(p *codec.Protocol, c *input.Input, f *exec.Fault) string {
+	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
+	if f.Unsent.Data != nil { // with a model, the same defect is a wrong reply
+		return exec.Disclosure + "||" + f.Unsent.Does
+	}
+	if inputFree(f) {
+		return id
+	}
+	last := f.Step >= 0 && f.Step < len(c.Steps)
+	switch {
+	case f.Oracle == exec.HangConn || f.Oracle == exec.HangAll:
+		// The key contains only the first message without a reply, even if that message is illegal.
+		if last {
+			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]),
+				slices.ContainsFunc(c.Steps, func(s input.Step) bool { return slices.Contains(input.Leaves, s.Verb) }))
+		}
+	}
+	acts := behavior(p, c)
+	if f.Refusal != "" && last {
+		// A server that rejects several messages about one kind of object from senders in one role probably rejects all
+		// of them for the same reason.
+		of := family(p, &c.Steps[f.Step])
+		if t := acts[f.Step].typ; t != nil {
+			of = familyOf(t)
+		}
+		return fmt.Sprintf("%s|%s|%s", id, f.Refusal, of)
+	}
+	var does []string
+	for _, a := range acts {
+		if f.Law == model.ChangedData { // the server may change the data independently of what the messages do
+			does = append(does, a.unusual...)
+		} else {
+			does = append(does, a.does)
+		}
+	}
+	if f.Law == closedLaw && last {
+		at := f.Step
+		for at > 0 && (does[at] == "" || c.Steps[at].Conn != c.Steps[f.Step].Conn) {
+			at-- // the step only continues the message of an earlier step
+		}
+		if n := sizeClass(&c.Steps[at]); n > 0 && c.Steps[at].Verb == transcript.Send {
+			return fmt.Sprintf("%s|%d", id, n)
+		}
+		return id + "|" + does[at]
+	}
+	slices.Sort(does)
+	return id + strings.ReplaceAll("|"+strings.Join(slices.Compact(does), " "), "| ", "|")
+}
+
+// inputFree reports whether the fault alone determines the key of the finding, whatever the input is. This is true if
+// the fault has a stack, if it names the rule that a request breaks, or if it describes what is wrong with a reply.
+func inputFree(f *exec.Fault) bool {
+	return len(f.Stack) > 0 || f.Oracle == exec.Framing || f.Unsent.Data != nil || f.Oracle == exec.HangConn && f.Rule != ""
+}
+
+// stepAction describes the effect of a step.
+type stepAction struct {
+	does      string         // the first broken rule, the effect of the message on a job, or the action; "" if unknown
+	typ       *codec.Type    // of the message; nil if it has none
+	rules     []codec.RuleID // that the message breaks
+	unusual   []string       // values that ordinary messages do not have, such as "long unique-id"
+	largeTime bool           // a time is greater than 1
+}
+
+// behavior returns the effect of each step of an input. Raw bytes may begin a message that later steps complete. The
+// effect then belongs to the step with the beginning of the message, and the later steps have no known effect. Steps
+// after a message whose end no server can determine have no known effect either.
+func behavior(p *codec.Protocol, c *input.Input) []stepAction {
+	does := make([]stepAction, len(c.Steps))
+	type stream struct {
+		pending []byte
+		lost    bool
+	}
+	streams := make([]stream, c.Conns())
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		k := &streams[s.Conn]
+		switch {
+		case slices.Contains(input.Leaves, s.Verb):
+			does[i].does = "leaves"
+			*k = stream{}
+			continue
+		case s.Verb == transcript.Nothing:
+			does[i].does = waits
+			continue
+		case s.Verb != transcript.Raw && len(k.pending) == 0 && !k.lost:
+			_, does[i] = firstAction(p, plainBytes(p, s))
+			does[i].does = effect(p, s)
+			for n := range s.Args {
+				if fd := s.Type.FieldAt(n); s.Args[n].Now && fd != nil { // the value is a number of seconds from now
+					does[i].largeTime = false
+					does[i].unusual = slices.DeleteFunc(does[i].unusual, func(what string) bool { return what == largePrefix+fd.Name })
+				}
+			}
+			continue
+		}
+		k.pending = append(k.pending, plainBytes(p, s)...)
+		for len(k.pending) > 0 && !k.lost {
+			n, a := firstAction(p, k.pending)
+			if n == 0 {
+				break
+			}
+			if does[i].does == "" {
+				does[i] = a
+			}
+			k.lost = n > len(k.pending)
+			k.pending = k.pending[min(n, len(k.pending)):]
+		}
+	}
+	return does
+}
+
+// waits is the effect of a step that is a pause.
+const waits = "waits"
+
+// firstAction returns the length and the effect of the first message in b. The length is 0 if the message is
+// incomplete, and greater than len(b) if no server can determine where the message ends.
+func firstAction(p *codec.Protocol, b []byte) (length int, a stepAction) {
+	var f codec.Frame
+	for {
+		n, err := p.NewSession(codec.Options{Waive: a.rules}).Decode(codec.Peer, b, &f)
+		e, illegal := err.(*codec.Error)
+		switch {
+		case err == codec.ErrShort:
+			return length, a
+		case !illegal:
+			length, a.typ = n, f.Type
+			if a.unusual, a.largeTime = unusual(p, &f), hasLargeTime(&f); a.does == "" {
+				a.does = f.Type.Does.String()
+			}
+			return length, a
+		case slices.Contains(a.rules, e.Rule):
+			return length, a
+		}
+		if length == 0 {
+			a.does, length = string(e.Rule), n
+			if e.Fatal {
+				length = len(b) + 1
+			}
+		}
+		if a.rules = append(a.rules, e.Rule); e.Fatal {
+			return length, a
+		}
+	}
+}
+
+// longValue is the length in bytes above which a value counts as long. longPrefix and largePrefix precede the name of
+// the field in descriptions of unusual values.
+const (
+	longValue   = 32
+	longPrefix  = "long "
+	largePrefix = "large "
+)
+
+// hasLargeTime reports whether a message contains a start time, time limit, delay or timeout that is greater than 1, in
+// the unit of its field.
+func hasLargeTime(f *codec.Frame) bool {
+	for i := range f.Spans {
+		switch f.Spans[i].Field.Means {
+		case codec.StartTime, codec.TimeLimit, codec.Delay, codec.Timeout:
+			if n, bad := codec.ParseNumber(f.Value(i)); bad < 0 && n > 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unusual describes the values of a message that ordinary messages do not have: long texts, texts with special
+// characters, numbers greater than 1, and optional times. A minimized message has such values only if the failure needs
+// them.
+func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
+	for i := range f.Spans {
+		fd, v := f.Spans[i].Field, f.Value(i)
+		switch fd.Kind {
+		case codec.Number, codec.Signed, codec.Uint:
+			if n, bad := codec.ParseNumber(v); bad < 0 && n > 1 {
+				all = append(all, largePrefix+fd.Name)
+			}
+		case codec.Text, codec.Opaque:
+			if len(v) > longValue {
+				all = append(all, longPrefix+fd.Name)
+			} else if bytes.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+				all = append(all, "special "+fd.Name)
+			}
+		}
+	}
+	for _, m := range []codec.Meaning{codec.StartTime, codec.Schedule, codec.TimeLimit} {
+		if f.Type.Has(m) && slices.ContainsFunc(p.Types, func(t *codec.Type) bool {
+			return !t.Has(m) && t.Req&f.Type.Req != 0 && strings.HasPrefix(f.Type.Name, t.Name+"_")
+		}) {
+			all = append(all, f.Type.FieldAt(f.Type.At(m)).Name)
+		}
+	}
+	return all
+}
+
+// cause describes what is unusual about a minimized input and its failure. Findings with the same cause probably have
+// one underlying fault, even if the fault appears in different replies.
+type cause struct {
+	kind  string
+	shown string         // the rule that the failure breaks, and how; "": none
+	acts  []string       // unusual effects, in alphabetical order
+	rules []codec.RuleID // rules that messages break, in alphabetical order
+}
+
+// ordinary contains the effects that messages have in most conversations about jobs. These effects do not identify a
+// cause.
+var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wait, codec.Query, codec.Delete,
+	codec.Store, codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail,
+	codec.Register, codec.Use, codec.Echo}
+
+// causeOf returns the cause of the failure of a minimized input. The kind of the result is "" if the cause is unknown,
+// or if the key of the finding identifies the cause completely.
+func causeOf(p *codec.Protocol, c *input.Input, f *exec.Fault) (k cause) {
+	switch f.Oracle {
+	case exec.Law, exec.Framing:
+		if k.kind = exec.Law; f.Law == closedLaw {
+			k.kind = closedLaw
+		}
+	case exec.HangConn:
+		k.kind = f.Oracle
+	case exec.HangAll: // it breaks no rule of the protocol
+		k.kind, k.shown = f.Oracle, f.Law
+	default:
+		return k
+	}
+	if f.Rule != "" {
+		k.shown = string(f.Rule) + "|" + f.Law
+	}
+	acts := behavior(p, c)
+	k.addUnusual(acts)
+	k.reduce(f, acts)
+	return k
+}
+
+// addUnusual adds the unusual effects of the steps and the rules that they break.
+func (c *cause) addUnusual(acts []stepAction) {
+	for _, a := range acts {
+		c.rules = append(c.rules, a.rules...)
+		c.acts = append(c.acts, a.unusual...)
+		if a.does != "" && len(a.rules) == 0 && !slices.ContainsFunc(ordinary, func(e codec.Effect) bool { return e.String() == a.does }) {
+			if c.acts = append(c.acts, a.does); a.typ != nil && a.typ.Does == codec.Configure && a.typ.Has(codec.Queue) {
+				c.acts = append(c.acts, "of a queue")
+			}
+		}
+	}
+	slices.Sort(c.acts)
+	slices.Sort(c.rules)
+	c.acts, c.rules = slices.Compact(c.acts), slices.Compact(c.rules)
+	// Sleeping and waiting only reveal an earlier effect: whether the server assigns a job to the worker, and whether a
+	// scheduled time has come.
+	for _, later := range []string{codec.Sleep.String(), waits} {
+		if len(c.acts) > 1 {
+			c.acts = slices.DeleteFunc(c.acts, func(what string) bool { return what == later })
+		}
+	}
+}
+
+// reduce replaces the effects and rules by the one that explains the failure f, if there is one.
+func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
+	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
+	passed := limitPassed(acts)
+	switch {
+	case c.kind == exec.Law && len(c.rules) == 0 && passed != "":
+		c.acts, c.shown = []string{passed}, "" // the messages after the pause only reveal the failure
+	case f.Oracle == exec.HangConn && len(c.rules) > 0:
+		c.acts = nil // the illegal message is the reason for the missing reply
+	case f.Law == closedLaw && slices.ContainsFunc(c.acts, long):
+		c.acts = []string{longPrefix} // the server closes the connection because of a long value, whatever value that is
+	case f.Law == closedLaw && slices.ContainsFunc(acts, func(a stepAction) bool { return a.largeTime }):
+		c.acts = []string{"large time"}
+	case f.Oracle == exec.Framing && slices.Contains(c.rules, f.Rule):
+		c.acts, c.rules = []string{"forwards"}, nil // the server accepts illegal values and forwards them
+	case f.Law == wrongContent && len(c.rules)+len(c.acts) == 0 && f.Step >= 0 && f.Step < len(acts) &&
+		isQuery(&acts[f.Step]):
+		for i := range acts { // different queries can reveal the same wrong state; the other messages cause that state
+			if !isQuery(&acts[i]) && acts[i].does != "" {
+				c.acts = append(c.acts, acts[i].does)
+			}
+		}
+		c.kind, c.shown = wrongContent, ""
+		slices.Sort(c.acts)
+	}
+}
+
+// limitPassed describes an input with a pause after a message that sets a time limit. The description says whether a
+// worker ended a job before the pause. It is "" if there is no such pause.
+func limitPassed(acts []stepAction) string {
+	limited, passed := false, "a time limit passes"
+	for i := range acts {
+		a := &acts[i]
+		switch {
+		case a.typ != nil && a.typ.Has(codec.TimeLimit) &&
+			slices.Contains(a.unusual, a.typ.FieldAt(a.typ.At(codec.TimeLimit)).Name):
+			limited = true
+		case a.typ != nil && (a.typ.Does == codec.Complete || a.typ.Does == codec.Fail || a.typ.Does == codec.Exception):
+			passed = "a time limit passes after the end of a job"
+		}
+		if limited && a.does == waits {
+			return passed
+		}
+	}
+	return ""
+}
+
+// wrongContent is the law that a server breaks if its reply has the right type and wrong content.
+const wrongContent = "wrong reply content"
+
+func isQuery(a *stepAction) bool {
+	return a.typ != nil && (a.typ.Does == codec.Query || a.typ.Does == codec.Echo)
+}
+
+// same reports whether two findings have the same cause. The rules that the messages of one input
+// break must include the rules that the messages of the other break. The unusual effects of both
+// inputs must be equal. If both failures also break the same rule in the same way, the unusual
+// effects of one input need only include the unusual effects of the other.
+func (c *cause) same(o *cause) bool {
+	if c.kind == "" || c.kind != o.kind || (len(c.rules) == 0) != (len(o.rules) == 0) || len(c.rules)+len(c.acts) == 0 {
+		return false
+	}
+	alike := slices.Equal(c.acts, o.acts) || c.shown == o.shown && c.shown != "" && len(c.acts) > 0 && len(o.acts) > 0 && oneContains(c.acts, o.acts)
+	return alike && oneContains(c.rules, o.rules)
+}
+
+// oneContains reports whether one of the lists contains all elements of the other list.
+func oneContains[E comparable](few, many []E) bool {
+	if len(few) > len(many) {
+		few, many = many, few
+	}
+	return !slices.ContainsFunc(few, func(e E) bool { return !slices.Contains(many, e) })
+}
+
+// plainBytes returns the bytes of a step, or the part of them that the codec can encode.
+func plainBytes(p *codec.Protocol, s *input.Step) []byte {
+	if s.Type == nil {
+		return s.Bytes
+	}
+	m := s.Message()
+	b, _ := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, codec.Peer, &m)
+	return b
+}
+
+// effect returns what a step does: the rule that its message breaks, the effect of its message on a job, or the action
+// on the connection.
+func effect(p *codec.Protocol, s *input.Step) string {
+	if slices.Contains(input.Leaves, s.Verb) {
+		return "leaves"
+	}
+	name := input.Class(p, s)
+	if s.Type != nil && name == s.Type.Name {
+		return s.Type.Does.String()
+	}
+	return name
+}
+
+// family returns a class of messages that a server probably handles in the same way: messages with the same senders and
+// the same first field. The class of illegal bytes is the rule that they break.
+func family(p *codec.Protocol, s *input.Step) string {
+	if s.Type.FieldAt(0) != nil {
+		return familyOf(s.Type)
+	}
+	return input.Class(p, s)
+}
+
+func familyOf(t *codec.Type) string {
+	if f := t.FieldAt(0); f != nil {
+		return fmt.Sprint(t.Req, " ", f.Name)
+	}
+	return t.Name
+}
+
+// sizeClass returns the size class of the longest value of a step: from 0 for less than 64 bytes to 4 for 32 KiB or
+// more.
+func sizeClass(s *input.Step) (n int) {
+	longest := len(s.Bytes)
+	for _, a := range s.Args {
+		longest = max(longest, len(a.Value))
+	}
+	for _, bound := range []int{64, 512, 4096, 32 << 10} {
+		if longest >= bound {
+			n++
+		}
+	}
+	return n
+}
+
+// closedLaw is the law that a server breaks if it closes a connection without a reason. The key of such a finding
+// contains the effect of the last message on the connection, or the size class of that message.
+const closedLaw = "unexpected disconnect"

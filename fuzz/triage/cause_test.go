@@ -1,0 +1,120 @@
+package triage
+
+import (
+	"strings"
+	"testing"
+
+	"jobwire/codec/gearman"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/model"
+)
+
+// TestBehavior tests that bytes that begin a message, together with the messages after them, count as this message.
+func TestBehavior(t *testing.T) {
+	for _, tt := range []struct{ src, want string }{
+		{"Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n", "register ask"},
+		{"Worker -> Job Server: raw 00 \"REQ\" 00 00 00 0f 00 00 00\nWorker -> Job Server: GRAB_JOB\n", " gearman.handle.not-empty"},
+		{"Worker -> Job Server: raw 00 \"REQ\" 00 00 00 09 00 00 00 00 00\nWorker -> Job Server: GRAB_JOB\n", "ask gearman.packet.magic"},
+		{"Client -> Job Server: raw 00 \"REQ\"\nClient 2 -> Job Server: ECHO_REQ a\nClient -> Job Server: unchecked GRAB_JOB\nClient -> Job Server: ECHO_REQ a\n", " echo  gearman.packet.type-known"},
+	} {
+		in := fuzztest.Input(t, gearman.Protocol, tt.src)
+		var does []string
+		for _, a := range behavior(gearman.Protocol, in) {
+			does = append(does, a.does)
+		}
+		if got := strings.Join(does, " "); got != tt.want {
+			t.Errorf("%s: got %q, expected %q", tt.src, got, tt.want)
+		}
+	}
+}
+
+// TestKeys tests that findings with the same cause have the same key: a hang after different inputs, and a connection that
+// the server closes after different messages of the same kind and size.
+func TestKeys(t *testing.T) {
+	read := func(src string) *input.Input { return fuzztest.Input(t, gearman.Protocol, src) }
+	first := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: WORK_COMPLETE h x\n")
+	longer := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\nWorker -> Job Server: WORK_FAIL h\n")
+	other := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: PRE_SLEEP\n")
+	hang := func(c *input.Input) string {
+		return key(gearman.Protocol, c, &exec.Fault{Oracle: exec.HangAll, Law: "no connection answered", Step: len(c.Steps) - 1})
+	}
+	if hang(first) != hang(longer) {
+		t.Errorf("one hang has two keys: %q, %q", hang(first), hang(longer))
+	}
+	if hang(first) == hang(other) {
+		t.Errorf("two hangs have one key: %q", hang(first))
+	}
+	long := read("Worker -> Job Server: CAN_DO \"" + strings.Repeat("x", 8000) + "\"\n")
+	closed := func(c *input.Input) string {
+		return key(gearman.Protocol, c, &exec.Fault{Oracle: exec.Law, Law: closedLaw, Step: len(c.Steps) - 1})
+	}
+	if closed(first) == closed(other) || closed(other) == closed(long) || closed(read("Worker -> Job Server: CAN_DO a\n")) == closed(long) {
+		t.Error("connections that are closed for different reasons have one key")
+	}
+	if closed(long) != closed(read("Worker -> Job Server: CANT_DO \""+strings.Repeat("x", 8001)+"\"\n")) {
+		t.Error("connections that are closed because a message is too long have two keys")
+	}
+	changed := func(src string) string {
+		return key(gearman.Protocol, read(src), &exec.Fault{Oracle: exec.Law, Law: model.ChangedData})
+	}
+	lost := changed("Client -> Job Server: SUBMIT_JOB a \"\" x\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n")
+	if lost != changed("Client -> Job Server: SUBMIT_JOB_LOW a \"\" x\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB_ALL\nWorker -> Job Server: WORK_FAIL h\n") {
+		t.Error("job data that is changed whatever it is has two keys")
+	}
+	if lost == changed("Client -> Job Server: SUBMIT_JOB a \"\" \"\\0\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n") {
+		t.Error("job data that is changed only if it is unusual has the key of any data")
+	}
+	if closed(read("Worker -> Job Server: CAN_DO b\n")) != closed(read("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
+		t.Error("connections that are closed for the same reason have two keys")
+	}
+}
+
+// TestCauses tests which minimized inputs count as one cause, and that a message may break more rules than another.
+func TestCauses(t *testing.T) {
+	of := func(v exec.Fault, src string) cause {
+		return causeOf(gearman.Protocol, fuzztest.Input(t, gearman.Protocol, src), &v)
+	}
+	const job = "Worker -> Job Server: unchecked SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"
+	const limited = "Client -> Job Server: SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\n"
+	long := strings.Repeat("x", 64)
+	woken := exec.Fault{Oracle: exec.Law, Law: "unexpected message", Rule: "gearman.worker.wake-only-able"}
+	stuck := exec.Fault{Oracle: exec.HangAll, Law: "no connection"}
+	listed := func(step int) exec.Fault { return exec.Fault{Oracle: exec.Law, Law: wrongContent, Step: step} }
+	law, hang, closed := exec.Fault{Oracle: exec.Law, Law: "unexpected message"}, exec.Fault{Oracle: exec.HangConn, Law: "no answer"}, exec.Fault{Oracle: exec.Law, Law: closedLaw}
+	for _, tt := range []struct {
+		what string
+		a, b cause
+		same bool
+	}{
+		{"reports after the end of a registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(law, job+"Worker -> Job Server: RESET_ABILITIES\nWorker -> Job Server: WORK_STATUS h 1 1\n"), true},
+		{"a status after the end of a registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(exec.Fault{Oracle: exec.Law, Law: "wrong reply content"}, job+"Worker -> Job Server: RESET_ABILITIES\nWorker -> Job Server: unchecked GET_STATUS h\n"), true},
+		{"a worker that sleeps after the end of its registration", of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: WORK_FAIL h\n"), of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: PRE_SLEEP\n"), true},
+		{"ordinary messages", of(law, job), of(law, job+"Worker -> Job Server: WORK_FAIL h\n"), false},
+		{"another worker that leaves", of(law, job+"Worker -> Job Server: CANT_DO a\n"), of(law, job+"Worker -> Job Server: CANT_DO a\nWorker -> Job Server: closes\n"), false},
+		{"long unique IDs", of(law, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(law, "Client -> Job Server: SUBMIT_JOB_BG a "+long+" a\n"), true},
+		{"another long value", of(law, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(law, "Client -> Job Server: SUBMIT_JOB "+long+" \"\" \"\"\n"), false},
+		{"connections closed after a long value", of(closed, "Client -> Job Server: SUBMIT_JOB \"\" "+long+" \"\"\n"), of(closed, "Client -> Job Server: OPTION_REQ "+long+"\n"), true},
+		{"more unusual things before the same failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), true},
+		{"more unusual things before another failure", of(woken, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 \"\"\n"), of(exec.Fault{Oracle: exec.Law, Law: "wrong reply content"}, "Client -> Job Server: SUBMIT_JOB_EPOCH a "+long+" 1 \"\"\n"), false},
+		{"a time limit, and a message of a worker", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: WORK_WARNING h x\n"), true},
+		{"a time limit that passes, whatever shows it", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(listed(5), limited+"Worker 2 -> Job Server: CAN_DO a after 2s\nWorker 2 -> Job Server: unchecked GET_STATUS h\n"), true},
+		{"a time limit that passes after the end of a job", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(law, limited+"Worker -> Job Server: WORK_COMPLETE h x\nWorker -> Job Server: GRAB_JOB after 2s\n"), false},
+		{"a time limit that passes, and a pause without one", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"), of(law, job+"Worker -> Job Server: GRAB_JOB after 2s\n"), false},
+		{"servers that hang, and more unusual things", of(stuck, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(stuck, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nClient -> Job Server: SUBMIT_JOB "+long+" \"\" \"\"\n"), true},
+		{"connections closed after large times", of(closed, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(closed, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 9223372036854775807 \"\"\n"), true},
+		{"connections closed after another large number", of(closed, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(closed, "Worker -> Job Server: WORK_STATUS h 1 9223372036854775807\n"), false},
+		{"lists that show one state", of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked prioritystatus\n"), true},
+		{"lists that show different states", of(listed(1), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), of(listed(2), "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: unchecked status\n"), false},
+		{"values that are sent on although they break rules", of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.handle.not-empty"}, "Client -> Job Server: unchecked GET_STATUS \"\"\n"), true},
+		{"a value that is sent on, and a reply that breaks a rule of its own", of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.admin.reply-form"}, "Client -> Job Server: SUBMIT_JOB \"\\n\" \"\" \"\"\n"), false},
+		{"a time limit", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO a\n"), false},
+		{"missing arguments, and an empty handle too", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_STATUS \"\"\n"), true},
+		{"missing arguments and other rules", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_FAIL \"\"\n"), false},
+	} {
+		if got := tt.a.same(&tt.b); got != tt.same {
+			t.Errorf("%s: one cause: %v, expected %v: %v, %v", tt.what, got, tt.same, tt.a, tt.b)
+		}
+	}
+}

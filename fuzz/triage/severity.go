@@ -1,0 +1,203 @@
+package triage
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+)
+
+// Severity classifies a fault by what any client can do to the server with it. The first severity is the most severe.
+type Severity int
+
+// The severities.
+const (
+	RemoteCrash        Severity = iota // the process of the server ends, or its memory is corrupted
+	MemoryDisclosure                   // replies contain data of other clients or of the memory of the server
+	DenialOfService                    // the server no longer replies to other clients
+	LostJob                            // a job is not assigned, or its end is not reported
+	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
+	ConnectionHang                     // the server no longer replies on the connection that sent the messages
+	WrongAnswer                        // a reply or its absence breaks a rule that the specification requires
+	// a reply differs from what the specification recommends, from an extension, or from jobwire's interpretation
+	Cosmetic
+)
+
+var severities = []struct{ name, level string }{
+	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"},
+	{"lost job", "high"},
+	{"resource exhaustion", "high"}, {"connection hang", "medium"}, {"wrong answer", "medium"}, {"cosmetic", "low"},
+}
+
+// String returns the name, such as "remote crash".
+func (s Severity) String() string { return severities[s].name }
+
+// Level returns critical, high, medium or low.
+func (s Severity) Level() string { return severities[s].level }
+
+// oracles maps each oracle to the severity and the title of its faults.
+var oracles = map[string]struct {
+	severity Severity
+	title    string
+}{
+	exec.Signal:      {RemoteCrash, "server crash"},
+	exec.Sanitizer:   {RemoteCrash, "memory error reported by a sanitizer"},
+	exec.Exit:        {RemoteCrash, "server exit"},
+	exec.Disclosure:  {MemoryDisclosure, "disclosure of data that no client sent"},
+	exec.HangAll:     {DenialOfService, "server hang"},
+	exec.Disturbed:   {DenialOfService, "connections of other clients disturbed"},
+	exec.Processor:   {ResourceExhaustion, "CPU loop"},
+	exec.Memory:      {ResourceExhaustion, "memory leak"},
+	exec.LeakReport:  {ResourceExhaustion, "memory leak reported by a sanitizer"},
+	exec.Descriptors: {ResourceExhaustion, "file descriptor leak"},
+	exec.HangConn:    {ConnectionHang, "no reply to a request"},
+	exec.Framing:     {WrongAnswer, "malformed reply"},
+	exec.Law:         {WrongAnswer, "wrong reply"},
+}
+
+// FaultSeverity returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer, unless
+// there is evidence that it comes from another client or from memory.
+func FaultSeverity(f *exec.Fault) Severity {
+	if f.Oracle == exec.Disclosure && !f.Proved {
+		return WrongAnswer
+	}
+	return oracles[f.Oracle].severity
+}
+
+// Severity returns the severity of the finding about a server of the protocol p. It takes into account lost jobs and
+// the level of the broken rule.
+func (fd *Finding) Severity(p *codec.Protocol) Severity {
+	s := FaultSeverity(fd.Fault)
+	if s != WrongAnswer {
+		return s
+	}
+	if fd.LosesJob {
+		return LostJob
+	}
+	if r := p.Rule(fd.Fault.Rule); r != nil && slices.Contains([]codec.Level{codec.Should, codec.May, codec.Extension, codec.Interpretation}, r.Level) {
+		return Cosmetic
+	}
+	return s
+}
+
+// Title returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation
+// fault) in _free_job".
+func Title(f *exec.Fault) string {
+	title := oracles[f.Oracle].title
+	switch {
+	case f.Oracle == exec.Law && f.Law != "":
+		title = f.Law // the law is more specific, such as "missing message"
+	case f.Oracle == exec.Disclosure && !f.Proved:
+		title = "reply with data that no client sent"
+	}
+	if f.Oracle == exec.Exit && len(f.Stack) > 0 {
+		title = oracles[exec.Signal].title // the server has caught the signal and then exited
+	}
+	if f.Signal != "" {
+		title += " (" + f.Signal + ")"
+	}
+	if len(f.Stack) > 0 {
+		title += " in " + f.Stack[0]
+	}
+	return title
+}
+
+// Impact returns one sentence that says what the finding means for users of a server of the protocol p.
+func (fd *Finding) Impact(p *codec.Protocol) string {
+	cause := fd.actions()
+	switch fd.Severity(p) {
+	case RemoteCrash:
+		if !fd.Reproduced {
+			return "The server process ended once while clients sent messages; jobwire could not repeat this."
+		}
+		return cause + " can end the server process, for all clients."
+	case MemoryDisclosure:
+		return "After " + lower(cause) + ", the server sends data of another client, or bytes from the memory of the server process."
+	case DenialOfService:
+		if fd.Fault.Oracle == exec.Disturbed {
+			return cause + " can make the server close the connections of other clients, or stop answering them."
+		}
+		return cause + " can make the server stop answering all clients."
+	case LostJob:
+		return "After " + lower(cause) + ", the server does not assign a job, or does not report its end, where a correct server does."
+	case ResourceExhaustion:
+		switch fd.Fault.Oracle {
+		case exec.Descriptors:
+			return cause + ", repeated, can use up the file descriptors of the server: it keeps them open after all clients have disconnected."
+		case exec.Processor:
+			return cause + " can make the server use all time of a CPU core, even after all clients have disconnected."
+		}
+		return cause + ", repeated, can use up the memory of the machine: the server does not free it after all clients have disconnected."
+	case ConnectionHang:
+		return "After " + lower(cause) + ", the server does not answer on this connection any more."
+	case Cosmetic:
+		return "After " + lower(cause) + ", the server does not do what the specification recommends, or what jobwire assumes where the specification is silent."
+	}
+	return "After " + lower(cause) + ", the server does not do what the specification requires."
+}
+
+// actions returns the number of messages and connections in words, such as "3 messages on 2 connections".
+func (fd *Finding) actions() string {
+	if fd.Input == nil || len(fd.Input.Steps) == 0 {
+		return "A client"
+	}
+	messages := 0
+	for i := range fd.Input.Steps {
+		if !slices.Contains(input.Leaves, fd.Input.Steps[i].Verb) {
+			messages++
+		}
+	}
+	plural := func(n int) string { return strings.Repeat("s", min(1, max(0, n-1))) }
+	conns := fd.Input.Conns()
+	return fmt.Sprintf("%d message%s on %d connection%s", messages, plural(messages), conns, plural(conns))
+}
+
+func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+
+// losesJob reports whether a correct server sent more assignments and ends of jobs than the server with the fault. It
+// counts these messages on the connection of the fault, up to the step of the fault.
+func losesJob(v *exec.Fault, correct, got *exec.Record) bool {
+	if v.Oracle != exec.Law || correct == nil || got == nil {
+		return false
+	}
+	count := func(r *exec.Record) int {
+		n := 0
+		for i := range r.Events {
+			e := &r.Events[i]
+			if e.Conn != v.Conn || e.From != codec.Server || e.Step > v.Step || e.Type == nil {
+				continue
+			}
+			switch e.Type.Does {
+			case codec.Assign, codec.Complete, codec.Fail, codec.Exception:
+				n++
+			}
+		}
+		return n
+	}
+	return count(got) < count(correct)
+}
+
+// Groups groups the findings about a server of the protocol p by cause. The most severe group comes first, and the most
+// severe finding is the first of its group. Among equally severe findings, reproduced ones come first.
+func Groups(p *codec.Protocol, all []*Finding) (groups [][]*Finding) {
+	byCause := map[*Finding][]*Finding{}
+	for _, fd := range all {
+		first := cmp.Or(fd.Of, fd)
+		byCause[first] = append(byCause[first], fd)
+	}
+	reproduced := map[bool]int{true: -1}
+	order := func(a, b *Finding) int {
+		return cmp.Or(cmp.Compare(a.Severity(p), b.Severity(p)),
+			cmp.Compare(reproduced[a.Reproduced], reproduced[b.Reproduced]), cmp.Compare(a.Name, b.Name))
+	}
+	for _, group := range byCause {
+		slices.SortFunc(group, order)
+		groups = append(groups, group)
+	}
+	slices.SortFunc(groups, func(a, b []*Finding) int { return order(a[0], b[0]) })
+	return groups
+}
