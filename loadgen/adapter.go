@@ -163,7 +163,7 @@ func (a *Adapter) grabs(c *Config) int {
 	}
 	flight := c.Window * c.Clients
 	if c.Rate != nil { // the number of jobs submitted during one round trip of a job request: 1 ms, or 4 ms on a busy server
-		rate, takes := c.Rate.highest(), time.Millisecond
+		rate, takes := c.Rate.Highest(), time.Millisecond
 		if rate > 250_000 {
 			takes *= 4
 		}

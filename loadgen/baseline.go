@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"jobwire/internal/prose"
+	"jobwire/loadgen/machine"
 )
 
 // settingDiff describes a setting that differs between two runs, so that their figures cannot be compared. It returns
@@ -159,10 +160,10 @@ const minIntervals = 5
 // be wrong by one tick at both ends of a run; this error must be at most a quarter of the tolerance.
 func (f *figure) tooShort(before []*Report, r *Report, tolerance float64) string {
 	for _, run := range slices.Concat(before, []*Report{r}) {
-		ticks := int(math.Round(f.of(run) * float64(run.Jobs) * 1e3 / float64(tick)))
+		ticks := int(math.Round(f.of(run) * float64(run.Jobs) * 1e3 / float64(machine.Tick)))
 		if need := int(math.Ceil(8 / max(tolerance, 0.01))); f.cpu && ticks < need {
 			return fmt.Sprintf("%s of %v in one of the runs (at least %s needed for this tolerance)",
-				prose.Count(ticks, "CPU tick"), tick, prose.Grouped(int64(need)))
+				prose.Count(ticks, "CPU tick"), machine.Tick, prose.Grouped(int64(need)))
 		}
 	}
 	if n := min(len(f.ofIntervals(before)), len(f.ofIntervals([]*Report{r}))); n < minIntervals {

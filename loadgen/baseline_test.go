@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"jobwire/loadgen/latency"
 )
 
 // intervalsOf returns the report of a run with one interval of 1 s for each rate in jobs per second. At 1,000 jobs
@@ -14,16 +16,16 @@ import (
 func intervalsOf(rates ...float64) *Report {
 	r := sampleReport(sampleResult())
 	r.Interval, r.Seconds, r.Jobs, r.Series = 1, float64(len(rates)), 0, nil
-	latency := func(rate float64) map[string]Quantiles {
-		ms := Micros(1e6 / rate)
-		return map[string]Quantiles{"total": {Count: int64(rate), P50: 5 * ms, P99: 9 * ms}}
+	latencies := func(rate float64) map[string]latency.Quantiles {
+		ms := latency.Micros(1e6 / rate)
+		return map[string]latency.Quantiles{"total": {Count: int64(rate), P50: 5 * ms, P99: 9 * ms}}
 	}
 	for i, v := range rates {
-		r.Series = append(r.Series, IntervalEntry{Start: float64(i), Seconds: 1, Jobs: int64(v), Target: Micros(1e6 / v), Generator: 500, Latency: latency(v)})
+		r.Series = append(r.Series, IntervalEntry{Start: float64(i), Seconds: 1, Jobs: int64(v), Target: latency.Micros(1e6 / v), Generator: 500, Latency: latencies(v)})
 		r.Jobs += int64(v)
 	}
 	r.Rate = float64(r.Jobs) / r.Seconds
-	r.CPU.Target, r.Latency = Micros(1e6/r.Rate), latency(r.Rate)
+	r.CPU.Target, r.Latency = latency.Micros(1e6/r.Rate), latencies(r.Rate)
 	return r
 }
 
@@ -38,16 +40,16 @@ func around(rate float64) (all []float64) {
 // slowedReport changes a report to that of the same run on a machine where everything takes times as long, and
 // returns it.
 func slowedReport(r *Report, times float64) *Report {
-	m := Micros(times)
+	m := latency.Micros(times)
 	for i := range r.Series {
 		e := &r.Series[i]
 		q := e.Latency["total"]
 		e.Jobs, e.Target, e.Generator = int64(float64(e.Jobs)/times), e.Target*m, e.Generator*m
-		e.Latency["total"] = Quantiles{Count: q.Count, P50: q.P50 * m, P99: q.P99 * m}
+		e.Latency["total"] = latency.Quantiles{Count: q.Count, P50: q.P50 * m, P99: q.P99 * m}
 	}
 	r.Rate, r.CPU.Target = r.Rate/times, r.CPU.Target*m
 	q := r.Latency["total"]
-	r.Latency["total"] = Quantiles{Count: q.Count, P50: q.P50 * m, P99: q.P99 * m}
+	r.Latency["total"] = latency.Quantiles{Count: q.Count, P50: q.P50 * m, P99: q.P99 * m}
 	return r
 }
 
@@ -113,7 +115,7 @@ func TestBaselineNeedsSamples(t *testing.T) {
 			slowedReport(now, 1.3)
 			for i := range now.Series {
 				q := now.Series[i].Latency["total"]
-				now.Series[i].Latency["total"] = Quantiles{Count: q.Count, P50: q.P50, P99: q.P99 * 5}
+				now.Series[i].Latency["total"] = latency.Quantiles{Count: q.Count, P50: q.P50, P99: q.P99 * 5}
 			}
 			now.CPU.Generator *= 1.3
 		}, "total p99", Skipped, "but the load generator took 30 % more CPU time per job too"},

@@ -12,6 +12,7 @@ import (
 
 	"jobwire/internal/prose"
 	"jobwire/internal/version"
+	"jobwire/loadgen/latency"
 )
 
 // Group is a set of runs to compare with others: those of one target, or of one version of it.
@@ -69,35 +70,35 @@ type figure struct {
 
 // latencyFigure returns the figure for a percentile of the latency of a stage.
 func latencyFigure(stage, name string) figure {
-	c := columns[column(name)]
-	return figure{key: stage + "_" + c.name + "_us", title: stage + " " + c.name, of: func(r *Report) float64 {
+	c := latency.ColumnOf(name)
+	return figure{key: stage + "_" + c.Name + "_us", title: stage + " " + c.Name, of: func(r *Report) float64 {
 		q := r.Latency[stage]
-		return float64(c.of(&q))
+		return float64(c.Of(&q))
 	}, interval: func(e *IntervalEntry) float64 {
 		q := e.Latency[stage]
-		return float64(c.of(&q))
+		return float64(c.Of(&q))
 	}, format: formatMicros, percentile: true}
 }
 
 // cpuFigure returns the figure for the CPU time per job of end, which is "target" or "generator".
-func cpuFigure(end string, of func(*Report) Micros, interval func(*IntervalEntry) float64) figure {
+func cpuFigure(end string, of func(*Report) latency.Micros, interval func(*IntervalEntry) float64) figure {
 	return figure{key: "cpu_us_per_job_" + end, title: "CPU per job, " + end,
 		of: func(r *Report) float64 { return float64(of(r)) }, interval: interval, format: formatMicros, cpu: true}
 }
 
-func formatMicros(v float64) string { return Micros(v).String() }
+func formatMicros(v float64) string { return latency.Micros(v).String() }
 
 // figures are the quantities by which runs are compared.
 var figures = []figure{
 	{key: "rate", title: "jobs/s", higher: true, of: func(r *Report) float64 { return r.Rate },
 		interval: (*IntervalEntry).Rate, format: formatJobs},
-	cpuFigure("target", func(r *Report) Micros { return r.CPU.Target },
+	cpuFigure("target", func(r *Report) latency.Micros { return r.CPU.Target },
 		func(e *IntervalEntry) float64 { return float64(e.Target) }),
-	cpuFigure("generator", func(r *Report) Micros { return r.CPU.Generator },
+	cpuFigure("generator", func(r *Report) latency.Micros { return r.CPU.Generator },
 		func(e *IntervalEntry) float64 { return float64(e.Generator) }),
-	latencyFigure(Stages[stageTotal], "p50"),
-	latencyFigure(Stages[stageTotal], "p99"),
-	latencyFigure(Stages[stageTotal], "p99.9"),
+	latencyFigure(latency.Stages[latency.Total], "p50"),
+	latencyFigure(latency.Stages[latency.Total], "p99"),
+	latencyFigure(latency.Stages[latency.Total], "p99.9"),
 }
 
 // figureOf returns the figure with this key. It panics if there is none.

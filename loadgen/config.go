@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/loadgen/schedule"
 )
 
 // Config is the configuration of a run. [Config.Complete] replaces zero values by the documented defaults and checks
@@ -59,8 +60,8 @@ type Config struct {
 	// jobs in flight at the end count as lost if no job ends for DrainTimeout plus Work; 0: 10 s
 	DrainTimeout time.Duration
 
-	Rate *Schedule // arrival schedule of an open loop; nil: closed loop
-	Kill float64   // average number of workers that the run disconnects per second, in a scenario with Kills; 0: none
+	Rate *schedule.Schedule // arrival schedule of an open loop; nil: closed loop
+	Kill float64            // average number of workers that the run disconnects per second, in a scenario with Kills; 0: none
 
 	// time over which the clients of a closed loop start, one after the other; it comes before Warmup. 0: all clients
 	// start at once

@@ -15,6 +15,8 @@ import (
 	"jobwire/internal/page"
 	"jobwire/internal/prose"
 	"jobwire/internal/version"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
 )
 
 // Crash tests which jobs a server keeps when it is killed. In each round, clients queue jobs, the test kills and
@@ -74,17 +76,17 @@ type CrashRound struct {
 // CrashReport is the result of a [Crash].
 type CrashReport struct {
 	version.Head
-	Environment *Environment `json:"environment,omitempty"`
-	Verdict     Verdict      `json:"verdict"`
-	Reasons     []string     `json:"verdict_reasons"`
-	Protocol    string       `json:"protocol"`
-	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`
-	Started     time.Time    `json:"started"`
-	Clients     int          `json:"clients"`
-	Window      int          `json:"window"`              // jobs in flight for each client
-	Allowed     float64      `json:"allowed_loss_window"` // Crash.AllowLoss in seconds
-	Rounds      []CrashRound `json:"rounds"`
+	Environment *machine.Environment `json:"environment,omitempty"`
+	Verdict     Verdict              `json:"verdict"`
+	Reasons     []string             `json:"verdict_reasons"`
+	Protocol    string               `json:"protocol"`
+	Scenario    string               `json:"scenario"`
+	Target      string               `json:"target"`
+	Started     time.Time            `json:"started"`
+	Clients     int                  `json:"clients"`
+	Window      int                  `json:"window"`              // jobs in flight for each client
+	Allowed     float64              `json:"allowed_loss_window"` // Crash.AllowLoss in seconds
+	Rounds      []CrashRound         `json:"rounds"`
 	// sums of the rounds; Window and Restart are the longest of the rounds
 	Total CrashRound `json:"total"`
 	Error string     `json:"error,omitempty"` // why the test ended early; "" if it did not
@@ -475,7 +477,7 @@ func (r *CrashReport) WriteHTML(w io.Writer) error {
 }
 
 // seconds formats a time in seconds, with a suitable unit.
-func seconds(s float64) string { return Micros(s * 1e6).String() }
+func seconds(s float64) string { return latency.Micros(s * 1e6).String() }
 
 // WriteJSON writes the report as one JSON object.
 func (r *CrashReport) WriteJSON(w io.Writer) error { return writeIndented(w, r) }

@@ -4,15 +4,17 @@ import (
 	"encoding/csv"
 	"io"
 	"strconv"
+
+	"jobwire/loadgen/latency"
 )
 
 // WriteCSV writes the time series as CSV, one row per interval after a header. Values that are not known are empty.
 func WriteCSV(w io.Writer, r *Report) error {
 	out := csv.NewWriter(w)
 	head := []string{"start_s", "seconds", "jobs", "rate", "rate_requested", "in_flight"}
-	for _, stage := range Stages {
-		for _, c := range columns {
-			head = append(head, stage+"_"+c.name+"_us")
+	for _, stage := range latency.Stages {
+		for _, c := range latency.Columns {
+			head = append(head, stage+"_"+c.Name+"_us")
 		}
 	}
 	out.Write(head)
@@ -25,11 +27,11 @@ func WriteCSV(w io.Writer, r *Report) error {
 		}
 		row := []string{number(e.Start), number(e.Seconds), strconv.FormatInt(e.Jobs, 10), number(e.Rate()), requested,
 			strconv.FormatInt(e.Depth, 10)}
-		for _, stage := range Stages {
+		for _, stage := range latency.Stages {
 			q := e.Latency[stage]
-			for _, c := range columns {
+			for _, c := range latency.Columns {
 				cell := ""
-				if v := c.of(&q); v != 0 {
+				if v := c.Of(&q); v != 0 {
 					cell = number(float64(v))
 				}
 				row = append(row, cell)

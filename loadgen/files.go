@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"jobwire/internal/textfile"
+	"jobwire/loadgen/latency"
 )
 
 // GroupByTarget groups runs by their target. If all runs have the same target, the group is named after the argument.
@@ -136,7 +137,7 @@ func (p *Parts) read(name string) (why string) {
 }
 
 // Merge merges the parts as [Merge] does.
-func (p *Parts) Merge(objectives []*Objective, out *Log) (*Report, error) {
+func (p *Parts) Merge(objectives []*Objective, out *latency.Log) (*Report, error) {
 	r, err := Merge(p.parts, objectives, out)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"jobwire/loadgen/latency"
 )
 
 // WriteGoBench writes the report as the result of a Go benchmark, for benchstat. An operation (op) is a job.
@@ -30,10 +32,10 @@ func WriteGoBench(w io.Writer, r *Report) error {
 	measure(r.Rate, "jobs/s")
 	measure(float64(r.CPU.Target)*1e3, "target-cpu-ns/op")
 	measure(float64(r.CPU.Generator)*1e3, "generator-cpu-ns/op")
-	for _, stage := range Stages {
+	for _, stage := range latency.Stages {
 		q := r.Latency[stage]
-		for _, c := range columns {
-			measure(float64(c.of(&q))*1e3, stage+"-"+c.name+"-ns")
+		for _, c := range latency.Columns {
+			measure(float64(c.Of(&q))*1e3, stage+"-"+c.Name+"-ns")
 		}
 	}
 	b.WriteByte('\n')

@@ -14,6 +14,8 @@ import (
 	"jobwire/internal/page"
 	"jobwire/internal/prose"
 	"jobwire/internal/version"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
 )
 
 //go:embed page*.html
@@ -27,7 +29,7 @@ var pages = template.Must(page.New(template.FuncMap{
 	"grouped":  prose.Grouped[int64],
 	"plural64": prose.Count[int64],
 	"plural":   prose.Count[int],
-	"columns":  columnNames,
+	"columns":  latency.ColumnNames,
 	"cores":    formatCores,
 	"jobs":     formatJobs,
 }).ParseFS(pageFiles, "page*.html"))
@@ -39,21 +41,21 @@ type (
 		Figures pageFacts // data of the figures
 	}
 	pageFacts struct {
-		Spectrum   []Curve         `json:"spectrum"`
+		Spectrum   []latency.Curve `json:"spectrum"`
 		Series     []pagePoint     `json:"series"`
-		Heat       Heat            `json:"heat"`
+		Heat       latency.Heat    `json:"heat"`
 		Interval   float64         `json:"interval"`
 		Objectives []pageObjective `json:"objectives"`
 	}
 	pagePoint struct {
-		At    float64 `json:"at"` // start of the interval in seconds since the start of the measured part
-		To    float64 `json:"to"`
-		Rate  float64 `json:"rate"`
-		Want  float64 `json:"want"` // requested rate, in jobs per second
-		Depth int64   `json:"depth"`
-		P50   Micros  `json:"p50"`
-		P99   Micros  `json:"p99"`
-		P999  Micros  `json:"p999"`
+		At    float64        `json:"at"` // start of the interval in seconds since the start of the measured part
+		To    float64        `json:"to"`
+		Rate  float64        `json:"rate"`
+		Want  float64        `json:"want"` // requested rate, in jobs per second
+		Depth int64          `json:"depth"`
+		P50   latency.Micros `json:"p50"`
+		P99   latency.Micros `json:"p99"`
+		P999  latency.Micros `json:"p999"`
 	}
 	pageObjective struct {
 		Text   string  `json:"text"`
@@ -81,7 +83,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 	for _, o := range r.Objectives {
 		objectives = append(objectives, o.Objective)
 	}
-	d := pageData{Report: r, Figures: pageFacts{Spectrum: append([]Curve{}, r.Spectrum...), Series: []pagePoint{},
+	d := pageData{Report: r, Figures: pageFacts{Spectrum: append([]latency.Curve{}, r.Spectrum...), Series: []pagePoint{},
 		Interval: r.Interval, Objectives: pageObjectives(objectives)}}
 	if r.Heat != nil {
 		d.Figures.Heat = *r.Heat
@@ -91,7 +93,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 		if e.Start < 0 {
 			continue // skip the warm-up
 		}
-		q := e.Latency[Stages[stageTotal]]
+		q := e.Latency[latency.Stages[latency.Total]]
 		d.Figures.Series = append(d.Figures.Series,
 			pagePoint{e.Start, e.Start + e.Seconds, math.Round(e.Rate()), math.Round(e.Requested), e.Depth, q.P50, q.P99,
 				q.P999})
@@ -100,7 +102,7 @@ func WriteHTML(w io.Writer, r *Report) error {
 }
 
 // newHead returns the header of a page, with the version of jobwire and the machine of the result.
-func newHead(title string, began time.Time, jobwire version.Info, env *Environment, facts ...string) page.Head {
+func newHead(title string, began time.Time, jobwire version.Info, env *machine.Environment, facts ...string) page.Head {
 	if env != nil {
 		facts = append(facts, env.String())
 	}
@@ -132,7 +134,7 @@ func (d pageData) Tone() string {
 }
 
 // TotalLatency returns the latency from the submission to the end of a job, which the page shows over time.
-func (d pageData) TotalLatency() Quantiles { return d.Latency[Stages[stageTotal]] }
+func (d pageData) TotalLatency() latency.Quantiles { return d.Latency[latency.Stages[latency.Total]] }
 
 // Data of the template page_search.html.
 type (

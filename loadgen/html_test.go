@@ -14,15 +14,16 @@ import (
 	"jobwire/internal/peers"
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/version"
+	"jobwire/loadgen/latency"
 )
 
 func samplePage(t *testing.T) string {
 	t.Helper()
 	res := sampleResult()
 	r := sampleReport(res)
-	var f heatmap
+	var f latency.HeatMap
 	for i := range res.Series {
-		f.addInterval(&res.Series[i])
+		f.Add(res.Series[i].Start, res.Series[i].Length, res.Series[i].Stages[latency.Total])
 	}
 	r.distribute(&f, r.stages)
 	r.AfterWindow = 1234
@@ -53,7 +54,7 @@ func sampleSearch(t *testing.T) *SearchReport {
 		Started: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC), LimitRange: &LimitRange{Passed: 1000, Failed: 2000}}
 	for _, tt := range []struct {
 		rate  float64
-		p99   Micros
+		p99   latency.Micros
 		state func(*Report)
 	}{
 		{1000, 2500, func(*Report) {}},
@@ -64,7 +65,7 @@ func sampleSearch(t *testing.T) *SearchReport {
 		{100, 0, func(*Report) {}},
 	} {
 		r := sampleReport(sampleResult())
-		r.Rate, r.Latency["total"] = tt.rate, Quantiles{Count: 500, P99: tt.p99}
+		r.Rate, r.Latency["total"] = tt.rate, latency.Quantiles{Count: 500, P99: tt.p99}
 		tt.state(r)
 		r.Check(objectives(t, s.SLO...))
 		s.Trials = append(s.Trials, r.Trial(tt.rate))
@@ -177,11 +178,11 @@ func TestPageStandsAlone(t *testing.T) {
 
 func TestHeatMapCountsEveryJob(t *testing.T) {
 	res := sampleResult()
-	var f heatmap
+	var f latency.HeatMap
 	for i := range res.Series {
-		f.addInterval(&res.Series[i])
+		f.Add(res.Series[i].Start, res.Series[i].Length, res.Series[i].Stages[latency.Total])
 	}
-	heat := f.heat()
+	heat := f.Heat()
 	if len(heat.Frames) != 2 {
 		t.Fatalf("%d intervals", len(heat.Frames))
 	}

@@ -16,6 +16,8 @@ import (
 	"jobwire/internal/prose"
 	"jobwire/internal/textfile"
 	"jobwire/internal/version"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/schedule"
 )
 
 // Part is the saved result of one share of a load.
@@ -30,7 +32,7 @@ type Part struct {
 // checks the objectives of the shares and the given ones. It also writes the merged latencies to out, unless out is
 // nil. Report.Merged has the shares that are missing and the parts of other runs. Merge returns an error if there is
 // no part, a share is given twice, the settings of the shares differ, or a log does not match its report.
-func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
+func Merge(all []Part, objectives []*Objective, out *latency.Log) (*Report, error) {
 	parts, logs, merged, err := newestRun(all)
 	if err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func Merge(all []Part, objectives []*Objective, out *Log) (*Report, error) {
 	for _, bucket := range slices.Sorted(maps.Keys(series)) {
 		m.Series = append(m.Series, *series[bucket])
 	}
-	for _, stage := range Stages {
+	for _, stage := range latency.Stages {
 		want := int64(0)
 		for _, p := range parts {
 			want += p.Latency[stage].Count
@@ -212,8 +214,8 @@ func (m *Report) add(parts []*Report) {
 			break
 		}
 	}
-	if s, err := ParseSchedule(m.Requested); err == nil {
-		s = s.times(float64(len(parts)))
+	if s, err := schedule.Parse(m.Requested); err == nil {
+		s = s.Times(float64(len(parts)))
 		for i := range s.Steps {
 			s.Steps[i].From, s.Steps[i].To = math.Round(s.Steps[i].From*1e6)/1e6, math.Round(s.Steps[i].To*1e6)/1e6
 		}
@@ -242,9 +244,9 @@ func (m *Report) addProcessors(parts []*Report) {
 		}
 		if p.Pacing != nil {
 			if m.Pacing == nil {
-				m.Pacing = &Quantiles{}
+				m.Pacing = &latency.Quantiles{}
 			}
-			m.Pacing.worse(p.Pacing)
+			m.Pacing.Worse(p.Pacing)
 		}
 		if p.Saturated {
 			m.Saturated = true
@@ -252,14 +254,14 @@ func (m *Report) addProcessors(parts []*Report) {
 		}
 	}
 	m.Saturation = strings.Join(saturation, "; ")
-	for _, machine := range machinesOf(parts) {
-		m.Processors += machine.processors
+	for _, host := range machinesOf(parts) {
+		m.Processors += host.processors
 	}
 	if known {
 		m.Cores.Generator = &busy
 	}
 	if m.Jobs > 0 {
-		m.CPU = PerJob{Micros(generator / float64(m.Jobs)), Micros(target / float64(m.Jobs))}
+		m.CPU = PerJob{latency.Micros(generator / float64(m.Jobs)), latency.Micros(target / float64(m.Jobs))}
 	}
 }
 
@@ -280,7 +282,7 @@ func (m *Report) addSeries(parts []*Report) map[int]*IntervalEntry {
 			b := m.bucket(at)
 			sum := series[b]
 			if sum == nil {
-				sum = &IntervalEntry{Start: at.Sub(m.Started).Seconds(), Latency: newHistograms().quantiles()}
+				sum = &IntervalEntry{Start: at.Sub(m.Started).Seconds(), Latency: latency.New().Quantiles()}
 				series[b] = sum
 			}
 			sum.Start = min(sum.Start, at.Sub(m.Started).Seconds())
@@ -316,7 +318,7 @@ func (h *head) step(m *Report) error {
 
 // addLogs merges the latencies of the logs, interval by interval, into series and the report. It keeps only one
 // histogram of each log in memory.
-func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *Log) error {
+func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *latency.Log) error {
 	heads := make([]*head, len(logs))
 	for i, log := range logs {
 		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(textfile.NewReader(log, "a histogram log")),
@@ -325,8 +327,8 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 			return fmt.Errorf("cannot read a histogram log: %w", err)
 		}
 	}
-	total, now := newHistograms(), newHistograms()
-	var heat heatmap
+	total, now := latency.New(), latency.New()
+	var heat latency.HeatMap
 	for {
 		bucket := math.MaxInt
 		for _, h := range heads {
@@ -337,13 +339,13 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 		if bucket == math.MaxInt {
 			break
 		}
-		now.reset()
+		now.Reset()
 		for _, h := range heads {
 			for h.next != nil && h.bucket == bucket {
-				st := slices.Index(Stages[:], h.next.Tag())
+				st := slices.Index(latency.Stages[:], h.next.Tag())
 				if st < 0 {
 					return fmt.Errorf("a histogram log has the tag %q: expected one of %s", h.next.Tag(),
-						strings.Join(Stages[:], ", "))
+						strings.Join(latency.Stages[:], ", "))
 				}
 				if dropped := now[st].Merge(h.next); dropped > 0 {
 					return fmt.Errorf("a histogram log has %d latencies outside the range of 500 ns to 1 h", dropped)
@@ -353,21 +355,21 @@ func (m *Report) addLogs(logs []io.Reader, series map[int]*IntervalEntry, out *L
 				}
 			}
 		}
-		total.merge(now)
+		total.Merge(now)
 		e := series[bucket]
 		if e == nil { // times in a log are rounded to milliseconds, so an interval can be assigned to the next index
 			e = &IntervalEntry{Start: float64(bucket) * m.Interval, Seconds: m.Interval}
 			series[bucket] = e
 		}
-		e.Latency = now.quantiles()
-		iv := Interval{Start: time.Duration(e.Start * float64(time.Second)),
-			Length: time.Duration(e.Seconds * float64(time.Second)), Stages: now}
-		heat.addInterval(&iv)
+		e.Latency = now.Quantiles()
+		start := time.Duration(e.Start * float64(time.Second))
+		length := time.Duration(e.Seconds * float64(time.Second))
+		heat.Add(start, length, now[latency.Total])
 		if out != nil {
-			out.add(m.Started.Add(iv.Start), &iv)
+			out.Add(m.Started.Add(start), length, now)
 		}
 	}
-	m.Latency = total.quantiles()
+	m.Latency = total.Quantiles()
 	m.distribute(&heat, total)
 	return nil
 }

@@ -11,21 +11,24 @@ import (
 	"time"
 
 	"jobwire/internal/schemacheck"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/schedule"
 )
 
 // saved returns what a process that ran one share has saved: its report, read back from JSON, and its histogram log.
 func saved(t *testing.T, res *Result, share Share, began time.Time, objectives ...string) Part {
 	t.Helper()
 	var log, b bytes.Buffer
-	l := NewLog(&log)
+	l := latency.NewLog(&log)
 	for i := range res.Series {
-		l.add(began.Add(res.Series[i].Start), &res.Series[i])
+		l.Add(began.Add(res.Series[i].Start), res.Series[i].Length, res.Series[i].Stages)
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	recorder := &Recorder{Target: "a server", Share: share, began: began, ended: began.Add(res.Took), used: processorTime{program: -1, machine: -1, idle: -1}}
-	recorder.Environment = &Environment{Command: []string{"jobwire"}, Host: fmt.Sprintf("host-%d", share.Index), BootID: "one machine", Processors: 2}
+	recorder := &Recorder{Target: "a server", Share: share, began: began, ended: began.Add(res.Took), used: machine.Time{Program: -1, Machine: -1, Idle: -1}}
+	recorder.Environment = &machine.Environment{Command: []string{"jobwire"}, Host: fmt.Sprintf("host-%d", share.Index), BootID: "one machine", Processors: 2}
 	report := recorder.Report(res)
 	report.Check(parseObjectives(t, objectives))
 	if err := WriteJSON(&b, report); err != nil {
@@ -55,23 +58,23 @@ func parseObjectives(t *testing.T, texts []string) (all []*Objective) {
 func resultOfShare(jobs, clients int, deal func(i int) bool) *Result {
 	res := sampleResult()
 	res.Config.Clients, res.Config.Interval, res.Series = clients, time.Second, nil
-	res.Latency, res.Jobs = newHistograms(), 0
+	res.Latency, res.Jobs = latency.New(), 0
 	r := rand.New(rand.NewPCG(5, 6))
 	for s := range 3 {
-		iv := Interval{Start: time.Duration(s) * time.Second, Length: time.Second, Stages: newHistograms(), Depth: int64(clients)}
+		iv := Interval{Start: time.Duration(s) * time.Second, Length: time.Second, Stages: latency.New(), Depth: int64(clients)}
 		for i := range jobs / 3 {
 			ns := int64(1e6 * r.ExpFloat64() * float64(s+1))
 			if !deal(i) {
 				continue
 			}
 			for st := range iv.Stages {
-				iv.Stages[st].RecordValue(max(lowest, ns/int64(int(stageCount)-st)))
+				latency.Record(iv.Stages[st], ns/int64(len(latency.Stages)-st))
 			}
 			iv.Done++
 		}
 		res.Jobs += iv.Done
-		res.Latency.merge(iv.Stages)
-		iv.Latency = iv.Stages.quantiles()
+		res.Latency.Merge(iv.Stages)
+		iv.Latency = iv.Stages.Quantiles()
 		res.Series = append(res.Series, iv)
 	}
 	res.Account.Submitted = res.Jobs
@@ -90,7 +93,7 @@ func TestMergeOfSharesIsTheWhole(t *testing.T) {
 	}
 	parts[0], parts[2] = parts[2], parts[0] // the order of the shares does not matter
 	var out bytes.Buffer
-	l := NewLog(&out)
+	l := latency.NewLog(&out)
 	got, err := Merge(parts, nil, l)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +104,7 @@ func TestMergeOfSharesIsTheWhole(t *testing.T) {
 	if got.Jobs != whole.Jobs || got.Submitted != whole.Submitted || got.Clients != 16 || got.Workers != 12 || len(got.Merged.Missing) > 0 {
 		t.Errorf("%d jobs of %d, %d clients, %d workers, %+v", got.Jobs, whole.Jobs, got.Clients, got.Workers, got.Merged)
 	}
-	for _, stage := range Stages {
+	for _, stage := range latency.Stages {
 		if got.Latency[stage] != whole.Latency[stage] {
 			a, b := got.Latency[stage], whole.Latency[stage]
 			a.Mean, b.Mean = 0, 0 // means differ by rounding
@@ -118,7 +121,7 @@ func TestMergeOfSharesIsTheWhole(t *testing.T) {
 			t.Errorf("interval %d: %+v, not %+v", i, e, whole.Series[i])
 		}
 	}
-	if n := strings.Count(out.String(), "Tag="); n != 3*len(Stages) {
+	if n := strings.Count(out.String(), "Tag="); n != 3*len(latency.Stages) {
 		t.Errorf("the merged log has %d lines", n)
 	}
 }
@@ -284,7 +287,7 @@ func TestMergeWithClocksApart(t *testing.T) {
 }
 
 func TestLateRunEndsWithTheOthers(t *testing.T) {
-	rate, err := ParseSchedule("1000/10s,2000-4000/10s")
+	rate, err := schedule.Parse("1000/10s,2000-4000/10s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +304,7 @@ func TestLateRunEndsWithTheOthers(t *testing.T) {
 }
 
 func TestSharesAddUp(t *testing.T) {
-	rate, err := ParseSchedule("poisson:1000-9000/30s")
+	rate, err := schedule.Parse("poisson:1000-9000/30s")
 	if err != nil {
 		t.Fatal(err)
 	}

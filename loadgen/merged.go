@@ -110,23 +110,23 @@ func (m *Merged) text(b *strings.Builder) {
 	}
 }
 
-// machine is a machine on which one or several shares ran.
-type machine struct {
+// host is a machine on which one or several shares ran.
+type host struct {
 	parts      []*Report
 	processors int     // number of processors that its load generators may use
 	generators float64 // number of processors that its load generators kept busy
 }
 
 // machinesOf returns the machines of the shares. Shares without a boot ID count as one machine each.
-func machinesOf(parts []*Report) (all []*machine) {
-	byID := map[string]*machine{}
+func machinesOf(parts []*Report) (all []*host) {
+	byID := map[string]*host{}
 	for i, p := range parts {
 		id := strconv.Itoa(i)
 		if p.Environment != nil && p.Environment.BootID != "" {
 			id = p.Environment.BootID
 		}
 		if byID[id] == nil {
-			byID[id] = &machine{}
+			byID[id] = &host{}
 			all = append(all, byID[id])
 		}
 		m := byID[id]

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"jobwire/loadgen/latency"
 )
 
 // metrics are the Prometheus metrics without job counts and latencies.
@@ -23,9 +25,9 @@ var metrics = []struct {
 		func(r *Report) *float64 { n := float64(r.Backlog); return &n }},
 	{"measured_seconds", "Length of the measurement.", "gauge", func(r *Report) *float64 { return &r.Seconds }},
 	{"generator_cpu_seconds_per_job", "CPU time of the load generator per job.", "gauge",
-		func(r *Report) *float64 { return r.CPU.Generator.seconds() }},
+		func(r *Report) *float64 { return r.CPU.Generator.Seconds() }},
 	{"target_cpu_seconds_per_job", "CPU time of the target per job.", "gauge",
-		func(r *Report) *float64 { return r.CPU.Target.seconds() }},
+		func(r *Report) *float64 { return r.CPU.Target.Seconds() }},
 	{"foreign_processors", "Average number of processors used by other programs.", "gauge",
 		func(r *Report) *float64 { return r.Cores.Foreign }},
 	{"generator_saturated", "1 if the load generator, or another program on its machine, was the bottleneck.", "gauge",
@@ -38,15 +40,6 @@ var metrics = []struct {
 // quantileOf maps the names of columns to the values of the quantile label.
 var quantileOf = map[string]string{"p50": "0.5", "p90": "0.9", "p95": "0.95", "p99": "0.99", "p99.9": "0.999",
 	"p99.99": "0.9999", "max": "1"}
-
-// seconds returns the time in seconds, or nil if it is not known.
-func (m Micros) seconds() *float64 {
-	if m == 0 {
-		return nil
-	}
-	s := float64(m) / 1e6
-	return &s
-}
 
 func boolGauge(yes bool) *float64 {
 	v := 0.0
@@ -86,14 +79,14 @@ func WritePrometheus(w io.Writer, r *Report) error {
 		fmt.Fprintf(&b, "jobwire_jobs{%s,outcome=\"%s\"} %d\n", labels, t.key, *t.count(&r.Account))
 	}
 	head("latency_seconds", "Latency of the stages of a job.", "summary")
-	for _, stage := range Stages {
+	for _, stage := range latency.Stages {
 		q := r.Latency[stage]
 		if q.Count == 0 {
 			continue
 		}
-		for _, c := range columns {
-			if v := c.of(&q); v != 0 && quantileOf[c.name] != "" {
-				fmt.Fprintf(&b, "jobwire_latency_seconds{%s,stage=\"%s\",quantile=\"%s\"} %s\n", labels, stage, quantileOf[c.name], float(float64(v)/1e6))
+		for _, c := range latency.Columns {
+			if v := c.Of(&q); v != 0 && quantileOf[c.Name] != "" {
+				fmt.Fprintf(&b, "jobwire_latency_seconds{%s,stage=\"%s\",quantile=\"%s\"} %s\n", labels, stage, quantileOf[c.Name], float(float64(v)/1e6))
 			}
 		}
 		fmt.Fprintf(&b, "jobwire_latency_seconds_sum{%s,stage=\"%s\"} %s\n", labels, stage, float(float64(q.Mean)*float64(q.Count)/1e6))

@@ -7,18 +7,21 @@ import (
 	"time"
 
 	"jobwire/internal/version"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/schedule"
 )
 
 // Report is the result of a run in the form in which bench prints, saves and compares it. In JSON, times in
 // microseconds are null if they are not known, or if too few samples support the percentile.
 type Report struct {
 	version.Head
-	Environment *Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
-	Verdict     Verdict      `json:"verdict"`
-	Reasons     []string     `json:"verdict_reasons"` // reasons for the verdict; empty if the run passed
-	Protocol    string       `json:"protocol"`
-	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"` // name of the server: its address or its command line
+	Environment *machine.Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
+	Verdict     Verdict              `json:"verdict"`
+	Reasons     []string             `json:"verdict_reasons"` // reasons for the verdict; empty if the run passed
+	Protocol    string               `json:"protocol"`
+	Scenario    string               `json:"scenario"`
+	Target      string               `json:"target"` // name of the server: its address or its command line
 	// the part of the load that this process generated; nil for a whole load
 	Share *Share `json:"share,omitempty"`
 	// the shares of which [Merge] made this report; nil for the report of one process
@@ -33,7 +36,7 @@ type Report struct {
 	Grabs   int    `json:"grabs"`   // maximum number of job requests that each worker has outstanding
 	Payload string `json:"payload"` // payload sizes in bytes, in the format of ParseSizes
 	Seed    uint64 `json:"seed"`
-	// schedule of an open loop, in the format of ParseSchedule; "" in a closed loop
+	// schedule of an open loop, in the format of schedule.Parse; "" in a closed loop
 	Requested string `json:"schedule,omitempty"`
 
 	// jobs that ended in the measured part; in scenarios that measure only queuing: submissions that the server
@@ -58,7 +61,7 @@ type Report struct {
 
 	Linear *Linearity `json:"linear,omitempty"` // result of Config.Check; nil if it was not set
 
-	Latency map[string]Quantiles `json:"latency_us"` // latencies by stage, see [Stages]
+	Latency map[string]latency.Quantiles `json:"latency_us"` // latencies by stage, see [Stages]
 
 	CPU        PerJob `json:"cpu_us_per_job"` // CPU time per job, in microseconds
 	Processors int    `json:"processors"`     // number of processors that the load generator may use (GOMAXPROCS)
@@ -68,7 +71,7 @@ type Report struct {
 	// total time for which these collections stopped the load generator, in microseconds
 	Pauses float64 `json:"gc_pauses_us"`
 	// open loop only: delay between the scheduled time and the submission of a job, which the load generator causes
-	Pacing *Quantiles `json:"pacing_late_us"`
+	Pacing *latency.Quantiles `json:"pacing_late_us"`
 	// the load generator, or another program on its machine, was the bottleneck
 	Saturated  bool   `json:"saturated"`
 	Saturation string `json:"saturated_why"` // evidence for Saturated, and what to change; "" if not Saturated
@@ -79,17 +82,17 @@ type Report struct {
 	// whether the rate or latency changed during the run; nil with fewer than eight complete intervals
 	Stationary *Stationarity `json:"stationarity,omitempty"`
 	// open loop with a random schedule only: whether the gaps between submissions were independent; nil if not checked
-	Independence *Independence `json:"independence,omitempty"`
-	Spectrum     []Curve       `json:"spectrum,omitempty"` // latency by percentile, one curve per stage
-	Heat         *Heat         `json:"heatmap,omitempty"`  // number of jobs by latency and interval
+	Independence *schedule.Independence `json:"independence,omitempty"`
+	Spectrum     []latency.Curve        `json:"spectrum,omitempty"` // latency by percentile, one curve per stage
+	Heat         *latency.Heat          `json:"heatmap,omitempty"`  // number of jobs by latency and interval
 
-	stages Histograms // histograms of the whole run; not saved in JSON
+	stages latency.Histograms // histograms of the whole run; not saved in JSON
 }
 
 // PerJob is the average CPU time per job.
 type PerJob struct {
-	Generator Micros `json:"generator"`
-	Target    Micros `json:"target"`
+	Generator latency.Micros `json:"generator"`
+	Target    latency.Micros `json:"target"`
 }
 
 // Cores is the average number of busy processors in the measured part: of the load generator, the target, and other
@@ -112,10 +115,10 @@ type IntervalEntry struct {
 	Jobs      int64   `json:"jobs"`  // jobs that ended in the interval
 	Depth     int64   `json:"depth"` // jobs in flight at the end of the interval
 	// CPU time of the target per job, in microseconds; 0: not known
-	Target Micros `json:"cpu_us_per_job_target,omitempty"`
+	Target latency.Micros `json:"cpu_us_per_job_target,omitempty"`
 	// CPU time of the load generator per job, in microseconds; 0: not known
-	Generator Micros               `json:"cpu_us_per_job_generator,omitempty"`
-	Latency   map[string]Quantiles `json:"latency_us"` // by stage
+	Generator latency.Micros               `json:"cpu_us_per_job_generator,omitempty"`
+	Latency   map[string]latency.Quantiles `json:"latency_us"` // by stage
 }
 
 // Rate returns the jobs per second of the interval.
@@ -124,38 +127,38 @@ func (e *IntervalEntry) Rate() float64 { return perSecond(float64(e.Jobs), e.Sec
 // Recorder collects what a [Report] contains in addition to the [Result]: CPU times, the heat map, and the names of
 // the target and the machine. Set its exported fields, call Attach before the run, and Report after it.
 type Recorder struct {
-	Target      string       // name of the server in the report
-	Share       Share        // part of the load that this process generates; the zero value for a whole load
-	Environment *Environment // machine of the load generator; nil: not known
-	Processor   Processor    // reads the CPU time of the target
-	Log         *Log         // receives the latencies of every measured interval; may be nil
+	Target      string               // name of the server in the report
+	Share       Share                // part of the load that this process generates; the zero value for a whole load
+	Environment *machine.Environment // machine of the load generator; nil: not known
+	Processor   machine.Processor    // reads the CPU time of the target
+	Log         *latency.Log         // receives the latencies of every measured interval; may be nil
 
 	// OnInterval is called after each interval. measured reports whether the interval is in the measured part.
 	// OnInterval may be nil.
 	OnInterval func(iv *Interval, measured bool)
 
 	began, ended time.Time              // start and end of the measured part
-	used         processorTime          // during the measured part: values at its start; after it: the difference
+	used         machine.Time           // during the measured part: values at its start; after it: the difference
 	last         ends                   // CPU times at the end of the previous interval
 	intervals    map[time.Duration]ends // CPU time used in each interval, by Interval.Start
-	heatmap      heatmap
+	heatmap      latency.HeatMap
 }
 
 // ends is the CPU time of the target and of the load generator. Negative values are not known.
 type ends struct{ target, generator time.Duration }
 
-func (t *Recorder) now() ends { return ends{t.Processor.now().program, usageNow().cpu} }
+func (t *Recorder) now() ends { return ends{t.Processor.Now().Program, machine.ReadUsage().CPU} }
 
 func (e ends) since(before ends) ends {
-	return ends{elapsed(before.target, e.target), elapsed(before.generator, e.generator)}
+	return ends{machine.Elapsed(before.target, e.target), machine.Elapsed(before.generator, e.generator)}
 }
 
 // perJob returns the CPU time per job, or 0 if d is negative (not known) or there were no jobs.
-func perJob(d time.Duration, jobs int64) Micros {
+func perJob(d time.Duration, jobs int64) latency.Micros {
 	if d < 0 || jobs == 0 {
 		return 0
 	}
-	return Micros(float64(d) / 1e3 / float64(jobs))
+	return latency.Micros(float64(d) / 1e3 / float64(jobs))
 }
 
 // Attach connects the recorder to a run: it sets OnInterval and PhaseChange of the configuration. Call it before
@@ -163,12 +166,12 @@ func perJob(d time.Duration, jobs int64) Micros {
 func (t *Recorder) Attach(cfg *Config) {
 	t.intervals = map[time.Duration]ends{}
 	cfg.PhaseChange = func() {
-		now := t.Processor.now()
+		now := t.Processor.Now()
 		t.last = t.now()
 		if t.began.IsZero() {
 			t.began, t.used = time.Now(), now
 		} else {
-			t.ended, t.used = time.Now(), now.since(t.used)
+			t.ended, t.used = time.Now(), now.Since(t.used)
 		}
 	}
 	cfg.OnInterval = func(iv *Interval) {
@@ -178,9 +181,9 @@ func (t *Recorder) Attach(cfg *Config) {
 			t.intervals[iv.Start], t.last = now.since(t.last), now
 		}
 		if measured || iv.AfterWindow {
-			t.heatmap.addInterval(iv)
+			t.heatmap.Add(iv.Start, iv.Length, iv.Stages[latency.Total])
 			if t.Log != nil {
-				t.Log.add(t.began.Add(iv.Start), iv)
+				t.Log.Add(t.began.Add(iv.Start), iv.Length, iv.Stages)
 			}
 		}
 		if t.OnInterval != nil && !iv.AfterWindow {
@@ -218,7 +221,7 @@ func (t *Recorder) Report(res *Result) *Report {
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
 	r.Account, r.AfterWindow, r.Backlog, r.Reconnects = res.Account, res.AfterWindow, res.backlog, res.Reconnects
 	r.Linear = res.Linear
-	r.Latency = res.Latency.quantiles()
+	r.Latency = res.Latency.Quantiles()
 	r.Processors, r.Collections, r.Pauses = runtime.GOMAXPROCS(0), res.GCs, float64(res.Pauses)/1e3
 	switch {
 	case errors.Is(res.Err, context.Canceled):
@@ -228,11 +231,9 @@ func (t *Recorder) Report(res *Result) *Report {
 	}
 	if cfg.Rate != nil {
 		r.Pacing = &res.Late
-		if cfg.Rate.Poisson {
-			r.Independence = res.gaps.independence()
-		}
+		r.Independence = res.Independence
 		if res.Took > 0 { // a run that ended before the measurement has no rates
-			r.RateRequested = cfg.Rate.mean(cfg.Warmup, cfg.Warmup+res.Took)
+			r.RateRequested = cfg.Rate.Mean(cfg.Warmup, cfg.Warmup+res.Took)
 			kept := r.keepsUp(res.steady)
 			r.KeptUp = &kept
 		}
@@ -244,14 +245,14 @@ func (t *Recorder) Report(res *Result) *Report {
 		e := IntervalEntry{Start: iv.Start.Seconds(), Seconds: iv.Length.Seconds(), Jobs: iv.Done, Depth: iv.Depth,
 			Latency: iv.Latency}
 		if at := cfg.Warmup + iv.Start; cfg.Rate != nil && at >= 0 {
-			e.Requested = cfg.Rate.mean(at, at+iv.Length)
+			e.Requested = cfg.Rate.Mean(at, at+iv.Length)
 		}
 		used := t.intervals[iv.Start]
 		e.Target, e.Generator = perJob(used.target, e.Jobs), perJob(used.generator, e.Jobs)
 		r.Series = append(r.Series, e)
 	}
 	r.Stationary = r.stationarity()
-	r.Saturation = r.saturation(cfg, t.used.threads)
+	r.Saturation = r.saturation(cfg, t.used.Threads)
 	r.Saturated = r.Saturation != ""
 	r.conclude()
 	return r
@@ -259,7 +260,7 @@ func (t *Recorder) Report(res *Result) *Report {
 
 // processors sets the CPU times and the numbers of busy processors. generator is the CPU time of the load generator,
 // others the CPU times of the target and of the machine, all for the measured part.
-func (r *Report) processors(generator time.Duration, others processorTime) {
+func (r *Report) processors(generator time.Duration, others machine.Time) {
 	cores := func(d time.Duration) *float64 {
 		if d < 0 || r.Seconds == 0 {
 			return nil
@@ -267,9 +268,14 @@ func (r *Report) processors(generator time.Duration, others processorTime) {
 		c := d.Seconds() / r.Seconds
 		return &c
 	}
-	r.CPU = PerJob{perJob(generator, r.Jobs), perJob(others.program, r.Jobs)}
-	r.Cores = Cores{Generator: cores(generator), Target: cores(others.program), Idle: cores(others.idle)}
-	if others.machine >= 0 {
-		r.Cores.Foreign = cores(max(0, others.machine-generator-max(0, others.program)))
+	r.CPU = PerJob{perJob(generator, r.Jobs), perJob(others.Program, r.Jobs)}
+	r.Cores = Cores{Generator: cores(generator), Target: cores(others.Program), Idle: cores(others.Idle)}
+	if others.Machine >= 0 {
+		r.Cores.Foreign = cores(max(0, others.Machine-generator-max(0, others.Program)))
 	}
+}
+
+// distribute sets the latency distributions of the report.
+func (r *Report) distribute(f *latency.HeatMap, stages latency.Histograms) {
+	r.stages, r.Spectrum, r.Heat = stages, stages.Spectrum(), f.Heat()
 }

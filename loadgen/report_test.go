@@ -14,6 +14,9 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/internal/schemacheck"
 	"jobwire/internal/version"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/schedule"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -24,20 +27,20 @@ func sampleResult() *Result {
 	res := &Result{
 		Config: Config{Protocol: gearman.Protocol, Scenario: "cycle", Clients: 16, Workers: 4, Functions: 1, Window: 128, Grabs: 512,
 			Size: Sizes{Lo: 16, Hi: 16}, Seed: 7, Interval: 1500 * time.Millisecond},
-		Took: 3 * time.Second, Jobs: 3000, Latency: newHistograms(),
+		Took: 3 * time.Second, Jobs: 3000, Latency: latency.New(),
 		CPU: 30 * time.Millisecond, Pauses: 1500 * time.Microsecond, GCs: 2,
 		Account: Account{Submitted: 3100},
 	}
 	for half := range 2 {
-		now := newHistograms()
+		now := latency.New()
 		for i := range 1500 {
 			for st := range now {
 				now[st].RecordValue(int64(st+1)*int64(time.Millisecond) + int64(half*1500+i)*1000)
 			}
 		}
 		iv := Interval{Start: time.Duration(half) * 1500 * time.Millisecond, Length: 1500 * time.Millisecond, Done: 1500, Depth: 2048, Stages: now}
-		iv.Latency = now.quantiles()
-		res.Latency.merge(now)
+		iv.Latency = now.Quantiles()
+		res.Latency.Merge(now)
 		res.Series = append(res.Series, iv)
 	}
 	return res
@@ -46,7 +49,7 @@ func sampleResult() *Result {
 // sampleReport returns the report of a run on a machine on which no other programs run.
 func sampleReport(res *Result) *Report {
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
-	recorder := &Recorder{Target: "a server", began: began, ended: began.Add(res.Took), used: processorTime{45 * time.Millisecond, 90 * time.Millisecond, -1, 1}}
+	recorder := &Recorder{Target: "a server", began: began, ended: began.Add(res.Took), used: machine.Time{Program: 45 * time.Millisecond, Machine: 90 * time.Millisecond, Idle: -1, Threads: 1}}
 	r := recorder.Report(res)
 	r.Processors = 2
 	r.Head = version.Head{SchemaVersion: version.Schema, ToolVersion: "1.2.3", Jobwire: version.Info{Version: "1.2.3", Go: "go1.26", Platform: "linux/amd64"}}
@@ -82,8 +85,8 @@ func TestReportsMatchGoldenFiles(t *testing.T) {
 	broken.Check([]*Objective{objective})
 
 	open := sampleResult()
-	open.Config.Rate = &Schedule{Steps: []Step{{1000, 1000, 0}}, Poisson: true}
-	open.Late, open.Account.Skipped = Quantiles{Count: 3000, Mean: 3000, P50: 2000, P99: 8000, Max: 9000}, 5
+	open.Config.Rate = &schedule.Schedule{Steps: []schedule.Step{{From: 1000, To: 1000}}, Poisson: true}
+	open.Late, open.Account.Skipped = latency.Quantiles{Count: 3000, Mean: 3000, P50: 2000, P99: 8000, Max: 9000}, 5
 
 	overloaded := overloadedResult()
 
@@ -120,11 +123,11 @@ func TestReportsMatchGoldenFiles(t *testing.T) {
 // too few samples.
 func TestJSONHasTheDocumentedKeys(t *testing.T) {
 	res := sampleResult()
-	h := newHistograms()
+	h := latency.New()
 	for range 50 {
-		h[stageTotal].RecordValue(1e6)
+		h[latency.Total].RecordValue(1e6)
 	}
-	res.Latency[stageTotal] = h[stageTotal]
+	res.Latency[latency.Total] = h[latency.Total]
 	var b bytes.Buffer
 	if err := WriteJSON(&b, sampleReport(res)); err != nil {
 		t.Fatal(err)
@@ -184,7 +187,7 @@ func TestSaturation(t *testing.T) {
 	for _, tt := range []struct {
 		why       string
 		cores     Cores
-		late      Micros
+		late      latency.Micros
 		saturated bool
 	}{
 		{"there was time left", cores(0.5, 0.6, 0.1), 10, false},
@@ -194,11 +197,11 @@ func TestSaturation(t *testing.T) {
 	} {
 		r := &Report{Seconds: 1, Processors: 3, Cores: tt.cores}
 		if tt.late > 0 {
-			r.Pacing = &Quantiles{Mean: tt.late}
+			r.Pacing = &latency.Quantiles{Mean: tt.late}
 		}
 		cfg := sampleResult().Config
 		if tt.late > 0 {
-			cfg.Rate = &Schedule{Steps: []Step{{1000, 1000, 0}}}
+			cfg.Rate = &schedule.Schedule{Steps: []schedule.Step{{From: 1000, To: 1000}}}
 		}
 		if why := r.saturation(&cfg, 1); (why != "") != tt.saturated {
 			t.Errorf("%s: saturated %q", tt.why, why)
@@ -237,5 +240,26 @@ func TestObjectiveFailsWithoutPercentile(t *testing.T) {
 	j := o.check(sampleReport(sampleResult()))
 	if j.Result != Invalid || !strings.Contains(j.Why, "too few samples") {
 		t.Errorf("%+v", j)
+	}
+}
+
+// TestReportWithEnvironment tests that reports name the machine, and that reading a saved report restores the
+// environment.
+func TestReportWithEnvironment(t *testing.T) {
+	r := sampleReport(sampleResult())
+	r.Environment = &machine.Environment{Command: []string{"jobwire", "bench", "gearman"}, System: "linux 6.1.0", Processors: 2}
+	var text, saved strings.Builder
+	if err := WriteText(&text, r); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "machine    2 processors, linux 6.1.0\n") {
+		t.Errorf("the machine is not in the text:\n%s", text.String())
+	}
+	if err := WriteJSON(&saved, r); err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadReports(strings.NewReader(saved.String()))
+	if err != nil || len(back) != 1 || back[0].Environment.String() != r.Environment.String() {
+		t.Errorf("%v: %+v", err, back)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"jobwire/loadgen/latency"
 )
 
 // run is the state of one run.
@@ -106,7 +108,7 @@ func newRun(cfg Config) *run {
 	r.slots = make(slots, cfg.slots(r.scenario))
 	r.perClient = len(r.slots) / cfg.Clients
 	for i := range min(histogramShards, cfg.Clients) {
-		r.histogramShards[i].hist = newHistograms()
+		r.histogramShards[i].hist = latency.New()
 	}
 	return r
 }

@@ -12,6 +12,7 @@ import (
 
 	"jobwire/internal/prose"
 	"jobwire/internal/version"
+	"jobwire/loadgen/machine"
 )
 
 // Search finds the highest rate of an open loop that passes. All rates are in jobs per second.
@@ -53,12 +54,12 @@ func (t *Trial) Result() Verdict {
 // SearchReport is the result of a search in the form in which bench prints and saves it.
 type SearchReport struct {
 	version.Head
-	Environment *Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
-	Protocol    string       `json:"protocol"`
-	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`  // name of the server: its address or its command line
-	Started     time.Time    `json:"started"` // start of the search
-	SLO         []string     `json:"slo"`     // objectives that a rate must meet to pass
+	Environment *machine.Environment `json:"environment,omitempty"` // machine of the load generator; nil: not known
+	Protocol    string               `json:"protocol"`
+	Scenario    string               `json:"scenario"`
+	Target      string               `json:"target"`  // name of the server: its address or its command line
+	Started     time.Time            `json:"started"` // start of the search
+	SLO         []string             `json:"slo"`     // objectives that a rate must meet to pass
 	// minimum length of a trial; slow trials last until they have enough samples
 	Seconds float64 `json:"seconds_per_trial"`
 	Error   string  `json:"error"` // why the search ended early; "" if it did not

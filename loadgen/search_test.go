@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"jobwire/loadgen/schedule"
 )
 
 func searchFor(limit float64, from float64) (*LimitRange, error) {
@@ -98,7 +100,7 @@ func TestInterruptedSearch(t *testing.T) {
 func TestTrialsOfReports(t *testing.T) {
 	at := func(rate float64, change func(*Result)) Trial {
 		res := overloadedResult()
-		res.Config.Rate.Steps[0] = Step{rate, rate, 0}
+		res.Config.Rate.Steps[0] = schedule.Step{From: rate, To: rate}
 		res.backlog = int64((rate - 1000) * 3)
 		change(res)
 		return sampleReport(res).Trial(rate)
@@ -135,7 +137,7 @@ func TestTrialsOfReports(t *testing.T) {
 			t.Fatal(err)
 		}
 		res := overloadedResult()
-		res.Config.Rate.Steps[0] = Step{1000, 1000, 0}
+		res.Config.Rate.Steps[0] = schedule.Step{From: 1000, To: 1000}
 		res.backlog, res.Late.Mean, res.Late.P99, res.Jobs = 0, 3000, 4000, tt.submitted
 		r := sampleReport(res)
 		r.Check([]*Objective{o})

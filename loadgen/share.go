@@ -55,7 +55,7 @@ func (s Share) Of(c Config) (Config, error) {
 		}
 	}
 	if c.Rate != nil {
-		c.Rate = whole.Rate.times(1 / float64(s.Shares))
+		c.Rate = whole.Rate.Times(1 / float64(s.Shares))
 	}
 	c.Kill /= float64(s.Shares)
 	c.Reconnect /= float64(s.Shares)
@@ -80,7 +80,7 @@ func (c Config) Late(late time.Duration) (Config, error) {
 		c.Duration -= late
 	}
 	if c.Rate != nil {
-		c.Rate = c.Rate.after(late)
+		c.Rate = c.Rate.After(late)
 	}
 	return c, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"jobwire/internal/prose"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/schedule"
 )
 
 // Objective is a limit for a figure of the report, such as "p99<5ms" or "rate>1000".
@@ -47,7 +49,7 @@ func ParseObjective(text string) (*Objective, error) {
 		return nil, fmt.Errorf("%q: %s", text, why)
 	}
 	if number, ok := strings.CutPrefix(text, "rate>"); ok {
-		v, err := ParseRate(number)
+		v, err := schedule.ParseRate(number)
 		if err != nil {
 			return fail(err.Error())
 		}
@@ -58,14 +60,14 @@ func ParseObjective(text string) (*Objective, error) {
 	if !ok {
 		return fail("expected an objective, as p99<5ms, queued.p99.9<20ms, max<1s or rate>1000")
 	}
-	o.stage = Stages[stageTotal]
-	if stage, metric, ok := strings.Cut(name, "."); ok && slices.Contains(Stages[:], stage) {
+	o.stage = latency.Stages[latency.Total]
+	if stage, metric, ok := strings.Cut(name, "."); ok && slices.Contains(latency.Stages[:], stage) {
 		o.stage, name = stage, metric
 	}
 	o.metric = name
-	if column(name) < 0 {
+	if latency.ColumnOf(name) == nil {
 		return fail(fmt.Sprintf("expected one of %s, or one of these after a stage (%s) and a period, got %q",
-			strings.Join(columnNames(), ", "), strings.Join(Stages[:], ", "), name))
+			strings.Join(latency.ColumnNames(), ", "), strings.Join(latency.Stages[:], ", "), name))
 	}
 	d, err := time.ParseDuration(bound)
 	if err != nil || d <= 0 {
@@ -74,9 +76,6 @@ func ParseObjective(text string) (*Objective, error) {
 	o.limit = float64(d) / 1e3
 	return o, nil
 }
-
-// column returns the index in columns of the percentile with this name, or -1.
-func column(name string) int { return slices.Index(columnNames(), name) }
 
 // Check checks the objectives and sets the results and the verdict of the report. If the report is that of one share
 // of a load, the objectives are only recorded, because they are about the whole load: [Merge] checks them.
@@ -107,20 +106,20 @@ func (o *Objective) check(r *Report) SLOResult {
 		return j
 	}
 	q := r.Latency[o.stage]
-	v := columns[column(o.metric)].of(&q)
+	v := latency.ColumnOf(o.metric).Of(&q)
 	if v == 0 {
 		j.Result = Invalid
-		j.Why = fmt.Sprintf("too few samples: the run has %s, the percentile needs %s; make the run longer (--duration or --count)", prose.Grouped(q.Count), prose.Grouped(columns[column(o.metric)].samples))
+		j.Why = fmt.Sprintf("too few samples: the run has %s, the percentile needs %s; make the run longer (--duration or --count)", prose.Grouped(q.Count), prose.Grouped(latency.ColumnOf(o.metric).Samples))
 		return j
 	}
 	value := float64(v)
 	j.Result = result(value < o.limit)
 	j.Value, j.Why = &value, fmt.Sprintf("measured %s", v)
-	late := Micros(0)
+	late := latency.Micros(0)
 	if r.Pacing != nil {
-		late = columns[column(o.metric)].of(r.Pacing)
+		late = latency.ColumnOf(o.metric).Of(r.Pacing)
 	}
-	if j.Result == Failed && o.stage != Stages[stageQueued] && o.stage != Stages[stageRun] && raises(late, v) {
+	if j.Result == Failed && o.stage != latency.Stages[latency.Queued] && o.stage != latency.Stages[latency.Run] && raises(late, v) {
 		j.Result = Invalid
 		j.Why += fmt.Sprintf(", and the load generator submitted jobs late by %s (%s), which is a part of this", late,
 			o.metric)
@@ -133,5 +132,5 @@ func (o *Objective) Samples() int64 {
 	if o.stage == "" {
 		return 1
 	}
-	return columns[column(o.metric)].samples
+	return latency.ColumnOf(o.metric).Samples
 }

@@ -10,24 +10,8 @@ import (
 	"text/tabwriter"
 
 	"jobwire/internal/prose"
+	"jobwire/loadgen/latency"
 )
-
-// String formats the time with three significant digits and a suitable unit, such as "1.25 ms", or "-" if it is not
-// known.
-func (m Micros) String() string {
-	if m == 0 {
-		return "-"
-	}
-	v, unit := float64(m), "us"
-	switch {
-	case v >= 999_500:
-		v, unit = v/1e6, "s"
-	case v >= 999.5:
-		v, unit = v/1e3, "ms"
-	}
-	decimals := max(0, 2-int(math.Floor(math.Log10(v))))
-	return strconv.FormatFloat(v, 'f', min(decimals, 2), 64) + " " + unit
-}
 
 // formatJobs formats a number of jobs per second, with a decimal only below 10.
 func formatJobs(v float64) string {
@@ -103,50 +87,25 @@ func (r *Report) textConfig(b *strings.Builder) {
 	}
 }
 
-// columns are the percentiles, the maximum and the mean, in the order of reports.
-var columns = []struct {
-	name    string
-	samples int64 // minimum number of samples for which the value is reported
-	text    bool  // included in the text report, which has too few columns for all
-	of      func(*Quantiles) Micros
-}{
-	{"p50", 2 * minTail, true, func(q *Quantiles) Micros { return q.P50 }},
-	{"p90", 10 * minTail, false, func(q *Quantiles) Micros { return q.P90 }},
-	{"p95", 20 * minTail, true, func(q *Quantiles) Micros { return q.P95 }},
-	{"p99", 100 * minTail, true, func(q *Quantiles) Micros { return q.P99 }},
-	{"p99.9", 1000 * minTail, true, func(q *Quantiles) Micros { return q.P999 }},
-	{"p99.99", 10000 * minTail, true, func(q *Quantiles) Micros { return q.P9999 }},
-	{"max", 1, true, func(q *Quantiles) Micros { return q.Max }},
-	{"mean", 1, false, func(q *Quantiles) Micros { return q.Mean }},
-}
-
 // stageWords describes where each stage begins and ends.
-var stageWords = [stageCount]string{"submit -> ack", "ack -> worker", "worker -> end", "submit -> end"}
-
-// columnNames returns the names of the columns.
-func columnNames() (all []string) {
-	for _, c := range columns {
-		all = append(all, c.name)
-	}
-	return all
-}
+var stageWords = [len(latency.Stages)]string{"submit -> ack", "ack -> worker", "worker -> end", "submit -> end"}
 
 // StageLatency is the latency of one stage, for a table.
 type StageLatency struct {
-	Name, Words string   // name, and where the stage begins and ends
-	Cells       []Micros // in the order of columns
+	Name, Words string           // name, and where the stage begins and ends
+	Cells       []latency.Micros // in the order of columns
 }
 
 // StageLatencies returns the stages that have latencies.
 func (r *Report) StageLatencies() (all []StageLatency) {
-	for i, name := range Stages {
+	for i, name := range latency.Stages {
 		q := r.Latency[name]
 		if q.Count == 0 {
 			continue
 		}
 		s := StageLatency{Name: name, Words: stageWords[i]}
-		for _, c := range columns {
-			s.Cells = append(s.Cells, c.of(&q))
+		for _, c := range latency.Columns {
+			s.Cells = append(s.Cells, c.Of(&q))
 		}
 		all = append(all, s)
 	}
@@ -156,16 +115,16 @@ func (r *Report) StageLatencies() (all []StageLatency) {
 func (r *Report) textLatency(b *strings.Builder) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "latency\t")
-	for _, c := range columns {
-		if c.text {
-			fmt.Fprint(t, c.name, "\t")
+	for _, c := range latency.Columns {
+		if c.Text {
+			fmt.Fprint(t, c.Name, "\t")
 		}
 	}
 	fmt.Fprintln(t)
 	for _, s := range r.StageLatencies() {
 		fmt.Fprint(t, s.Name, "\t")
-		for i, c := range columns {
-			if c.text {
+		for i, c := range latency.Columns {
+			if c.Text {
 				fmt.Fprint(t, s.Cells[i], "\t")
 			}
 		}
@@ -223,7 +182,7 @@ func (r *Report) textProcessors(b *strings.Builder) {
 		formatCores(r.Cores.Target), formatCores(r.Cores.Generator), r.Processors, formatCores(r.Cores.Foreign)))
 	text := prose.Count(r.Collections, "collection") + " in the load generator"
 	if r.Pauses > 0 {
-		text += fmt.Sprintf(", paused for %s in total", Micros(r.Pauses))
+		text += fmt.Sprintf(", paused for %s in total", latency.Micros(r.Pauses))
 	}
 	wrap(b, "GC", text)
 	if r.Stationary != nil {
@@ -296,9 +255,9 @@ func WriteInterval(w io.Writer, iv *Interval, measured bool) {
 			prose.Grouped(iv.Depth))
 		return
 	}
-	total := iv.Latency[Stages[stageTotal]]
+	total := iv.Latency[latency.Stages[latency.Total]]
 	if total.Count == 0 {
-		total = iv.Latency[Stages[stageCreated]]
+		total = iv.Latency[latency.Stages[latency.Created]]
 	}
 	at := "warm-up"
 	if measured {

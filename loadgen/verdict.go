@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"jobwire/internal/prose"
+	"jobwire/loadgen/latency"
 )
 
 // Verdict is the result of a run or of an objective.
@@ -80,7 +81,7 @@ func (r *Report) broken() (why []string) {
 // unmet returns the targets that the run missed: the requested rate, and objectives.
 func (r *Report) unmet() (why []string) {
 	if r.KeptUp != nil && !*r.KeptUp {
-		q := r.Latency[Stages[stageTotal]]
+		q := r.Latency[latency.Stages[latency.Total]]
 		why = append(why, fmt.Sprintf("the server did not keep up: %s jobs/s achieved of %s requested; its backlog grew to %s, latency rose to %s",
 			formatJobs(r.Rate), formatJobs(r.RateRequested), prose.Count(r.Backlog, "job"), q.Max))
 	}
@@ -133,7 +134,7 @@ const (
 )
 
 // raises reports whether a submission delay is a relevant part of a latency.
-func raises(late, latency Micros) bool { return late > maxLateShare*latency }
+func raises(late, latency latency.Micros) bool { return late > maxLateShare*latency }
 
 // generatorLate reports whether the load generator submitted the jobs of an open loop so late that it, and not the
 // server, determined the latencies or the rate.
@@ -141,8 +142,8 @@ func (r *Report) generatorLate() bool {
 	if r.Pacing == nil {
 		return false
 	}
-	l, q := r.Pacing, r.Latency[Stages[stageTotal]]
-	late := func(late, latency Micros) bool { return late.Duration() > maxLate && raises(late, latency) }
+	l, q := r.Pacing, r.Latency[latency.Stages[latency.Total]]
+	late := func(late, latency latency.Micros) bool { return late.Duration() > maxLate && raises(late, latency) }
 	return late(l.Mean, q.Mean) || late(l.P99, q.P99) || r.tooFew()
 }
 

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/schedule"
 )
 
 // overloadedResult returns sampleResult as the result of an open loop of 10,000 jobs/s, of which the server completed
@@ -14,8 +17,8 @@ import (
 func overloadedResult() *Result {
 	res := sampleResult()
 	res.Config.Window, res.Config.Grabs = 1, 4
-	res.Config.Rate = &Schedule{Steps: []Step{{10000, 10000, 0}}}
-	res.Late = Quantiles{Count: 30000, Mean: 80, P99: 300, Max: 900}
+	res.Config.Rate = &schedule.Schedule{Steps: []schedule.Step{{From: 10000, To: 10000}}}
+	res.Late = latency.Quantiles{Count: 30000, Mean: 80, P99: 300, Max: 900}
 	res.backlog, res.AfterWindow = 27000, 27000
 	res.steady = 5500 * time.Microsecond
 	res.Account.Submitted = 30000
@@ -59,11 +62,11 @@ func TestVerdictOfOverload(t *testing.T) {
 		{"a late load generator", func(res *Result) { res.Late.Mean = 3000 }, nil, 1, Invalid, "submitted jobs late by 3.00 ms on average"},
 		{"a late load generator whose rate is reached", func(res *Result) { res.backlog, res.Late.Mean = 0, 3000 }, nil, 1, Invalid, "late by 3.00 ms on average"},
 		{"a load generator that was late for some jobs", func(res *Result) { res.backlog, res.Late.P99 = 0, 5000 },
-			func(r *Report) { r.Latency["total"] = Quantiles{Count: 3000, Mean: 900, P99: 6000, Max: 8000} }, 1, Invalid, "p99 5.00 ms"},
+			func(r *Report) { r.Latency["total"] = latency.Quantiles{Count: 3000, Mean: 900, P99: 6000, Max: 8000} }, 1, Invalid, "p99 5.00 ms"},
 		{"late by little of the latency", func(res *Result) { res.Late.Mean = 3000 },
-			func(r *Report) { r.Latency["total"] = Quantiles{Count: 3000, Mean: 2e6, Max: 4e6} }, 1, Failed, "latency rose to 4.00 s"},
+			func(r *Report) { r.Latency["total"] = latency.Quantiles{Count: 3000, Mean: 2e6, Max: 4e6} }, 1, Failed, "latency rose to 4.00 s"},
 		{"late, and half of the jobs were not submitted", func(res *Result) { res.Late.Mean, res.backlog = 3000, 12000 },
-			func(r *Report) { r.Latency["total"] = Quantiles{Count: 3000, Mean: 2e6, Max: 4e6} }, 1, Invalid, "late by 3.00 ms on average"},
+			func(r *Report) { r.Latency["total"] = latency.Quantiles{Count: 3000, Mean: 2e6, Max: 4e6} }, 1, Invalid, "late by 3.00 ms on average"},
 		{"fewer jobs than requested, of which each waits longer", func(res *Result) { res.backlog, res.steady = 12000, 2*time.Second }, nil, 1, Failed, "did not keep up"},
 		{"all processors of the load generator", nil, func(r *Report) { r.Processors, r.Cores = 1, cores(0.95, 0.01, 0, all-1) }, 8, Invalid, "used 0.95 of its 1 processor;"},
 		{"other programs", nil, func(r *Report) { r.Cores = cores(0.1*all, 0.01*all, 0.85*all, 0) }, 8, Invalid, "other programs used"},
@@ -119,11 +122,11 @@ func TestScheduleMean(t *testing.T) {
 		{"1000/10s,2000/10s,4000", 0, 40 * time.Second, 2750},
 		{"poisson:1000/10s,2000/10s,4000", 5 * time.Second, 15 * time.Second, 1500},
 	} {
-		s, err := ParseSchedule(tt.text)
+		s, err := schedule.Parse(tt.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.mean(tt.from, tt.to); got < tt.want-0.01 || got > tt.want+0.01 {
+		if got := s.Mean(tt.from, tt.to); got < tt.want-0.01 || got > tt.want+0.01 {
 			t.Errorf("%s from %v to %v: %v, want %v", tt.text, tt.from, tt.to, got, tt.want)
 		}
 	}

@@ -15,6 +15,9 @@ import (
 	"jobwire/catalog"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/schedule"
 )
 
 // benchKind identifies the command that runs a load.
@@ -191,7 +194,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	if o.pid != 0 && o.target.addr == "" {
 		return cfg, errors.New("--pid needs --addr: bench knows the process of a server that it starts itself")
 	}
-	if p := (loadgen.Processor{Pid: o.pid}); o.pid != 0 && !p.Found() {
+	if p := (machine.Processor{Pid: o.pid}); o.pid != 0 && !p.Found() {
 		return cfg, fmt.Errorf("--pid %d: no such process in /proc", o.pid)
 	}
 	if err := o.target.check(sys); err != nil {
@@ -210,7 +213,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		}
 	}
 	if o.rate != "" {
-		if cfg.Rate, err = loadgen.ParseSchedule(o.rate); err != nil {
+		if cfg.Rate, err = schedule.Parse(o.rate); err != nil {
 			return cfg, fmt.Errorf("--rate: %w", err)
 		}
 		if cfg.Count == 0 && cfg.Duration == 0 {
@@ -260,7 +263,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 
 // runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config,
-	log *loadgen.Log) (*loadgen.Report, error) {
+	log *latency.Log) (*loadgen.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
 		return nil, err
@@ -295,10 +298,10 @@ var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processe
 
 // measure runs the load against a running target. The report is nil if the run did not start.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config,
-	log *loadgen.Log) (*loadgen.Report, error) {
+	log *latency.Log) (*loadgen.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part, Environment: loadgen.ReadEnvironment(os.Args),
-		Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
+	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part, Environment: machine.ReadEnvironment(os.Args),
+		Processor: machine.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	if o.stopOnFailure {

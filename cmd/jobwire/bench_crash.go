@@ -16,6 +16,7 @@ import (
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
+	"jobwire/loadgen/machine"
 )
 
 // killable is a target as a loadgen.Server.
@@ -80,7 +81,7 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 	if report == nil {
 		return err
 	}
-	report.Target, report.Environment = o.target.name(sys), loadgen.ReadEnvironment(os.Args)
+	report.Target, report.Environment = o.target.name(sys), machine.ReadEnvironment(os.Args)
 	if err := errors.Join(crashFormats[o.format](report, cmd.OutOrStdout()),
 		files.save(report.WriteJSON, report.WriteHTML)); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/loadgen"
+	"jobwire/loadgen/latency"
 )
 
 // addOutputs adds the flags for the format of the report and for the other files to write.
@@ -54,7 +55,7 @@ var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
 // benchFiles are the files that a run writes in addition to the report on standard output.
 type benchFiles struct {
 	out, hlog, html *textFile // nil: not requested
-	log             *loadgen.Log
+	log             *latency.Log
 	hgrm            string
 	written         bool
 }
@@ -75,7 +76,7 @@ func (o *benchOptions) open() (f *benchFiles, err error) {
 		}
 	}
 	if f.hlog != nil {
-		f.log = loadgen.NewLog(f.hlog)
+		f.log = latency.NewLog(f.hlog)
 	}
 	return f, nil
 }

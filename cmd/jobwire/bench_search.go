@@ -14,6 +14,8 @@ import (
 	"jobwire/internal/target"
 	"jobwire/internal/version"
 	"jobwire/loadgen"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/schedule"
 )
 
 // Parameters of a search; flags can change the first rate and the duration.
@@ -68,9 +70,9 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		return usage(err)
 	}
 	defer files.discard()
-	schedule := loadgen.Schedule{Steps: []loadgen.Step{{From: searchFrom, To: searchFrom}}}
+	first := schedule.Schedule{Steps: []schedule.Step{{From: searchFrom, To: searchFrom}}}
 	if cfg.Rate != nil {
-		schedule = *cfg.Rate
+		first = *cfg.Rate
 	}
 	if o.cfg.Duration == 0 {
 		cfg.Duration = searchDuration
@@ -81,14 +83,14 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	trials := 0
-	s := loadgen.Search{From: schedule.Steps[0].From,
+	s := loadgen.Search{From: first.Steps[0].From,
 		Slowest: max(searchSlowest, samples/max(searchTimeout, cfg.Duration).Seconds()), Precision: searchPrecision,
 		Repeats: searchRepeats, Trials: searchTrials}
 	s.Try = func(ctx context.Context, rate float64) (loadgen.Trial, error) {
 		trials++
 		c := cfg
 		c.Duration = max(c.Duration, time.Duration(samples/rate*float64(time.Second)))
-		c.Rate = &loadgen.Schedule{Poisson: schedule.Poisson, Steps: []loadgen.Step{{From: rate, To: rate}}}
+		c.Rate = &schedule.Schedule{Poisson: first.Poisson, Steps: []schedule.Step{{From: rate, To: rate}}}
 		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // a trial must not receive jobs of an earlier trial
 		report, err := o.runOnce(cmd, sys, o.target, c, nil)
 		if report == nil || errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnreachable) {
@@ -100,7 +102,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 		return t, nil
 	}
-	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: loadgen.ReadEnvironment(os.Args),
+	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: machine.ReadEnvironment(os.Args),
 		Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
 		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo,
 		Seconds: cfg.Duration.Seconds()}

@@ -22,7 +22,7 @@ import (
 	"jobwire/conform"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
-	"jobwire/loadgen"
+	"jobwire/loadgen/machine"
 	"jobwire/play"
 )
 
@@ -155,7 +155,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 
 // once runs the cases once.
 func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
-	if machine := loadgen.ReadEnvironment(nil).Memory >> 20; !cmd.Flags().Changed("memory") && machine > 0 {
+	if machine := machine.ReadEnvironment(nil).Memory >> 20; !cmd.Flags().Changed("memory") && machine > 0 {
 		o.target.memory = min(o.target.memory, int(machine/4))
 	}
 	subjects, err := o.subjects(cmd, sys)

@@ -44,7 +44,8 @@ var layers = []layer{
 	{"conform/servertest", nil}, // tests only
 	{"conform/mutanttest", []string{"codec", "conform"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
-	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
+	{"loadgen", []string{"codec", "codec/*", "loadgen/latency", "loadgen/machine", "loadgen/schedule", "internal/*"}},
+	{"loadgen/*", []string{"internal/*"}},
 	{"judge", []string{"codec", "codec/*"}},
 	{"pcap", []string{"codec", "codec/*", "judge", "pcap/decrypt", "internal/*"}},
 	{"audit/internal/*", nil},
@@ -84,7 +85,7 @@ var dependencies = []dependency{
 	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false},              // compressed captures
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // only in tests
-	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen", "pcap/jobs"}, false},
+	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen", "loadgen/latency", "pcap/jobs"}, false},
 	{"golang.org/x/net/bpf", []string{"pcap"}, false},                          // the kernel filter of live captures
 	{"golang.org/x/perf/benchmath", []string{"loadgen"}, false},                // significance tests
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable

@@ -13,6 +13,7 @@ import (
 	"jobwire/conform"
 	"jobwire/fuzz/native"
 	"jobwire/loadgen"
+	"jobwire/loadgen/latency"
 )
 
 // The result and the histogram log of a share of a load.
@@ -127,7 +128,7 @@ func FuzzMerge(f *testing.F) {
 		var out bytes.Buffer
 		var m *loadgen.Report
 		read := func() {
-			l := loadgen.NewLog(&out)
+			l := latency.NewLog(&out)
 			m, err = loadgen.Merge([]loadgen.Part{{Name: "a", Report: runs[0], Log: bytes.NewReader(log)}}, nil, l)
 			l.Close()
 		}

@@ -1,12 +1,15 @@
-package loadgen
+// Package machine describes the machine of a load generator, and reads the CPU time of the load generator, the target and
+// the machine.
+package machine
 
 import (
 	"fmt"
-	"jobwire/internal/prose"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
+
+	"jobwire/internal/prose"
 )
 
 // Environment describes the machine and the system on which the load generator ran. Figures of two runs are

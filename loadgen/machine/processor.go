@@ -1,4 +1,4 @@
-package loadgen
+package machine
 
 import (
 	"os"
@@ -17,35 +17,35 @@ type Processor struct {
 }
 
 // Found reports whether the CPU time of the program is known.
-func (p *Processor) Found() bool { return p.now().program >= 0 }
+func (p *Processor) Found() bool { return p.Now().Program >= 0 }
 
-// tick is the unit of CPU times in /proc, which is the same on all Linux systems.
-const tick = 10 * time.Millisecond
+// Tick is the unit of CPU times in /proc, which is the same on all Linux systems.
+const Tick = 10 * time.Millisecond
 
-// processorTime is the CPU time used until some time. Negative values are not known.
-type processorTime struct {
-	program, machine time.Duration // CPU time of the program; CPU time of all processes and the kernel
-	idle             time.Duration // idle time of all processors
-	threads          int           // number of threads of the program; 0: not known
+// Time is the CPU time used until some time. Negative values are not known.
+type Time struct {
+	Program, Machine time.Duration // CPU time of the program; CPU time of all processes and the kernel
+	Idle             time.Duration // idle time of all processors
+	Threads          int           // number of threads of the program; 0: not known
 }
 
-func (p *Processor) now() processorTime {
-	t := processorTime{program: -1}
-	t.machine, t.idle = machineTime()
+func (p *Processor) Now() Time {
+	t := Time{Program: -1}
+	t.Machine, t.Idle = machineTime()
 	if p.Pid != 0 {
-		t.program, t.threads = familyTime(p.Pid)
+		t.Program, t.Threads = familyTime(p.Pid)
 	}
 	return t
 }
 
-// since returns the CPU time used between two times.
-func (t processorTime) since(before processorTime) processorTime {
-	return processorTime{elapsed(before.program, t.program), elapsed(before.machine, t.machine),
-		elapsed(before.idle, t.idle), t.threads}
+// Since returns the CPU time used between two times.
+func (t Time) Since(before Time) Time {
+	return Time{Elapsed(before.Program, t.Program), Elapsed(before.Machine, t.Machine),
+		Elapsed(before.Idle, t.Idle), t.Threads}
 }
 
-// elapsed returns the CPU time used between two times, or -1 if one of them is negative (not known).
-func elapsed(before, now time.Duration) time.Duration {
+// Elapsed returns the CPU time used between two times, or -1 if one of them is negative (not known).
+func Elapsed(before, now time.Duration) time.Duration {
 	if before < 0 || now < 0 {
 		return -1
 	}
@@ -132,5 +132,5 @@ func familyTime(pid int) (sum time.Duration, threads int) {
 // ticks parses a number of ticks.
 func ticks(s string) time.Duration {
 	n, _ := strconv.ParseInt(s, 10, 64)
-	return time.Duration(n) * tick
+	return time.Duration(n) * Tick
 }

@@ -1,4 +1,4 @@
-package loadgen
+package latency
 
 import (
 	"bytes"
@@ -11,27 +11,35 @@ import (
 // TestLogIsReadByTheLibrary tests that the HdrHistogram library reads all intervals and stages of a log, with their
 // tags, times (to the millisecond) and values.
 func TestLogIsReadByTheLibrary(t *testing.T) {
-	res := sampleResult()
+	const length = 1500 * time.Millisecond
+	intervals := []Histograms{New(), New()}
+	for i, stages := range intervals {
+		for st, h := range stages {
+			for k := range 1500 {
+				Record(h, int64(st+1)*int64(time.Millisecond)+int64(i*1500+k)*1000)
+			}
+		}
+	}
 	var b bytes.Buffer
 	log := NewLog(&b)
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)
-	for i := range res.Series {
-		log.add(began.Add(res.Series[i].Start), &res.Series[i])
+	for i, stages := range intervals {
+		log.Add(began.Add(time.Duration(i)*length), length, stages)
 	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)
 	}
 	in := hdrhistogram.NewHistogramLogReader(&b)
-	for i := range res.Series {
+	for i, stages := range intervals {
 		for st, stage := range Stages {
 			h, err := in.NextIntervalHistogram()
 			if err != nil || h == nil {
 				t.Fatalf("interval %d, %s: %v, %v", i, stage, h, err)
 			}
-			if !h.Equals(res.Series[i].Stages[st]) || h.Tag() != stage {
+			if !h.Equals(stages[st]) || h.Tag() != stage {
 				t.Errorf("interval %d, %s: it came back as %q with %d values", i, stage, h.Tag(), h.TotalCount())
 			}
-			want := began.Add(res.Series[i].Start).UnixMilli()
+			want := began.Add(time.Duration(i) * length).UnixMilli()
 			if d := h.StartTimeMs() - want; d < -1 || d > 1 {
 				t.Errorf("interval %d began at %d, not %d", i, h.StartTimeMs(), want)
 			}

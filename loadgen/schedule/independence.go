@@ -1,4 +1,4 @@
-package loadgen
+package schedule
 
 import (
 	"fmt"
@@ -17,22 +17,20 @@ type Independence struct {
 // Limits of the check.
 const (
 	minGaps = 100 // the check needs more than this number of submissions
-	// the check needs a mean gap of at least this; jobs that are closer together are submitted in batches
-	minGap = 4 * minBatchInterval
 	// limit of the correlation, unless three standard deviations of the estimate are larger
 	maxCorrelation = 0.05
 )
 
-// gaps accumulates the sums for the correlation of the gaps between submissions, in seconds.
-type gaps struct {
+// Gaps accumulates the sums for the correlation of the gaps between submissions, in seconds.
+type Gaps struct {
 	n                      int64         // number of submissions
 	last                   time.Duration // time of the last submission
 	gap                    float64       // gap before the last submission
 	sum, squares, products float64
 }
 
-// add adds a submission. at is the time since the start of the schedule.
-func (g *gaps) add(at time.Duration) {
+// Add adds a submission. at is the time since the start of the schedule.
+func (g *Gaps) Add(at time.Duration) {
 	gap := (at - g.last).Seconds()
 	if g.n++; g.n > 1 {
 		g.sum += gap
@@ -45,11 +43,11 @@ func (g *gaps) add(at time.Duration) {
 	}
 }
 
-// independence returns the result, or nil if there are too few gaps or the mean gap is too short.
-func (g *gaps) independence() *Independence {
+// Independence returns the result, or nil if there are too few gaps or the mean gap is shorter than shortest.
+func (g *Gaps) Independence(shortest time.Duration) *Independence {
 	n := float64(g.n - 1)
 	mean := g.sum / n
-	if g.n <= minGaps || mean < minGap.Seconds() {
+	if g.n <= minGaps || mean < shortest.Seconds() {
 		return nil
 	}
 	variance := g.squares/n - mean*mean

@@ -1,8 +1,7 @@
-package loadgen
+package latency
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"time"
 
@@ -39,18 +38,18 @@ func (l *Log) begin(at time.Time) {
 	}
 }
 
-// add writes the histograms of an interval.
-func (l *Log) add(start time.Time, iv *Interval) {
+// Add writes the histograms of an interval.
+func (l *Log) Add(start time.Time, length time.Duration, stages Histograms) {
 	if !l.started {
 		l.begin(start)
 	}
-	for st, h := range iv.Stages {
+	for st, h := range stages {
 		if h.TotalCount() == 0 || l.err != nil {
 			continue
 		}
 		h.SetTag(Stages[st])
 		h.SetStartTimeMs(start.UnixMilli())
-		h.SetEndTimeMs(start.Add(iv.Length).UnixMilli())
+		h.SetEndTimeMs(start.Add(length).UnixMilli())
 		l.err = l.out.OutputIntervalHistogram(h)
 	}
 }
@@ -64,16 +63,4 @@ func (l *Log) Close() error {
 		l.err = err
 	}
 	return l.err
-}
-
-// WriteHgrm writes the latency distribution of one stage, in milliseconds, in the format that HdrHistogram plotters
-// read (.hgrm). It returns an error if the report has no histograms, such as one that was read from JSON.
-func WriteHgrm(w io.Writer, r *Report, stage string) error {
-	for st, name := range Stages {
-		if name == stage && r.stages[st] != nil {
-			_, err := r.stages[st].PercentilesPrint(w, 5, 1e6)
-			return err
-		}
-	}
-	return fmt.Errorf("the result has no latency distribution for stage %s", stage)
 }

@@ -1,9 +1,12 @@
-package loadgen
+package latency
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
-// heatmap collects the latency distributions of all intervals.
-type heatmap struct{ frames []HeatFrame }
+// HeatMap collects the latency distributions of all intervals.
+type HeatMap struct{ frames []HeatFrame }
 
 // Rows of the heat map. Latencies are divided into rows on a logarithmic scale.
 const (
@@ -21,10 +24,10 @@ func heatRow(ns int64) int {
 // heatEdge returns the latency at which a row begins, in nanoseconds.
 func heatEdge(row int) float64 { return heatMin * math.Exp2(float64(row)/heatPerDouble) }
 
-// addInterval adds the distribution of an interval.
-func (f *heatmap) addInterval(iv *Interval) {
-	fr := HeatFrame{iv.Start.Seconds(), iv.Length.Seconds(), make([]int64, heatRows)}
-	for _, bar := range iv.Stages[stageTotal].Distribution() {
+// Add adds the distribution of an interval.
+func (f *HeatMap) Add(start, length time.Duration, h *Histogram) {
+	fr := HeatFrame{start.Seconds(), length.Seconds(), make([]int64, heatRows)}
+	for _, bar := range h.Distribution() {
 		if bar.Count > 0 {
 			fr.Counts[heatRow(bar.From)] += bar.Count
 		}
@@ -51,15 +54,10 @@ type HeatFrame struct {
 	Counts  []int64 `json:"counts"`  // number of jobs in each row
 }
 
-// distribute sets the latency distributions of the report.
-func (r *Report) distribute(f *heatmap, stages Histograms) {
-	r.stages, r.Spectrum, r.Heat = stages, stages.spectrum(), f.heat()
-}
-
-// spectrum returns the latency of every stage by percentile, up to the highest percentile that the number of samples
+// Spectrum returns the latency of every stage by percentile, up to the highest percentile that the number of samples
 // supports. It has eight points for each tenfold decrease of the share of slower jobs: from 0 to 90 %, from 90 to 99
 // %, and so on.
-func (hs *Histograms) spectrum() []Curve {
+func (hs *Histograms) Spectrum() []Curve {
 	const pointsPerStep = 8
 	var all []Curve
 	for st, h := range hs {
@@ -83,8 +81,8 @@ func (hs *Histograms) spectrum() []Curve {
 	return all
 }
 
-// heat returns the heat map without the empty rows at both ends, or nil if it is empty.
-func (f *heatmap) heat() *Heat {
+// Heat returns the heat map without the empty rows at both ends, or nil if it is empty.
+func (f *HeatMap) Heat() *Heat {
 	low, high := heatRows, -1
 	for i := range f.frames {
 		for row, n := range f.frames[i].Counts {

@@ -1,4 +1,4 @@
-package loadgen
+package schedule
 
 import (
 	"math"
@@ -31,12 +31,12 @@ func TestIndependence(t *testing.T) {
 		{"short gaps", 20000, func(int) time.Duration { return random() / 100 }, false, false},
 		{"even gaps", 20000, func(int) time.Duration { return mean }, false, false},
 	} {
-		g, at := gaps{}, time.Hour
+		g, at := Gaps{}, time.Hour
 		for i := range tt.n {
-			g.add(at)
+			g.Add(at)
 			at += tt.gap(i)
 		}
-		got := g.independence()
+		got := g.Independence(mean / 5)
 		if (got != nil) != tt.checked {
 			t.Errorf("%s: got %v", tt.what, got)
 		} else if got != nil && (got.Independent != tt.independent || math.Abs(got.Correlation) > 1) {

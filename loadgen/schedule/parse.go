@@ -1,4 +1,4 @@
-package loadgen
+package schedule
 
 import (
 	"fmt"
@@ -11,11 +11,11 @@ import (
 // maxRate is the highest rate of a schedule, in jobs per second.
 const maxRate = 1e8
 
-// ParseSchedule parses the steps of a schedule, separated by commas. A step is a rate in jobs per second ("5000"), a
+// Parse parses the steps of a schedule, separated by commas. A step is a rate in jobs per second ("5000"), a
 // rate for some time ("1000/10s"), or a rate that changes linearly over some time ("1000-9000/30s"). Only the last
 // step may have no time; it lasts until the end of the run. k and M after a rate multiply it by 1,000 and 1,000,000.
 // With the prefix "poisson:" the jobs arrive at random times with these average rates.
-func ParseSchedule(text string) (*Schedule, error) {
+func Parse(text string) (*Schedule, error) {
 	steps, poisson := strings.CutPrefix(text, "poisson:")
 	s := &Schedule{Poisson: poisson}
 	parts := strings.Split(steps, ",")
@@ -75,7 +75,7 @@ func ParseRate(text string) (float64, error) {
 	return v, nil
 }
 
-// String returns the schedule in the format of ParseSchedule.
+// String returns the schedule in the format of Parse.
 func (s *Schedule) String() string {
 	var parts []string
 	for _, st := range s.Steps {
@@ -96,30 +96,3 @@ func (s *Schedule) String() string {
 }
 
 func formatRate(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-// Length returns the total time of the steps, or 0 if the last step has no end.
-func (s *Schedule) Length() time.Duration {
-	var sum time.Duration
-	for _, st := range s.Steps {
-		if st.For == 0 {
-			return 0
-		}
-		sum += st.For
-	}
-	return sum
-}
-
-// Constant reports whether the schedule has a single constant rate. It is also true for a nil schedule, that of a
-// closed loop.
-func (s *Schedule) Constant() bool {
-	return s == nil || len(s.Steps) == 1 && s.Steps[0].From == s.Steps[0].To
-}
-
-// times returns a copy of the schedule with all rates multiplied by factor.
-func (s *Schedule) times(factor float64) *Schedule {
-	t := &Schedule{Poisson: s.Poisson}
-	for _, st := range s.Steps {
-		t.Steps = append(t.Steps, Step{st.From * factor, st.To * factor, st.For})
-	}
-	return t
-}

@@ -1,4 +1,4 @@
-package loadgen
+package schedule
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 func TestScheduleRoundTrip(t *testing.T) {
 	for _, text := range []string{"5000", "0.5", "1000-9000/30s", "poisson:5000", "1000/10s,2000/10s,4000", "poisson:100-200/1m0s,50/2s"} {
-		s, err := ParseSchedule(text)
+		s, err := Parse(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 		} else if s.String() != text {
@@ -15,14 +15,14 @@ func TestScheduleRoundTrip(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "0", "-5", "x", "1-2", "5/", "5/x", "5/0s", "100,200", "poisson:", "1e99", "5/10s,"} {
-		if s, err := ParseSchedule(text); err == nil {
+		if s, err := Parse(text); err == nil {
 			t.Errorf("%q is taken, as %s", text, s)
 		}
 	}
 }
 
 func TestScheduleLengthAndUnits(t *testing.T) {
-	s, err := ParseSchedule("1k-2M/30s,5/500ms")
+	s, err := Parse("1k-2M/30s,5/500ms")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package loadgen
+package machine
 
 import (
 	"os"
@@ -26,20 +26,20 @@ func TestProcessorCountsChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := Processor{Pid: cmd.Process.Pid}
-	before := p.now()
-	if before.program < 0 || before.machine < 0 {
+	before := p.Now()
+	if before.Program < 0 || before.Machine < 0 {
 		t.Fatalf("nothing is known: %+v", before)
 	}
 	if _, err := out.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	used := p.now().since(before)
-	if used.program < 2*tick || used.program > time.Minute {
-		t.Errorf("the child's loop took %v", used.program)
+	used := p.Now().Since(before)
+	if used.Program < 2*Tick || used.Program > time.Minute {
+		t.Errorf("the child's loop took %v", used.Program)
 	}
 	in.Close()
 	cmd.Wait()
-	if gone := p.now(); gone.program >= 0 {
-		t.Errorf("a process that has ended used %v", gone.program)
+	if gone := p.Now(); gone.Program >= 0 {
+		t.Errorf("a process that has ended used %v", gone.Program)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // delay measured.
 func openLoop(t *testing.T, dial func(context.Context) (net.Conn, error)) *loadgen.Result {
 	const jobs = 2000
-	res := load(t, loadgen.Config{Protocol: gearman.Protocol, Dial: dial, Rate: schedule(t, "100k"), Count: jobs})
+	res := load(t, loadgen.Config{Protocol: gearman.Protocol, Dial: dial, Rate: rate(t, "100k"), Count: jobs})
 	if res.Account.Submitted != jobs || !res.Account.NoFaults() || res.Late.Count != jobs {
 		t.Errorf("%+v, lateness of %d jobs", res.Account, res.Late.Count)
 	}
@@ -49,7 +49,7 @@ func TestOpenLoopOverTCP(t *testing.T) {
 func TestMaxInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := int64(0)
-		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Rate: schedule(t, "2k"),
+		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "2k"),
 			Duration: 300 * time.Millisecond, Interval: 20 * time.Millisecond,
 			Clients: 2, Workers: 1, Grabs: 1, Work: 20 * time.Millisecond, MaxFlight: 5,
 			OnInterval: func(iv *loadgen.Interval) { most = max(most, iv.Depth) }})
