@@ -12,6 +12,8 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/loadgen"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/report"
 )
 
 // TestFaultsAreCounted tests that each injected fault of a server is counted by the right counter, that no other
@@ -71,13 +73,13 @@ func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 // TestOpenLoopOfSlowServer tests that a server that assigns 20 jobs per second does not keep up with 200.
 func TestOpenLoopOfSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		recorder := &loadgen.Recorder{Target: "a slow server"}
+		recorder := &report.Recorder{Target: "a slow server", Processor: &machine.Processor{}}
 		cfg := loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "200"), Duration: 1002 * time.Millisecond,
 			Workers: 1, Grabs: 1}
 		recorder.Attach(&cfg)
 		r := recorder.Report(load(t, cfg, "delay from-server JOB_ASSIGN 50ms"))
 		// The verdict can be invalid, because the processor time of the machine does not fit to virtual time.
-		if r.KeptUp == nil || *r.KeptUp || r.Verdict == loadgen.Passed || r.Backlog != 181 || r.RateRequested != 200 {
+		if r.KeptUp == nil || *r.KeptUp || r.Verdict == report.Passed || r.Backlog != 181 || r.RateRequested != 200 {
 			t.Errorf("%s %v: kept up %v, backlog %d, %v jobs/s requested",
 				r.Verdict, r.Reasons, r.KeptUp, r.Backlog, r.RateRequested)
 		}

@@ -138,7 +138,7 @@ func adapterOf(name string) *Adapter {
 }
 
 // scenarioOf returns the scenario of a protocol, given the names of both, or nil.
-func scenarioOf(protocol, name string) *Scenario {
+func ScenarioOf(protocol, name string) *Scenario {
 	if a := adapterOf(protocol); a != nil {
 		if i := slices.IndexFunc(a.Scenarios, func(s Scenario) bool { return s.Name == name }); i >= 0 {
 			return &a.Scenarios[i]

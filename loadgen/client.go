@@ -13,7 +13,7 @@ type client struct {
 	*ClientConn
 	queues  [][]byte // names of the functions or tubes
 	types   *messageTypes
-	submits [2][priorities]*message // messages that submit foreground [0] and background [1] jobs, by priority
+	submits [2][Priorities]*message // messages that submit foreground [0] and background [1] jobs, by priority
 	using   int                     // index of the queue named in the last message of type types.use; -1: none
 	pending queue                   // jobs whose submission the server has not answered, in order
 
@@ -28,7 +28,7 @@ func newClient(c *ClientConn, s *Scenario) *client {
 	if s.PerUnique > 1 {
 		l.sharing = map[string][]*Job{}
 	}
-	for i := range priorities {
+	for i := range Priorities {
 		l.submits[0][i] = newMessage(l.types.submit(i, false), i, false)
 		l.submits[1][i] = newMessage(l.types.submit(i, true), i, true)
 	}
@@ -69,7 +69,7 @@ func (l *client) Handle(f *codec.Frame) {
 		l.Result(f, f.Get(codec.Payload))
 	case codec.Status:
 	case codec.Refuse, codec.Bury:
-		l.Refused(pop(&l.pending), f)
+		l.Refused(Pop(&l.pending), f)
 	case codec.Answer:
 		if l.types.use != nil && slices.Contains(l.types.use.Answers, f.Type) {
 			return
@@ -82,7 +82,7 @@ func (l *client) Handle(f *codec.Frame) {
 
 // accepted handles the acknowledgement of the oldest submission without a reply.
 func (l *client) accepted(f *codec.Frame) {
-	j := pop(&l.pending)
+	j := Pop(&l.pending)
 	if j == nil {
 		l.countFault(&l.run.ledger.AnsweredTwice, f, "the server sent a reply, but no submission waits for a reply")
 		return
@@ -145,7 +145,7 @@ func (r *requester) Submit(j *Job, payload []byte) {
 
 // Handle implements [Client]. Each message is the reply to the oldest request without a reply.
 func (r *requester) Handle(f *codec.Frame) {
-	j := pop(&r.pending)
+	j := Pop(&r.pending)
 	if j == nil {
 		r.countFault(&r.run.ledger.AnsweredTwice, f, "the server sent a reply, but no request waits for a reply")
 		return

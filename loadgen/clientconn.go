@@ -101,7 +101,7 @@ func (c *ClientConn) start(at int64) bool {
 		s.Queue = uint16(c.started % int64(cfg.Functions))
 	}
 	if c.run.scenario.Mixed {
-		s.Priority = uint8(c.rand.IntN(priorities))
+		s.Priority = uint8(c.rand.IntN(Priorities))
 	}
 	s.number.Store(number)
 	c.client.Submit(s, c.Payload(s))
@@ -171,7 +171,7 @@ func (c *ClientConn) finish(s *Job) {
 // Refused counts a message that refuses the submission of job s, and ends the job. s is nil if no submission waits
 // for a reply.
 func (c *ClientConn) Refused(s *Job, f *codec.Frame) {
-	c.noteRefused(f)
+	c.CountRefused(f)
 	if s == nil {
 		return
 	}

@@ -115,7 +115,7 @@ func (c Config) Complete() (Config, error) {
 	for _, s := range Scenarios(c.Protocol) {
 		names = append(names, s.Name)
 	}
-	sc := scenarioOf(c.Protocol.Name, c.Scenario)
+	sc := ScenarioOf(c.Protocol.Name, c.Scenario)
 	switch {
 	case names == nil:
 		return c, fmt.Errorf("bench does not support %s", c.Protocol.Title)

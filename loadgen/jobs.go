@@ -2,8 +2,9 @@ package loadgen
 
 import (
 	"iter"
-	"jobwire/codec"
 	"sync/atomic"
+
+	"jobwire/codec"
 )
 
 // A job's number has the index of its slot in the low slotBits bits, and the number of uses of that slot above them.
@@ -45,7 +46,7 @@ func (j *Job) holder() (conn int, ok bool) {
 }
 
 // priorities is the number of job priorities, from 0 (most urgent) to 2.
-const priorities = 3
+const Priorities = 3
 
 const normal = 1 // priority of jobs in scenarios without priorities
 
@@ -125,7 +126,7 @@ func (p *pool) inFlight() int { return len(p.uses) - len(p.free) }
 type queue = codec.FIFO[*Job]
 
 // pop removes and returns the oldest element of a queue. It returns the zero value if the queue is empty.
-func pop[T any](q *codec.FIFO[T]) (v T) {
+func Pop[T any](q *codec.FIFO[T]) (v T) {
 	if q.Len() > 0 {
 		v = *q.At(0)
 		q.Pop()

@@ -192,7 +192,7 @@ func argument(t *codec.Type, fd *codec.Field, i, priority int, background bool) 
 		if len(fd.Values) > 0 {
 			text = fd.Values[priority]
 		}
-		n = [priorities]uint64{fd.Lo, 1024, fd.Hi}[priority]
+		n = [Priorities]uint64{fd.Lo, 1024, fd.Hi}[priority]
 	case codec.Uninterpreted:
 		if t.Does == codec.Status {
 			n = uint64(i + 1) // progress: numerator, then denominator

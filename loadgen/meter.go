@@ -25,7 +25,7 @@ type Interval struct {
 }
 
 // Rate returns the jobs per second of the interval.
-func (i *Interval) Rate() float64 { return perSecond(float64(i.Done), i.Length.Seconds()) }
+func (i *Interval) Rate() float64 { return PerSecond(float64(i.Done), i.Length.Seconds()) }
 
 // meter measures a run in progress.
 type meter struct {

@@ -42,7 +42,7 @@ func TestSteadyLatency(t *testing.T) {
 					m.interval()
 				}
 				m.end()
-				if got := m.result(nil).steady.Round(time.Millisecond); got != tt.want {
+				if got := m.result(nil).Steady.Round(time.Millisecond); got != tt.want {
 					t.Errorf("%v, expected %v", got, tt.want)
 				}
 			})

@@ -3,7 +3,10 @@ package loadgen
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"io"
 	"math/rand/v2"
+	"os"
 )
 
 // MinPayload is the smallest payload of a job, in bytes: 8 bytes for its number and 8 bytes for a checksum of the
@@ -78,4 +81,27 @@ func (l *payloadContent) numberOf(payload []byte) (number uint64, ok bool) {
 		rest = rest[n:]
 	}
 	return number, true
+}
+
+// maxPayloadFile is the maximum size of a file for the content of payloads, in bytes.
+const maxPayloadFile = 16 << 20
+
+// ReadPayload reads a file for [Config.Content]. It returns an error if the file is empty or longer than
+// maxPayloadFile.
+func ReadPayload(file string) ([]byte, error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, maxPayloadFile+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case len(b) == 0:
+		return nil, fmt.Errorf("%s is empty", file)
+	case len(b) > maxPayloadFile:
+		return nil, fmt.Errorf("%s is longer than %d bytes", file, maxPayloadFile)
+	}
+	return b, nil
 }

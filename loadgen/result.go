@@ -28,15 +28,15 @@ type Result struct {
 	Linear       *Linearity        // result of Config.Check; nil if it was not set
 	Err          error             // why the run ended early; nil if it did not
 
-	steady  time.Duration // lowest mean latency of an interval of the measured part
-	backlog int64         // jobs in flight at the end of the measured part
+	Steady  time.Duration // lowest mean latency of an interval of the measured part
+	Backlog int64         // jobs in flight at the end of the measured part
 }
 
 // Rate returns the jobs per second of the measured part, or 0 if it took no time.
-func (r *Result) Rate() float64 { return perSecond(float64(r.Jobs), r.Took.Seconds()) }
+func (r *Result) Rate() float64 { return PerSecond(float64(r.Jobs), r.Took.Seconds()) }
 
 // perSecond returns n divided by a number of seconds, or 0 if that is 0: then the rate is not known.
-func perSecond(n, seconds float64) float64 {
+func PerSecond(n, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0
 	}
@@ -52,7 +52,7 @@ func (m *meter) result(err error) *Result {
 	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals,
 		Account: r.ledger.account(),
 		CPU:     m.cpu.CPU, Pauses: m.cpu.Pauses, GCs: m.cpu.GCs, Late: latency.QuantilesOf(m.pacing.hist),
-		AfterWindow: m.late, Reconnects: r.again.Load(), steady: m.steady, backlog: m.backlog, Err: err}
+		AfterWindow: m.late, Reconnects: r.again.Load(), Steady: m.steady, Backlog: m.backlog, Err: err}
 	if r.cfg.Rate != nil && r.cfg.Rate.Poisson {
 		res.Independence = m.pacing.gaps.Independence(minGap)
 	}

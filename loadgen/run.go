@@ -90,7 +90,7 @@ func (r *run) wasKilled(id int) bool {
 // newRun returns a run for a configuration that Config.Complete has returned.
 func newRun(cfg Config) *run {
 	a := adapterOf(cfg.Protocol.Name)
-	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario),
+	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: ScenarioOf(cfg.Protocol.Name, cfg.Scenario),
 		base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
 		ready: make(chan struct{}, 1), err: make(chan error, 1)}
 	if r.cfg.Grabs == 0 {
@@ -283,6 +283,20 @@ func (r *run) startWorkers() {
 // includes Config.Work, the time that a worker takes for a job.
 func (r *run) idleTimeout() time.Duration { return r.cfg.DrainTimeout + r.cfg.Work }
 
+// stall measures for how long a count has not changed.
+type stall struct {
+	count int64
+	since time.Time // when the count was first the present one
+}
+
+// time returns for how long the count has not changed. count is its present value.
+func (s *stall) time(count int64) time.Duration {
+	if count != s.count || s.since.IsZero() {
+		s.count, s.since = count, time.Now()
+	}
+	return time.Since(s.since)
+}
+
 // idlePollInterval is the interval in which await checks for progress.
 const idlePollInterval = 100 * time.Millisecond
 
@@ -293,7 +307,7 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 	defer tick.Stop()
 	look := time.NewTicker(min(r.cfg.Interval, idlePollInterval))
 	defer look.Stop()
-	last, since := int64(0), time.Now()
+	var idle stall
 	for {
 		select {
 		case <-r.ready:
@@ -307,12 +321,11 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 		case <-tick.C:
 			m.interval()
 		case <-look.C:
-			if over != nil {
-				continue
-			}
-			if now := r.done.Load() + r.claimed.Load(); now != last || r.inFlight() == 0 {
-				last, since = now, time.Now()
-			} else if time.Since(since) > r.idleTimeout() {
+			switch {
+			case over != nil:
+			case r.inFlight() == 0:
+				idle = stall{}
+			case idle.time(r.done.Load()+r.claimed.Load()) > r.idleTimeout():
 				return nil // the jobs in flight count as lost
 			}
 		}
@@ -328,7 +341,7 @@ func (r *run) awaitInFlight(ctx context.Context) error {
 	atOnce, stop := context.WithCancel(context.Background())
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(hastyDrain, stop) })()
-	last, since := int64(-1), time.Now()
+	var idle stall
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for r.inFlight() > 0 {
@@ -339,9 +352,7 @@ func (r *run) awaitInFlight(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		if now := r.done.Load(); now != last {
-			last, since = now, time.Now()
-		} else if time.Since(since) > r.idleTimeout() {
+		if idle.time(r.done.Load()) > r.idleTimeout() {
 			return nil
 		}
 	}

@@ -23,6 +23,10 @@ import (
 	"jobwire/codec/gearmonkey"
 	"jobwire/internal/memnet"
 	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/report"
 	"jobwire/loadgen/schedule"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
@@ -272,7 +276,7 @@ func TestRunThatTakesNoTime(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			cfg.Dial = serving(t, cfg.Protocol)
-			recorder := &loadgen.Recorder{Target: "a server"}
+			recorder := &report.Recorder{Target: "a server", Processor: &machine.Processor{}}
 			recorder.Attach(&cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -287,35 +291,35 @@ func TestRunThatTakesNoTime(t *testing.T) {
 			if r.Seconds != 0 || r.Jobs != cfg.Count {
 				t.Fatalf("%d jobs in %v s", r.Jobs, r.Seconds)
 			}
-			want := loadgen.Invalid
+			want := report.Invalid
 			if cfg.Rate != nil {
-				want = loadgen.Failed // because it was interrupted
+				want = report.Failed // because it was interrupted
 			}
-			objective, err := loadgen.ParseObjective("rate>50")
+			objective, err := report.ParseObjective("rate>50")
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Check([]*loadgen.Objective{objective})
-			trial := r.Trial(1000)
-			if r.Verdict != want || trial.Result() != want || trial.Achieved != 0 || r.Objectives[0].Result != loadgen.Invalid {
+			r.Check([]*report.Objective{objective})
+			trial := experiment.TrialOf(r, 1000)
+			if r.Verdict != want || trial.Result() != want || trial.Achieved != 0 || r.Objectives[0].Result != report.Invalid {
 				t.Errorf("verdict %s: %q; trial %+v", r.Verdict, r.Reasons, trial)
 			}
 			var saved, shown bytes.Buffer
-			for _, write := range []func(io.Writer, *loadgen.Report) error{loadgen.WriteText, loadgen.WriteCSV, loadgen.WriteGoBench, loadgen.WritePrometheus} {
+			for _, write := range []func(io.Writer, *report.Report) error{format.Text, format.CSV, format.GoBench, format.Prometheus} {
 				if err := write(&shown, r); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := loadgen.WriteBracket(&shown, &loadgen.LimitRange{Trials: []loadgen.Trial{trial}}); err != nil {
+			if err := format.SearchText(&shown, &experiment.LimitRange{Trials: []experiment.Trial{trial}}); err != nil {
 				t.Error(err)
 			}
 			if bad := regexp.MustCompile(`(?i)\bnan\b|\binf\b|-[0-9]+ jobs/s|[0-9],[0-9]{3},[0-9]{3} jobs/s`).FindString(shown.String()); bad != "" {
 				t.Errorf("%q in\n%s", bad, &shown)
 			}
-			if err := loadgen.WriteJSON(&saved, r); err != nil {
+			if err := format.JSON(&saved, r); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := loadgen.ReadReports(&saved); err != nil {
+			if _, err := report.ReadReports(&saved); err != nil {
 				t.Error(err)
 			}
 		})

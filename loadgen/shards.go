@@ -1,8 +1,9 @@
 package loadgen
 
 import (
-	"jobwire/loadgen/latency"
 	"sync"
+
+	"jobwire/loadgen/latency"
 )
 
 // histogramShard has the latencies of some of the connections since the last call of collect.

@@ -15,8 +15,10 @@ import (
 	"jobwire/catalog"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
 	"jobwire/loadgen/latency"
 	"jobwire/loadgen/machine"
+	"jobwire/loadgen/report"
 	"jobwire/loadgen/schedule"
 )
 
@@ -55,11 +57,11 @@ type benchOptions struct {
 	stopOnFailure bool
 	payloadFile   string
 
-	objective []*loadgen.Objective // parsed values of --slo
-	before    []*loadgen.Report    // reports in the files of --baseline
-	tolerated float64              // parsed --tolerance: 0.1 is 10 %
-	part      loadgen.Share        // --share-index and --shares, and the run
-	start     time.Time            // parsed --start-at; zero: start at once
+	objective []*report.Objective // parsed values of --slo
+	before    []*report.Report    // reports in the files of --baseline
+	tolerated float64             // parsed --tolerance: 0.1 is 10 %
+	part      loadgen.Share       // --share-index and --shares, and the run
+	start     time.Time           // parsed --start-at; zero: start at once
 }
 
 func newBench() *cobra.Command {
@@ -151,7 +153,7 @@ func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 		return err
 	}
 	if o.before != nil {
-		if err := report.Baseline(o.before, o.tolerated); err != nil {
+		if err := experiment.Baseline(report, o.before, o.tolerated); err != nil {
 			return usage(err)
 		}
 	}
@@ -224,10 +226,10 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		cfg.Warmup = defaultWarmup(&cfg, scenarioNamed(sys, cfg.Scenario))
 	}
 	if o.baseline != "" {
-		if o.tolerated, err = loadgen.ParseTolerance(o.tolerance); err != nil {
+		if o.tolerated, err = experiment.ParseTolerance(o.tolerance); err != nil {
 			return cfg, fmt.Errorf("--tolerance: %w", err)
 		}
-		if o.before, err = loadgen.ReadFile(o.baseline); err != nil {
+		if o.before, err = report.ReadFile(o.baseline); err != nil {
 			return cfg, fmt.Errorf("--baseline: %w", err)
 		}
 	}
@@ -254,7 +256,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		}
 	}
 	if o.before != nil {
-		if err := loadgen.CheckBaseline(cfg, o.before); err != nil {
+		if err := experiment.CheckBaseline(cfg, o.before); err != nil {
 			return cfg, fmt.Errorf("--baseline: %w", err)
 		}
 	}
@@ -263,7 +265,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 
 // runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf targetFlags, cfg loadgen.Config,
-	log *latency.Log) (*loadgen.Report, error) {
+	log *latency.Log) (*report.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
 		return nil, err
@@ -298,10 +300,10 @@ var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processe
 
 // measure runs the load against a running target. The report is nil if the run did not start.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config,
-	log *latency.Log) (*loadgen.Report, error) {
+	log *latency.Log) (*report.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part, Environment: machine.ReadEnvironment(os.Args),
-		Processor: machine.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
+	recorder := &report.Recorder{Target: t.String(), Share: o.part, Environment: machine.ReadEnvironment(os.Args),
+		Processor: &machine.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	if o.stopOnFailure {
@@ -334,7 +336,7 @@ func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.
 
 // benchStatus returns the error with the exit status of a run whose report has been printed. err is the error of the
 // run. One share of a load succeeds if its measurement is complete: merge gives the verdict on the whole load.
-func benchStatus(err error, report *loadgen.Report) error {
+func benchStatus(err error, report *report.Report) error {
 	switch {
 	case errors.Is(err, target.ErrUnreachable):
 		return &exit{exitUnreachable, nil}
@@ -345,11 +347,11 @@ func benchStatus(err error, report *loadgen.Report) error {
 }
 
 // verdictStatus returns the error with the exit status of the worst verdict, or nil if all runs passed.
-func verdictStatus(all ...loadgen.Verdict) error {
-	switch {
-	case slices.Contains(all, loadgen.Failed):
+func verdictStatus(all ...report.Verdict) error {
+	switch report.Worst(all...) {
+	case report.Failed:
 		return &exit{exitFailed, nil}
-	case slices.Contains(all, loadgen.Invalid):
+	case report.Invalid:
 		return &exit{exitInvalid, nil}
 	}
 	return nil

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
 )
 
 func newBenchMerge() *cobra.Command {
@@ -25,7 +25,7 @@ func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
 	if err := o.parseObjectives(); err != nil {
 		return usage(err)
 	}
-	parts, err := loadgen.ReadParts(args)
+	parts, err := experiment.ReadParts(args)
 	if err != nil {
 		return usage(err)
 	}

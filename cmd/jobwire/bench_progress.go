@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"jobwire/loadgen"
+	"jobwire/loadgen/format"
 )
 
 // benchProgress prints the progress of a run: on a terminal in one line that it overwrites, otherwise in one line per
@@ -28,7 +29,7 @@ func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
 		return
 	}
 	var line bytes.Buffer
-	loadgen.WriteInterval(&line, iv, measured)
+	format.Interval(&line, iv, measured)
 	if !p.live {
 		fmt.Fprintln(p.w, line.String())
 		return

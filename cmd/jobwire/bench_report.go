@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/internal/textfile"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/report"
 )
 
 // newBenchReport returns the command that shows a saved result.
@@ -27,14 +29,14 @@ func newBenchReport() *cobra.Command {
 				return usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'",
 					len(args)))
 			}
-			text, err := textfile.Read(args[0], loadgen.SavedResult)
+			text, err := textfile.Read(args[0], report.SavedResult)
 			if err != nil {
 				return usage(err)
 			}
-			if s := loadgen.ParseSearch(text); s != nil {
+			if s := experiment.ParseSearch(text); s != nil {
 				return o.reportSearch(cmd, s)
 			}
-			runs, err := loadgen.ReadReports(bytes.NewReader(text))
+			runs, err := report.ReadReports(bytes.NewReader(text))
 			if err != nil {
 				return usage(fmt.Errorf("%s: %w", args[0], err))
 			}
@@ -48,7 +50,7 @@ func newBenchReport() *cobra.Command {
 			}
 			err = benchFormats[o.format](cmd.OutOrStdout(), report)
 			if o.html != "" && err == nil {
-				err = create(o.html, func(w io.Writer) error { return loadgen.WriteHTML(w, report) })
+				err = create(o.html, func(w io.Writer) error { return format.HTML(w, report) })
 			}
 			return errors.Join(err, benchStatus(nil, report))
 		},
@@ -60,16 +62,16 @@ func newBenchReport() *cobra.Command {
 }
 
 // reportSearch shows a saved search.
-func (o *benchOptions) reportSearch(cmd *cobra.Command, s *loadgen.SearchReport) error {
+func (o *benchOptions) reportSearch(cmd *cobra.Command, s *experiment.SearchReport) error {
 	switch {
 	case searchFormats[o.format] == nil:
 		return usage(fmt.Errorf("--format %s: expected json or text for the result of a search", o.format))
 	case len(o.slo) > 0:
 		return usage(errors.New("--slo has no effect on the result of a search"))
 	}
-	err := searchFormats[o.format](s, cmd.OutOrStdout())
+	err := searchFormats[o.format](cmd.OutOrStdout(), s)
 	if o.html != "" && err == nil {
-		err = create(o.html, s.WriteHTML)
+		err = create(o.html, func(w io.Writer) error { return format.SearchHTML(w, s) })
 	}
-	return errors.Join(err, searchStatus(s))
+	return errors.Join(err, verdictStatus(s.Verdict()))
 }

@@ -13,7 +13,8 @@ import (
 	"jobwire/catalog"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
 	"jobwire/loadgen/machine"
 	"jobwire/loadgen/schedule"
 )
@@ -83,10 +84,10 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	trials := 0
-	s := loadgen.Search{From: first.Steps[0].From,
+	s := experiment.Search{From: first.Steps[0].From,
 		Slowest: max(searchSlowest, samples/max(searchTimeout, cfg.Duration).Seconds()), Precision: searchPrecision,
 		Repeats: searchRepeats, Trials: searchTrials}
-	s.Try = func(ctx context.Context, rate float64) (loadgen.Trial, error) {
+	s.Try = func(ctx context.Context, rate float64) (experiment.Trial, error) {
 		trials++
 		c := cfg
 		c.Duration = max(c.Duration, time.Duration(samples/rate*float64(time.Second)))
@@ -94,15 +95,15 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // a trial must not receive jobs of an earlier trial
 		report, err := o.runOnce(cmd, sys, o.target, c, nil)
 		if report == nil || errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnreachable) {
-			return loadgen.Trial{}, err
+			return experiment.Trial{}, err
 		}
-		t := report.Trial(rate)
+		t := experiment.TrialOf(report, rate)
 		if !o.quiet {
-			loadgen.WriteTrial(stderr, &t)
+			format.Trial(stderr, &t)
 		}
 		return t, nil
 	}
-	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: machine.ReadEnvironment(os.Args),
+	report := &experiment.SearchReport{Head: version.NewHead(), Environment: machine.ReadEnvironment(os.Args),
 		Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
 		Target: o.target.name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo,
 		Seconds: cfg.Duration.Seconds()}
@@ -116,8 +117,8 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	case err != nil:
 		report.Error = err.Error()
 	}
-	if err := errors.Join(searchFormats[o.format](report, cmd.OutOrStdout()),
-		files.save(report.WriteJSON, report.WriteHTML)); err != nil {
+	if err := errors.Join(searchFormats[o.format](cmd.OutOrStdout(), report),
+		save(files, report, format.SearchHTML)); err != nil {
 		return err
 	}
 	switch {
@@ -126,24 +127,11 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	case err != nil:
 		return err
 	}
-	return searchStatus(report)
+	return verdictStatus(report.Verdict())
 }
 
 // searchFormats has the functions that write the result of a search to standard output, by the value of --format.
-var searchFormats = map[string]func(*loadgen.SearchReport, io.Writer) error{
-	"text": func(s *loadgen.SearchReport, w io.Writer) error { return loadgen.WriteBracket(w, s.LimitRange) },
-	"json": (*loadgen.SearchReport).WriteJSON,
-}
-
-// searchStatus returns the error with the exit status of a search whose result has been printed.
-func searchStatus(s *loadgen.SearchReport) error {
-	switch bracket := s.LimitRange; {
-	case s.Error != "":
-		return &exit{exitFailed, nil}
-	case bracket.Passed == 0 && bracket.Saturated:
-		return &exit{exitInvalid, nil}
-	case bracket.Passed == 0:
-		return &exit{exitFailed, nil}
-	}
-	return nil
+var searchFormats = map[string]func(io.Writer, *experiment.SearchReport) error{
+	"text": func(w io.Writer, s *experiment.SearchReport) error { return format.SearchText(w, s.LimitRange) },
+	"json": format.JSON[*experiment.SearchReport],
 }

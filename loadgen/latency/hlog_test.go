@@ -8,10 +8,12 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// TestLogIsReadByTheLibrary tests that the HdrHistogram library reads all intervals and stages of a log, with their
-// tags, times (to the millisecond) and values.
-func TestLogIsReadByTheLibrary(t *testing.T) {
-	const length = 1500 * time.Millisecond
+// length is the length of the intervals of sampleIntervals.
+const length = 1500 * time.Millisecond
+
+// sampleIntervals returns the histograms of two intervals with 1,500 jobs each. The latencies of the four stages start
+// at 1, 2, 3 and 4 ms and increase by 1 us with each job.
+func sampleIntervals() []Histograms {
 	intervals := []Histograms{New(), New()}
 	for i, stages := range intervals {
 		for st, h := range stages {
@@ -20,6 +22,13 @@ func TestLogIsReadByTheLibrary(t *testing.T) {
 			}
 		}
 	}
+	return intervals
+}
+
+// TestLogIsReadByTheLibrary tests that the HdrHistogram library reads all intervals and stages of a log, with their
+// tags, times (to the millisecond) and values.
+func TestLogIsReadByTheLibrary(t *testing.T) {
+	intervals := sampleIntervals()
 	var b bytes.Buffer
 	log := NewLog(&b)
 	began := time.Date(2026, 5, 1, 12, 0, 0, 250e6, time.UTC)

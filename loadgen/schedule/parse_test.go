@@ -30,3 +30,27 @@ func TestScheduleLengthAndUnits(t *testing.T) {
 		t.Errorf("%v takes %v", s, s.Length())
 	}
 }
+
+func TestScheduleMean(t *testing.T) {
+	for _, tt := range []struct {
+		text     string
+		from, to time.Duration
+		want     float64
+	}{
+		{"5000", 0, 4 * time.Second, 5000},
+		{"1000-3000/10s", 0, 10 * time.Second, 2000},
+		{"1000-3000/10s", 5 * time.Second, 10 * time.Second, 2500},
+		{"1000-3000/10s", 0, 20 * time.Second, 2500},
+		{"1000-3000/10s", 10 * time.Second, 20 * time.Second, 3000},
+		{"1000/10s,2000/10s,4000", 0, 40 * time.Second, 2750},
+		{"poisson:1000/10s,2000/10s,4000", 5 * time.Second, 15 * time.Second, 1500},
+	} {
+		s, err := Parse(tt.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Mean(tt.from, tt.to); got < tt.want-0.01 || got > tt.want+0.01 {
+			t.Errorf("%s from %v to %v: %v, want %v", tt.text, tt.from, tt.to, got, tt.want)
+		}
+	}
+}
