@@ -130,8 +130,8 @@ func (r *run) assumeEnds(worker *WorkerConn) {
 }
 
 // wasAssumedEnded reports whether assumeEnds has ended the job with this number.
-func (r *run) wasAssumedEnded(number uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.assumedEnded[number]
+func (p *peers) wasAssumedEnded(number uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.assumedEnded[number]
 }

@@ -67,7 +67,7 @@ func (r *run) reconnect(ctx context.Context, c *ClientConn) {
 	c.reset()
 	c.paused = false
 	c.mu.Unlock()
-	r.again.Add(1)
+	r.reconnects.Add(1)
 	c.startServing()
 }
 
@@ -84,5 +84,5 @@ func (c *ClientConn) pause() bool {
 func (c *ClientConn) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pool.inFlight() == 0 && !c.busy
+	return c.pool.inFlight() == 0 && !c.out.busy
 }

@@ -52,7 +52,7 @@ func (m *meter) result(err error) *Result {
 	res := &Result{Config: r.cfg, Took: m.ended.Sub(m.began), Jobs: m.jobs, Latency: m.total, Series: m.intervals,
 		Account: r.ledger.account(),
 		CPU:     m.cpu.CPU, Pauses: m.cpu.Pauses, GCs: m.cpu.GCs, Late: latency.QuantilesOf(m.pacing.hist),
-		AfterWindow: m.late, Reconnects: r.again.Load(), Steady: m.steady, Backlog: m.backlog, Err: err}
+		AfterWindow: m.late, Reconnects: r.reconnects.Load(), Steady: m.steady, Backlog: m.backlog, Err: err}
 	if r.cfg.Rate != nil && r.cfg.Rate.Poisson {
 		res.Independence = m.pacing.gaps.Independence(minGap)
 	}

@@ -27,19 +27,30 @@ type run struct {
 	ledger          runAccount // counts faults
 	history         *history   // nil unless Config.Check is set
 
-	claimed atomic.Int64 // number of jobs that clients have started or may start now
-	limit   atomic.Int64 // maximum of claimed
-	done    atomic.Int64 // number of jobs that have ended
-	again   atomic.Int64 // number of reconnections of clients
-	target  int64        // value of done at which ready receives a value; 0: never
+	err    chan error // receives the error of the first connection that failed
+	memory memory
+	progress
+	peers
+}
 
-	incoming    atomic.Int64 // memory in bytes for received messages
-	maxIncoming atomic.Int64 // grows with the number of connections and the size of payloads
+// progress counts the jobs of a run.
+type progress struct {
+	claimed atomic.Int64  // number of jobs that clients have started or may start now
+	limit   atomic.Int64  // maximum of claimed
+	done    atomic.Int64  // number of jobs that have ended
+	target  int64         // value of done at which ready receives a value; 0: never
+	ready   chan struct{} // receives a value when done has reached target
+}
 
-	ready chan struct{} // receives a value when done has reached target
-	err   chan error    // receives the error of the first connection that failed
+// memory counts the bytes that the connections use for received messages.
+type memory struct {
+	used  atomic.Int64
+	limit atomic.Int64 // grows with the number of connections and the size of payloads
+}
 
-	mu           sync.Mutex // guards the fields below
+// peers are the connections of a run.
+type peers struct {
+	mu           sync.Mutex // guards the other fields, except clients, which is complete before the first client serves
 	conns        []*Conn
 	clients      []*ClientConn
 	workers      []*WorkerConn
@@ -47,6 +58,7 @@ type run struct {
 	assumedEnded map[uint64]bool // numbers of the jobs that assumeEnds has ended
 	nextID       int             // ID of the next connection
 	closing      bool            // the run closes the connections, so their errors are expected
+	reconnects   atomic.Int64    // number of reconnections of clients
 }
 
 // clock returns the time since the creation of the run, in nanoseconds.
@@ -54,8 +66,8 @@ func (r *run) clock() int64 { return int64(time.Since(r.base)) }
 
 // claimJobs asks for permission to start n more jobs and returns how many of them the client may start, which is
 // fewer near the end of the run.
-func (r *run) claimJobs(n int) int {
-	over := r.claimed.Add(int64(n)) - r.limit.Load()
+func (p *progress) claimJobs(n int) int {
+	over := p.claimed.Add(int64(n)) - p.limit.Load()
 	return n - int(min(max(over, 0), int64(n)))
 }
 
@@ -91,8 +103,8 @@ func (r *run) wasKilled(id int) bool {
 func newRun(cfg Config) *run {
 	a := adapterOf(cfg.Protocol.Name)
 	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: ScenarioOf(cfg.Protocol.Name, cfg.Scenario),
-		base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
-		ready: make(chan struct{}, 1), err: make(chan error, 1)}
+		base: time.Now(), err: make(chan error, 1), progress: progress{ready: make(chan struct{}, 1)},
+		peers: peers{killed: map[int]bool{}, assumedEnded: map[uint64]bool{}}}
 	if r.cfg.Grabs == 0 {
 		r.cfg.Grabs = a.grabs(&r.cfg)
 	}
@@ -178,14 +190,14 @@ func (r *run) addWorker(ctx context.Context, i int) error {
 }
 
 // nameOf returns the name of a connection in transcripts, given its ID.
-func (r *run) nameOf(id int) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.conns, func(c *Conn) bool { return c.id == id })
+func (p *peers) nameOf(id int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.conns, func(c *Conn) bool { return c.id == id })
 	if i < 0 {
 		return "a worker that was killed"
 	}
-	return r.conns[i].name
+	return p.conns[i].name
 }
 
 func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
@@ -198,9 +210,9 @@ func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
 	c := newConn(r, r.nextID, nc, name)
 	r.nextID++
 	if r.conns = append(r.conns, c); len(r.conns) == 1 {
-		r.maxIncoming.Store(minIncoming)
+		r.memory.limit.Store(minIncoming)
 	}
-	r.maxIncoming.Add(2 * int64(maxBuffer+r.cfg.Size.Hi))
+	r.memory.limit.Add(2 * int64(maxBuffer+r.cfg.Size.Hi))
 	return c, nil
 }
 

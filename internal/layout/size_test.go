@@ -33,7 +33,7 @@ var larger = map[string]int{
 
 	// Not divided yet: the state of a run, a connection or a job.
 	"audit.run": 33, "fuzz.conn": 26, "fuzz.executor": 39, "fuzz/model.gJob": 23, "judge.dangaConn": 22,
-	"judge.gearmanConn": 26, "loadgen.Conn": 25, "loadgen.run": 27, "pcap.Conn": 33, "pcap.half": 21, "pcap/jobs.job": 27,
+	"judge.gearmanConn": 26, "pcap.Conn": 33, "pcap.half": 21, "pcap/jobs.job": 27,
 	"play.conn": 21, "refserver.Conn": 24, "refserver/beanstalk.Machine": 22, "refserver/gearmonkey.Machine": 22,
 
 	// Not divided yet: functions.
