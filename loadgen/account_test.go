@@ -60,7 +60,7 @@ func TestFaultsAreCounted(t *testing.T) {
 // open loop, which waited longest.
 func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "500"), Duration: 801 * time.Millisecond},
+		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "500"), MaxFlight: 1000, Duration: 801 * time.Millisecond},
 			"delay from-server WORK_COMPLETE 400ms")
 		total := res.Latency[len(res.Latency)-1].TotalCount()
 		if res.AfterWindow != 200 || total != res.Account.Submitted || total != res.Jobs+res.AfterWindow {
@@ -74,7 +74,7 @@ func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 func TestOpenLoopOfSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		recorder := &report.Recorder{Target: "a slow server", Processor: &machine.Processor{}}
-		cfg := loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "200"), Duration: 1002 * time.Millisecond,
+		cfg := loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "200"), MaxFlight: 1000, Duration: 1002 * time.Millisecond,
 			Workers: 1, Grabs: 1}
 		recorder.Attach(&cfg)
 		r := recorder.Report(load(t, cfg, "delay from-server JOB_ASSIGN 50ms"))
@@ -91,7 +91,7 @@ func TestOpenLoopOfSlowServer(t *testing.T) {
 func TestPausedRunsLoseNoJobs(t *testing.T) {
 	const pause = 11 * time.Second
 	configs := map[string]loadgen.Config{
-		"think": {Think: pause}, "work": {Work: pause}, "rate": {Rate: rate(t, "0.08")},
+		"think": {Think: pause}, "work": {Work: pause}, "rate": {Rate: rate(t, "0.08"), MaxFlight: 1000},
 	}
 	for name, cfg := range configs {
 		bubble(t, name, func(t *testing.T) {

@@ -111,7 +111,7 @@ func (p *pool) put(s *Job) {
 // underWay returns an iterator over the jobs in flight.
 func (p *pool) underWay() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
-		for i := range p.uses {
+		for i := 0; i < len(p.uses) && p.inFlight() > 0; i++ {
 			if s := &p.slots[int(p.first)+i]; s.number.Load() != 0 && !yield(s) {
 				return
 			}

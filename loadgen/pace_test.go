@@ -15,7 +15,8 @@ import (
 // delay measured.
 func openLoop(t *testing.T, dial func(context.Context) (net.Conn, error)) *loadgen.Result {
 	const jobs = 2000
-	res := load(t, loadgen.Config{Protocol: gearman.Protocol, Dial: dial, Rate: rate(t, "100k"), Count: jobs})
+	res := load(t, loadgen.Config{Protocol: gearman.Protocol, Dial: dial, Rate: rate(t, "100k"), Count: jobs,
+		MaxFlight: jobs})
 	if res.Account.Submitted != jobs || !res.Account.NoFaults() || res.Late.Count != jobs {
 		t.Errorf("%+v, lateness of %d jobs", res.Account, res.Late.Count)
 	}

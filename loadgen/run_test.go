@@ -215,7 +215,7 @@ func TestInterruptedPhases(t *testing.T) {
 		{"warm-up", loadgen.Config{Warmup: time.Hour, Think: time.Millisecond}, time.Second, ""},
 		{"measurement", loadgen.Config{Duration: time.Hour, Think: time.Millisecond}, time.Second, ""},
 		{"measurement without progress", loadgen.Config{Duration: time.Hour}, time.Second, "drop WORK_COMPLETE"},
-		{"open loop", loadgen.Config{Duration: time.Hour, Rate: rate(t, "100")}, time.Second, "drop WORK_COMPLETE"},
+		{"open loop", loadgen.Config{Duration: time.Hour, Rate: rate(t, "100"), MaxFlight: 1000}, time.Second, "drop WORK_COMPLETE"},
 		{"jobs in flight at the end", loadgen.Config{Duration: time.Second, DrainTimeout: time.Hour}, 3 * time.Second, "drop WORK_COMPLETE"},
 		{"queuing", loadgen.Config{Scenario: "background", DrainTimeout: time.Hour}, time.Second, "drop JOB_CREATED"},
 		{"waiting for a backlog", loadgen.Config{Scenario: "background", Count: 100, DrainTimeout: time.Hour}, time.Second, "drop GRAB_JOB*"},
@@ -272,7 +272,7 @@ func TestEndlessLists(t *testing.T) {
 func TestRunThatTakesNoTime(t *testing.T) {
 	for name, cfg := range map[string]loadgen.Config{
 		"closed loop":                {Protocol: gearman.Protocol, Count: 20},
-		"open loop that was stopped": {Protocol: gearman.Protocol, Rate: rate(t, "1000")},
+		"open loop that was stopped": {Protocol: gearman.Protocol, Rate: rate(t, "1000"), MaxFlight: 1000},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			cfg.Dial = serving(t, cfg.Protocol)

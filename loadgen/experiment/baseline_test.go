@@ -152,7 +152,10 @@ func TestBaselineNeedsSamples(t *testing.T) {
 func TestRatioInterval(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{minIntervals, 10, 30} {
-		const trials = 4000
+		trials := 4000
+		if testing.Short() {
+			trials = 1000
+		}
 		missed := 0
 		for range trials {
 			var old, now []float64

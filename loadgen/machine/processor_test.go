@@ -12,7 +12,7 @@ func TestProcessorCountsChildren(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc here")
 	}
-	const child = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+	const child = "i=0; while [ $i -lt 120000 ]; do i=$((i+1)); done"
 	cmd := exec.Command("sh", "-c", "sh -c '"+child+"; echo; read x'; :")
 	in, err := cmd.StdinPipe()
 	if err != nil {
