@@ -96,15 +96,15 @@ type runAccount struct {
 	Account
 }
 
-func (l *runAccount) account() Account {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Account
+func (a *runAccount) account() Account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Account
 }
 
-func (l *runAccount) count(counter *int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (a *runAccount) count(counter *int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	*counter++
 }
 

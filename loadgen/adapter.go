@@ -100,8 +100,8 @@ type Worker interface {
 	Handle(f *codec.Frame) // handles a message of the server, which is valid during the call
 }
 
-// adapters are the registered adapters.
-var adapters []*Adapter
+// adapters are the registered adapters, by the name of their protocol.
+var adapters = map[string]*Adapter{}
 
 // Register adds the load of a protocol. If the adapter lists no scenarios, it gets the common scenarios for which the
 // protocol has all message types: a protocol that lacks a step of a job (submit, ask, complete or delete) gets no
@@ -126,20 +126,12 @@ func Register(a *Adapter) {
 		}
 		a.Scenarios = append(a.Scenarios, s)
 	}
-	adapters = append(adapters, a)
-}
-
-// adapterOf returns the adapter of the protocol with this name, or nil.
-func adapterOf(name string) *Adapter {
-	if i := slices.IndexFunc(adapters, func(a *Adapter) bool { return a.Protocol.Name == name }); i >= 0 {
-		return adapters[i]
-	}
-	return nil
+	adapters[a.Protocol.Name] = a
 }
 
 // scenarioOf returns the scenario of a protocol, given the names of both, or nil.
 func ScenarioOf(protocol, name string) *Scenario {
-	if a := adapterOf(protocol); a != nil {
+	if a := adapters[protocol]; a != nil {
 		if i := slices.IndexFunc(a.Scenarios, func(s Scenario) bool { return s.Name == name }); i >= 0 {
 			return &a.Scenarios[i]
 		}
@@ -149,7 +141,7 @@ func ScenarioOf(protocol, name string) *Scenario {
 
 // Scenarios returns the scenarios of a protocol, or nil if the protocol has no load.
 func Scenarios(p *codec.Protocol) []Scenario {
-	if a := adapterOf(p.Name); a != nil {
+	if a := adapters[p.Name]; a != nil {
 		return a.Scenarios
 	}
 	return nil

@@ -178,7 +178,7 @@ func (c *Config) checkRun(sc *Scenario) error {
 		return errors.New("--linear needs one queue whose jobs have one priority: it cannot be used with several functions, or with scenario priorities, coalesce, unique, chaos, echo or status")
 	case c.Check && (c.Count == 0 || c.Count > maxHistory):
 		return fmt.Errorf("--linear needs a number of jobs (--count), at most %d", maxHistory)
-	case c.Grabs > 1 && adapterOf(c.Protocol.Name).OneGrab:
+	case c.Grabs > 1 && adapters[c.Protocol.Name].OneGrab:
 		return fmt.Errorf("grabs %d: expected 1, because a %s worker asks for one job at a time", c.Grabs, c.Protocol.Title)
 	case c.Duration/c.Interval > maxIntervals:
 		return fmt.Errorf("the duration %v has %d intervals of %v: expected at most %d; use longer intervals (--interval)",

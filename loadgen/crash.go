@@ -66,8 +66,8 @@ const settleAfterLoss = time.Second
 // Round performs one round: it loads the server, kills and restarts it, and counts the jobs that the server kept. n
 // is the index of the round, up the time from the start of the load to the kill. lost reports
 // whether an earlier round lost jobs. If the server does not restart, Round sets *srv to nil.
-func (k *Crash) Round(ctx context.Context, n int, srv *Server, up time.Duration, lost bool) (*CrashRound, error) {
-	cfg, err := k.Config.Complete()
+func (cr *Crash) Round(ctx context.Context, n int, srv *Server, up time.Duration, lost bool) (*CrashRound, error) {
+	cfg, err := cr.Config.Complete()
 	if err != nil {
 		return nil, err
 	}
@@ -119,13 +119,13 @@ func (k *Crash) Round(ctx context.Context, n int, srv *Server, up time.Duration,
 	round.Acknowledged = r.submitted() - round.Refused - r.countJobs(func(j *Job) bool { return !j.acked })
 
 	begin, *srv = time.Now(), nil
-	if *srv, err = k.Start(ctx); err != nil {
+	if *srv, err = cr.Start(ctx); err != nil {
 		return round, fmt.Errorf("after the kill: %w", err)
 	}
 	round.Restart = time.Since(begin).Seconds()
-	r.cfg.Work = k.Config.Work
-	err = r.takeAll(ctx, k.Waiting)
-	r.count(round, inProgress, assigned, killed, k.AllowLoss)
+	r.cfg.Work = cr.Config.Work
+	err = r.takeAll(ctx, cr.Waiting)
+	r.count(round, inProgress, assigned, killed, cr.AllowLoss)
 	return round, err
 }
 

@@ -38,19 +38,6 @@ func (l *lateness) add(at time.Duration, late []int64, skipped int64) {
 	l.skipped += skipped
 }
 
-// pace submits jobs according to the schedule, if there is one, in turn from all clients. The returned function stops
-// it.
-func (r *run) pace(ctx context.Context, m *meter) (stop func()) {
-	if r.cfg.Rate == nil {
-		return func() {}
-	}
-	timer := newTimer(r.clients[0].nc)
-	return background(ctx, func(ctx context.Context) {
-		defer timer.close()
-		r.submitScheduled(ctx, m, timer)
-	})
-}
-
 // Limits of the batches of an open loop. A wakeup and a write cost more CPU time than the submission of several jobs,
 // so the jobs of a short time are submitted together.
 const (
@@ -68,9 +55,11 @@ func batchInterval(rate float64) time.Duration {
 	return min(max(minBatchInterval, time.Duration(rate/fullRate*float64(mostStep))), mostStep)
 }
 
-// submitScheduled submits jobs at their scheduled times until ctx is done or all jobs of the run are submitted. One
+// submitScheduled submits jobs at their scheduled times, in turn from all clients, until ctx is done or all jobs of the run are submitted. One
 // client submits all jobs of a batch, unless it would have too many in flight or they are more than maxBatch.
-func (r *run) submitScheduled(ctx context.Context, m *meter, timer *timer) {
+func (r *run) submitScheduled(ctx context.Context, m *meter) {
+	timer := newTimer(r.clients[0].nc)
+	defer timer.close()
 	jobs := r.cfg.Rate.Arrivals(r.cfg.Seed)
 	began, last, turn := r.clock(), -mostStep, 0
 	late := make([]int64, 0, maxBatch)

@@ -101,7 +101,7 @@ func (r *run) wasKilled(id int) bool {
 
 // newRun returns a run for a configuration that Config.Complete has returned.
 func newRun(cfg Config) *run {
-	a := adapterOf(cfg.Protocol.Name)
+	a := adapters[cfg.Protocol.Name]
 	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: ScenarioOf(cfg.Protocol.Name, cfg.Scenario),
 		base: time.Now(), err: make(chan error, 1), progress: progress{ready: make(chan struct{}, 1)},
 		peers: peers{killed: map[int]bool{}, assumedEnded: map[uint64]bool{}}}
@@ -231,9 +231,12 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 		m.begin()
 	}
 	r.startWorkers()
-	defer r.serveClients(ctx)()
-	defer r.killWorkers(ctx)()
-	stopPacing := r.pace(ctx, m)
+	if r.cfg.Ramp == 0 {
+		r.startClients()
+	}
+	defer background(ctx, r.cfg.Ramp > 0, r.rampClients)()
+	defer background(ctx, r.scenario.Kills, r.killWorkers)()
+	stopPacing := background(ctx, r.cfg.Rate != nil, func(ctx context.Context) { r.submitScheduled(ctx, m) })
 	if before > 0 {
 		if err := r.await(ctx, m, time.After(before)); err != nil {
 			return err
@@ -243,7 +246,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 			return errors.New("all jobs finished during the warm-up, so none was measured: raise --count or lower --warmup")
 		}
 	}
-	stopReconnecting := r.reconnectClients(ctx)
+	stopReconnecting := background(ctx, r.cfg.Reconnect > 0, r.reconnectClients)
 	var over <-chan time.Time
 	if r.cfg.Duration > 0 {
 		over = time.After(r.cfg.Duration)

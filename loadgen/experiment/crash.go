@@ -47,8 +47,8 @@ type CrashReport struct {
 
 // Run performs the test. If it ends early, it returns the report of the rounds so far and an error. The report is nil
 // if the server could not be started the first time.
-func (k *CrashTest) Run(ctx context.Context) (*CrashReport, error) {
-	srv, err := k.Start(ctx)
+func (t *CrashTest) Run(ctx context.Context) (*CrashReport, error) {
+	srv, err := t.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,19 +57,19 @@ func (k *CrashTest) Run(ctx context.Context) (*CrashReport, error) {
 			srv.Kill()
 		}
 	}()
-	r := &CrashReport{Head: version.NewHead(), Protocol: k.Config.Protocol.Name, Scenario: k.Config.Scenario,
-		Started: time.Now().UTC().Round(time.Millisecond), Clients: k.Config.Clients, Window: k.Config.Window,
-		Allowed: k.AllowLoss.Seconds(),
+	r := &CrashReport{Head: version.NewHead(), Protocol: t.Config.Protocol.Name, Scenario: t.Config.Scenario,
+		Started: time.Now().UTC().Round(time.Millisecond), Clients: t.Config.Clients, Window: t.Config.Window,
+		Allowed: t.AllowLoss.Seconds(),
 		Reasons: []string{}, Rounds: []loadgen.CrashRound{}}
-	rnd := rand.New(rand.NewPCG(k.Config.Seed, 3))
-	for n := range k.Kills {
-		up := time.Duration((0.5 + rnd.Float64()) * float64(k.After))
+	rnd := rand.New(rand.NewPCG(t.Config.Seed, 3))
+	for n := range t.Kills {
+		up := time.Duration((0.5 + rnd.Float64()) * float64(t.After))
 		var round *loadgen.CrashRound
-		round, err = k.Round(ctx, n, &srv, up, r.Total.Lost > r.Total.Allowed)
+		round, err = t.Round(ctx, n, &srv, up, r.Total.Lost > r.Total.Allowed)
 		if round != nil && ctx.Err() == nil { // an interrupted round did not wait for its jobs
 			r.add(round)
-			if k.Watch != nil {
-				k.Watch(round)
+			if t.Watch != nil {
+				t.Watch(round)
 			}
 		}
 		if err != nil {
@@ -79,7 +79,7 @@ func (k *CrashTest) Run(ctx context.Context) (*CrashReport, error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		r.Error = err.Error()
 	}
-	r.conclude(k.Kills)
+	r.conclude(t.Kills)
 	return r, err
 }
 

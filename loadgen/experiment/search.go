@@ -106,8 +106,8 @@ func (s *Search) Run(ctx context.Context) (*LimitRange, error) {
 }
 
 // count returns the number of trials at a rate, and the number of those that passed.
-func (b *LimitRange) count(rate float64) (trials, passed int) {
-	for _, t := range b.Trials {
+func (l *LimitRange) count(rate float64) (trials, passed int) {
+	for _, t := range l.Trials {
 		if t.Rate == rate {
 			trials++
 			if t.Passed {
@@ -120,19 +120,19 @@ func (b *LimitRange) count(rate float64) (trials, passed int) {
 
 // between sets Failed to the lowest rate at which at most half of the trials passed, Passed to the highest tried rate
 // below it, and Saturated.
-func (b *LimitRange) between() {
-	b.Passed, b.Failed = 0, 0
-	for _, t := range b.Trials {
-		if trials, passed := b.count(t.Rate); 2*passed <= trials && (b.Failed == 0 || t.Rate < b.Failed) {
-			b.Failed = t.Rate
+func (l *LimitRange) between() {
+	l.Passed, l.Failed = 0, 0
+	for _, t := range l.Trials {
+		if trials, passed := l.count(t.Rate); 2*passed <= trials && (l.Failed == 0 || t.Rate < l.Failed) {
+			l.Failed = t.Rate
 		}
 	}
-	for _, t := range b.Trials {
-		if t.Rate > b.Passed && (b.Failed == 0 || t.Rate < b.Failed) {
-			b.Passed = t.Rate
+	for _, t := range l.Trials {
+		if t.Rate > l.Passed && (l.Failed == 0 || t.Rate < l.Failed) {
+			l.Passed = t.Rate
 		}
 	}
-	b.Saturated = slices.ContainsFunc(b.Trials, func(t Trial) bool { return t.Rate == b.Failed && t.Saturated })
+	l.Saturated = slices.ContainsFunc(l.Trials, func(t Trial) bool { return t.Rate == l.Failed && t.Saturated })
 }
 
 // next returns the next rate to try, or 0 if the search has ended.
@@ -168,13 +168,13 @@ func roundRate(v float64) float64 {
 }
 
 // Tried returns the number of trials at a rate with their verdicts, such as "3 trials: 1 passed, 2 invalid".
-func (b *LimitRange) Tried(rate float64) string {
+func (l *LimitRange) Tried(rate float64) string {
 	var parts []string
 	all := 0
 	for _, v := range []report.Verdict{report.Passed, report.Failed, report.Invalid} {
 		n := 0
-		for i := range b.Trials {
-			if t := &b.Trials[i]; t.Rate == rate && t.Result() == v {
+		for i := range l.Trials {
+			if t := &l.Trials[i]; t.Rate == rate && t.Result() == v {
 				n++
 			}
 		}

@@ -135,18 +135,18 @@ func ComparisonHTML(w io.Writer, c *experiment.Comparison, tolerance float64) er
 }
 
 // Title returns the title of the page, with the names of the servers.
-func (d comparePage) Title() string {
-	text := d.Targets[0].Name
-	for _, t := range d.Targets[1 : len(d.Targets)-1] {
+func (c comparePage) Title() string {
+	text := c.Targets[0].Name
+	for _, t := range c.Targets[1 : len(c.Targets)-1] {
 		text += ", " + t.Name
 	}
-	return fmt.Sprintf("%s %s: %s and %s compared", d.Runs[0].Protocol, d.Runs[0].Scenario, text,
-		d.Targets[len(d.Targets)-1].Name)
+	return fmt.Sprintf("%s %s: %s and %s compared", c.Runs[0].Protocol, c.Runs[0].Scenario, text,
+		c.Targets[len(c.Targets)-1].Name)
 }
 
 // Head returns the header of the page, without a verdict: the page shows the results below the header, one line for
 // each server.
-func (d comparePage) Head() page.Head {
-	r := d.Runs[0]
-	return newHead(d.Title(), r.Started, r.Jobwire, r.Environment, plan(r), loop(r))
+func (c comparePage) Head() page.Head {
+	r := c.Runs[0]
+	return newHead(c.Title(), r.Started, r.Jobwire, r.Environment, plan(r), loop(r))
 }

@@ -69,9 +69,9 @@ type crashPage struct {
 }
 
 // Head returns the header of the page.
-func (d crashPage) Head() page.Head {
-	h := newHead(d.Protocol+" "+d.Scenario, d.Started, d.Jobwire, d.Environment, crashLoad(d.CrashReport))
-	h.Target, h.Verdict = d.Target, d.Answer()
+func (c crashPage) Head() page.Head {
+	h := newHead(c.Protocol+" "+c.Scenario, c.Started, c.Jobwire, c.Environment, crashLoad(c.CrashReport))
+	h.Target, h.Verdict = c.Target, c.Answer()
 	return h
 }
 

@@ -57,10 +57,10 @@ type (
 )
 
 // Head returns the header of the page.
-func (d searchPage) Head() page.Head {
-	h := newHead(d.Protocol+" "+d.Scenario+": search for the highest rate", d.Started, d.Jobwire, d.Environment,
-		fmt.Sprintf("%s of at least %v s", prose.Count(len(d.Trials), "trial"), d.Seconds))
-	h.Target, h.Verdict = d.Target, d.Answer()
+func (s searchPage) Head() page.Head {
+	h := newHead(s.Protocol+" "+s.Scenario+": search for the highest rate", s.Started, s.Jobwire, s.Environment,
+		fmt.Sprintf("%s of at least %v s", prose.Count(len(s.Trials), "trial"), s.Seconds))
+	h.Target, h.Verdict = s.Target, s.Answer()
 	return h
 }
 

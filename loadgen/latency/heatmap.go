@@ -25,14 +25,14 @@ func heatRow(ns int64) int {
 func heatEdge(row int) float64 { return heatMin * math.Exp2(float64(row)/heatPerDouble) }
 
 // Add adds the distribution of an interval.
-func (f *HeatMap) Add(start, length time.Duration, h *Histogram) {
+func (m *HeatMap) Add(start, length time.Duration, h *Histogram) {
 	fr := HeatFrame{start.Seconds(), length.Seconds(), make([]int64, heatRows)}
 	for _, bar := range h.Distribution() {
 		if bar.Count > 0 {
 			fr.Counts[heatRow(bar.From)] += bar.Count
 		}
 	}
-	f.frames = append(f.frames, fr)
+	m.frames = append(m.frames, fr)
 }
 
 // Curve is the latency of a stage by percentile.
@@ -57,23 +57,23 @@ type HeatFrame struct {
 // Spectrum returns the latency of every stage by percentile, up to the highest percentile that the number of samples
 // supports. It has eight points for each tenfold decrease of the share of slower jobs: from 0 to 90 %, from 90 to 99
 // %, and so on.
-func (hs *Histograms) Spectrum() []Curve {
+func (h *Histograms) Spectrum() []Curve {
 	const pointsPerStep = 8
 	var all []Curve
-	for st, h := range hs {
-		if h == nil || h.TotalCount() == 0 {
+	for st, stage := range h {
+		if stage == nil || stage.TotalCount() == 0 {
 			continue
 		}
 		var at []float64
 		for k := 0; ; k++ {
 			beyond := math.Pow(10, -float64(k)/pointsPerStep)
-			if beyond*float64(h.TotalCount()) < 1 {
+			if beyond*float64(stage.TotalCount()) < 1 {
 				break
 			}
 			at = append(at, 100*(1-beyond))
 		}
 		curve := Curve{Name: Stages[st]}
-		for i, ns := range h.ValueAtPercentilesSlice(at) {
+		for i, ns := range stage.ValueAtPercentilesSlice(at) {
 			curve.Points = append(curve.Points, [2]float64{at[i], float64(ns) / 1e3})
 		}
 		all = append(all, curve)
@@ -82,10 +82,10 @@ func (hs *Histograms) Spectrum() []Curve {
 }
 
 // Heat returns the heat map without the empty rows at both ends, or nil if it is empty.
-func (f *HeatMap) Heat() *Heat {
+func (m *HeatMap) Heat() *Heat {
 	low, high := heatRows, -1
-	for i := range f.frames {
-		for row, n := range f.frames[i].Counts {
+	for i := range m.frames {
+		for row, n := range m.frames[i].Counts {
 			if n > 0 {
 				low, high = min(low, row), max(high, row)
 			}
@@ -98,8 +98,8 @@ func (f *HeatMap) Heat() *Heat {
 	for row := low; row <= high+1; row++ {
 		out.Edges = append(out.Edges, heatEdge(row)/1e3)
 	}
-	for i := range f.frames {
-		fr := f.frames[i]
+	for i := range m.frames {
+		fr := m.frames[i]
 		fr.Counts = fr.Counts[low : high+1]
 		out.Frames = append(out.Frames, fr)
 	}

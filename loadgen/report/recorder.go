@@ -37,7 +37,7 @@ type CPU interface{ Now() machine.Time }
 // ends is the CPU time of the target and of the load generator. Negative values are not known.
 type ends struct{ target, generator time.Duration }
 
-func (t *Recorder) now() ends { return ends{t.Processor.Now().Program, machine.ReadUsage().CPU} }
+func (rc *Recorder) now() ends { return ends{rc.Processor.Now().Program, machine.ReadUsage().CPU} }
 
 func (e ends) since(before ends) ends {
 	return ends{machine.Elapsed(before.target, e.target), machine.Elapsed(before.generator, e.generator)}
@@ -53,44 +53,44 @@ func perJob(d time.Duration, jobs int64) latency.Micros {
 
 // Attach connects the recorder to a run: it sets OnInterval and PhaseChange of the configuration. Call it before
 // [Run].
-func (t *Recorder) Attach(cfg *loadgen.Config) {
-	t.intervals = map[time.Duration]ends{}
+func (rc *Recorder) Attach(cfg *loadgen.Config) {
+	rc.intervals = map[time.Duration]ends{}
 	cfg.PhaseChange = func() {
-		now := t.Processor.Now()
-		t.last = t.now()
-		if t.began.IsZero() {
-			t.began, t.used = time.Now(), now
+		now := rc.Processor.Now()
+		rc.last = rc.now()
+		if rc.began.IsZero() {
+			rc.began, rc.used = time.Now(), now
 		} else {
-			t.ended, t.used = time.Now(), now.Since(t.used)
+			rc.ended, rc.used = time.Now(), now.Since(rc.used)
 		}
 	}
 	cfg.OnInterval = func(iv *loadgen.Interval) {
-		measured := !t.began.IsZero() && t.ended.IsZero()
+		measured := !rc.began.IsZero() && rc.ended.IsZero()
 		if measured {
-			now := t.now()
-			t.intervals[iv.Start], t.last = now.since(t.last), now
+			now := rc.now()
+			rc.intervals[iv.Start], rc.last = now.since(rc.last), now
 		}
 		if measured || iv.AfterWindow {
-			t.heatmap.Add(iv.Start, iv.Length, iv.Stages[latency.Total])
-			if t.Log != nil {
-				t.Log.Add(t.began.Add(iv.Start), iv.Length, iv.Stages)
+			rc.heatmap.Add(iv.Start, iv.Length, iv.Stages[latency.Total])
+			if rc.Log != nil {
+				rc.Log.Add(rc.began.Add(iv.Start), iv.Length, iv.Stages)
 			}
 		}
-		if t.OnInterval != nil && !iv.AfterWindow {
-			t.OnInterval(iv, measured)
+		if rc.OnInterval != nil && !iv.AfterWindow {
+			rc.OnInterval(iv, measured)
 		}
 	}
 }
 
 // Report returns the report of the run to which the recorder was attached.
-func (t *Recorder) Report(res *loadgen.Result) *Report {
+func (rc *Recorder) Report(res *loadgen.Result) *Report {
 	cfg := &res.Config
 	r := PlanOf(cfg)
-	r.Environment = t.Environment
-	if t.Share.Shares > 0 {
-		r.Share = &t.Share
+	r.Environment = rc.Environment
+	if rc.Share.Shares > 0 {
+		r.Share = &rc.Share
 	}
-	r.Target, r.Started = t.Target, t.began.UTC().Round(time.Millisecond)
+	r.Target, r.Started = rc.Target, rc.began.UTC().Round(time.Millisecond)
 	r.Jobs, r.Seconds, r.Rate = res.Jobs, res.Took.Seconds(), res.Rate()
 	r.Account, r.AfterWindow, r.Backlog, r.Reconnects = res.Account, res.AfterWindow, res.Backlog, res.Reconnects
 	r.Linear = res.Linear
@@ -111,8 +111,8 @@ func (t *Recorder) Report(res *loadgen.Result) *Report {
 			r.KeptUp = &kept
 		}
 	}
-	r.Stages, r.Spectrum, r.Heat = res.Latency, res.Latency.Spectrum(), t.heatmap.Heat()
-	r.processors(res.CPU, t.used)
+	r.Stages, r.Spectrum, r.Heat = res.Latency, res.Latency.Spectrum(), rc.heatmap.Heat()
+	r.processors(res.CPU, rc.used)
 	for i := range res.Series {
 		iv := &res.Series[i]
 		e := IntervalEntry{Start: iv.Start.Seconds(), Seconds: iv.Length.Seconds(), Jobs: iv.Done, Depth: iv.Depth,
@@ -120,12 +120,12 @@ func (t *Recorder) Report(res *loadgen.Result) *Report {
 		if at := cfg.Warmup + iv.Start; cfg.Rate != nil && at >= 0 {
 			e.Requested = cfg.Rate.Mean(at, at+iv.Length)
 		}
-		used := t.intervals[iv.Start]
+		used := rc.intervals[iv.Start]
 		e.Target, e.Generator = perJob(used.target, e.Jobs), perJob(used.generator, e.Jobs)
 		r.Series = append(r.Series, e)
 	}
 	r.Stationary = r.stationarity()
-	r.Saturation = r.saturation(cfg, t.used.Threads)
+	r.Saturation = r.saturation(cfg, rc.used.Threads)
 	r.Saturated = r.Saturation != ""
 	r.Conclude()
 	return r

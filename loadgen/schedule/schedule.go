@@ -55,25 +55,20 @@ func (s *Schedule) Mean(from, to time.Duration) float64 {
 	if from >= to {
 		return s.RateAt(from)
 	}
-	jobs := 0.0
-	begin := time.Duration(0)
-	for i, st := range s.Steps {
-		end := begin + st.For
-		if st.For == 0 || i == len(s.Steps)-1 && to > end {
-			end = max(to, end)
+	return math.Round((s.jobs(to)-s.jobs(from))/(to-from).Seconds()*1e3) / 1e3
+}
+
+// jobs returns the number of jobs of the schedule until a time since its start.
+func (s *Schedule) jobs(t time.Duration) (n float64) {
+	for _, st := range s.Steps {
+		d := t
+		if st.For > 0 {
+			d = min(t, st.For)
 		}
-		if a, b := max(from, begin), min(to, end); a < b {
-			if st.For > 0 && b > begin+st.For { // after its end, the last step continues with its final rate
-				jobs += s.RateAt(b) * (b - max(a, begin+st.For)).Seconds()
-				b = begin + st.For
-			}
-			if a < b {
-				jobs += (st.RateAt(a-begin) + st.RateAt(b-begin)) / 2 * (b - a).Seconds()
-			}
-		}
-		begin = end
+		n += (st.From + st.RateAt(d)) / 2 * d.Seconds()
+		t -= d
 	}
-	return math.Round(jobs/(to-from).Seconds()*1e3) / 1e3
+	return n + s.Steps[len(s.Steps)-1].To*t.Seconds() // after its end, the last step continues with its final rate
 }
 
 // After returns the rest of the schedule after a time since its start.
