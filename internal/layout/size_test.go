@@ -25,7 +25,7 @@ var larger = map[string]int{
 
 	// One field for each setting that users choose, or each value of a document.
 	"cmd/jobwire.benchOptions": 28, "cmd/jobwire.conformOptions": 27, "conform.Runner": 24, "conform.caseJSON": 21,
-	"fuzz.Config": 27, "fuzz/report.Finding": 24, "loadgen.Config": 29, "loadgen/report.Report": 49, "pcap.Stats": 26,
+	"fuzz.Config": 27, "fuzz/report.Finding": 24, "loadgen.Config": 29, "loadgen/report.Report": 48, "pcap.Stats": 26,
 	"pcap/report.pageData": 23,
 
 	// The names that fault scripts use.
