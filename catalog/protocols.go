@@ -10,7 +10,7 @@ import (
 	"jobwire/fuzz/model"
 	"jobwire/internal/mutant"
 	"jobwire/judge"
-	"jobwire/loadgen"
+	"jobwire/loadgen/protocols"
 	beanstalkpeer "jobwire/refpeer/beanstalk"
 	beanstalkpeermutants "jobwire/refpeer/beanstalk/mutants"
 	dangapeer "jobwire/refpeer/danga"
@@ -37,7 +37,7 @@ func init() {
 		Checker:  judge.Gearman,
 		Stress:   audit.Gearman,
 		Model:    model.Gearman,
-		Load:     loadgen.Gearman,
+		Load:     protocols.Gearman,
 		Server: func(f Flags) func() refserver.Machine {
 			retries := f.Uint("retries", 0, "fail a job after `NUMBER` workers have disconnected while running it (0: never)")
 			return func() refserver.Machine { return gearmanserver.New(gearmanserver.Options{Retries: int(*retries)}) }
@@ -54,7 +54,7 @@ func init() {
 		Checker:  judge.GearMonkey,
 		Stress:   audit.GearMonkey,
 		Model:    model.GearMonkey,
-		Load:     loadgen.GearMonkey,
+		Load:     protocols.GearMonkey,
 		Server: func(Flags) func() refserver.Machine {
 			return func() refserver.Machine { return monkeyserver.New(monkeyserver.Options{}) }
 		},
@@ -69,7 +69,7 @@ func init() {
 		Checker:  judge.Beanstalk,
 		Stress:   audit.Beanstalk,
 		Model:    model.Beanstalk,
-		Load:     loadgen.Beanstalk,
+		Load:     protocols.Beanstalk,
 		Server: func(f Flags) func() refserver.Machine {
 			draining := f.Bool("draining", false, "accept no new jobs, like beanstalkd after SIGUSR1")
 			return func() refserver.Machine {
@@ -87,7 +87,7 @@ func init() {
 		Checker:  judge.Danga,
 		Stress:   audit.Danga,
 		Model:    model.Danga,
-		Load:     loadgen.Danga,
+		Load:     protocols.Danga,
 		Server: func(f Flags) func() refserver.Machine {
 			keep := f.Duration("keep-results", dangaserver.DefaultKeepTime,
 				"`DURATION` for which the server keeps the result of a job that has a handle")

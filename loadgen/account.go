@@ -37,16 +37,16 @@ type Account struct {
 	First string `json:"first_anomaly"`
 }
 
-// tally is the description of one counter of an [Account], for reports.
-type tally struct {
-	key   string                // name of the counter in JSON and as a Prometheus label
-	count func(*Account) *int64 // returns the counter
-	bad   bool                  // a correct server never causes it; the run fails if it is greater than 0
-	words string                // description for the text report, printed after the number
+// Counter describes one counter of an [Account], for reports.
+type Counter struct {
+	Key   string                // name of the counter in JSON and as a Prometheus label
+	Of    func(*Account) *int64 // returns the counter
+	Bad   bool                  // a correct server never causes it; the run fails if it is greater than 0
+	Words string                // description, printed after the number
 }
 
-// tallies are the counters of an [Account] except Submitted, in the order in which reports print them.
-var tallies = []tally{
+// Counters are the counters of an [Account] except Submitted, in the order in which reports print them.
+var Counters = []Counter{
 	{"lost", func(a *Account) *int64 { return &a.Lost }, true, "lost: no result arrived"},
 	{"unacknowledged", func(a *Account) *int64 { return &a.Unacknowledged }, true,
 		"unacknowledged: finished, but the server never acknowledged the submission"},
@@ -69,18 +69,17 @@ var tallies = []tally{
 		"skipped: scheduled, but not submitted because too many jobs were in flight"},
 }
 
-// Tally is a counter of an [Account] that is greater than 0.
+// Tally is a counter of an [Account] with its value.
 type Tally struct {
+	Counter
 	Count int64
-	Words string // description, printed after the number
-	Bad   bool   // a correct server never causes it
 }
 
 // Tallies returns the counters that are greater than 0, except Submitted, in the order in which reports print them.
 func (a *Account) Tallies() (all []Tally) {
-	for _, t := range tallies {
-		if n := *t.count(a); n > 0 {
-			all = append(all, Tally{n, t.words, t.bad})
+	for _, c := range Counters {
+		if n := *c.Of(a); n > 0 {
+			all = append(all, Tally{c, n})
 		}
 	}
 	return all
@@ -97,15 +96,15 @@ type runAccount struct {
 	Account
 }
 
-func (l *runAccount) account() Account {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Account
+func (a *runAccount) account() Account {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Account
 }
 
-func (l *runAccount) count(counter *int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (a *runAccount) count(counter *int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	*counter++
 }
 
@@ -127,7 +126,7 @@ func (c *Conn) countFault(counter *int64, f *codec.Frame, why string) {
 	l.First = text
 }
 
-// noteRefused counts a message in which the server refused a request.
-func (c *Conn) noteRefused(f *codec.Frame) {
+// CountRefused counts a message in which the server refused a request.
+func (c *Conn) CountRefused(f *codec.Frame) {
 	c.countFault(&c.run.ledger.Refused, f, "the server answered with an error")
 }

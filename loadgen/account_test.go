@@ -12,6 +12,8 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/loadgen"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/report"
 )
 
 // TestFaultsAreCounted tests that each injected fault of a server is counted by the right counter, that no other
@@ -58,7 +60,7 @@ func TestFaultsAreCounted(t *testing.T) {
 // open loop, which waited longest.
 func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Rate: schedule(t, "500"), Duration: 801 * time.Millisecond},
+		res := load(t, loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "500"), MaxFlight: 1000, Duration: 801 * time.Millisecond},
 			"delay from-server WORK_COMPLETE 400ms")
 		total := res.Latency[len(res.Latency)-1].TotalCount()
 		if res.AfterWindow != 200 || total != res.Account.Submitted || total != res.Jobs+res.AfterWindow {
@@ -71,13 +73,13 @@ func TestOpenLoopCountsTheTimeThatJobsWait(t *testing.T) {
 // TestOpenLoopOfSlowServer tests that a server that assigns 20 jobs per second does not keep up with 200.
 func TestOpenLoopOfSlowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		recorder := &loadgen.Recorder{Target: "a slow server"}
-		cfg := loadgen.Config{Protocol: gearman.Protocol, Rate: schedule(t, "200"), Duration: 1002 * time.Millisecond,
+		recorder := &report.Recorder{Target: "a slow server", Processor: &machine.Processor{}}
+		cfg := loadgen.Config{Protocol: gearman.Protocol, Rate: rate(t, "200"), MaxFlight: 1000, Duration: 1002 * time.Millisecond,
 			Workers: 1, Grabs: 1}
 		recorder.Attach(&cfg)
 		r := recorder.Report(load(t, cfg, "delay from-server JOB_ASSIGN 50ms"))
 		// The verdict can be invalid, because the processor time of the machine does not fit to virtual time.
-		if r.KeptUp == nil || *r.KeptUp || r.Verdict == loadgen.Passed || r.Backlog != 181 || r.RateRequested != 200 {
+		if r.KeptUp == nil || *r.KeptUp || r.Verdict == report.Passed || r.Backlog != 181 || r.RateRequested != 200 {
 			t.Errorf("%s %v: kept up %v, backlog %d, %v jobs/s requested",
 				r.Verdict, r.Reasons, r.KeptUp, r.Backlog, r.RateRequested)
 		}
@@ -89,7 +91,7 @@ func TestOpenLoopOfSlowServer(t *testing.T) {
 func TestPausedRunsLoseNoJobs(t *testing.T) {
 	const pause = 11 * time.Second
 	configs := map[string]loadgen.Config{
-		"think": {Think: pause}, "work": {Work: pause}, "rate": {Rate: schedule(t, "0.08")},
+		"think": {Think: pause}, "work": {Work: pause}, "rate": {Rate: rate(t, "0.08"), MaxFlight: 1000},
 	}
 	for name, cfg := range configs {
 		bubble(t, name, func(t *testing.T) {

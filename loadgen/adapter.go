@@ -100,8 +100,8 @@ type Worker interface {
 	Handle(f *codec.Frame) // handles a message of the server, which is valid during the call
 }
 
-// adapters are the registered adapters.
-var adapters []*Adapter
+// adapters are the registered adapters, by the name of their protocol.
+var adapters = map[string]*Adapter{}
 
 // Register adds the load of a protocol. If the adapter lists no scenarios, it gets the common scenarios for which the
 // protocol has all message types: a protocol that lacks a step of a job (submit, ask, complete or delete) gets no
@@ -126,20 +126,12 @@ func Register(a *Adapter) {
 		}
 		a.Scenarios = append(a.Scenarios, s)
 	}
-	adapters = append(adapters, a)
-}
-
-// adapterOf returns the adapter of the protocol with this name, or nil.
-func adapterOf(name string) *Adapter {
-	if i := slices.IndexFunc(adapters, func(a *Adapter) bool { return a.Protocol.Name == name }); i >= 0 {
-		return adapters[i]
-	}
-	return nil
+	adapters[a.Protocol.Name] = a
 }
 
 // scenarioOf returns the scenario of a protocol, given the names of both, or nil.
-func scenarioOf(protocol, name string) *Scenario {
-	if a := adapterOf(protocol); a != nil {
+func ScenarioOf(protocol, name string) *Scenario {
+	if a := adapters[protocol]; a != nil {
 		if i := slices.IndexFunc(a.Scenarios, func(s Scenario) bool { return s.Name == name }); i >= 0 {
 			return &a.Scenarios[i]
 		}
@@ -149,7 +141,7 @@ func scenarioOf(protocol, name string) *Scenario {
 
 // Scenarios returns the scenarios of a protocol, or nil if the protocol has no load.
 func Scenarios(p *codec.Protocol) []Scenario {
-	if a := adapterOf(p.Name); a != nil {
+	if a := adapters[p.Name]; a != nil {
 		return a.Scenarios
 	}
 	return nil
@@ -163,7 +155,7 @@ func (a *Adapter) grabs(c *Config) int {
 	}
 	flight := c.Window * c.Clients
 	if c.Rate != nil { // the number of jobs submitted during one round trip of a job request: 1 ms, or 4 ms on a busy server
-		rate, takes := c.Rate.highest(), time.Millisecond
+		rate, takes := c.Rate.Highest(), time.Millisecond
 		if rate > 250_000 {
 			takes *= 4
 		}

@@ -13,7 +13,7 @@ type client struct {
 	*ClientConn
 	queues  [][]byte // names of the functions or tubes
 	types   *messageTypes
-	submits [2][priorities]*message // messages that submit foreground [0] and background [1] jobs, by priority
+	submits [2][Priorities]*message // messages that submit foreground [0] and background [1] jobs, by priority
 	using   int                     // index of the queue named in the last message of type types.use; -1: none
 	pending queue                   // jobs whose submission the server has not answered, in order
 
@@ -28,7 +28,7 @@ func newClient(c *ClientConn, s *Scenario) *client {
 	if s.PerUnique > 1 {
 		l.sharing = map[string][]*Job{}
 	}
-	for i := range priorities {
+	for i := range Priorities {
 		l.submits[0][i] = newMessage(l.types.submit(i, false), i, false)
 		l.submits[1][i] = newMessage(l.types.submit(i, true), i, true)
 	}
@@ -37,89 +37,89 @@ func newClient(c *ClientConn, s *Scenario) *client {
 
 // Submit implements [Client]. If the submission has no field for the queue, Submit names the queue in a message
 // before it.
-func (l *client) Submit(j *Job, payload []byte) {
-	m := l.submits[0][j.Priority]
+func (c *client) Submit(j *Job, payload []byte) {
+	m := c.submits[0][j.Priority]
 	number := j.number.Load()
-	if l.run.scenario.background(number) {
-		m = l.submits[1][j.Priority]
+	if c.run.scenario.background(number) {
+		m = c.submits[1][j.Priority]
 	}
-	if l.using != int(j.Queue) && l.types.use != nil && m.queue == len(m.Args) {
-		l.using = int(j.Queue)
-		l.Send(l.types.use, l.queues[j.Queue])
+	if c.using != int(j.Queue) && c.types.use != nil && m.queue == len(m.Args) {
+		c.using = int(j.Queue)
+		c.Send(c.types.use, c.queues[j.Queue])
 	}
-	l.unique = l.unique[:0]
-	if l.run.scenario.unique(number) {
-		l.unique = append(append(l.unique[:0], l.run.cfg.Prefix...), '-')
-		l.unique = append(strconv.AppendInt(l.unique, int64(l.place), 10), '-')
-		l.unique = strconv.AppendInt(l.unique, int64(j.seq)/int64(max(1, l.perUnique)), 10)
+	c.unique = c.unique[:0]
+	if c.run.scenario.unique(number) {
+		c.unique = append(append(c.unique[:0], c.run.cfg.Prefix...), '-')
+		c.unique = append(strconv.AppendInt(c.unique, int64(c.place), 10), '-')
+		c.unique = strconv.AppendInt(c.unique, int64(j.seq)/int64(max(1, c.perUnique)), 10)
 	}
-	l.pending.Push(j)
-	m.args[m.queue], m.args[m.unique], m.args[m.payload] = l.queues[j.Queue], l.unique, payload
-	l.send(&m.Message)
+	c.pending.Push(j)
+	m.args[m.queue], m.args[m.unique], m.args[m.payload] = c.queues[j.Queue], c.unique, payload
+	c.send(&m.Message)
 }
 
 // Handle implements [Client]. A message that a client should not receive ends the run.
-func (l *client) Handle(f *codec.Frame) {
+func (c *client) Handle(f *codec.Frame) {
 	switch f.Type.Does {
 	case codec.Accept:
-		l.accepted(f)
+		c.accepted(f)
 	case codec.Complete:
-		l.completed(f)
+		c.completed(f)
 	case codec.Data:
-		l.Result(f, f.Get(codec.Payload))
+		c.Result(f, f.Get(codec.Payload))
 	case codec.Status:
 	case codec.Refuse, codec.Bury:
-		l.Refused(pop(&l.pending), f)
+		c.Refused(Pop(&c.pending), f)
 	case codec.Answer:
-		if l.types.use != nil && slices.Contains(l.types.use.Answers, f.Type) {
+		if c.types.use != nil && slices.Contains(c.types.use.Answers, f.Type) {
 			return
 		}
 		fallthrough
 	default:
-		l.unexpected(f)
+		c.unexpected(f)
 	}
 }
 
 // accepted handles the acknowledgement of the oldest submission without a reply.
-func (l *client) accepted(f *codec.Frame) {
-	j := pop(&l.pending)
+func (c *client) accepted(f *codec.Frame) {
+	j := Pop(&c.pending)
 	if j == nil {
-		l.countFault(&l.run.ledger.AnsweredTwice, f, "the server sent a reply, but no submission waits for a reply")
+		c.countFault(&c.run.ledger.AnsweredTwice, f, "the server sent a reply, but no submission waits for a reply")
 		return
 	}
-	if l.sharing != nil {
+	if c.sharing != nil {
 		id := string(f.Get(codec.JobID))
-		l.sharing[id] = append(l.sharing[id], j)
+		c.sharing[id] = append(c.sharing[id], j)
 	}
-	l.Accepted(j)
+	c.Accepted(j)
 }
 
 // completed handles the result of a job.
-func (l *client) completed(f *codec.Frame) {
-	if l.sharing != nil {
-		l.shared(f)
-	} else if j := l.Result(f, f.Get(codec.Payload)); j != nil {
-		l.Ended(j)
+func (c *client) completed(f *codec.Frame) {
+	if c.sharing != nil {
+		c.shared(f)
+	} else if j := c.Result(f, f.Get(codec.Payload)); j != nil {
+		c.Ended(j)
 	}
 }
 
 // shared handles a result for a job that several submissions share: it ends the oldest of them that
 // has no result. The result contains the payload of the first submission, which may differ from the
 // payload of this one. So shared checks only that a checksum in the payload is correct.
-func (l *client) shared(f *codec.Frame) {
+func (c *client) shared(f *codec.Frame) {
 	id := string(f.Get(codec.JobID))
-	if _, whole := l.run.filler.numberOf(f.Get(codec.Payload)); !whole {
-		l.countFault(&l.run.ledger.Corrupted, f, "the result is not the payload that was sent")
+	if _, whole := c.run.filler.numberOf(f.Get(codec.Payload)); !whole {
+		c.countFault(&c.run.ledger.Corrupted, f, "the result is not the payload that was sent")
 	}
-	jobs := l.sharing[id]
+	jobs := c.sharing[id]
 	if len(jobs) == 0 {
-		l.countFault(&l.run.ledger.AnsweredTwice, f, "all submissions of this job had already received their result")
+		c.countFault(&c.run.ledger.AnsweredTwice, f, "all submissions of this job had already received their result")
 		return
 	}
-	if l.sharing[id] = jobs[1:]; len(jobs) == 1 {
-		delete(l.sharing, id)
+	if c.sharing[id] = jobs[1:]; len(jobs) == 1 {
+		delete(c.sharing, id)
 	}
-	l.finish(jobs[0])
+	c.finish(jobs[0])
 }
 
 // requester is a client that sends echo or status requests instead of jobs. The server replies in the order of the
@@ -145,7 +145,7 @@ func (r *requester) Submit(j *Job, payload []byte) {
 
 // Handle implements [Client]. Each message is the reply to the oldest request without a reply.
 func (r *requester) Handle(f *codec.Frame) {
-	j := pop(&r.pending)
+	j := Pop(&r.pending)
 	if j == nil {
 		r.countFault(&r.run.ledger.AnsweredTwice, f, "the server sent a reply, but no request waits for a reply")
 		return

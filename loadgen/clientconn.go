@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"jobwire/codec"
+	"jobwire/loadgen/latency"
 )
 
 // ClientConn is the connection of a client. It does what clients of all protocols have in common: it starts jobs and
@@ -14,12 +15,12 @@ type ClientConn struct {
 	client     Client
 	place      int // index among the clients
 	pool       *pool
-	payload    []byte              // buffer for the payload of a job
-	zipf       *rand.Zipf          // chooses the function of a job; nil: all functions in turn
-	paused     bool                // the client submits no jobs until it has reconnected
-	started    int64               // number of jobs submitted
-	unrecorded int64               // jobs that ended since the last call of record
-	samples    [stageCount][]int64 // latencies in nanoseconds since the last call of record
+	payload    []byte                       // buffer for the payload of a job
+	zipf       *rand.Zipf                   // chooses the function of a job; nil: all functions in turn
+	paused     bool                         // the client submits no jobs until it has reconnected
+	started    int64                        // number of jobs submitted
+	unrecorded int64                        // jobs that ended since the last call of record
+	samples    [len(latency.Stages)][]int64 // latencies in nanoseconds since the last call of record
 
 	inboxMu       sync.Mutex // guards the fields below
 	otherEnds     []seenEnd  // jobs of this client whose end a worker has seen; takeEnds handles them
@@ -100,7 +101,7 @@ func (c *ClientConn) start(at int64) bool {
 		s.Queue = uint16(c.started % int64(cfg.Functions))
 	}
 	if c.run.scenario.Mixed {
-		s.Priority = uint8(c.rand.IntN(priorities))
+		s.Priority = uint8(c.rand.IntN(Priorities))
 	}
 	s.number.Store(number)
 	c.client.Submit(s, c.Payload(s))
@@ -121,9 +122,9 @@ func (c *ClientConn) Accepted(s *Job) {
 	}
 	sc := c.run.scenario
 	if sc.Backlog {
-		c.sample(stageCreated, s.created-s.start)
+		c.sample(latency.Created, s.created-s.start)
 		if sc.Enqueue {
-			c.sample(stageTotal, s.created-s.start)
+			c.sample(latency.Total, s.created-s.start)
 		}
 		c.unrecorded++
 		c.refill()
@@ -147,14 +148,14 @@ func (c *ClientConn) Ended(s *Job) {
 func (c *ClientConn) finish(s *Job) {
 	sc := c.run.scenario
 	if !sc.Backlog {
-		c.sample(stageCreated, s.created-s.start)
+		c.sample(latency.Created, s.created-s.start)
 	}
 	if _, assigned := s.holder(); assigned {
 		taken := s.taken.Load()
-		c.sample(stageQueued, taken-s.created)
-		c.sample(stageRun, c.now-taken)
+		c.sample(latency.Queued, taken-s.created)
+		c.sample(latency.Run, c.now-taken)
 	}
-	c.sample(stageTotal, c.now-s.start)
+	c.sample(latency.Total, c.now-s.start)
 	c.pool.put(s)
 	c.unrecorded++
 	if sc.Backlog || c.run.cfg.Rate != nil {
@@ -170,7 +171,7 @@ func (c *ClientConn) finish(s *Job) {
 // Refused counts a message that refuses the submission of job s, and ends the job. s is nil if no submission waits
 // for a reply.
 func (c *ClientConn) Refused(s *Job, f *codec.Frame) {
-	c.noteRefused(f)
+	c.CountRefused(f)
 	if s == nil {
 		return
 	}
@@ -182,7 +183,7 @@ func (c *ClientConn) Refused(s *Job, f *codec.Frame) {
 }
 
 // sample adds a latency in nanoseconds.
-func (c *ClientConn) sample(st stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }
+func (c *ClientConn) sample(st latency.Stage, ns int64) { c.samples[st] = append(c.samples[st], ns) }
 
 // seenEnd is a job whose end a worker has seen. It includes the job's number, because a faulty server can make a job
 // end twice, and another job may use the slot by then.

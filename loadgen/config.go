@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/loadgen/schedule"
 )
 
 // Config is the configuration of a run. [Config.Complete] replaces zero values by the documented defaults and checks
@@ -59,8 +60,8 @@ type Config struct {
 	// jobs in flight at the end count as lost if no job ends for DrainTimeout plus Work; 0: 10 s
 	DrainTimeout time.Duration
 
-	Rate *Schedule // arrival schedule of an open loop; nil: closed loop
-	Kill float64   // average number of workers that the run disconnects per second, in a scenario with Kills; 0: none
+	Rate *schedule.Schedule // arrival schedule of an open loop; nil: closed loop
+	Kill float64            // average number of workers that the run disconnects per second, in a scenario with Kills; 0: none
 
 	// time over which the clients of a closed loop start, one after the other; it comes before Warmup. 0: all clients
 	// start at once
@@ -114,7 +115,7 @@ func (c Config) Complete() (Config, error) {
 	for _, s := range Scenarios(c.Protocol) {
 		names = append(names, s.Name)
 	}
-	sc := scenarioOf(c.Protocol.Name, c.Scenario)
+	sc := ScenarioOf(c.Protocol.Name, c.Scenario)
 	switch {
 	case names == nil:
 		return c, fmt.Errorf("bench does not support %s", c.Protocol.Title)
@@ -177,7 +178,7 @@ func (c *Config) checkRun(sc *Scenario) error {
 		return errors.New("--linear needs one queue whose jobs have one priority: it cannot be used with several functions, or with scenario priorities, coalesce, unique, chaos, echo or status")
 	case c.Check && (c.Count == 0 || c.Count > maxHistory):
 		return fmt.Errorf("--linear needs a number of jobs (--count), at most %d", maxHistory)
-	case c.Grabs > 1 && adapterOf(c.Protocol.Name).OneGrab:
+	case c.Grabs > 1 && adapters[c.Protocol.Name].OneGrab:
 		return fmt.Errorf("grabs %d: expected 1, because a %s worker asks for one job at a time", c.Grabs, c.Protocol.Title)
 	case c.Duration/c.Interval > maxIntervals:
 		return fmt.Errorf("the duration %v has %d intervals of %v: expected at most %d; use longer intervals (--interval)",

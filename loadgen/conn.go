@@ -48,26 +48,36 @@ type Conn struct {
 	ended   chan struct{} // closed when the goroutine of the connection has ended
 	serving atomic.Bool   // the goroutine was started
 
-	in         []byte // read buffer
-	first, top int    // in[first:top] has been read, but not handled
-	need       int    // length of in[first:top] from which handleReceived can find a message
+	in input
+
+	mu     sync.Mutex // guards the fields below and the state of the role
+	rand   *rand.Rand
+	msg    codec.Message
+	now    int64 // time on run.clock at which the batch being handled was read
+	out    output
+	closed bool
+}
+
+// input is what a connection has received.
+type input struct {
+	buf        []byte // read buffer
+	first, top int    // buf[first:top] has been read, but not handled
+	need       int    // length of buf[first:top] from which handleReceived can find a message
 	stream     codec.Stream
 	frame      codec.Frame // memory for the message being handled
-	counted    int         // the memory of in and frame that is a part of run.incoming
+	counted    int         // the memory of buf and frame that is a part of memory.used
+}
 
-	mu      sync.Mutex // guards the fields below and the state of the role
-	rand    *rand.Rand
-	msg     codec.Message
-	now     int64  // time on run.clock at which the batch being handled was read
-	out     []byte // bytes to write after those of the field writing
-	writing []byte // bytes being written
-	sent    int    // number of bytes of writing that are written
+// output is what a connection has to write.
+type output struct {
+	next    []byte // bytes to write after those of current
+	current []byte // bytes being written
+	sent    int    // number of bytes of current that are written
 	busy    bool   // a goroutine executes drain
-	closed  bool
 }
 
 func newConn(r *run, id int, nc net.Conn, name string) *Conn {
-	c := &Conn{run: r, id: id, name: name, in: make([]byte, minBuffer),
+	c := &Conn{run: r, id: id, name: name, in: input{buf: make([]byte, minBuffer)},
 		rand: rand.New(rand.NewPCG(r.cfg.Seed, uint64(id)))}
 	c.use(nc)
 	return c
@@ -77,17 +87,17 @@ func newConn(r *run, id int, nc net.Conn, name string) *Conn {
 func (c *Conn) use(nc net.Conn) {
 	c.nc, c.socket, c.ended, c.closed = nc, sock.New(nc), make(chan struct{}), false
 	c.sess = c.run.cfg.Protocol.NewSession(codec.Options{MaxData: minIncoming + 2*c.run.cfg.Size.Hi})
-	c.stream = codec.Stream{Session: c.sess, From: codec.Server}
-	c.first, c.top, c.need = 0, 0, 1
-	c.out, c.writing, c.sent = c.out[:0], c.writing[:0], 0
+	c.in.stream = codec.Stream{Session: c.sess, From: codec.Server}
+	c.in.first, c.in.top, c.in.need = 0, 0, 1
+	c.out = output{next: c.out.next[:0], current: c.out.current[:0]}
 }
 
 // receive reads into the free part of the read buffer. It blocks until at least one byte arrives.
 func (c *Conn) receive() (int, error) {
 	if c.socket == nil {
-		return c.nc.Read(c.in[c.top:])
+		return c.nc.Read(c.in.buf[c.in.top:])
 	}
-	return c.socket.Read(c.in[c.top:])
+	return c.socket.Read(c.in.buf[c.in.top:])
 }
 
 // Queues returns the names of the functions or tubes over which the jobs are distributed.
@@ -112,59 +122,58 @@ func (c *Conn) Send(t *codec.Type, args ...[]byte) {
 }
 
 func (c *Conn) send(m *codec.Message) {
-	out, err := c.sess.Append(c.out, codec.Peer, m)
+	out, err := c.sess.Append(c.out.next, codec.Peer, m)
 	if err != nil {
 		c.end(fmt.Errorf("cannot send: the message breaks a rule of the specification: %w", err))
 		return
 	}
-	c.out = out
+	c.out.next = out
 }
 
 // flush writes as many bytes as the socket accepts without blocking, and starts a goroutine that writes the others.
 // The caller has locked the connection.
 func (c *Conn) flush() {
-	if c.busy || c.closed || !c.take() {
+	if c.out.busy || c.closed || !c.out.take() {
 		return
 	}
 	if c.socket != nil {
-		n, err := c.socket.TryWrite(c.writing[c.sent:])
-		c.sent += n
+		n, err := c.socket.TryWrite(c.out.current[c.out.sent:])
+		c.out.sent += n
 		if err != nil {
 			c.end(err)
 			return
 		}
-		if !c.take() {
+		if !c.out.take() {
 			return
 		}
 	}
-	c.busy = true
+	c.out.busy = true
 	go c.drain()
 }
 
-// take makes the bytes of out the next to write, if those of writing are written. It reports whether there are bytes
-// to write.
-func (c *Conn) take() bool {
-	if c.sent == len(c.writing) {
-		c.writing, c.out, c.sent = c.out, c.writing[:0], 0
+// take makes the bytes of next the current ones, if those are written. It reports whether there are bytes to write.
+func (o *output) take() bool {
+	if o.sent == len(o.current) {
+		o.current, o.next, o.sent = o.next, o.current[:0], 0
 	}
-	return c.sent < len(c.writing)
+	return o.sent < len(o.current)
 }
 
 // drain writes until all bytes are written or the connection is closed.
 func (c *Conn) drain() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !c.closed && c.take() {
-		b := c.writing[c.sent:]
+	for !c.closed && c.out.take() {
+		b := c.out.current[c.out.sent:]
 		c.mu.Unlock()
 		n, err := c.nc.Write(b)
 		c.mu.Lock()
-		c.sent += n
+		c.out.sent += n
 		if err != nil {
 			c.end(err)
 		}
 	}
-	c.busy = false
+	c.out.busy = false
 }
 
 // end closes the connection and ends the run with an error, unless the connection is already closed. The caller has
@@ -208,9 +217,9 @@ func (c *Conn) serve() {
 	c.mu.Unlock()
 	for {
 		n, err := c.receive()
-		c.top += n
+		c.in.top += n
 		c.mu.Lock()
-		if c.top-c.first >= c.need && !c.closed { // a killed worker must not handle messages that it has already read
+		if c.in.top-c.in.first >= c.in.need && !c.closed { // a killed worker must not handle messages that it has already read
 			c.now = c.run.clock()
 			c.handleReceived()
 			c.mu.Unlock()
@@ -236,23 +245,23 @@ func (c *Conn) serve() {
 
 // handleReceived handles all messages that were read completely.
 func (c *Conn) handleReceived() {
-	for c.first < c.top {
-		n, found, err := c.stream.Read(c.in[c.first:c.top], &c.frame)
-		if c.need = c.stream.Need(); found == codec.Nothing {
+	for c.in.first < c.in.top {
+		n, found, err := c.in.stream.Read(c.in.buf[c.in.first:c.in.top], &c.in.frame)
+		if c.in.need = c.in.stream.Need(); found == codec.Nothing {
 			break
 		}
 		if err != nil {
 			c.end(fmt.Errorf("received a message that breaks a rule of the specification: %w", err))
 			return
 		}
-		c.first += n
-		c.role.handle(&c.frame)
+		c.in.first += n
+		c.role.handle(&c.in.frame)
 		if c.closed {
 			return
 		}
 	}
-	if c.first == c.top {
-		c.first, c.top, c.need = 0, 0, 1
+	if c.in.first == c.in.top {
+		c.in.first, c.in.top, c.in.need = 0, 0, 1
 	}
 }
 
@@ -260,38 +269,38 @@ func (c *Conn) handleReceived() {
 // if that read filled it, or if the next message is longer than the buffer. If the connections of the run need too much
 // memory for messages that are not complete, room ends the connection.
 func (c *Conn) room(n int) {
-	have, size := c.top-c.first, len(c.in)
+	have, size := c.in.top-c.in.first, len(c.in.buf)
 	switch {
 	case c.crowded() && have > maxBuffer:
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.end(fmt.Errorf("received %d bytes of a message that is not complete: too many, because bench keeps at most %d "+
-			"bytes of all connections", have, c.run.maxIncoming.Load()))
+			"bytes of all connections", have, c.run.memory.limit.Load()))
 		return
 	case n == size && size < maxBuffer:
 		size *= 2
 	case have == 0 && size > maxBuffer && c.crowded():
-		c.frame, size = codec.Frame{}, maxBuffer
-	case c.need > size && 2*have >= size: // the announced size may never arrive
-		size = max(2*size, min(c.need, maxBuffer))
+		c.in.frame, size = codec.Frame{}, maxBuffer
+	case c.in.need > size && 2*have >= size: // the announced size may never arrive
+		size = max(2*size, min(c.in.need, maxBuffer))
 	}
-	if size != len(c.in) {
+	if size != len(c.in.buf) {
 		b := make([]byte, size)
-		copy(b, c.in[c.first:c.top])
-		c.in = b
-	} else if c.first > 0 {
-		copy(c.in, c.in[c.first:c.top])
+		copy(b, c.in.buf[c.in.first:c.in.top])
+		c.in.buf = b
+	} else if c.in.first > 0 {
+		copy(c.in.buf, c.in.buf[c.in.first:c.in.top])
 	}
-	c.first, c.top = 0, have
+	c.in.first, c.in.top = 0, have
 }
 
 // crowded counts the memory of the connection for received messages, and reports whether all connections together have
 // more than their share.
 func (c *Conn) crowded() bool {
-	used := len(c.in) + cap(c.frame.Spans)*int(unsafe.Sizeof(codec.Span{}))
-	all := c.run.incoming.Add(int64(used - c.counted))
-	c.counted = used
-	return all > c.run.maxIncoming.Load()
+	used := len(c.in.buf) + cap(c.in.frame.Spans)*int(unsafe.Sizeof(codec.Span{}))
+	all := c.run.memory.used.Add(int64(used - c.in.counted))
+	c.in.counted = used
+	return all > c.run.memory.limit.Load()
 }
 
 // After calls do after d, in the same way as Handle: while the connection is locked, and before a write. It does not

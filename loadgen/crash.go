@@ -2,38 +2,23 @@ package loadgen
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net"
 	"slices"
-	"strings"
-	"text/tabwriter"
 	"time"
-
-	"jobwire/internal/page"
-	"jobwire/internal/prose"
-	"jobwire/internal/version"
 )
 
-// Crash tests which jobs a server keeps when it is killed. In each round, clients queue jobs, the test kills and
-// restarts the server, and workers take all jobs that the server still has. The server must assign each acknowledged
-// job that was not completed before the kill exactly once.
+// Crash tests which jobs a server keeps when it is killed. In a round, clients queue jobs, the test kills and restarts
+// the server, and workers take all jobs that the server still has. The server must assign each acknowledged job that
+// was not completed before the kill exactly once.
 type Crash struct {
 	// configuration of the clients and workers, with a scenario that has Crash set; Rate, Duration and Dial are ignored
 	Config Config
-	Kills  int // number of rounds
-	// average time from the start of the load to the kill; the time is random, from half to one and a half times the
-	// average
-	After time.Duration
 	// lost jobs are allowed if the server acknowledged them at most this time before the kill; 0: none are allowed
 	AllowLoss time.Duration
 
-	// Start starts the server with the data that it has stored. It is called at the beginning and after each kill.
+	// Start starts the server with the data that it has stored.
 	Start func(context.Context) (Server, error)
-	// Watch is called after each round. It may be nil.
-	Watch func(*CrashRound)
 	// Waiting is called when the restarted server assigns no more jobs, although some are missing, before the test
 	// waits for them. It may be nil.
 	Waiting func(missing int64, atMost time.Duration)
@@ -71,75 +56,18 @@ type CrashRound struct {
 	First string `json:"first_anomaly,omitempty"` // the first fault, as in Account.First
 }
 
-// CrashReport is the result of a [Crash].
-type CrashReport struct {
-	version.Head
-	Environment *Environment `json:"environment,omitempty"`
-	Verdict     Verdict      `json:"verdict"`
-	Reasons     []string     `json:"verdict_reasons"`
-	Protocol    string       `json:"protocol"`
-	Scenario    string       `json:"scenario"`
-	Target      string       `json:"target"`
-	Started     time.Time    `json:"started"`
-	Clients     int          `json:"clients"`
-	Window      int          `json:"window"`              // jobs in flight for each client
-	Allowed     float64      `json:"allowed_loss_window"` // Crash.AllowLoss in seconds
-	Rounds      []CrashRound `json:"rounds"`
-	// sums of the rounds; Window and Restart are the longest of the rounds
-	Total CrashRound `json:"total"`
-	Error string     `json:"error,omitempty"` // why the test ended early; "" if it did not
-}
-
 // minWorkTime is how long workers take for a job before the kill, so that some jobs are unfinished at the kill.
 const minWorkTime = time.Millisecond
-
-// Run performs the test. If it ends early, it returns the report of the rounds so far and an error. The report is nil
-// if the server could not be started the first time.
-func (k *Crash) Run(ctx context.Context) (*CrashReport, error) {
-	srv, err := k.Start(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if srv != nil {
-			srv.Kill()
-		}
-	}()
-	r := &CrashReport{Head: version.NewHead(), Protocol: k.Config.Protocol.Name, Scenario: k.Config.Scenario,
-		Started: time.Now().UTC().Round(time.Millisecond), Clients: k.Config.Clients, Window: k.Config.Window,
-		Allowed: k.AllowLoss.Seconds(),
-		Reasons: []string{}, Rounds: []CrashRound{}}
-	rnd := rand.New(rand.NewPCG(k.Config.Seed, 3))
-	for n := range k.Kills {
-		up := time.Duration((0.5 + rnd.Float64()) * float64(k.After))
-		var round *CrashRound
-		round, err = k.round(ctx, n, &srv, up, r.Total.Lost > r.Total.Allowed)
-		if round != nil && ctx.Err() == nil { // an interrupted round did not wait for its jobs
-			r.add(round)
-			if k.Watch != nil {
-				k.Watch(round)
-			}
-		}
-		if err != nil {
-			break
-		}
-	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		r.Error = err.Error()
-	}
-	r.conclude(k.Kills)
-	return r, err
-}
 
 // settleAfterLoss is how long the test waits for missing jobs if it has failed, because jobs were lost in an earlier
 // round.
 const settleAfterLoss = time.Second
 
-// round performs one round: it loads the server, kills and restarts it, and counts the jobs that the server kept. n
+// Round performs one round: it loads the server, kills and restarts it, and counts the jobs that the server kept. n
 // is the index of the round, up the time from the start of the load to the kill. lost reports
-// whether an earlier round lost jobs. If the server does not restart, round sets *srv to nil.
-func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration, lost bool) (*CrashRound, error) {
-	cfg, err := k.Config.Complete()
+// whether an earlier round lost jobs. If the server does not restart, Round sets *srv to nil.
+func (cr *Crash) Round(ctx context.Context, n int, srv *Server, up time.Duration, lost bool) (*CrashRound, error) {
+	cfg, err := cr.Config.Complete()
 	if err != nil {
 		return nil, err
 	}
@@ -191,13 +119,13 @@ func (k *Crash) round(ctx context.Context, n int, srv *Server, up time.Duration,
 	round.Acknowledged = r.submitted() - round.Refused - r.countJobs(func(j *Job) bool { return !j.acked })
 
 	begin, *srv = time.Now(), nil
-	if *srv, err = k.Start(ctx); err != nil {
+	if *srv, err = cr.Start(ctx); err != nil {
 		return round, fmt.Errorf("after the kill: %w", err)
 	}
 	round.Restart = time.Since(begin).Seconds()
-	r.cfg.Work = k.Config.Work
-	err = r.takeAll(ctx, k.Waiting)
-	r.count(round, inProgress, assigned, killed, k.AllowLoss)
+	r.cfg.Work = cr.Config.Work
+	err = r.takeAll(ctx, cr.Waiting)
+	r.count(round, inProgress, assigned, killed, cr.AllowLoss)
 	return round, err
 }
 
@@ -259,12 +187,27 @@ const noAssignTimeout = 500 * time.Millisecond
 // drain waits until the server assigns no more jobs: for noAssignTimeout if no acknowledged job is missing, so that
 // jobs that are assigned again are detected, and otherwise for Config.DrainTimeout.
 func (r *run) drain(ctx context.Context, waiting func(missing int64, atMost time.Duration)) error {
-	last, since, looked := int64(-1), time.Now(), false
+	var idle stall
+	counted := false // the missing jobs were counted after the last assignment
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for time.Since(since) < r.cfg.DrainTimeout {
-		if !looked && time.Since(since) > noAssignTimeout {
-			looked = true
+	for {
+		select {
+		case err := <-r.err:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		a := r.ledger.account()
+		quiet := idle.time(r.done.Load() + a.Duplicated + a.Redelivered + a.Corrupted)
+		switch {
+		case quiet > r.cfg.DrainTimeout:
+			return nil
+		case quiet <= noAssignTimeout:
+			counted = false
+		case !counted:
+			counted = true
 			missing := r.missing()
 			if missing == 0 {
 				return nil
@@ -274,19 +217,7 @@ func (r *run) drain(ctx context.Context, waiting func(missing int64, atMost time
 				waiting = nil
 			}
 		}
-		select {
-		case err := <-r.err:
-			return err
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		a := r.ledger.account()
-		if now := r.done.Load() + a.Duplicated + a.Redelivered + a.Corrupted; now != last {
-			last, since, looked = now, time.Now(), false
-		}
 	}
-	return nil
 }
 
 // missing returns the number of jobs that the server acknowledged, but has not assigned.
@@ -327,155 +258,3 @@ func (r *run) count(round *CrashRound, inProgress map[*Job]bool, assigned int, k
 	round.Repeated, round.OutOfOrder, round.Corrupted, round.First = a.Duplicated, a.OutOfOrder, a.Corrupted, a.First
 	round.Kept = round.Acknowledged - round.Completed - round.Lost - round.InProgress
 }
-
-// add adds a round to the report and its counts to Total.
-func (r *CrashReport) add(c *CrashRound) {
-	r.Rounds = append(r.Rounds, *c)
-	t := &r.Total
-	t.Acknowledged += c.Acknowledged
-	t.Completed += c.Completed
-	t.Kept += c.Kept
-	t.Lost += c.Lost
-	t.Allowed += c.Allowed
-	t.Repeated += c.Repeated
-	t.OutOfOrder += c.OutOfOrder
-	t.Corrupted += c.Corrupted
-	t.InProgress += c.InProgress
-	t.Unacknowledged += c.Unacknowledged
-	t.Refused += c.Refused
-	t.Uptime += c.Uptime
-	t.Window, t.Restart = max(t.Window, c.Window), max(t.Restart, c.Restart)
-	if t.First == "" {
-		t.First = c.First
-	}
-}
-
-// conclude sets the verdict. kills is the requested number of rounds.
-func (r *CrashReport) conclude(kills int) {
-	t := &r.Total
-	for _, v := range []struct {
-		n    int64
-		what string
-	}{
-		{t.Lost - t.Allowed, "lost: acknowledged, and not there after the restart"},
-		{t.Repeated, "assigned again after they had been completed"},
-		{t.Corrupted, "corrupted: the received payload differs from the payload that was sent"},
-	} {
-		if v.n > 0 {
-			r.Reasons = append(r.Reasons, prose.Count(v.n, "job")+" "+v.what)
-		}
-	}
-	if r.Error != "" {
-		r.Reasons = append(r.Reasons, "the test ended early: "+r.Error)
-	}
-	switch {
-	case len(r.Reasons) > 0:
-		r.Verdict = Failed
-	case len(r.Rounds) < kills:
-		r.Verdict, r.Reasons = Failed, []string{fmt.Sprintf("interrupted after %d of %d kills", len(r.Rounds), kills)}
-	case t.Acknowledged == t.Completed:
-		r.Verdict, r.Reasons = Invalid, []string{"the server had no unfinished jobs when it was killed; raise --kill-after or lower --workers"}
-	default:
-		r.Verdict = Passed
-	}
-}
-
-// crashHeader has the titles of the columns of table.
-var crashHeader = []string{"kill", "acknowledged", "completed", "kept", "lost", "loss window", "repeated", "restart"}
-
-// table returns the figures of each round, and of all rounds together.
-func (r *CrashReport) table() (rows [][]string) {
-	add := func(name string, c *CrashRound) {
-		window := "-"
-		if c.Lost > 0 {
-			window = seconds(c.Window)
-		}
-		rows = append(rows, []string{name, prose.Grouped(c.Acknowledged), prose.Grouped(c.Completed), prose.Grouped(c.Kept),
-			prose.Grouped(c.Lost), window,
-			prose.Grouped(c.Repeated), seconds(c.Restart)})
-	}
-	for i := range r.Rounds {
-		add(fmt.Sprint(i+1), &r.Rounds[i])
-	}
-	add("all", &r.Total)
-	return rows
-}
-
-// notes returns what happened to jobs and does not affect the verdict.
-func (r *CrashReport) notes() (all []string) {
-	for _, v := range []struct {
-		n    int64
-		what string
-	}{
-		{r.Total.OutOfOrder, "assigned before an older job of the same client and queue"},
-		{r.Total.InProgress, "not assigned again: a worker had them, or their assignment was under way, when the server was killed"},
-		{r.Total.Unacknowledged, "kept, although the acknowledgement had not arrived"},
-		{r.Total.Refused, "refused"},
-	} {
-		if v.n > 0 {
-			all = append(all, prose.Count(v.n, "job")+" "+v.what)
-		}
-	}
-	return all
-}
-
-// load describes the load in words.
-func (r *CrashReport) load() string {
-	return fmt.Sprintf("%s, window %s, %s", prose.Count(r.Clients, "client"), prose.Grouped(int64(r.Window)),
-		prose.Count(len(r.Rounds), "kill"))
-}
-
-// answer returns the verdict with its reasons.
-func (r *CrashReport) answer() string {
-	if len(r.Reasons) == 0 {
-		return string(r.Verdict)
-	}
-	return string(r.Verdict) + ": " + strings.Join(r.Reasons, "; ")
-}
-
-// WriteText writes the report as text.
-func (r *CrashReport) WriteText(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s on %s\n  %s\n\n", r.Protocol, r.Scenario, r.Target, r.load())
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, row := range append([][]string{crashHeader}, r.table()...) {
-		fmt.Fprintln(t, strings.Join(row, "\t")+"\t")
-	}
-	t.Flush()
-	b.WriteByte('\n')
-	for _, note := range r.notes() {
-		wrap(&b, "note", note)
-	}
-	if r.Total.First != "" {
-		fmt.Fprintf(&b, "\n%s\n", strings.TrimRight(r.Total.First, "\n"))
-	}
-	wrap(&b, "verdict", r.answer())
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// crashPage has the data of the template page_crash.html.
-type crashPage struct {
-	*CrashReport
-	Header []string
-	Rows   [][]string
-	Notes  []string
-}
-
-// Head returns the header of the page.
-func (d crashPage) Head() page.Head {
-	h := newHead(d.Protocol+" "+d.Scenario, d.Started, d.Jobwire, d.Environment, d.load())
-	h.Target, h.Verdict = d.Target, d.answer()
-	return h
-}
-
-// WriteHTML writes the report as one HTML page without references to other files.
-func (r *CrashReport) WriteHTML(w io.Writer) error {
-	return pages.ExecuteTemplate(w, "page_crash.html", crashPage{r, crashHeader, r.table(), r.notes()})
-}
-
-// seconds formats a time in seconds, with a suitable unit.
-func seconds(s float64) string { return Micros(s * 1e6).String() }
-
-// WriteJSON writes the report as one JSON object.
-func (r *CrashReport) WriteJSON(w io.Writer) error { return writeIndented(w, r) }

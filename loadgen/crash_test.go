@@ -15,6 +15,8 @@ import (
 	"jobwire/codec/gearman"
 	"jobwire/internal/memnet"
 	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/report"
 	"jobwire/refserver"
 )
 
@@ -55,33 +57,34 @@ func TestCrash(t *testing.T) {
 		p       *codec.Protocol
 		keeps   bool
 		allow   time.Duration
-		verdict loadgen.Verdict
+		verdict report.Verdict
 	}{
-		{"gearman keeps", gearman.Protocol, true, 0, loadgen.Passed},
-		{"gearman loses", gearman.Protocol, false, 0, loadgen.Failed},
-		{"gearman may lose", gearman.Protocol, false, time.Hour, loadgen.Passed},
-		{"beanstalk keeps", beanstalk.Protocol, true, 0, loadgen.Passed},
-		{"beanstalk loses", beanstalk.Protocol, false, 0, loadgen.Failed},
+		{"gearman keeps", gearman.Protocol, true, 0, report.Passed},
+		{"gearman loses", gearman.Protocol, false, 0, report.Failed},
+		{"gearman may lose", gearman.Protocol, false, time.Hour, report.Passed},
+		{"beanstalk keeps", beanstalk.Protocol, true, 0, report.Passed},
+		{"beanstalk loses", beanstalk.Protocol, false, 0, report.Failed},
 	} {
 		bubble(t, tt.name, func(t *testing.T) {
 			late := "delay " + created[tt.p] + " 1ms" // so that time passes
 			srv := newServer(t, tt.p, late)
 			waits := 0
-			k := &loadgen.Crash{Kills: 2, Waiting: func(int64, time.Duration) { waits++ }, After: 50 * time.Millisecond, AllowLoss: tt.allow,
-				Config: loadgen.Config{Protocol: tt.p, Scenario: "crash", Clients: 4, Workers: 1, Window: 4, Count: 10_000},
+			k := &experiment.CrashTest{Kills: 2, After: 50 * time.Millisecond, Crash: loadgen.Crash{AllowLoss: tt.allow,
+				Waiting: func(int64, time.Duration) { waits++ },
+				Config:  loadgen.Config{Protocol: tt.p, Scenario: "crash", Clients: 4, Workers: 1, Window: 4, Count: 10_000},
 				Start: func(context.Context) (loadgen.Server, error) {
 					if !tt.keeps {
 						srv = newServer(t, tt.p, late)
 					}
 					return &instance{srv: srv}, nil
-				}}
+				}}}
 			begin := time.Now()
 			r, err := k.Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			// The second kill that loses jobs does not wait for as long as the first, unless jobs may be lost.
-			if took := time.Since(begin); waits > 0 == tt.keeps || tt.verdict == loadgen.Failed && took > 13*time.Second {
+			if took := time.Since(begin); waits > 0 == tt.keeps || tt.verdict == report.Failed && took > 13*time.Second {
 				t.Errorf("%d waits, %v", waits, took)
 			}
 			c := r.Total
@@ -108,13 +111,13 @@ func TestInterruptedCrash(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			time.AfterFunc(3*time.Second, stop)
-			k := &loadgen.Crash{Kills: 3, After: after,
+			k := &experiment.CrashTest{Kills: 3, After: after, Crash: loadgen.Crash{
 				Config: loadgen.Config{Protocol: gearman.Protocol, Scenario: "crash", Clients: 1, Workers: 1, Count: 10_000},
 				Start: func(context.Context) (loadgen.Server, error) {
 					return &instance{srv: newServer(t, gearman.Protocol, "delay JOB_CREATED 1ms")}, nil
-				}}
+				}}}
 			r, err := k.Run(ctx)
-			if !errors.Is(err, context.Canceled) || r.Verdict != loadgen.Failed || len(r.Reasons) != 1 ||
+			if !errors.Is(err, context.Canceled) || r.Verdict != report.Failed || len(r.Reasons) != 1 ||
 				r.Reasons[0] != "interrupted after 0 of 3 kills" {
 				t.Errorf("%v: %+v", err, r)
 			}
@@ -126,16 +129,16 @@ func TestCrashOfServerThatDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starts, srv := 0, newServer(t, gearman.Protocol, "delay JOB_CREATED 1ms")
 		gone := errors.New("the file is broken")
-		k := &loadgen.Crash{Kills: 3, After: 20 * time.Millisecond,
+		k := &experiment.CrashTest{Kills: 3, After: 20 * time.Millisecond, Crash: loadgen.Crash{
 			Config: loadgen.Config{Protocol: gearman.Protocol, Scenario: "crash", Clients: 1, Workers: 1, Count: 10_000},
 			Start: func(context.Context) (loadgen.Server, error) {
 				if starts++; starts > 1 {
 					return nil, gone
 				}
 				return &instance{srv: srv}, nil
-			}}
+			}}}
 		r, err := k.Run(t.Context())
-		if !errors.Is(err, gone) || r == nil || r.Verdict != loadgen.Failed || len(r.Rounds) != 1 {
+		if !errors.Is(err, gone) || r == nil || r.Verdict != report.Failed || len(r.Rounds) != 1 {
 			t.Errorf("%v: %+v", err, r)
 		}
 	})

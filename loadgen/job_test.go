@@ -47,7 +47,7 @@ func BenchmarkJob(b *testing.B) {
 	client.begin()
 	b.ReportAllocs()
 	for b.Loop() {
-		worker.out, client.out = worker.out[:0], client.out[:0]
+		worker.out.next, client.out.next = worker.out.next[:0], client.out.next[:0]
 		for st := range client.samples {
 			client.samples[st] = client.samples[st][:0]
 		}

@@ -2,8 +2,9 @@ package loadgen
 
 import (
 	"iter"
-	"jobwire/codec"
 	"sync/atomic"
+
+	"jobwire/codec"
 )
 
 // A job's number has the index of its slot in the low slotBits bits, and the number of uses of that slot above them.
@@ -45,7 +46,7 @@ func (j *Job) holder() (conn int, ok bool) {
 }
 
 // priorities is the number of job priorities, from 0 (most urgent) to 2.
-const priorities = 3
+const Priorities = 3
 
 const normal = 1 // priority of jobs in scenarios without priorities
 
@@ -110,7 +111,7 @@ func (p *pool) put(s *Job) {
 // underWay returns an iterator over the jobs in flight.
 func (p *pool) underWay() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
-		for i := range p.uses {
+		for i := 0; i < len(p.uses) && p.inFlight() > 0; i++ {
 			if s := &p.slots[int(p.first)+i]; s.number.Load() != 0 && !yield(s) {
 				return
 			}
@@ -125,7 +126,7 @@ func (p *pool) inFlight() int { return len(p.uses) - len(p.free) }
 type queue = codec.FIFO[*Job]
 
 // pop removes and returns the oldest element of a queue. It returns the zero value if the queue is empty.
-func pop[T any](q *codec.FIFO[T]) (v T) {
+func Pop[T any](q *codec.FIFO[T]) (v T) {
 	if q.Len() > 0 {
 		v = *q.At(0)
 		q.Pop()

@@ -8,23 +8,20 @@ import (
 )
 
 // killWorkers disconnects randomly chosen workers at random times, Config.Kill times per second on average, and
-// connects new workers in their place. It does nothing if the scenario does not kill workers. The returned function
-// stops it.
-func (r *run) killWorkers(ctx context.Context) (stop func()) {
-	if !r.scenario.Kills {
-		return func() {}
-	}
+// connects new workers in their place.
+func (r *run) killWorkers(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(r.cfg.Seed, 2))
-	return background(ctx, func(ctx context.Context) {
-		for sleep(ctx, randomPause(rnd, r.cfg.Kill)) {
-			r.kill(ctx, rnd.IntN(r.cfg.Workers))
-		}
-	})
+	for sleep(ctx, randomPause(rnd, r.cfg.Kill)) {
+		r.kill(ctx, rnd.IntN(r.cfg.Workers))
+	}
 }
 
-// background calls do in a new goroutine. The returned function cancels the context of do and waits until do has
-// returned.
-func background(ctx context.Context, do func(context.Context)) (stop func()) {
+// background calls do in a new goroutine, if wanted is true. The returned function cancels the context of do and waits
+// until do has returned.
+func background(ctx context.Context, wanted bool, do func(context.Context)) (stop func()) {
+	if !wanted {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
@@ -130,8 +127,8 @@ func (r *run) assumeEnds(worker *WorkerConn) {
 }
 
 // wasAssumedEnded reports whether assumeEnds has ended the job with this number.
-func (r *run) wasAssumedEnded(number uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.assumedEnded[number]
+func (p *peers) wasAssumedEnded(number uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.assumedEnded[number]
 }

@@ -82,30 +82,30 @@ func messageTypesOf(p *codec.Protocol) *messageTypes {
 
 // oneGrab reports whether a worker can have only one request for a job outstanding: if the message that completes a
 // job has no job ID, or if the server blocks the connection while a request for a job waits.
-func (r *messageTypes) oneGrab() bool {
-	return r.poll == r.wait || r.finish == nil || !r.finish.Has(codec.JobID)
+func (m *messageTypes) oneGrab() bool {
+	return m.poll == m.wait || m.finish == nil || !m.finish.Has(codec.JobID)
 }
 
 // allow reports whether the protocol has all message types that a scenario needs.
-func (r *messageTypes) allow(s *Scenario) bool {
+func (m *messageTypes) allow(s *Scenario) bool {
 	if s.NoWorkers() {
-		return r.request(s.Request) != nil
+		return m.request(s.Request) != nil
 	}
-	enough := len(r.submits) > 0 && r.finish != nil && r.poll != nil
+	enough := len(m.submits) > 0 && m.finish != nil && m.poll != nil
 	switch {
 	case !enough, s.PerUnique > 0, s.Kinds:
 		return false
 	case s.Mixed:
-		return r.submits[0].Has(codec.PriorityOf) || r.submit(0, false) != r.submit(normal, false)
+		return m.submits[0].Has(codec.PriorityOf) || m.submit(0, false) != m.submit(normal, false)
 	}
-	return s.Updates == 0 || len(r.updates) > 0
+	return s.Updates == 0 || len(m.updates) > 0
 }
 
 // submit returns the type that submits a job with this priority, in foreground or background, or the most similar
 // type if there is no such type.
-func (r *messageTypes) submit(priority int, background bool) (best *codec.Type) {
+func (m *messageTypes) submit(priority int, background bool) (best *codec.Type) {
 	most := -1
-	for _, t := range r.submits {
+	for _, t := range m.submits {
 		fit := 0
 		if t.Background == background {
 			fit += 2
@@ -122,17 +122,17 @@ func (r *messageTypes) submit(priority int, background bool) (best *codec.Type) 
 
 // request returns a message to which the server replies without a worker (an echo request, or a query about a job
 // that does not exist), or nil if the protocol has none.
-func (r *messageTypes) request(effect codec.Effect) *message {
-	for _, t := range r.protocol.Types {
+func (m *messageTypes) request(effect codec.Effect) *message {
+	for _, t := range m.protocol.Types {
 		if t.Req != 0 && t.Does == effect && (effect == codec.Echo || t.Has(codec.JobID)) {
 			return newMessage(t, normal, false)
 		}
 	}
-	any := slices.IndexFunc(r.protocol.Types, func(t *codec.Type) bool { return t.AnyCommand })
-	for _, word := range slices.Sorted(maps.Keys(r.protocol.Commands)) {
-		if effect == codec.Echo && any >= 0 && r.protocol.Commands[word].Does == effect {
+	any := slices.IndexFunc(m.protocol.Types, func(t *codec.Type) bool { return t.AnyCommand })
+	for _, word := range slices.Sorted(maps.Keys(m.protocol.Commands)) {
+		if effect == codec.Echo && any >= 0 && m.protocol.Commands[word].Does == effect {
 			args := [][]byte{[]byte(word), nil}
-			return &message{Message: codec.Message{Type: r.protocol.Types[any], Args: args}, args: args, payload: 1}
+			return &message{Message: codec.Message{Type: m.protocol.Types[any], Args: args}, args: args, payload: 1}
 		}
 	}
 	return nil
@@ -192,7 +192,7 @@ func argument(t *codec.Type, fd *codec.Field, i, priority int, background bool) 
 		if len(fd.Values) > 0 {
 			text = fd.Values[priority]
 		}
-		n = [priorities]uint64{fd.Lo, 1024, fd.Hi}[priority]
+		n = [Priorities]uint64{fd.Lo, 1024, fd.Hi}[priority]
 	case codec.Uninterpreted:
 		if t.Does == codec.Status {
 			n = uint64(i + 1) // progress: numerator, then denominator

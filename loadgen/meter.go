@@ -3,17 +3,20 @@ package loadgen
 import (
 	"sync"
 	"time"
+
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
 )
 
 // Interval is what happened in one interval of a run.
 type Interval struct {
-	Start   time.Duration        // time since the start of the measured part; negative during the warm-up
-	Length  time.Duration        // configured as Config.Interval; the last interval may be shorter
-	Done    int64                // jobs that ended in the interval
-	Depth   int64                // jobs in flight at the end of the interval
-	Stages  Histograms           // latencies; valid only during the call of Config.OnInterval
-	Latency map[string]Quantiles // percentiles by stage
-	Account Account              // counts since the start of the run
+	Start   time.Duration                // time since the start of the measured part; negative during the warm-up
+	Length  time.Duration                // configured as Config.Interval; the last interval may be shorter
+	Done    int64                        // jobs that ended in the interval
+	Depth   int64                        // jobs in flight at the end of the interval
+	Stages  latency.Histograms           // latencies; valid only during the call of Config.OnInterval
+	Latency map[string]latency.Quantiles // percentiles by stage
+	Account Account                      // counts since the start of the run
 	// after the measured part: workers process the jobs that were queued in the measured part; these jobs are not counted
 	// again
 	Draining bool
@@ -22,23 +25,23 @@ type Interval struct {
 }
 
 // Rate returns the jobs per second of the interval.
-func (i *Interval) Rate() float64 { return perSecond(float64(i.Done), i.Length.Seconds()) }
+func (i *Interval) Rate() float64 { return PerSecond(float64(i.Done), i.Length.Seconds()) }
 
 // meter measures a run in progress.
 type meter struct {
 	r  *run
 	mu sync.Mutex
 
-	began    time.Time // start of the measured part
-	ended    time.Time // end of the measured part
-	measured bool      // the measured part has begun
-	jobs     int64     // jobs that ended in the measured part
-	late     int64     // jobs of an open loop that ended after the measured part
-	cpu      usage     // during the measured part: values at its start; after it: the difference
+	began    time.Time     // start of the measured part
+	ended    time.Time     // end of the measured part
+	measured bool          // the measured part has begun
+	jobs     int64         // jobs that ended in the measured part
+	late     int64         // jobs of an open loop that ended after the measured part
+	cpu      machine.Usage // during the measured part: values at its start; after it: the difference
 
-	last      time.Time  // end of the last interval
-	now       Histograms // latencies of the current interval
-	total     Histograms // latencies of the measured part
+	last      time.Time          // end of the last interval
+	now       latency.Histograms // latencies of the current interval
+	total     latency.Histograms // latencies of the measured part
 	intervals []Interval
 	pacing    lateness
 	steady    time.Duration // lowest mean latency of an interval of the measured part
@@ -46,8 +49,8 @@ type meter struct {
 }
 
 func newMeter(r *run) *meter {
-	return &meter{r: r, last: time.Now(), now: newHistograms(), total: newHistograms(),
-		pacing: lateness{hist: newHistogram()}}
+	return &meter{r: r, last: time.Now(), now: latency.New(), total: latency.New(),
+		pacing: lateness{hist: latency.NewHistogram()}}
 }
 
 // begin starts the measured part and discards the latencies of the warm-up.
@@ -55,13 +58,13 @@ func (m *meter) begin() {
 	m.interval()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.total.reset()
+	m.total.Reset()
 	m.jobs = 0
 	m.pacing.begin()
 	for i := range m.intervals {
 		m.intervals[i].Start -= time.Since(m.r.base)
 	}
-	m.cpu = usageNow()
+	m.cpu = machine.ReadUsage()
 	m.began = time.Now()
 	m.last, m.measured = m.began, true
 	m.r.cfg.PhaseChange()
@@ -75,9 +78,9 @@ func (m *meter) end() {
 	m.interval()
 	m.ended = m.last
 	if m.backlog = m.r.inFlight(); m.steady == 0 {
-		m.steady = time.Duration(m.total[stageTotal].Mean())
+		m.steady = time.Duration(m.total[latency.Total].Mean())
 	}
-	m.cpu = usageNow().since(m.cpu)
+	m.cpu = machine.ReadUsage().Since(m.cpu)
 	m.r.cfg.PhaseChange()
 }
 
@@ -89,19 +92,19 @@ func (m *meter) interval() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	m.now.reset()
+	m.now.Reset()
 	done := m.r.collect(m.now)
 	if !m.ended.IsZero() {
 		m.draining(now, done)
 		return
 	}
 	m.jobs += done
-	m.total.merge(m.now)
+	m.total.Merge(m.now)
 	iv := Interval{Start: m.last.Sub(m.r.base), Length: now.Sub(m.last), Done: done, Depth: m.r.inFlight(), Stages: m.now,
-		Latency: m.now.quantiles(), Account: m.r.ledger.account()}
+		Latency: m.now.Quantiles(), Account: m.r.ledger.account()}
 	if m.measured {
 		iv.Start = m.last.Sub(m.began)
-		if mean := time.Duration(m.now[stageTotal].Mean()); done >= minJobsPerInterval && (m.steady == 0 || mean < m.steady) {
+		if mean := time.Duration(m.now[latency.Total].Mean()); done >= minJobsPerInterval && (m.steady == 0 || mean < m.steady) {
 			m.steady = mean
 		}
 	}
@@ -110,7 +113,7 @@ func (m *meter) interval() {
 		return
 	}
 	m.r.cfg.OnInterval(&iv)
-	iv.Stages = Histograms{}
+	iv.Stages = latency.Histograms{}
 	m.intervals = append(m.intervals, iv)
 }
 
@@ -131,11 +134,11 @@ func (m *meter) endDrain() {
 	if m.r.cfg.Rate == nil {
 		return
 	}
-	m.now.reset()
+	m.now.Reset()
 	if m.late = m.r.collect(m.now); m.late == 0 {
 		return
 	}
-	m.total.merge(m.now)
+	m.total.Merge(m.now)
 	m.r.cfg.OnInterval(&Interval{Start: m.ended.Sub(m.began), Length: time.Since(m.ended), Stages: m.now,
 		AfterWindow: true})
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"jobwire/codec/gearman"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/schedule"
 )
 
 // TestSteadyLatency tests that the lowest mean latency of an interval counts, because the latency of later intervals
@@ -24,7 +26,7 @@ func TestSteadyLatency(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				cfg, err := Config{Protocol: gearman.Protocol, Rate: &Schedule{Steps: []Step{{From: 100, To: 100}}}, Duration: 3 * time.Second,
+				cfg, err := Config{Protocol: gearman.Protocol, Rate: &schedule.Schedule{Steps: []schedule.Step{{From: 100, To: 100}}}, Duration: 3 * time.Second,
 					Dial: func(context.Context) (net.Conn, error) { return nil, errors.New("unused") }}.Complete()
 				if err != nil {
 					t.Fatal(err)
@@ -35,12 +37,12 @@ func TestSteadyLatency(t *testing.T) {
 				for i := range 3 {
 					time.Sleep(time.Second)
 					shard := &r.histogramShards[0]
-					shard.hist[stageTotal].RecordValues(int64(i+1)*int64(100*time.Millisecond), int64(tt.jobs))
+					shard.hist[latency.Total].RecordValues(int64(i+1)*int64(100*time.Millisecond), int64(tt.jobs))
 					shard.done += int64(tt.jobs)
 					m.interval()
 				}
 				m.end()
-				if got := m.result(nil).steady.Round(time.Millisecond); got != tt.want {
+				if got := m.result(nil).Steady.Round(time.Millisecond); got != tt.want {
 					t.Errorf("%v, expected %v", got, tt.want)
 				}
 			})

@@ -7,39 +7,28 @@ import (
 	"time"
 )
 
-// serveClients starts the clients, evenly spread over Config.Ramp. The returned function stops it.
-func (r *run) serveClients(ctx context.Context) (stop func()) {
-	if r.cfg.Ramp == 0 {
-		r.startClients()
-		return func() {}
-	}
+// rampClients starts the clients, evenly spread over Config.Ramp.
+func (r *run) rampClients(ctx context.Context) {
 	step := r.cfg.Ramp / time.Duration(len(r.clients))
-	return background(ctx, func(ctx context.Context) {
-		for i := range r.clients {
-			r.clients[i].startServing()
-			if !sleep(ctx, step) {
-				return
-			}
+	for i := range r.clients {
+		r.clients[i].startServing()
+		if !sleep(ctx, step) {
+			return
 		}
-	})
+	}
 }
 
 // reconnectClients makes randomly chosen clients disconnect and reconnect at random times, Config.Reconnect times per
-// second on average. The returned function stops it.
-func (r *run) reconnectClients(ctx context.Context) (stop func()) {
-	if r.cfg.Reconnect == 0 {
-		return func() {}
-	}
+// second on average.
+func (r *run) reconnectClients(ctx context.Context) {
 	rnd := rand.New(rand.NewPCG(r.cfg.Seed, 4))
-	return background(ctx, func(ctx context.Context) {
-		var all sync.WaitGroup
-		defer all.Wait()
-		for sleep(ctx, randomPause(rnd, r.cfg.Reconnect)) {
-			if c := r.clients[rnd.IntN(len(r.clients))]; c.pause() {
-				all.Go(func() { r.reconnect(ctx, c) })
-			}
+	var all sync.WaitGroup
+	defer all.Wait()
+	for sleep(ctx, randomPause(rnd, r.cfg.Reconnect)) {
+		if c := r.clients[rnd.IntN(len(r.clients))]; c.pause() {
+			all.Go(func() { r.reconnect(ctx, c) })
 		}
-	})
+	}
 }
 
 // idlePoll is the interval in which reconnect checks whether the client has jobs in flight.
@@ -67,7 +56,7 @@ func (r *run) reconnect(ctx context.Context, c *ClientConn) {
 	c.reset()
 	c.paused = false
 	c.mu.Unlock()
-	r.again.Add(1)
+	r.reconnects.Add(1)
 	c.startServing()
 }
 
@@ -84,5 +73,5 @@ func (c *ClientConn) pause() bool {
 func (c *ClientConn) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pool.inFlight() == 0 && !c.busy
+	return c.pool.inFlight() == 0 && !c.out.busy
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"jobwire/loadgen/latency"
 )
 
 // run is the state of one run.
@@ -25,19 +27,30 @@ type run struct {
 	ledger          runAccount // counts faults
 	history         *history   // nil unless Config.Check is set
 
-	claimed atomic.Int64 // number of jobs that clients have started or may start now
-	limit   atomic.Int64 // maximum of claimed
-	done    atomic.Int64 // number of jobs that have ended
-	again   atomic.Int64 // number of reconnections of clients
-	target  int64        // value of done at which ready receives a value; 0: never
+	err    chan error // receives the error of the first connection that failed
+	memory memory
+	progress
+	peers
+}
 
-	incoming    atomic.Int64 // memory in bytes for received messages
-	maxIncoming atomic.Int64 // grows with the number of connections and the size of payloads
+// progress counts the jobs of a run.
+type progress struct {
+	claimed atomic.Int64  // number of jobs that clients have started or may start now
+	limit   atomic.Int64  // maximum of claimed
+	done    atomic.Int64  // number of jobs that have ended
+	target  int64         // value of done at which ready receives a value; 0: never
+	ready   chan struct{} // receives a value when done has reached target
+}
 
-	ready chan struct{} // receives a value when done has reached target
-	err   chan error    // receives the error of the first connection that failed
+// memory counts the bytes that the connections use for received messages.
+type memory struct {
+	used  atomic.Int64
+	limit atomic.Int64 // grows with the number of connections and the size of payloads
+}
 
-	mu           sync.Mutex // guards the fields below
+// peers are the connections of a run.
+type peers struct {
+	mu           sync.Mutex // guards the other fields, except clients, which is complete before the first client serves
 	conns        []*Conn
 	clients      []*ClientConn
 	workers      []*WorkerConn
@@ -45,6 +58,7 @@ type run struct {
 	assumedEnded map[uint64]bool // numbers of the jobs that assumeEnds has ended
 	nextID       int             // ID of the next connection
 	closing      bool            // the run closes the connections, so their errors are expected
+	reconnects   atomic.Int64    // number of reconnections of clients
 }
 
 // clock returns the time since the creation of the run, in nanoseconds.
@@ -52,8 +66,8 @@ func (r *run) clock() int64 { return int64(time.Since(r.base)) }
 
 // claimJobs asks for permission to start n more jobs and returns how many of them the client may start, which is
 // fewer near the end of the run.
-func (r *run) claimJobs(n int) int {
-	over := r.claimed.Add(int64(n)) - r.limit.Load()
+func (p *progress) claimJobs(n int) int {
+	over := p.claimed.Add(int64(n)) - p.limit.Load()
 	return n - int(min(max(over, 0), int64(n)))
 }
 
@@ -87,10 +101,10 @@ func (r *run) wasKilled(id int) bool {
 
 // newRun returns a run for a configuration that Config.Complete has returned.
 func newRun(cfg Config) *run {
-	a := adapterOf(cfg.Protocol.Name)
-	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: scenarioOf(cfg.Protocol.Name, cfg.Scenario),
-		base: time.Now(), killed: map[int]bool{}, assumedEnded: map[uint64]bool{},
-		ready: make(chan struct{}, 1), err: make(chan error, 1)}
+	a := adapters[cfg.Protocol.Name]
+	r := &run{cfg: cfg, filler: newFiller(cfg.Content), adapter: a, scenario: ScenarioOf(cfg.Protocol.Name, cfg.Scenario),
+		base: time.Now(), err: make(chan error, 1), progress: progress{ready: make(chan struct{}, 1)},
+		peers: peers{killed: map[int]bool{}, assumedEnded: map[uint64]bool{}}}
 	if r.cfg.Grabs == 0 {
 		r.cfg.Grabs = a.grabs(&r.cfg)
 	}
@@ -106,7 +120,7 @@ func newRun(cfg Config) *run {
 	r.slots = make(slots, cfg.slots(r.scenario))
 	r.perClient = len(r.slots) / cfg.Clients
 	for i := range min(histogramShards, cfg.Clients) {
-		r.histogramShards[i].hist = newHistograms()
+		r.histogramShards[i].hist = latency.New()
 	}
 	return r
 }
@@ -176,14 +190,14 @@ func (r *run) addWorker(ctx context.Context, i int) error {
 }
 
 // nameOf returns the name of a connection in transcripts, given its ID.
-func (r *run) nameOf(id int) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.IndexFunc(r.conns, func(c *Conn) bool { return c.id == id })
+func (p *peers) nameOf(id int) string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.conns, func(c *Conn) bool { return c.id == id })
 	if i < 0 {
 		return "a worker that was killed"
 	}
-	return r.conns[i].name
+	return p.conns[i].name
 }
 
 func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
@@ -196,9 +210,9 @@ func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
 	c := newConn(r, r.nextID, nc, name)
 	r.nextID++
 	if r.conns = append(r.conns, c); len(r.conns) == 1 {
-		r.maxIncoming.Store(minIncoming)
+		r.memory.limit.Store(minIncoming)
 	}
-	r.maxIncoming.Add(2 * int64(maxBuffer+r.cfg.Size.Hi))
+	r.memory.limit.Add(2 * int64(maxBuffer+r.cfg.Size.Hi))
 	return c, nil
 }
 
@@ -217,9 +231,12 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 		m.begin()
 	}
 	r.startWorkers()
-	defer r.serveClients(ctx)()
-	defer r.killWorkers(ctx)()
-	stopPacing := r.pace(ctx, m)
+	if r.cfg.Ramp == 0 {
+		r.startClients()
+	}
+	defer background(ctx, r.cfg.Ramp > 0, r.rampClients)()
+	defer background(ctx, r.scenario.Kills, r.killWorkers)()
+	stopPacing := background(ctx, r.cfg.Rate != nil, func(ctx context.Context) { r.submitScheduled(ctx, m) })
 	if before > 0 {
 		if err := r.await(ctx, m, time.After(before)); err != nil {
 			return err
@@ -229,7 +246,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 			return errors.New("all jobs finished during the warm-up, so none was measured: raise --count or lower --warmup")
 		}
 	}
-	stopReconnecting := r.reconnectClients(ctx)
+	stopReconnecting := background(ctx, r.cfg.Reconnect > 0, r.reconnectClients)
 	var over <-chan time.Time
 	if r.cfg.Duration > 0 {
 		over = time.After(r.cfg.Duration)
@@ -281,6 +298,20 @@ func (r *run) startWorkers() {
 // includes Config.Work, the time that a worker takes for a job.
 func (r *run) idleTimeout() time.Duration { return r.cfg.DrainTimeout + r.cfg.Work }
 
+// stall measures for how long a count has not changed.
+type stall struct {
+	count int64
+	since time.Time // when the count was first the present one
+}
+
+// time returns for how long the count has not changed. count is its present value.
+func (s *stall) time(count int64) time.Duration {
+	if count != s.count || s.since.IsZero() {
+		s.count, s.since = count, time.Now()
+	}
+	return time.Since(s.since)
+}
+
 // idlePollInterval is the interval in which await checks for progress.
 const idlePollInterval = 100 * time.Millisecond
 
@@ -291,7 +322,7 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 	defer tick.Stop()
 	look := time.NewTicker(min(r.cfg.Interval, idlePollInterval))
 	defer look.Stop()
-	last, since := int64(0), time.Now()
+	var idle stall
 	for {
 		select {
 		case <-r.ready:
@@ -305,12 +336,11 @@ func (r *run) await(ctx context.Context, m *meter, over <-chan time.Time) error 
 		case <-tick.C:
 			m.interval()
 		case <-look.C:
-			if over != nil {
-				continue
-			}
-			if now := r.done.Load() + r.claimed.Load(); now != last || r.inFlight() == 0 {
-				last, since = now, time.Now()
-			} else if time.Since(since) > r.idleTimeout() {
+			switch {
+			case over != nil:
+			case r.inFlight() == 0:
+				idle = stall{}
+			case idle.time(r.done.Load()+r.claimed.Load()) > r.idleTimeout():
 				return nil // the jobs in flight count as lost
 			}
 		}
@@ -326,7 +356,7 @@ func (r *run) awaitInFlight(ctx context.Context) error {
 	atOnce, stop := context.WithCancel(context.Background())
 	defer stop()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(hastyDrain, stop) })()
-	last, since := int64(-1), time.Now()
+	var idle stall
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	for r.inFlight() > 0 {
@@ -337,9 +367,7 @@ func (r *run) awaitInFlight(ctx context.Context) error {
 			return ctx.Err()
 		case <-tick.C:
 		}
-		if now := r.done.Load(); now != last {
-			last, since = now, time.Now()
-		} else if time.Since(since) > r.idleTimeout() {
+		if idle.time(r.done.Load()) > r.idleTimeout() {
 			return nil
 		}
 	}

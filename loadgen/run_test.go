@@ -23,6 +23,11 @@ import (
 	"jobwire/codec/gearmonkey"
 	"jobwire/internal/memnet"
 	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/report"
+	"jobwire/loadgen/schedule"
 	"jobwire/refserver"
 	beanstalkserver "jobwire/refserver/beanstalk"
 	dangaserver "jobwire/refserver/danga"
@@ -82,10 +87,10 @@ func bubble(t *testing.T, name string, test func(t *testing.T)) {
 	})
 }
 
-// schedule parses a schedule.
-func schedule(t *testing.T, text string) *loadgen.Schedule {
+// rate parses a schedule.
+func rate(t *testing.T, text string) *schedule.Schedule {
 	t.Helper()
-	s, err := loadgen.ParseSchedule(text)
+	s, err := schedule.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +215,7 @@ func TestInterruptedPhases(t *testing.T) {
 		{"warm-up", loadgen.Config{Warmup: time.Hour, Think: time.Millisecond}, time.Second, ""},
 		{"measurement", loadgen.Config{Duration: time.Hour, Think: time.Millisecond}, time.Second, ""},
 		{"measurement without progress", loadgen.Config{Duration: time.Hour}, time.Second, "drop WORK_COMPLETE"},
-		{"open loop", loadgen.Config{Duration: time.Hour, Rate: schedule(t, "100")}, time.Second, "drop WORK_COMPLETE"},
+		{"open loop", loadgen.Config{Duration: time.Hour, Rate: rate(t, "100"), MaxFlight: 1000}, time.Second, "drop WORK_COMPLETE"},
 		{"jobs in flight at the end", loadgen.Config{Duration: time.Second, DrainTimeout: time.Hour}, 3 * time.Second, "drop WORK_COMPLETE"},
 		{"queuing", loadgen.Config{Scenario: "background", DrainTimeout: time.Hour}, time.Second, "drop JOB_CREATED"},
 		{"waiting for a backlog", loadgen.Config{Scenario: "background", Count: 100, DrainTimeout: time.Hour}, time.Second, "drop GRAB_JOB*"},
@@ -267,11 +272,11 @@ func TestEndlessLists(t *testing.T) {
 func TestRunThatTakesNoTime(t *testing.T) {
 	for name, cfg := range map[string]loadgen.Config{
 		"closed loop":                {Protocol: gearman.Protocol, Count: 20},
-		"open loop that was stopped": {Protocol: gearman.Protocol, Rate: schedule(t, "1000")},
+		"open loop that was stopped": {Protocol: gearman.Protocol, Rate: rate(t, "1000"), MaxFlight: 1000},
 	} {
 		bubble(t, name, func(t *testing.T) {
 			cfg.Dial = serving(t, cfg.Protocol)
-			recorder := &loadgen.Recorder{Target: "a server"}
+			recorder := &report.Recorder{Target: "a server", Processor: &machine.Processor{}}
 			recorder.Attach(&cfg)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -286,35 +291,35 @@ func TestRunThatTakesNoTime(t *testing.T) {
 			if r.Seconds != 0 || r.Jobs != cfg.Count {
 				t.Fatalf("%d jobs in %v s", r.Jobs, r.Seconds)
 			}
-			want := loadgen.Invalid
+			want := report.Invalid
 			if cfg.Rate != nil {
-				want = loadgen.Failed // because it was interrupted
+				want = report.Failed // because it was interrupted
 			}
-			objective, err := loadgen.ParseObjective("rate>50")
+			objective, err := report.ParseObjective("rate>50")
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.Check([]*loadgen.Objective{objective})
-			trial := r.Trial(1000)
-			if r.Verdict != want || trial.Result() != want || trial.Achieved != 0 || r.Objectives[0].Result != loadgen.Invalid {
+			r.Check([]*report.Objective{objective})
+			trial := experiment.TrialOf(r, 1000)
+			if r.Verdict != want || trial.Result() != want || trial.Achieved != 0 || r.Objectives[0].Result != report.Invalid {
 				t.Errorf("verdict %s: %q; trial %+v", r.Verdict, r.Reasons, trial)
 			}
 			var saved, shown bytes.Buffer
-			for _, write := range []func(io.Writer, *loadgen.Report) error{loadgen.WriteText, loadgen.WriteCSV, loadgen.WriteGoBench, loadgen.WritePrometheus} {
+			for _, write := range []func(io.Writer, *report.Report) error{format.Text, format.CSV, format.GoBench, format.Prometheus} {
 				if err := write(&shown, r); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := loadgen.WriteBracket(&shown, &loadgen.LimitRange{Trials: []loadgen.Trial{trial}}); err != nil {
+			if err := format.SearchText(&shown, &experiment.LimitRange{Trials: []experiment.Trial{trial}}); err != nil {
 				t.Error(err)
 			}
 			if bad := regexp.MustCompile(`(?i)\bnan\b|\binf\b|-[0-9]+ jobs/s|[0-9],[0-9]{3},[0-9]{3} jobs/s`).FindString(shown.String()); bad != "" {
 				t.Errorf("%q in\n%s", bad, &shown)
 			}
-			if err := loadgen.WriteJSON(&saved, r); err != nil {
+			if err := format.JSON(&saved, r); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := loadgen.ReadReports(&saved); err != nil {
+			if _, err := report.ReadReports(&saved); err != nil {
 				t.Error(err)
 			}
 		})

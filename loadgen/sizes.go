@@ -49,25 +49,25 @@ func bytesOf(s string) (int, error) {
 }
 
 // String returns the distribution in the format of ParseSizes, without suffixes K and M.
-func (z Sizes) String() string {
-	s := strconv.Itoa(z.Lo)
-	if z.Hi > z.Lo {
-		s += "-" + strconv.Itoa(z.Hi)
+func (s Sizes) String() string {
+	text := strconv.Itoa(s.Lo)
+	if s.Hi > s.Lo {
+		text += "-" + strconv.Itoa(s.Hi)
 	}
-	if z.Exp {
-		s += ":exp"
+	if s.Exp {
+		text += ":exp"
 	}
-	return s
+	return text
 }
 
 // draw returns a random size in bytes.
-func (z Sizes) draw(r *rand.Rand) int {
+func (s Sizes) draw(r *rand.Rand) int {
 	switch {
-	case z.Hi == z.Lo:
-		return z.Lo
-	case z.Exp:
-		n := z.Lo + int(r.ExpFloat64()*float64(z.Hi-z.Lo)/8)
-		return min(n, z.Hi)
+	case s.Hi == s.Lo:
+		return s.Lo
+	case s.Exp:
+		n := s.Lo + int(r.ExpFloat64()*float64(s.Hi-s.Lo)/8)
+		return min(n, s.Hi)
 	}
-	return z.Lo + r.IntN(z.Hi-z.Lo+1)
+	return s.Lo + r.IntN(s.Hi-s.Lo+1)
 }

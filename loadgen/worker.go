@@ -112,7 +112,7 @@ func (w *worker) Handle(f *codec.Frame) {
 		w.asleep = false
 		w.requestJobs()
 	case codec.Answer:
-		if j := pop(&w.pending); j != nil {
+		if j := Pop(&w.pending); j != nil {
 			w.EndSeen(j)
 		}
 	case codec.Refuse:
@@ -120,7 +120,7 @@ func (w *worker) Handle(f *codec.Frame) {
 			w.unexpected(f)
 			return
 		}
-		pop(&w.pending)
+		Pop(&w.pending)
 		w.countFault(&w.run.ledger.Duplicated, f, fmt.Sprintf("the server replied %s for a job that this worker has reserved", f.Type.Name))
 	default:
 		w.unexpected(f)
@@ -188,7 +188,7 @@ func (w *worker) complete(j *Job, id, payload []byte) {
 // confirmed.
 func (w *worker) unconfirmed() (jobs []*Job) {
 	for w.pending.Len() > 0 {
-		if j := pop(&w.pending); j != nil {
+		if j := Pop(&w.pending); j != nil {
 			jobs = append(jobs, j)
 		}
 	}

@@ -1,13 +1,15 @@
 package loadgen
 
-import "jobwire/codec"
+import (
+	"jobwire/codec"
+)
 
 // WorkerConn is the connection of a worker. It does what workers of all protocols have in common: it records and
 // checks the assigned jobs, and reports the ends of background jobs to the clients.
 type WorkerConn struct {
 	*Conn
 	worker Worker
-	place  int               // index among the workers
+	Place  int               // index among the workers
 	asks   codec.FIFO[int64] // times of the requests for a job without a reply; used only with Config.Check
 	// Job.seq of the last assigned job, by client, function and priority; nil if there are more than maxSeen combinations
 	seen   []uint32
@@ -21,8 +23,8 @@ const maxSeen = 1 << 20
 // newWorkerConn makes conn the connection of the worker with index place.
 func newWorkerConn(conn *Conn, place int) *WorkerConn {
 	r := conn.run
-	c := &WorkerConn{Conn: conn, place: place}
-	if n := r.cfg.Clients * r.cfg.Functions * priorities; n <= maxSeen {
+	c := &WorkerConn{Conn: conn, Place: place}
+	if n := r.cfg.Clients * r.cfg.Functions * Priorities; n <= maxSeen {
 		c.seen = make([]uint32, n)
 	}
 	c.worker = r.adapter.worker(c, r.scenario)
@@ -95,7 +97,7 @@ func (c *WorkerConn) inOrder(s *Job, number uint64) bool {
 		return true
 	}
 	owner := int(number&(maxSlots-1)) / c.run.perClient
-	last := &c.seen[(owner*c.run.cfg.Functions+int(s.Queue))*priorities+int(s.Priority)]
+	last := &c.seen[(owner*c.run.cfg.Functions+int(s.Queue))*Priorities+int(s.Priority)]
 	if s.seq < *last {
 		return false
 	}
@@ -116,6 +118,6 @@ func (c *WorkerConn) NoJob() { c.given(none) }
 // given records the reply to the oldest request for a job: the number of the job, or none.
 func (c *WorkerConn) given(number uint64) {
 	if h := c.run.history; h != nil && c.asks.Len() > 0 {
-		h.add(c.Conn, true, number, pop(&c.asks))
+		h.add(c.Conn, true, number, Pop(&c.asks))
 	}
 }

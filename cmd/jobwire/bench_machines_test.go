@@ -20,7 +20,7 @@ import (
 
 	"jobwire/cmd/internal/cli"
 	"jobwire/internal/peers"
-	"jobwire/loadgen"
+	"jobwire/loadgen/report"
 )
 
 // machines are network namespaces: one of the queue, and two of load generators, each with a link to the queue.
@@ -116,13 +116,13 @@ func TestBenchOnTwoMachines(t *testing.T) {
 	if status := run(t.Context(), []string{"bench", "merge", m.dir, "--format", "json"}, strings.NewReader(""), &merged, &stderr); status != cli.StatusInvalid {
 		t.Errorf("merge has status %d: %s", status, stderr.String())
 	}
-	var got loadgen.Report
+	var got report.Report
 	if err := json.Unmarshal(merged.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
 	jobs := int64(0)
 	for _, index := range []int{0, 2} {
-		reports, err := loadgen.ReadFile(filepath.Join(m.dir, fmt.Sprint(index)+".json"))
+		reports, err := report.ReadFile(filepath.Join(m.dir, fmt.Sprint(index)+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestBenchOnTwoMachines(t *testing.T) {
 	if p := got.Merged.Parts; len(p) != 2 || p[0].Late != 0 || p[1].Late <= 0 || p[1].Seconds >= p[0].Seconds {
 		t.Errorf("shares %+v", p)
 	}
-	if len(got.Objectives) != 1 || got.Objectives[0].Result != loadgen.Passed {
+	if len(got.Objectives) != 1 || got.Objectives[0].Result != report.Passed {
 		t.Errorf("objectives %+v", got.Objectives)
 	}
 }

@@ -14,12 +14,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goccy/go-yaml"
 
 	"jobwire/cmd/internal/cli"
-	"jobwire/internal/target"
+	"jobwire/cmd/internal/connect"
+	"jobwire/internal/transport"
 )
 
 // jobwireItself returns the path of the program under test. TestMain makes it run the test binary.
@@ -59,45 +61,46 @@ func benchJSON(t *testing.T, args ...string) benchResult {
 	return r
 }
 
-// TestBenchSharesAreOneRun runs a load in several processes, each with its share, and merges the results: they must have
-// as many jobs, clients and latencies as the run of one process.
+// TestBenchSharesAreOneRun runs a load in several shares at the same time, in virtual time, and merges the results: they
+// must have as many jobs, clients and latencies as the run of the whole load.
 func TestBenchSharesAreOneRun(t *testing.T) {
 	t.Parallel()
 	const shares, jobs = 3, 3001
-	self := jobwireItself(t)
-	srv, err := target.Command{Args: []string{self, "serve", "gearman", "--listen", "127.0.0.1:{port}"}}.Start(t.Context())
+	sys, err := connect.EntryNamed("gearman")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer srv.Stop()
-	plan := []string{"run", "gearman", "-q", "--addr", srv.Addr(), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "50ms"}
-	dir := t.TempDir()
-	at := time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)
-	var all sync.WaitGroup
-	errs := make([]error, shares)
-	for i := range shares {
-		all.Go(func() {
-			name := filepath.Join(dir, fmt.Sprint(i))
-			args := append([]string{"bench"}, plan...)
-			args = append(args, "--share-index", fmt.Sprint(i), "--shares", fmt.Sprint(shares), "--start-at", at, "--output", name+".json")
-			if out, err := exec.CommandContext(t.Context(), self, args...).CombinedOutput(); err != nil {
-				errs[i] = fmt.Errorf("share %d: %w\n%s", i, err, out)
-			}
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-	merged, whole := benchJSON(t, "merge", dir), benchJSON(t, plan...)
-	if merged.Jobs != jobs || merged.Jobs != whole.Jobs || merged.Clients != whole.Clients {
-		t.Errorf("%d jobs of %d clients; one process: %d of %d", merged.Jobs, merged.Clients, whole.Jobs, whole.Clients)
-	}
-	for stage, q := range whole.Latency {
-		if m := merged.Latency[stage]; m.Count != q.Count || m.P50 == nil {
-			t.Errorf("%s: %d latencies, one process has %d", stage, m.Count, q.Count)
+	synctest.Test(t, func(t *testing.T) {
+		tp := tapped(t, embedded(t, sys).Addr()) // so that time passes
+		defer tp.capture(t)
+		plan := []string{"run", "gearman", "-q", "--addr", transport.Name(tp), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "50ms"}
+		dir := t.TempDir()
+		at := time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)
+		var all sync.WaitGroup
+		for i := range shares {
+			all.Go(func() {
+				args := slices.Concat([]string{"bench"}, plan, []string{"--share-index", fmt.Sprint(i), "--shares", fmt.Sprint(shares),
+					"--start-at", at, "--output", filepath.Join(dir, fmt.Sprint(i)+".json")})
+				var out, stderr bytes.Buffer
+				if status := run(t.Context(), args, strings.NewReader(""), &out, &stderr); status != cli.StatusOK {
+					t.Errorf("share %d: status %d: %s", i, status, stderr.String())
+				}
+			})
 		}
-	}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+		merged, whole := benchJSON(t, "merge", dir), benchJSON(t, plan...)
+		if merged.Jobs != jobs || merged.Jobs != whole.Jobs || merged.Clients != whole.Clients {
+			t.Errorf("%d jobs of %d clients; one process: %d of %d", merged.Jobs, merged.Clients, whole.Jobs, whole.Clients)
+		}
+		for stage, q := range whole.Latency {
+			if m := merged.Latency[stage]; m.Count != q.Count || m.P50 == nil {
+				t.Errorf("%s: %d latencies, one process has %d", stage, m.Count, q.Count)
+			}
+		}
+	})
 }
 
 // TestBenchSeparatesCPUTime checks that the CPU time of the generator and of the built-in server is reported
@@ -108,7 +111,7 @@ func TestBenchSeparatesCPUTime(t *testing.T) {
 	}
 	// A run in this process would start the built-in server from the test binary under another name, by which
 	// TestMain does not recognize it as jobwire.
-	out, err := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "run", "gearman", "-q", "--count", "20000", "--format", "json").Output()
+	out, err := exec.CommandContext(t.Context(), jobwireItself(t), "bench", "run", "gearman", "-q", "--count", "5000", "--format", "json").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ import (
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
-	"jobwire/loadgen"
+	"jobwire/loadgen/machine"
 	"jobwire/play"
 )
 
@@ -160,7 +160,7 @@ func (o *conformOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 
 // once runs the cases once.
 func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
-	if machine := loadgen.ReadEnvironment(nil).Memory >> 20; !cmd.Flags().Changed("memory") && machine > 0 {
+	if machine := machine.ReadEnvironment(nil).Memory >> 20; !cmd.Flags().Changed("memory") && machine > 0 {
 		o.target.Memory = min(o.target.Memory, int(machine/4))
 	}
 	subjects, err := o.subjects(cmd, sys)

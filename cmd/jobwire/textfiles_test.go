@@ -33,7 +33,7 @@ func TestTextFiles(t *testing.T) {
 	}
 	redis := file("redis.wire", "@protocol gearmonkey\nClient -> Server: GET_COUNT x\n")
 	example, profile := read("../../corpus/gearman/example.wire"), read("../../conform/profiles/gearman/embedded.yaml")
-	saved, result := "a result that 'bench run --output' has saved", read("../../loadgen/testdata/passed.json")
+	saved, result := "a result that 'bench run --output' has saved", read("../../loadgen/format/testdata/passed.json")
 	cases := "@case gearman.x.y\n@about x\n@rules gearman.echo.same-data\n\n" +
 		"Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
 	conformed := "a result of 'jobwire conform --format json'"

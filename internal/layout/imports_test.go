@@ -46,7 +46,13 @@ var layers = []layer{
 	{"conform/report", []string{"codec", "codec/transcript", "conform", "play", "internal/*"}},
 	{"conform/selftest", []string{"conform", "conform/report", "internal/*"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
-	{"loadgen", []string{"codec", "codec/*", "internal/*"}},
+	{"loadgen", []string{"codec", "codec/transcript", "loadgen/latency", "loadgen/machine", "loadgen/schedule", "internal/*"}},
+	{"loadgen/internal/*", []string{"codec/*", "loadgen", "loadgen/*", "internal/*"}}, // for tests
+	{"loadgen/protocols", []string{"codec", "codec/*", "loadgen"}},
+	{"loadgen/format", []string{"loadgen", "loadgen/*", "internal/*"}},
+	{"loadgen/experiment", []string{"loadgen", "loadgen/latency", "loadgen/machine", "loadgen/report", "loadgen/schedule", "internal/*"}},
+	{"loadgen/report", []string{"loadgen", "loadgen/latency", "loadgen/machine", "loadgen/schedule", "internal/*"}},
+	{"loadgen/*", []string{"internal/*"}},
 	{"judge", []string{"codec", "codec/*"}},
 	{"pcap", []string{"codec", "codec/*", "judge", "pcap/decrypt", "pcap/internal/*", "internal/*"}},
 	{"audit/internal/*", nil},
@@ -70,7 +76,7 @@ var layers = []layer{
 	{"fuzz/*", []string{"codec", "codec/*", "corpus", "fuzz/gen", "play", "internal/*"}},
 	{"fuzz", []string{"codec", "fuzz/exec", "fuzz/input", "fuzz/model", "fuzz/triage", "internal/*"}},
 
-	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
+	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "loadgen/protocols", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
 	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "conform/report", "play", "refserver", "internal/*"}},
 	{"examples", []string{"codec", "conform", "internal/peers"}}, // for tests
 	{"examples/ci", nil},                         // tests only
@@ -96,9 +102,9 @@ var dependencies = []dependency{
 	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false},              // compressed captures
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // only in tests
-	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen", "pcap/jobs"}, false},
+	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen/*", "pcap/jobs"}, false},
 	{"golang.org/x/net/bpf", []string{"pcap"}, false},                          // the kernel filter of live captures
-	{"golang.org/x/perf/benchmath", []string{"loadgen"}, false},                // significance tests
+	{"golang.org/x/perf/benchmath", []string{"loadgen/*"}, false},              // significance tests
 	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable
 	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // timers; live capture; limits of another process
 	{"github.com/spf13/cobra", []string{"cmd/*", "cmd/internal/*"}, false},

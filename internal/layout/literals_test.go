@@ -20,7 +20,7 @@ var mayNameTypes = []string{
 	"codec/beanstalk", "codec/danga", "codec/gearman", "codec/gearmonkey", "codec/resp",
 	"refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "fuzz/model", "corpus", "pcap/internal/*",
 	"fuzz/faults/beanstalk.go", "fuzz/faults/danga.go", "fuzz/faults/gearman.go", "fuzz/faults/gearmonkey.go", // faulty servers
-	"loadgen/beanstalk.go", "loadgen/danga.go", "loadgen/gearman.go", "loadgen/gearmonkey.go",
+	"loadgen/protocols",
 }
 
 // notTypes are literals that are equal to the name of a message type but mean something else.

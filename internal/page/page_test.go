@@ -12,7 +12,9 @@ import (
 	"jobwire/conform/report"
 	fuzzreport "jobwire/fuzz/report"
 	"jobwire/internal/version"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	loadreport "jobwire/loadgen/report"
 	"jobwire/pcap"
 	pcapreport "jobwire/pcap/report"
 )
@@ -20,7 +22,9 @@ import (
 // all returns a page of each kind. Most of them are about runs without results.
 func all(t *testing.T) map[string]string {
 	t.Helper()
-	run := func() *loadgen.Report { return &loadgen.Report{Head: version.NewHead(), Verdict: loadgen.Passed} }
+	run := func() *loadreport.Report {
+		return &loadreport.Report{Head: version.NewHead(), Verdict: loadreport.Passed}
+	}
 	pages := map[string]string{}
 	for name, write := range map[string]func(io.Writer) error{
 		"conform": func(w io.Writer) error {
@@ -29,10 +33,12 @@ func all(t *testing.T) map[string]string {
 		"fuzz": func(w io.Writer) error {
 			return fuzzreport.WriteHTML(w, &fuzzreport.Report{Jobwire: version.Get(), Title: "Gearman", Findings: []*fuzzreport.Finding{{Name: "crash", Level: "critical"}}})
 		},
-		"run":    func(w io.Writer) error { return loadgen.WriteHTML(w, run()) },
-		"search": (&loadgen.SearchReport{Head: version.NewHead(), LimitRange: &loadgen.LimitRange{}}).WriteHTML,
+		"run": func(w io.Writer) error { return format.HTML(w, run()) },
+		"search": func(w io.Writer) error {
+			return format.SearchHTML(w, &experiment.SearchReport{Head: version.NewHead(), LimitRange: &experiment.LimitRange{}})
+		},
 		"compare": func(w io.Writer) error {
-			return loadgen.Compare([]loadgen.Group{{Name: "a", Runs: []*loadgen.Report{run()}}, {Name: "b", Runs: []*loadgen.Report{run()}}}).WriteHTML(w, 0.1)
+			return format.ComparisonHTML(w, experiment.Compare([]experiment.Group{{Name: "a", Runs: []*loadreport.Report{run()}}, {Name: "b", Runs: []*loadreport.Report{run()}}}), 0.1)
 		},
 		"matrix": (&report.Matrix{}).WriteHTML,
 		"capture": func(w io.Writer) error {

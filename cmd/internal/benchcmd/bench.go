@@ -18,6 +18,11 @@ import (
 	"jobwire/cmd/internal/connect"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/report"
+	"jobwire/loadgen/schedule"
 )
 
 // benchKind identifies the command that runs a load.
@@ -55,11 +60,11 @@ type benchOptions struct {
 	stopOnFailure bool
 	payloadFile   string
 
-	objective []*loadgen.Objective // parsed values of --slo
-	before    []*loadgen.Report    // reports in the files of --baseline
-	tolerated float64              // parsed --tolerance: 0.1 is 10 %
-	part      loadgen.Share        // --share-index and --shares, and the run
-	start     time.Time            // parsed --start-at; zero: start at once
+	objective []*report.Objective // parsed values of --slo
+	before    []*report.Report    // reports in the files of --baseline
+	tolerated float64             // parsed --tolerance: 0.1 is 10 %
+	part      loadgen.Share       // --share-index and --shares, and the run
+	start     time.Time           // parsed --start-at; zero: start at once
 }
 
 func New() *cobra.Command {
@@ -151,7 +156,7 @@ func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 		return err
 	}
 	if o.before != nil {
-		if err := report.Baseline(o.before, o.tolerated); err != nil {
+		if err := experiment.Baseline(report, o.before, o.tolerated); err != nil {
 			return cli.Usage(err)
 		}
 	}
@@ -194,7 +199,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 	if o.pid != 0 && o.target.Addr == "" {
 		return cfg, errors.New("--pid needs --addr: bench knows the process of a server that it starts itself")
 	}
-	if p := (loadgen.Processor{Pid: o.pid}); o.pid != 0 && !p.Found() {
+	if p := (machine.Processor{Pid: o.pid}); o.pid != 0 && !p.Found() {
 		return cfg, fmt.Errorf("--pid %d: no such process in /proc", o.pid)
 	}
 	if err := o.target.Check(sys); err != nil {
@@ -213,7 +218,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		}
 	}
 	if o.rate != "" {
-		if cfg.Rate, err = loadgen.ParseSchedule(o.rate); err != nil {
+		if cfg.Rate, err = schedule.Parse(o.rate); err != nil {
 			return cfg, fmt.Errorf("--rate: %w", err)
 		}
 		if cfg.Count == 0 && cfg.Duration == 0 {
@@ -224,10 +229,10 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		cfg.Warmup = defaultWarmup(&cfg, scenarioNamed(sys, cfg.Scenario))
 	}
 	if o.baseline != "" {
-		if o.tolerated, err = loadgen.ParseTolerance(o.tolerance); err != nil {
+		if o.tolerated, err = experiment.ParseTolerance(o.tolerance); err != nil {
 			return cfg, fmt.Errorf("--tolerance: %w", err)
 		}
-		if o.before, err = loadgen.ReadFile(o.baseline); err != nil {
+		if o.before, err = report.ReadFile(o.baseline); err != nil {
 			return cfg, fmt.Errorf("--baseline: %w", err)
 		}
 	}
@@ -254,7 +259,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 		}
 	}
 	if o.before != nil {
-		if err := loadgen.CheckBaseline(cfg, o.before); err != nil {
+		if err := experiment.CheckBaseline(cfg, o.before); err != nil {
 			return cfg, fmt.Errorf("--baseline: %w", err)
 		}
 	}
@@ -263,7 +268,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 
 // runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf connect.TargetFlags, cfg loadgen.Config,
-	log *loadgen.Log) (*loadgen.Report, error) {
+	log *latency.Log) (*report.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
 		return nil, err
@@ -298,10 +303,10 @@ var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processe
 
 // measure runs the load against a running target. The report is nil if the run did not start.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config,
-	log *loadgen.Log) (*loadgen.Report, error) {
+	log *latency.Log) (*report.Report, error) {
 	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
-	recorder := &loadgen.Recorder{Target: t.String(), Share: o.part, Environment: loadgen.ReadEnvironment(os.Args),
-		Processor: loadgen.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
+	recorder := &report.Recorder{Target: t.String(), Share: o.part, Environment: machine.ReadEnvironment(os.Args),
+		Processor: &machine.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
 	if o.stopOnFailure {
@@ -334,7 +339,7 @@ func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.
 
 // benchStatus returns the error with the exit status of a run whose report has been printed. err is the error of the
 // run. One share of a load succeeds if its measurement is complete: merge gives the verdict on the whole load.
-func benchStatus(err error, report *loadgen.Report) error {
+func benchStatus(err error, report *report.Report) error {
 	switch {
 	case errors.Is(err, target.ErrUnreachable):
 		return &cli.Error{Status: cli.StatusUnreachable}
@@ -345,11 +350,11 @@ func benchStatus(err error, report *loadgen.Report) error {
 }
 
 // verdictStatus returns the error with the exit status of the worst verdict, or nil if all runs passed.
-func verdictStatus(all ...loadgen.Verdict) error {
-	switch {
-	case slices.Contains(all, loadgen.Failed):
+func verdictStatus(all ...report.Verdict) error {
+	switch report.Worst(all...) {
+	case report.Failed:
 		return &cli.Error{Status: cli.StatusFailed}
-	case slices.Contains(all, loadgen.Invalid):
+	case report.Invalid:
 		return &cli.Error{Status: cli.StatusInvalid}
 	}
 	return nil

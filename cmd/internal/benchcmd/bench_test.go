@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"jobwire/loadgen"
+	"jobwire/loadgen/schedule"
 )
 
 // TestDefaultWarmup tests that a tenth of the duration, and at most a second, is not measured by default, and that runs
 // that measure all jobs or have a changing rate have no warm-up.
 func TestDefaultWarmup(t *testing.T) {
-	changing, err := loadgen.ParseSchedule("100-200/10s")
+	changing, err := schedule.Parse("100-200/10s")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,9 @@ import (
 	"jobwire/cmd/internal/connect"
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/report"
 )
 
 // contender is a server to compare.
@@ -53,12 +55,12 @@ func contenders(flags []string) ([]contender, error) {
 }
 
 // comparisonFormats has the functions that write a comparison to standard output, by the value of --format.
-var comparisonFormats = map[string]func(*loadgen.Comparison, io.Writer) error{
-	"text": (*loadgen.Comparison).WriteText,
-	"json": (*loadgen.Comparison).WriteJSON,
-	"bench": func(c *loadgen.Comparison, w io.Writer) error {
+var comparisonFormats = map[string]func(io.Writer, *experiment.Comparison) error{
+	"text": format.ComparisonText,
+	"json": format.JSON[*experiment.Comparison],
+	"bench": func(w io.Writer, c *experiment.Comparison) error {
 		for _, r := range c.Runs {
-			if err := loadgen.WriteGoBench(w, r); err != nil {
+			if err := format.GoBench(w, r); err != nil {
 				return err
 			}
 		}
@@ -82,7 +84,7 @@ func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry) error
 	}
 	defer files.discard()
 	stderr := cmd.ErrOrStderr()
-	groups := make([]loadgen.Group, len(all))
+	groups := make([]experiment.Group, len(all))
 turns:
 	for round := range o.rounds {
 		for i, c := range all {
@@ -106,21 +108,21 @@ turns:
 }
 
 // report writes the comparison of the groups, and returns the error with the exit status for their runs.
-func (o *benchOptions) report(cmd *cobra.Command, groups []loadgen.Group, files *benchFiles) error {
+func (o *benchOptions) report(cmd *cobra.Command, groups []experiment.Group, files *benchFiles) error {
 	for _, g := range groups {
 		if len(g.Runs) == 0 {
 			return &cli.Error{Status: cli.StatusFailed, Err: errors.New("interrupted before each server was measured at least once")}
 		}
 	}
-	c := loadgen.Compare(groups)
-	asHTML := func(w io.Writer) error { return c.WriteHTML(w, o.tolerated) }
-	if err := errors.Join(comparisonFormats[o.format](c, cmd.OutOrStdout()), files.save(c.WriteJSON, asHTML)); err != nil {
+	c := experiment.Compare(groups)
+	asHTML := func(w io.Writer, c *experiment.Comparison) error { return format.ComparisonHTML(w, c, o.tolerated) }
+	if err := errors.Join(comparisonFormats[o.format](cmd.OutOrStdout(), c), save(files, c, asHTML)); err != nil {
 		return err
 	}
 	if cmd.Context().Err() != nil {
 		return &cli.Error{Status: cli.StatusFailed}
 	}
-	var verdicts []loadgen.Verdict
+	var verdicts []report.Verdict
 	for _, r := range c.Runs {
 		verdicts = append(verdicts, r.Result())
 	}
@@ -147,7 +149,7 @@ func newBenchCompare() *cobra.Command {
 				return cli.Usage(errors.New("--tolerance needs --html"))
 			}
 			var err error
-			if o.tolerated, err = loadgen.ParseTolerance(o.tolerance); err != nil {
+			if o.tolerated, err = experiment.ParseTolerance(o.tolerance); err != nil {
 				return cli.Usage(fmt.Errorf("--tolerance: %w", err))
 			}
 			if slices.Contains(catalog.Names(), args[0]) {
@@ -191,13 +193,13 @@ func (o *benchOptions) compareSaved(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	var groups []loadgen.Group
+	var groups []experiment.Group
 	for _, arg := range args {
-		runs, err := loadgen.ReadFiles(arg)
+		runs, err := report.ReadFiles(arg)
 		if err != nil {
 			return cli.Usage(err)
 		}
-		groups = append(groups, loadgen.GroupByTarget(arg, runs)...)
+		groups = append(groups, experiment.GroupByTarget(arg, runs)...)
 	}
 	if len(groups) < 2 {
 		return cli.Usage(fmt.Errorf("%s has runs of one server only: name a second result to compare it with", args[0]))

@@ -17,6 +17,9 @@ import (
 	"jobwire/internal/prose"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/machine"
 )
 
 // killable is a target as a loadgen.Server.
@@ -26,10 +29,10 @@ func (k killable) Dial(ctx context.Context) (net.Conn, error) { return target.Di
 func (k killable) Kill()                                      { target.Kill(k.Target) }
 
 // crashFormats has the functions that write the report of a crash test to standard output, by the value of --format.
-var crashFormats = map[string]func(*loadgen.CrashReport, io.Writer) error{
-	"text": (*loadgen.CrashReport).WriteText,
-	"json": (*loadgen.CrashReport).WriteJSON,
-	"html": (*loadgen.CrashReport).WriteHTML,
+var crashFormats = map[string]func(io.Writer, *experiment.CrashReport) error{
+	"text": format.CrashText,
+	"json": format.JSON[*experiment.CrashReport],
+	"html": format.CrashHTML,
 }
 
 // crash runs the scenario crash and writes its report.
@@ -57,7 +60,7 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 	tf.Exec = strings.ReplaceAll(tf.Exec, "{dir}", dir)
 	stderr := cmd.ErrOrStderr()
 	rounds := 0
-	k := &loadgen.Crash{Config: cfg, Kills: o.kills, After: o.killAfter, AllowLoss: o.allowLoss,
+	k := &experiment.CrashTest{Kills: o.kills, After: o.killAfter, Crash: loadgen.Crash{Config: cfg, AllowLoss: o.allowLoss,
 		Start: func(ctx context.Context) (loadgen.Server, error) {
 			t, err := startApart(ctx, sys, tf, false)
 			if err != nil {
@@ -65,25 +68,25 @@ func (o *benchOptions) crash(cmd *cobra.Command, sys *catalog.Entry, cfg loadgen
 			}
 			return killable{t}, nil
 		},
-		Watch: func(c *loadgen.CrashRound) {
-			if rounds++; !o.quiet {
-				fmt.Fprintf(stderr, "kill %d of %d  %s acknowledged, %s lost\n", rounds, o.kills, prose.Grouped(c.Acknowledged),
-					prose.Grouped(c.Lost))
-			}
-		},
 		Waiting: func(missing int64, atMost time.Duration) {
 			if !o.quiet {
 				fmt.Fprintf(stderr, "kill %d of %d  %s missing; waiting for up to %v (--settle)\n", rounds+1, o.kills,
 					prose.Count(missing, "job"), atMost)
+			}
+		}},
+		Watch: func(c *loadgen.CrashRound) {
+			if rounds++; !o.quiet {
+				fmt.Fprintf(stderr, "kill %d of %d  %s acknowledged, %s lost\n", rounds, o.kills, prose.Grouped(c.Acknowledged),
+					prose.Grouped(c.Lost))
 			}
 		}}
 	report, err := k.Run(cmd.Context())
 	if report == nil {
 		return err
 	}
-	report.Target, report.Environment = o.target.Name(sys), loadgen.ReadEnvironment(os.Args)
-	if err := errors.Join(crashFormats[o.format](report, cmd.OutOrStdout()),
-		files.save(report.WriteJSON, report.WriteHTML)); err != nil {
+	report.Target, report.Environment = o.target.Name(sys), machine.ReadEnvironment(os.Args)
+	if err := errors.Join(crashFormats[o.format](cmd.OutOrStdout(), report),
+		save(files, report, format.CrashHTML)); err != nil {
 		return err
 	}
 	if len(report.Rounds) == 0 && errors.Is(err, target.ErrUnreachable) {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/cmd/internal/cli"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
 )
 
 func newBenchMerge() *cobra.Command {
@@ -26,7 +26,7 @@ func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
 	if err := o.parseObjectives(); err != nil {
 		return cli.Usage(err)
 	}
-	parts, err := loadgen.ReadParts(args)
+	parts, err := experiment.ReadParts(args)
 	if err != nil {
 		return cli.Usage(err)
 	}

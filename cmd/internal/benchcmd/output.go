@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"jobwire/cmd/internal/cli"
-	"jobwire/loadgen"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/latency"
+	"jobwire/loadgen/report"
 )
 
 // addOutputs adds the flags for the format of the report and for the other files to write.
@@ -33,7 +35,7 @@ func (o *benchOptions) addFormat(cmd *cobra.Command) {
 // parseObjectives parses the objectives of --slo.
 func (o *benchOptions) parseObjectives() error {
 	for _, text := range o.slo {
-		objective, err := loadgen.ParseObjective(text)
+		objective, err := report.ParseObjective(text)
 		if err != nil {
 			return fmt.Errorf("--slo: %w", err)
 		}
@@ -43,19 +45,19 @@ func (o *benchOptions) parseObjectives() error {
 }
 
 // benchFormats has the functions that write a report to standard output, by the value of --format.
-var benchFormats = map[string]func(io.Writer, *loadgen.Report) error{
-	"text":       loadgen.WriteText,
-	"json":       loadgen.WriteJSON,
-	"csv":        loadgen.WriteCSV,
-	"bench":      loadgen.WriteGoBench,
-	"prometheus": loadgen.WritePrometheus,
-	"html":       loadgen.WriteHTML,
+var benchFormats = map[string]func(io.Writer, *report.Report) error{
+	"text":       format.Text,
+	"json":       format.JSON[*report.Report],
+	"csv":        format.CSV,
+	"bench":      format.GoBench,
+	"prometheus": format.Prometheus,
+	"html":       format.HTML,
 }
 
 // benchFiles are the files that a run writes in addition to the report on standard output.
 type benchFiles struct {
 	out, hlog, html *cli.TextFile // nil: not requested
-	log             *loadgen.Log
+	log             *latency.Log
 	hgrm            string
 	written         bool
 }
@@ -76,40 +78,39 @@ func (o *benchOptions) open() (f *benchFiles, err error) {
 		}
 	}
 	if f.hlog != nil {
-		f.log = loadgen.NewLog(f.hlog)
+		f.log = latency.NewLog(f.hlog)
 	}
 	return f, nil
 }
 
 // write writes the files. The histogram log is complete before the result, so that a result that can be read has its
 // log.
-func (f *benchFiles) write(r *loadgen.Report) error {
+func (f *benchFiles) write(r *report.Report) error {
 	var errs []error
 	if f.hlog != nil {
 		errs = append(errs, f.log.Close(), f.hlog.Close())
 	}
-	errs = append(errs, f.save(func(w io.Writer) error { return loadgen.WriteJSON(w, r) },
-		func(w io.Writer) error { return loadgen.WriteHTML(w, r) }))
+	errs = append(errs, save(f, r, format.HTML))
 	if f.hgrm != "" {
 		for stage, q := range r.Latency {
 			if q.Count > 0 {
 				errs = append(errs, cli.Create(f.hgrm+"."+stage+".hgrm",
-					func(w io.Writer) error { return loadgen.WriteHgrm(w, r, stage) }))
+					func(w io.Writer) error { return format.Hgrm(w, r, stage) }))
 			}
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// save writes the files of --output and --html.
-func (f *benchFiles) save(asJSON, asHTML func(io.Writer) error) error {
+// save writes a report to the files of --output and --html.
+func save[R any](f *benchFiles, r R, asHTML func(io.Writer, R) error) error {
 	f.written = true
 	var errs []error
 	if f.out != nil {
-		errs = append(errs, asJSON(f.out), f.out.Close())
+		errs = append(errs, format.JSON(f.out, r), f.out.Close())
 	}
 	if f.html != nil {
-		errs = append(errs, asHTML(f.html), f.html.Close())
+		errs = append(errs, asHTML(f.html, r), f.html.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"jobwire/cmd/internal/cli"
 	"jobwire/loadgen"
+	"jobwire/loadgen/format"
 )
 
 // benchProgress prints the progress of a run: on a terminal in one line that it overwrites, otherwise in one line per
@@ -29,7 +30,7 @@ func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
 		return
 	}
 	var line bytes.Buffer
-	loadgen.WriteInterval(&line, iv, measured)
+	format.Interval(&line, iv, measured)
 	if !p.live {
 		fmt.Fprintln(p.w, line.String())
 		return

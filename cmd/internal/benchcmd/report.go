@@ -10,7 +10,9 @@ import (
 
 	"jobwire/cmd/internal/cli"
 	"jobwire/internal/textfile"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/report"
 )
 
 // newBenchReport returns the command that shows a saved result.
@@ -28,14 +30,14 @@ func newBenchReport() *cobra.Command {
 				return cli.Usage(fmt.Errorf("expected one saved result, got %d: to compare results, run 'jobwire bench compare'",
 					len(args)))
 			}
-			text, err := textfile.Read(args[0], loadgen.SavedResult)
+			text, err := textfile.Read(args[0], report.SavedResult)
 			if err != nil {
 				return cli.Usage(err)
 			}
-			if s := loadgen.ParseSearch(text); s != nil {
+			if s := experiment.ParseSearch(text); s != nil {
 				return o.reportSearch(cmd, s)
 			}
-			runs, err := loadgen.ReadReports(bytes.NewReader(text))
+			runs, err := report.ReadReports(bytes.NewReader(text))
 			if err != nil {
 				return cli.Usage(fmt.Errorf("%s: %w", args[0], err))
 			}
@@ -49,7 +51,7 @@ func newBenchReport() *cobra.Command {
 			}
 			err = benchFormats[o.format](cmd.OutOrStdout(), report)
 			if o.html != "" && err == nil {
-				err = cli.Create(o.html, func(w io.Writer) error { return loadgen.WriteHTML(w, report) })
+				err = cli.Create(o.html, func(w io.Writer) error { return format.HTML(w, report) })
 			}
 			return errors.Join(err, benchStatus(nil, report))
 		},
@@ -61,16 +63,16 @@ func newBenchReport() *cobra.Command {
 }
 
 // reportSearch shows a saved search.
-func (o *benchOptions) reportSearch(cmd *cobra.Command, s *loadgen.SearchReport) error {
+func (o *benchOptions) reportSearch(cmd *cobra.Command, s *experiment.SearchReport) error {
 	switch {
 	case searchFormats[o.format] == nil:
 		return cli.Usage(fmt.Errorf("--format %s: expected json or text for the result of a search", o.format))
 	case len(o.slo) > 0:
 		return cli.Usage(errors.New("--slo has no effect on the result of a search"))
 	}
-	err := searchFormats[o.format](s, cmd.OutOrStdout())
+	err := searchFormats[o.format](cmd.OutOrStdout(), s)
 	if o.html != "" && err == nil {
-		err = cli.Create(o.html, s.WriteHTML)
+		err = cli.Create(o.html, func(w io.Writer) error { return format.SearchHTML(w, s) })
 	}
-	return errors.Join(err, searchStatus(s))
+	return errors.Join(err, verdictStatus(s.Verdict()))
 }

@@ -15,7 +15,10 @@ import (
 	"jobwire/cmd/internal/connect"
 	"jobwire/internal/target"
 	"jobwire/internal/version"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/machine"
+	"jobwire/loadgen/schedule"
 )
 
 // Parameters of a search; flags can change the first rate and the duration.
@@ -70,9 +73,9 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 		return cli.Usage(err)
 	}
 	defer files.discard()
-	schedule := loadgen.Schedule{Steps: []loadgen.Step{{From: searchFrom, To: searchFrom}}}
+	first := schedule.Schedule{Steps: []schedule.Step{{From: searchFrom, To: searchFrom}}}
 	if cfg.Rate != nil {
-		schedule = *cfg.Rate
+		first = *cfg.Rate
 	}
 	if o.cfg.Duration == 0 {
 		cfg.Duration = searchDuration
@@ -83,26 +86,26 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	stderr := cmd.ErrOrStderr()
 	trials := 0
-	s := loadgen.Search{From: schedule.Steps[0].From,
+	s := experiment.Search{From: first.Steps[0].From,
 		Slowest: max(searchSlowest, samples/max(searchTimeout, cfg.Duration).Seconds()), Precision: searchPrecision,
 		Repeats: searchRepeats, Trials: searchTrials}
-	s.Try = func(ctx context.Context, rate float64) (loadgen.Trial, error) {
+	s.Try = func(ctx context.Context, rate float64) (experiment.Trial, error) {
 		trials++
 		c := cfg
 		c.Duration = max(c.Duration, time.Duration(samples/rate*float64(time.Second)))
-		c.Rate = &loadgen.Schedule{Poisson: schedule.Poisson, Steps: []loadgen.Step{{From: rate, To: rate}}}
+		c.Rate = &schedule.Schedule{Poisson: first.Poisson, Steps: []schedule.Step{{From: rate, To: rate}}}
 		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // a trial must not receive jobs of an earlier trial
 		report, err := o.runOnce(cmd, sys, o.target, c, nil)
 		if report == nil || errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnreachable) {
-			return loadgen.Trial{}, err
+			return experiment.Trial{}, err
 		}
-		t := report.Trial(rate)
+		t := experiment.TrialOf(report, rate)
 		if !o.quiet {
-			loadgen.WriteTrial(stderr, &t)
+			format.Trial(stderr, &t)
 		}
 		return t, nil
 	}
-	report := &loadgen.SearchReport{Head: version.NewHead(), Environment: loadgen.ReadEnvironment(os.Args),
+	report := &experiment.SearchReport{Head: version.NewHead(), Environment: machine.ReadEnvironment(os.Args),
 		Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
 		Target: o.target.Name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo,
 		Seconds: cfg.Duration.Seconds()}
@@ -116,8 +119,8 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	case err != nil:
 		report.Error = err.Error()
 	}
-	if err := errors.Join(searchFormats[o.format](report, cmd.OutOrStdout()),
-		files.save(report.WriteJSON, report.WriteHTML)); err != nil {
+	if err := errors.Join(searchFormats[o.format](cmd.OutOrStdout(), report),
+		save(files, report, format.SearchHTML)); err != nil {
 		return err
 	}
 	switch {
@@ -126,24 +129,11 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	case err != nil:
 		return err
 	}
-	return searchStatus(report)
+	return verdictStatus(report.Verdict())
 }
 
 // searchFormats has the functions that write the result of a search to standard output, by the value of --format.
-var searchFormats = map[string]func(*loadgen.SearchReport, io.Writer) error{
-	"text": func(s *loadgen.SearchReport, w io.Writer) error { return loadgen.WriteBracket(w, s.LimitRange) },
-	"json": (*loadgen.SearchReport).WriteJSON,
-}
-
-// searchStatus returns the error with the exit status of a search whose result has been printed.
-func searchStatus(s *loadgen.SearchReport) error {
-	switch bracket := s.LimitRange; {
-	case s.Error != "":
-		return &cli.Error{Status: cli.StatusFailed}
-	case bracket.Passed == 0 && bracket.Saturated:
-		return &cli.Error{Status: cli.StatusInvalid}
-	case bracket.Passed == 0:
-		return &cli.Error{Status: cli.StatusFailed}
-	}
-	return nil
+var searchFormats = map[string]func(io.Writer, *experiment.SearchReport) error{
+	"text": func(w io.Writer, s *experiment.SearchReport) error { return format.SearchText(w, s.LimitRange) },
+	"json": format.JSON[*experiment.SearchReport],
 }

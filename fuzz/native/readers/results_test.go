@@ -2,6 +2,7 @@ package readers
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -14,7 +15,10 @@ import (
 	"jobwire/conform/report"
 	"jobwire/fuzz/native"
 	"jobwire/internal/verdict"
-	"jobwire/loadgen"
+	"jobwire/loadgen/experiment"
+	"jobwire/loadgen/format"
+	"jobwire/loadgen/latency"
+	loadreport "jobwire/loadgen/report"
 )
 
 // The result and the histogram log of a share of a load.
@@ -42,7 +46,7 @@ func altered(src []byte, at uint16, value byte) []byte {
 // FuzzResult checks that a saved result of a load that is accepted can be shown in all formats, and that its JSON is
 // the same after it has been read and written again.
 func FuzzResult(f *testing.F) {
-	for _, src := range append(sources(f, "loadgen/testdata/*.json"), sources(f, shareResult)...) {
+	for _, src := range append(sources(f, "loadgen/format/testdata/*.json"), sources(f, shareResult)...) {
 		f.Add([]byte(src), uint16(0), byte(0))
 	}
 	f.Add([]byte(`{"runs":[{"protocol":"gearman","started":"2026-05-01T12:00:00Z","seconds":2,"jobs":4,"rate":2,`+
@@ -65,49 +69,47 @@ func FuzzResult(f *testing.F) {
 
 // showResult writes a result in all formats. It returns an error if a result that was accepted cannot be shown.
 func showResult(src []byte) error {
-	if s := loadgen.ParseSearch(src); s != nil {
-		asText := func(w io.Writer) error { return loadgen.WriteBracket(w, s.LimitRange) }
-		for _, write := range []func(io.Writer) error{asText, s.WriteJSON, s.WriteHTML} {
-			if err := write(io.Discard); err != nil {
-				return fmt.Errorf("search: %w", err)
-			}
+	if s := experiment.ParseSearch(src); s != nil {
+		err := errors.Join(format.SearchText(io.Discard, s.LimitRange), format.JSON(io.Discard, s),
+			format.SearchHTML(io.Discard, s))
+		if err != nil {
+			return fmt.Errorf("search: %w", err)
 		}
 	}
-	runs, err := loadgen.ReadReports(bytes.NewReader(src))
+	runs, err := loadreport.ReadReports(bytes.NewReader(src))
 	if err != nil {
 		return nil
 	}
 	for _, r := range runs {
 		var first, second bytes.Buffer
-		if err := loadgen.WriteJSON(&first, r); err != nil {
+		if err := format.JSON(&first, r); err != nil {
 			return err
 		}
-		again, err := loadgen.ReadReports(bytes.NewReader(first.Bytes()))
+		again, err := loadreport.ReadReports(bytes.NewReader(first.Bytes()))
 		if err != nil {
 			return err
 		}
-		if err := loadgen.WriteJSON(&second, again[0]); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
+		if err := format.JSON(&second, again[0]); err != nil || !bytes.Equal(first.Bytes(), second.Bytes()) {
 			return fmt.Errorf("%v, the result\n%sis read as\n%s", err, first.Bytes(), second.Bytes())
 		}
-		for _, write := range []func(io.Writer, *loadgen.Report) error{
-			loadgen.WriteText, loadgen.WriteCSV, loadgen.WriteGoBench, loadgen.WritePrometheus, loadgen.WriteHTML,
+		for _, write := range []func(io.Writer, *loadreport.Report) error{
+			format.Text, format.CSV, format.GoBench, format.Prometheus, format.HTML,
 		} {
 			if err := write(io.Discard, r); err != nil {
 				return err
 			}
 		}
 	}
-	c := loadgen.Compare([]loadgen.Group{{Name: "a", Runs: runs}, {Name: "b", Runs: runs[:1]}})
-	asHTML := func(w io.Writer) error { return c.WriteHTML(w, 0.1) }
-	for _, write := range []func(io.Writer) error{c.WriteText, c.WriteJSON, asHTML} {
-		if err := write(io.Discard); err != nil {
-			return fmt.Errorf("comparison: %w", err)
-		}
+	c := experiment.Compare([]experiment.Group{{Name: "a", Runs: runs}, {Name: "b", Runs: runs[:1]}})
+	err = errors.Join(format.ComparisonText(io.Discard, c), format.JSON(io.Discard, c),
+		format.ComparisonHTML(io.Discard, c, 0.1))
+	if err != nil {
+		return fmt.Errorf("comparison: %w", err)
 	}
-	if err := runs[0].Baseline(runs, 0.1); err != nil {
+	if err := experiment.Baseline(runs[0], runs, 0.1); err != nil {
 		return fmt.Errorf("a result differs from itself: %w", err)
 	}
-	return loadgen.WriteJSON(io.Discard, runs[0])
+	return format.JSON(io.Discard, runs[0])
 }
 
 // FuzzMerge checks that a result of a share and its histogram log that are accepted are merged to a result that has the
@@ -120,17 +122,17 @@ func FuzzMerge(f *testing.F) {
 		[]byte("#[Histogram log format version 1.3]\n"))
 	f.Fuzz(func(t *testing.T, src []byte, at uint16, value byte, log []byte) {
 		src, log = altered(src, at, value), altered(log, at, value>>4)
-		runs, err := loadgen.ReadReports(bytes.NewReader(src))
+		runs, err := loadreport.ReadReports(bytes.NewReader(src))
 		if err != nil || len(runs) != 1 {
 			return
 		}
 		// A line of a log can announce a histogram of 55 MB.
 		lines := bytes.Count(log, []byte("\n")) + 1
 		var out bytes.Buffer
-		var m *loadgen.Report
+		var m *loadreport.Report
 		read := func() {
-			l := loadgen.NewLog(&out)
-			m, err = loadgen.Merge([]loadgen.Part{{Name: "a", Report: runs[0], Log: bytes.NewReader(log)}}, nil, l)
+			l := latency.NewLog(&out)
+			m, err = experiment.Merge([]experiment.Part{{Name: "a", Report: runs[0], Log: bytes.NewReader(log)}}, nil, l)
 			l.Close()
 		}
 		if over := native.Bounded(len(src)+len(log), (64+128*lines)<<20, 64<<10, read); over != nil {
@@ -144,8 +146,8 @@ func FuzzMerge(f *testing.F) {
 				t.Fatalf("stage %s: %d latencies, expected %d", stage, q.Count, want)
 			}
 		}
-		for _, write := range []func(io.Writer, *loadgen.Report) error{
-			loadgen.WriteText, loadgen.WriteJSON, loadgen.WriteHTML,
+		for _, write := range []func(io.Writer, *loadreport.Report) error{
+			format.Text, format.JSON[*loadreport.Report], format.HTML,
 		} {
 			if err := write(io.Discard, m); err != nil {
 				t.Fatal(err)
