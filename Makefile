@@ -45,13 +45,13 @@ PROTOCOLS = $(notdir $(wildcard conform/cases/*))
 
 # The packages with concurrency of their own. "make race" and "make others" test each package once. The tests of
 # cmd/jobwire, conform/servertest and examples run programs and the suites; the packages that these are made of are here.
-CONCURRENT = audit conform fuzz fuzz/model internal/memnet internal/target internal/transport internal/virtualtime \
+CONCURRENT = audit conform fuzz fuzz/exec fuzz/model fuzz/triage internal/memnet internal/target internal/transport internal/virtualtime \
              jobtest judge loadgen pcap play refpeer/beanstalk refpeer/danga refpeer/gearman refpeer/gearmonkey \
              refserver refserver/beanstalk refserver/danga refserver/gearman refserver/gearmonkey refserver/inject
 
 # Tests of many servers, or with payloads of 16 MiB, that take ten times as long with the race detector: "make others"
 # runs them without it, and "make nightly" with it.
-STRESS = '^(TestSelfTest|TestVariants|TestMissingMessages|TestLargeMessages)$$'
+STRESS = '^(TestSelfTest|TestVariants|TestMissingMessages|TestModelsFindMutants|TestLargeMessages)$$'
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.

@@ -3,6 +3,7 @@ package fuzz
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -15,13 +16,22 @@ import (
 	"jobwire/internal/target"
 )
 
-// TestKnownOfGearmand tests that the profile of gearmand excludes a tab in the name of a function, but not in a workload.
-func TestKnownOfGearmand(t *testing.T) {
-	t.Parallel()
-	suite, err := conform.Load(gearman.Protocol)
+var suites sync.Map // functions that load a suite, by protocol
+
+// suiteOf returns the conformance suite of a protocol, which the tests load once, because that takes long.
+func suiteOf(t *testing.T, p *codec.Protocol) *conform.Suite {
+	load, _ := suites.LoadOrStore(p, sync.OnceValues(func() (*conform.Suite, error) { return conform.Load(p) }))
+	suite, err := load.(func() (*conform.Suite, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return suite
+}
+
+// TestKnownOfGearmand tests that the profile of gearmand excludes a tab in the name of a function, but not in a workload.
+func TestKnownOfGearmand(t *testing.T) {
+	t.Parallel()
+	suite := suiteOf(t, gearman.Protocol)
 	profile, err := conform.LoadProfile("gearmand", suite)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
-	"jobwire/conform"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
@@ -41,10 +40,7 @@ func logsOf(t *testing.T, cfg Config) string {
 func TestSameLogs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		suite, err := conform.Load(gearman.Protocol)
-		if err != nil {
-			t.Fatal(err)
-		}
+		suite := suiteOf(t, gearman.Protocol)
 		var seeds []*input.Input
 		for _, c := range suite.Cases {
 			if in := input.FromScript(c.Script); in != nil && in.Waits() == 0 {

@@ -28,10 +28,7 @@ func TestMissingMessages(t *testing.T) {
 	t.Parallel()
 	n := 0
 	for _, p := range codec.Protocols() {
-		suite, err := conform.Load(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		suite := suiteOf(t, p)
 		for _, typ := range p.Types {
 			if !typ.Sends(codec.Peer) || typ.AnyCommand || typ.Does == codec.Shutdown {
 				continue // no type, or one that the fuzzer never sends

@@ -15,7 +15,6 @@ import (
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
-	"jobwire/conform"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/triage"
@@ -95,10 +94,7 @@ type source struct {
 }
 
 func newSource(t *testing.T, p *codec.Protocol, pauses bool) *source {
-	suite, err := conform.Load(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	suite := suiteOf(t, p)
 	var seeds []*input.Input
 	for _, c := range suite.Cases {
 		if in := input.FromScript(c.Script); in != nil && in.Waits() == 0 {

@@ -8,7 +8,7 @@ import (
 	"jobwire/internal/target"
 )
 
-// Servers starts Servers, the next one in the background while the current one is used.
+// Servers starts servers, the next one in the background while the current one is used.
 type Servers struct {
 	Start  func(context.Context) (target.Target, error)
 	Ending *sync.WaitGroup // servers that start or stop in the background

@@ -157,7 +157,7 @@ func (m *fieldMutator) mutate() []byte {
 	if grown != 0 && m.r.IntN(3) > 0 && f.Spans[i].Field.Kind != codec.Length {
 		for k := i - 1; k >= 0; k-- {
 			if fd := f.Spans[k].Field; fd.Kind == codec.Length {
-				parts[k].value = resize(fd, parts[k].value, grown)
+				parts[k].value = lengthPlus(fd, parts[k].value, grown)
 				break
 			}
 		}
@@ -169,10 +169,10 @@ func (m *fieldMutator) mutate() []byte {
 	return b
 }
 
-// resize returns the length v plus grown, in the encoding of the length field fd. It returns v if v is not a number.
-func resize(fd *codec.Field, v []byte, grown int) []byte {
+// lengthPlus returns the length v plus grown, in the encoding of the length field fd. It returns v if v is not a number.
+func lengthPlus(fd *codec.Field, v []byte, grown int) []byte {
 	if fd.Width > 0 {
-		return bigEndian(fd.Width, codec.BigEndian(v)+uint64(grown))
+		return BigEndian(fd.Width, codec.BigEndian(v)+uint64(grown))
 	}
 	if n, bad := codec.ParseNumber(v); bad < 0 {
 		return strconv.AppendInt(nil, max(0, int64(n)+int64(grown)), 10)
@@ -180,8 +180,8 @@ func resize(fd *codec.Field, v []byte, grown int) []byte {
 	return v
 }
 
-// bigEndian encodes a number in big-endian order with the given number of bytes.
-func bigEndian(width int, n uint64) []byte {
+// BigEndian encodes a number in big-endian order with the given number of bytes.
+func BigEndian(width int, n uint64) []byte {
 	v := binary.BigEndian.AppendUint64(make([]byte, width), n)
 	return v[len(v)-width:]
 }
@@ -194,9 +194,9 @@ func (m *fieldMutator) value(fd *codec.Field, v []byte) []byte {
 	t := m.p.Types[m.r.IntN(len(m.p.Types))]
 	switch {
 	case fd.Width > 0 && m.r.IntN(2) == 0:
-		return bigEndian(fd.Width, uint64(t.Code))
+		return BigEndian(fd.Width, uint64(t.Code))
 	case fd.Width > 0:
-		return bigEndian(fd.Width, bound(m.r, codec.BigEndian(v)))
+		return BigEndian(fd.Width, bound(m.r, codec.BigEndian(v)))
 	case m.r.IntN(4) > 0:
 		return []byte(t.Word)
 	}
@@ -210,7 +210,7 @@ func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 	}
 	switch {
 	case fd.Width > 0 && fd.Kind != codec.Text && fd.Kind != codec.Literal:
-		return bigEndian(fd.Width, bound(r, codec.BigEndian(v)))
+		return BigEndian(fd.Width, bound(r, codec.BigEndian(v)))
 	case fd.Kind == codec.Number || fd.Kind == codec.Signed || fd.Kind == codec.Length:
 		return decimal(r, fd, v)
 	case r.IntN(4) == 0 && fd.Max > 0:

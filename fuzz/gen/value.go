@@ -49,12 +49,7 @@ func (m *messageGenerator) value(f *codec.Field) []byte {
 		if hi == 0 {
 			hi = math.MaxUint64 >> (64 - 8*f.Width)
 		}
-		n := m.number(f.Lo, hi)
-		v := make([]byte, f.Width)
-		for i := range v {
-			v[f.Width-1-i] = byte(n >> (8 * i))
-		}
-		return v
+		return BigEndian(f.Width, m.number(f.Lo, hi))
 	}
 	for {
 		if v := m.text(f); m.fits(f, v) {

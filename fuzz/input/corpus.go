@@ -157,7 +157,7 @@ func (co *Corpus) Failed(e *CorpusEntry) {
 	}
 }
 
-// Seed returns the next Seed that was not run yet, from the seeds with or without pauses. It returns nil if there is
+// Seed returns the next seed that was not run yet, from the seeds with or without pauses. It returns nil if there is
 // none.
 func (co *Corpus) Seed(pauses bool) *Input {
 	co.mu.Lock()

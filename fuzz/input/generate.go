@@ -318,11 +318,7 @@ func (g *Generator) boundary(f *codec.Field) []byte {
 		n = f.Hi - uint64(g.r.IntN(2))
 	}
 	if f.Kind == codec.Uint {
-		v := make([]byte, f.Width)
-		for i := range v {
-			v[f.Width-1-i] = byte(n >> (8 * i))
-		}
-		return v
+		return gen.BigEndian(f.Width, n)
 	}
 	if f.Hi > 0 && n > f.Hi+1 {
 		n = f.Hi

@@ -66,7 +66,7 @@ type Arg struct {
 	Now   bool   `json:"now,omitempty"` // Value is the number of seconds from the time at which the step is executed
 }
 
-// Message returns the Message of a step. A value that the server chooses is the one that is used if it chooses none.
+// Message returns the message of a step. A value that the server chooses is the one that is used if it chooses none.
 func (s *Step) Message() codec.Message {
 	m := codec.Message{Type: s.Type, CRLF: s.CRLF}
 	for _, a := range s.Args {
@@ -172,7 +172,7 @@ func (in *Input) Follows(i int) bool {
 		in.Steps[i].Conn == in.Steps[i-1].Conn
 }
 
-// Ends reports whether one of the first n steps Ends the connection by one of the given actions.
+// Ends reports whether one of the first n steps ends the connection by one of the given actions.
 func (in *Input) Ends(conn, n int, ways ...transcript.Verb) bool {
 	return slices.ContainsFunc(in.Steps[:n], func(s Step) bool { return s.Conn == conn && slices.Contains(ways, s.Verb) })
 }
@@ -188,7 +188,7 @@ func (in *Input) Equal(d *Input) bool {
 	})
 }
 
-// Bytes returns the approximate size of the input in memory, in Bytes.
+// Bytes returns the approximate size of the input in memory, in bytes.
 func (in *Input) Bytes() int {
 	n := 128 * len(in.Steps)
 	for i := range in.Steps {
@@ -253,7 +253,7 @@ func (in *Input) String() string {
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// Class returns the Class of a step: the rule that its bytes break, otherwise its message type or, if there is none,
+// Class returns the class of a step: the rule that its bytes break, otherwise its message type or, if there is none,
 // its action.
 func Class(p *codec.Protocol, s *Step) string {
 	sess := p.NewSession(codec.Options{})

@@ -103,14 +103,14 @@ func (l *Log) Until(n int) *Log {
 	return &part
 }
 
-// Last returns a log with the Last n entries.
+// Last returns a log with the last n entries.
 func (l *Log) Last(n int) *Log {
 	part := *l
 	part.Entries = l.Entries[max(0, len(l.Entries)-n):]
 	return &part
 }
 
-// Inputs returns the Inputs of entries.
+// Inputs returns the inputs of entries.
 func Inputs(entries []Entry) []*Input {
 	all := make([]*Input, len(entries))
 	for i := range entries {

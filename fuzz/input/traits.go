@@ -84,7 +84,7 @@ func isKey(f *codec.Field) bool {
 var names = []string{"a", "b", "c"}
 
 // Placeholder is the beginning of the names in inputs. If several inputs share a server, the prefix of the input
-// replaces the Placeholder in all bytes. Prefixes have the same length as the Placeholder.
+// replaces the placeholder in all bytes. Prefixes have the same length as the placeholder.
 const Placeholder = "ZZZZZZZ"
 
 // placed adds the placeholder to a value that is one of names in a field for names. It returns other values unchanged.
