@@ -65,7 +65,7 @@ func benchJSON(t *testing.T, args ...string) benchResult {
 // must have as many jobs, clients and latencies as the run of the whole load.
 func TestBenchSharesAreOneRun(t *testing.T) {
 	t.Parallel()
-	const shares, jobs = 3, 3001
+	const shares, jobs = 3, 601
 	sys, err := connect.EntryNamed("gearman")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestBenchSharesAreOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tp := tapped(t, embedded(t, sys).Addr()) // so that time passes
 		defer tp.capture(t)
-		plan := []string{"run", "gearman", "-q", "--addr", transport.Name(tp), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "50ms"}
+		plan := []string{"run", "gearman", "-q", "--addr", transport.Name(tp), "--count", fmt.Sprint(jobs), "--seed", "5", "--interval", "20ms"}
 		dir := t.TempDir()
 		at := time.Now().Add(time.Second).UTC().Format(time.RFC3339Nano)
 		var all sync.WaitGroup
