@@ -31,8 +31,8 @@ func Command(line string) (Program, error) {
 			return err
 		}
 		cmd.Stdout = answers
-		said := &target.Tail{}
-		cmd.Stderr = said
+		output := &target.Tail{}
+		cmd.Stderr = output
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			return err
@@ -51,7 +51,7 @@ func Command(line string) (Program, error) {
 			c.Close()
 		}
 		<-copied
-		if title, text := target.Excerpt(said.String()); err != nil && text != "" {
+		if title, text := target.Excerpt(output.String()); err != nil && text != "" {
 			err = fmt.Errorf("%w; %s:\n%s", err, title, text)
 		}
 		if ctx.Err() != nil {

@@ -24,18 +24,18 @@ type crashKind struct {
 }
 
 // crashKind returns the kind of a crash, or that of hangs if end is nil.
-func (x *run) crashKind(end *Crash) *crashKind {
+func (ru *run) crashKind(end *Crash) *crashKind {
 	key := "hung"
 	if end != nil {
 		key = cmp.Or(end.key(), end.title())
 	}
-	kind, _ := x.crashes.LoadOrStore(key, new(crashKind))
+	kind, _ := ru.crashes.LoadOrStore(key, new(crashKind))
 	return kind.(*crashKind)
 }
 
 // isElusive reports whether the cases that notice a crash run again on the restarted server, without a search for its
 // cause.
-func (x *run) isElusive(end *Crash) bool { return x.crashKind(end).elusive.Load() >= maxElusive }
+func (ru *run) isElusive(end *Crash) bool { return ru.crashKind(end).elusive.Load() >= maxElusive }
 
 // findCause finds the case that made the server of a worker crash or hang, and restarts the server. index is the
 // case that noticed it, or -1 if the server crashed after a case had ended. end is nil if the server hung. Cases are
@@ -44,43 +44,43 @@ func (x *run) isElusive(end *Crash) bool { return x.crashKind(end).elusive.Load(
 // is the cause, the report names the likeliest case, and says that it is not certain. It does so for maxElusive
 // equal crashes. There is no search if the case crashes a new server, or another instance of it has caused such a
 // crash.
-func (x *run) findCause(w *worker, index int, end *Crash) {
+func (ru *run) findCause(w *worker, index int, end *Crash) {
 	var suspects []int
 	for _, c := range slices.Backward(w.recent) {
 		if c.index != index {
 			suspects = append(suspects, c.index)
 		}
 	}
-	kind := x.crashKind(end)
+	kind := ru.crashKind(end)
 	w.restart()
 	switch {
 	case index >= 0:
-		_, known := kind.causes.Load(x.suite.Cases[index].Family)
-		if x.attempts[index].alone || known && kind.elusive.Load() == 0 {
+		_, known := kind.causes.Load(ru.suite.Cases[index].Family)
+		if ru.attempts[index].alone || known && kind.elusive.Load() == 0 {
 			return
 		}
 		suspects = slices.Insert(suspects, 0, index)
 	case kind.elusive.Load() >= maxElusive:
 		return
 	}
-	alone := &worker{Runner: new(x.Runner), ctx: x.ctx}
+	alone := &worker{session: new(ru.session), ctx: ru.ctx}
 	alone.NewServerPerCase, alone.checkTarget = true, true
-	interrupted := func() bool { return x.ctx.Err() != nil || x.overtime() }
+	interrupted := func() bool { return ru.ctx.Err() != nil || ru.overtime() }
 	for _, i := range suspects {
 		if interrupted() {
 			break
 		}
-		again := alone.runCase(x.suite.Cases[i])
-		if again.Verdict == verdict.Unreachable || again.Verdict == verdict.NotRun { // the server cannot be started again, or the run ends
+		again := alone.runCase(ru.suite.Cases[i])
+		if v := again.Verdict; v == verdict.Unreachable || v == verdict.NotRun { // no server can be started, or the run ends
 			continue
 		}
 		cause := again.Verdict.Stops()
-		if cause || i == index || x.attempts[i].Verdict.FailsRun() { // the crash may be the reason for the failure
+		if cause || i == index || ru.attempts[i].Verdict.FailsRun() { // the crash may be the reason for the failure
 			again.shared = true
-			x.replace(i, index, again)
+			ru.replace(i, index, again)
 		}
 		if cause {
-			x.crashKind(again.Crash).causes.Store(again.Case.Family, true)
+			ru.crashKind(again.Crash).causes.Store(again.Case.Family, true)
 			return
 		}
 	}
@@ -89,10 +89,10 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 	}
 	kind.elusive.Add(1)
 	i := suspects[0]
-	if k := slices.IndexFunc(suspects, func(i int) bool { return x.Profile.mayCrash(x.suite.Cases[i]) }); k >= 0 {
+	if k := slices.IndexFunc(suspects, func(i int) bool { return ru.Profile.mayCrash(ru.suite.Cases[i]) }); k >= 0 {
 		i = suspects[k]
 	}
-	a := x.attempts[i]
+	a := ru.attempts[i]
 	crash := *end
 	crash.elusive = !interrupted()
 	a.Verdict, a.Crash, a.late = verdict.Crashed, &crash, false
@@ -102,13 +102,13 @@ func (x *run) findCause(w *worker, index int, end *Crash) {
 	} else {
 		a.Note += ", but the case does not make the target crash when it runs alone: " + end.String()
 	}
-	x.replace(i, index, a)
+	ru.replace(i, index, a)
 }
 
 // replace stores another attempt of a case. Unless it is the case that runs, its result was reported before.
-func (x *run) replace(i, running int, a attempt) {
-	if x.attempts[i] = a; i != running {
-		x.board.end(i, x.conclude(a.Result))
+func (ru *run) replace(i, running int, a attempt) {
+	if ru.attempts[i] = a; i != running {
+		ru.order.end(i, ru.conclude(a.Result))
 	}
 }
 

@@ -96,7 +96,8 @@ func (f *inference) ended(a *attempt) {
 	if f.after > 0 {
 		f.observe(a)
 	}
-	if f.after == 0 || slices.Contains([]verdict.Verdict{verdict.NotRun, verdict.Inconclusive, verdict.Inferred}, a.Verdict) {
+	if f.after == 0 ||
+		slices.Contains([]verdict.Verdict{verdict.NotRun, verdict.Inconclusive, verdict.Inferred}, a.Verdict) {
 		return
 	}
 	now := a.slowFailure()

@@ -13,7 +13,8 @@ import (
 // Different if the broken requirement is only an interpretation.
 func (r *Runner) conclude(res Result) Result {
 	res = r.Profile.apply(res)
-	if !r.Strict && (res.Verdict == verdict.Failed || res.Verdict == verdict.Inconsistent) && res.Level() == codec.Interpretation {
+	if v := res.Verdict; !r.Strict && (v == verdict.Failed || v == verdict.Inconsistent) &&
+		res.Level() == codec.Interpretation {
 		res.Verdict = verdict.Different
 	}
 	return res
@@ -44,7 +45,8 @@ func (r *Result) Tested() codec.RuleID {
 		return st.Tests[0]
 	case st != nil:
 		return r.Case.Rules[0]
-	case r.Play == nil || r.Case.Program != "" || len(tests) == 0 || r.Verdict == verdict.Inferred || r.Verdict == verdict.Inconclusive:
+	case r.Play == nil || r.Case.Program != "" || len(tests) == 0 ||
+		r.Verdict == verdict.Inferred || r.Verdict == verdict.Inconclusive:
 		return ""
 	}
 	return tests[len(tests)-1].Rules[0]
@@ -78,8 +80,8 @@ func (c *Case) level(id codec.RuleID) codec.Level {
 	return c.Script.Protocol.Rule(id).Level
 }
 
-// Concerns reports whether the result shows something about a rule of the case. A case that did not pass shows something
-// only about the rule that the target did not meet.
+// Concerns reports whether the result shows something about a rule of the case. A case that did not pass shows
+// something only about the rule that the target did not meet.
 func (r *Result) Concerns(id codec.RuleID) bool {
 	if broken := r.broken(); broken != nil && slices.Contains(r.Case.Rules, broken.ID) {
 		return broken.ID == id

@@ -180,7 +180,8 @@ func (f *inference) explain(results []Result) {
 	for i := range results {
 		r := &results[i]
 		script, p := r.Conversation()
-		wrong := r.Verdict == verdict.Failed || r.Verdict == verdict.Inconsistent || r.Verdict == verdict.Inconclusive && r.setup != nil
+		wrong := r.Verdict == verdict.Failed || r.Verdict == verdict.Inconsistent ||
+			r.Verdict == verdict.Inconclusive && r.setup != nil
 		about := []*codec.Type{r.lacking}
 		if wrong && p != nil && p.Failure != nil && unanswered(p.Failure).text != "" {
 			about = append([]*codec.Type{lastRequest(r.Case, p).kind}, withoutReply(script, p.Failure)...)

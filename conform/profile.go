@@ -18,7 +18,6 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"jobwire/codec"
-	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
 	"jobwire/internal/verdict"
@@ -131,24 +130,22 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	// line returns the line number of the value at a YAML path such as "$.known[2].cases".
-	line := func(format string, args ...any) int {
-		path, err := yaml.PathString(fmt.Sprintf(format, args...))
-		if err != nil {
-			return 1
+	// wrong returns an error about the value at a YAML path such as "$.known[2].cases".
+	wrong := func(at, format string, args ...any) error {
+		line := 1
+		if path, err := yaml.PathString(at); err == nil {
+			if node, err := path.FilterFile(parsed); err == nil {
+				line = node.GetToken().Position.Line
+			}
 		}
-		node, err := path.FilterFile(parsed)
-		if err != nil {
-			return 1
-		}
-		return node.GetToken().Position.Line
+		return fmt.Errorf("%s:%d: %s", file, line, fmt.Sprintf(format, args...))
 	}
 	if p.Name == "" {
 		return nil, fmt.Errorf("%s:1: the profile has no name: add a line such as \"name: my-server 1.0\"", file)
 	}
 	for i, c := range p.Lacks {
 		if !slices.Contains(s.Capabilities(), c) && s.Protocol.TypeNamed(c) == nil {
-			return nil, fmt.Errorf("%s:%d: unknown capability %q: expected a message type%s", file, line("$.lacks[%d]", i), c,
+			return nil, wrong(fmt.Sprintf("$.lacks[%d]", i), "unknown capability %q: expected a message type%s", c,
 				orList(s.Capabilities()))
 		}
 	}
@@ -158,32 +155,29 @@ func ParseProfile(file string, src []byte, s *Suite) (*Profile, error) {
 	}{{"waive", p.Waive}, {"fuzz.avoid", p.Fuzz.Avoid}, {"fuzz.waive", p.Fuzz.Waive}} {
 		for i, id := range list.rules {
 			if s.Protocol.Rule(id) == nil {
-				return nil, fmt.Errorf("%s:%d: unknown rule %q", file, line("$.%s[%d]", list.key, i), id)
+				return nil, wrong(fmt.Sprintf("$.%s[%d]", list.key, i), "unknown rule %q", id)
 			}
 		}
 	}
 	for i, name := range p.Fuzz.After {
 		if s.Protocol.TypeNamed(name) == nil {
-			return nil, fmt.Errorf("%s:%d: unknown message type %q", file, line("$.fuzz.after[%d]", i), name)
+			return nil, wrong(fmt.Sprintf("$.fuzz.after[%d]", i), "unknown message type %q", name)
 		}
 	}
-	for _, list := range []struct {
-		key        string
-		exceptions []Exception
-	}{{"known", p.Known}, {"flaky", p.Flaky}} {
-		for i, e := range list.exceptions {
-			at := line("$.%s[%d].cases", list.key, i)
-			if e.Why == "" {
-				return nil, fmt.Errorf("%s:%d: the entry %q has no reason: add a line \"why: REASON\"", file, at, e.Cases)
-			}
-			if !slices.ContainsFunc(s.Cases, e.matches) {
-				return nil, fmt.Errorf("%s:%d: the pattern %q matches no test case", file, at, e.Cases)
-			}
+	for i, e := range slices.Concat(p.Known, p.Flaky) {
+		at := fmt.Sprintf("$.known[%d].cases", i)
+		if k := i - len(p.Known); k >= 0 {
+			at = fmt.Sprintf("$.flaky[%d].cases", k)
+		}
+		if e.Why == "" {
+			return nil, wrong(at, "the entry %q has no reason: add a line \"why: REASON\"", e.Cases)
+		}
+		if !slices.ContainsFunc(s.Cases, e.matches) {
+			return nil, wrong(at, "the pattern %q matches no test case", e.Cases)
 		}
 	}
 	if p.Rare != nil && (p.Rare.Why == "" || p.Rare.Cases != "" || p.Rare.Crash) {
-		return nil, fmt.Errorf("%s:%d: expected a line \"why: REASON\" in rare-crash, and no cases",
-			file, line("$.rare-crash"))
+		return nil, wrong("$.rare-crash", "expected a line \"why: REASON\" in rare-crash, and no cases")
 	}
 	return p, nil
 }
@@ -242,22 +236,19 @@ func (p *Profile) lacks(c *Case) string {
 			return fmt.Sprintf("%s does not have the feature %q", p.Name, need)
 		}
 	}
-	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup == "" })
+	return p.lacksMessage(c, false)
 }
 
-// lacksSetup returns a sentence about a message of the case's setups that the target lacks, or "".
-func (p *Profile) lacksSetup(c *Case) string {
-	return p.lacksMessage(c, func(st *transcript.Step) bool { return st.Setup != "" })
-}
-
-// lacksMessage returns a sentence about a message that the target lacks, in the steps for which in returns true, or "".
-func (p *Profile) lacksMessage(c *Case, in func(*transcript.Step) bool) string {
+// lacksMessage returns a sentence about a message that the target lacks, in the setups of the case or in its other
+// steps, or "".
+func (p *Profile) lacksMessage(c *Case, inSetup bool) string {
 	if p == nil {
 		return ""
 	}
 	for i := range c.Script.Steps {
 		st := &c.Script.Steps[i]
-		if t := st.Choices[0].Type; in(st) && st.From == codec.Peer && t != nil && slices.Contains(p.Lacks, t.Name) {
+		if t := st.Choices[0].Type; (st.Setup != "") == inSetup && st.From == codec.Peer && t != nil &&
+			slices.Contains(p.Lacks, t.Name) {
 			return fmt.Sprintf("%s does not have the message %s", p.Name, t.Name)
 		}
 	}

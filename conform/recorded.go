@@ -33,6 +33,6 @@ func CaseText(s *transcript.Script, name, about string, rules []*codec.Rule) ([]
 	if err != nil {
 		return nil, err
 	}
-	_, err = NewCase(s.Protocol, again[0])
+	_, err = newCase(s.Protocol, again[0])
 	return text.Bytes(), err
 }

@@ -19,11 +19,11 @@ import (
 
 // run is the state of one call of [Runner.Run].
 type run struct {
-	Runner
+	session
 	ctx      context.Context
 	halt     context.CancelCauseFunc
 	suite    *Suite
-	board    resultOrder
+	order    resultOrder
 	attempts []attempt
 	begun    time.Time
 	crashes  sync.Map     // *crashKind, by what equal crashes have in common
@@ -54,47 +54,40 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	if r.ways == nil {
 		r.ways = newSetupWays(s.Setups)
 	}
-	if r.kept == nil {
-		r.kept = new(atomic.Int64)
-	}
-	x := &run{
-		Runner: *r, ctx: ctx, halt: halt, suite: s,
+	ru := &run{
+		session: session{Runner: *r, kept: new(atomic.Int64), same: newInference(s, r.InferAfter)},
+		ctx:     ctx, halt: halt, suite: s,
 		attempts: make([]attempt, len(s.Cases)), begun: time.Now(),
-		board: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
+		order: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
 	}
-	x.same = newInference(s, r.InferAfter)
 	if r.InferAfter > 0 {
-		x.silence = &silence{limit: shortTimeout, number: map[[2]*codec.Type]int{}}
+		ru.silence = &silence{limit: shortTimeout, number: map[[2]*codec.Type]int{}}
 	}
-	if x.Parallel > 1 {
-		x.large = make(chan struct{}, 1)
+	if ru.Parallel > 1 {
+		ru.large = make(chan struct{}, 1)
 	}
-	switch {
-	case x.delay != nil:
-	case r.Virtual:
-		x.delay = new(lateness.Meter)
-	default:
+	if ru.delay = new(lateness.Meter); !r.Virtual {
 		measured, stop := context.WithCancel(ctx)
 		defer stop()
-		x.delay = lateness.Measure(measured)
+		ru.delay = lateness.Measure(measured)
 	}
-	first := &worker{Runner: &x.Runner, ctx: ctx, elusive: x.isElusive}
+	first := &worker{session: &ru.session, ctx: ctx, elusive: ru.isElusive}
 	defer first.stop()
 	shared := 0 // cases that use the server of a worker
 	for _, c := range s.Cases {
-		if !x.ownServer(c) {
+		if !ru.ownServer(c) {
 			shared++
 		}
 	}
-	if note := x.otherProtocol(first); note != "" {
+	if note := ru.otherProtocol(first); note != "" {
 		for i, c := range s.Cases {
 			res := Result{Case: c}.notRun(ctx)
 			if res.Note = note; i == 0 {
 				res.Verdict = verdict.Unreachable
 			}
-			x.board.end(i, res)
+			ru.order.end(i, res)
 		}
-		return x.board.results
+		return ru.order.results
 	}
 	workers := max(1, r.Parallel)
 	if first.err != nil && shared > 0 {
@@ -105,7 +98,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	for n := range workers {
 		w := first
 		if n > 0 {
-			w = &worker{Runner: &x.Runner, ctx: ctx, elusive: x.isElusive}
+			w = &worker{session: &ru.session, ctx: ctx, elusive: ru.isElusive}
 		}
 		wg.Go(func() {
 			if n > 0 && n < shared {
@@ -114,104 +107,104 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 					return
 				}
 			}
-			x.work(w)
+			ru.work(w)
 			if w != first {
 				w.stop()
 			}
 		})
 	}
 	wg.Wait()
-	if n := len(notStarted); n > 0 && x.Note != nil && ctx.Err() == nil {
-		x.Note(fmt.Sprintf("%d of %d servers did not start, so fewer cases ran at the same time: %v",
+	if n := len(notStarted); n > 0 && ru.Note != nil && ctx.Err() == nil {
+		ru.Note(fmt.Sprintf("%d of %d servers did not start, so fewer cases ran at the same time: %v",
 			n, workers, <-notStarted))
 	}
-	x.repeatLate(first)
-	x.runRefuted(first)
-	x.endSilent()
+	ru.repeatLate(first)
+	ru.runRefuted(first)
+	ru.endSilent()
 	if r.InferAfter > 0 {
-		x.same.explain(x.board.results)
+		ru.same.explain(ru.order.results)
 	}
-	r.Profile.unexpected(x.board.results, func(i int) {
+	r.Profile.unexpected(ru.order.results, func(i int) {
 		if done != nil {
-			done(x.board.results[i])
+			done(ru.order.results[i])
 		}
 	})
-	return x.board.results
+	return ru.order.results
 }
 
 // ownServer reports whether the case gets a server of its own.
 func (r *Runner) ownServer(c *Case) bool { return c.OwnServer || r.NewServerPerCase || c.observed() }
 
 // work runs cases on the worker until no case is left.
-func (x *run) work(w *worker) {
+func (ru *run) work(w *worker) {
 	for {
-		i, why := x.same.next()
+		i, why := ru.same.next()
 		if i < 0 {
 			break
 		}
 		v := verdict.Inferred
-		if why == "" && x.overtime() {
-			why, v = fmt.Sprintf("the time budget of %v was used up", x.Budget), verdict.NotRun
+		if why == "" && ru.overtime() {
+			why, v = fmt.Sprintf("the time budget of %v was used up", ru.Budget), verdict.NotRun
 		}
-		if why != "" && x.ctx.Err() == nil {
-			x.attempts[i].Result = Result{Case: x.suite.Cases[i], Verdict: v, Note: why}
-			x.board.end(i, x.attempts[i].Result)
+		if why != "" && ru.ctx.Err() == nil {
+			ru.attempts[i].Result = Result{Case: ru.suite.Cases[i], Verdict: v, Note: why}
+			ru.order.end(i, ru.attempts[i].Result)
 			continue
 		}
-		x.runAt(w, i)
-		a := &x.attempts[i]
-		if x.same.ended(a); !x.mustRepeat(a) {
-			x.board.end(i, x.conclude(a.Result))
+		ru.runAt(w, i)
+		a := &ru.attempts[i]
+		if ru.same.ended(a); !ru.mustRepeat(a) {
+			ru.order.end(i, ru.conclude(a.Result))
 		}
 	}
 	if w.server != nil {
 		if err := target.Died(w.server); err != nil {
-			x.findCause(w, -1, newCrash(err))
+			ru.findCause(w, -1, newCrash(err))
 		}
 	}
 }
 
 // overtime reports whether the time budget of the run is used up.
-func (x *run) overtime() bool { return x.Budget > 0 && time.Since(x.begun) > x.Budget }
+func (ru *run) overtime() bool { return ru.Budget > 0 && time.Since(ru.begun) > ru.Budget }
 
 // runAt runs a case on the worker and stores the attempt. If the server of the worker crashes or hangs, runAt finds the
 // case that is the cause.
-func (x *run) runAt(w *worker, i int) {
+func (ru *run) runAt(w *worker, i int) {
 	if err := w.ended(); err != nil {
-		x.findCause(w, -1, newCrash(err))
+		ru.findCause(w, -1, newCrash(err))
 	}
-	c := x.suite.Cases[i]
+	c := ru.suite.Cases[i]
 	a := w.runCase(c)
-	if a.Verdict == verdict.Unreachable && a.shared && x.ran.Load() {
+	if a.Verdict == verdict.Unreachable && a.shared && ru.ran.Load() {
 		a = w.connectAgain(c)
 	}
 	if !a.ignored() {
 		if a.Verdict != verdict.NotRun && a.Verdict != verdict.Skipped {
-			x.answered.Store(true)
+			ru.answered.Store(true)
 		}
-	} else if n := x.ignored.Add(1); n >= maxIgnored && x.barrier == nil && !x.answered.Load() {
+	} else if n := ru.ignored.Add(1); n >= maxIgnored && ru.barrier == nil && !ru.answered.Load() {
 		a.Result = Result{Case: c, Verdict: verdict.Unreachable}
 		a.Note = fmt.Sprintf("%s: it accepts connections, but %d cases received nothing from it", w.server, n)
-		x.noReply.Store(&a.Note)
+		ru.noReply.Store(&a.Note)
 	}
 	if a.shared && a.Verdict != verdict.NotRun {
 		w.note(i, a.from)
 	}
-	x.attempts[i] = a
+	ru.attempts[i] = a
 	switch {
 	case a.Verdict.Stops() && a.shared && w.server.Done() != nil:
-		x.findCause(w, i, a.Crash)
-	case a.Verdict == verdict.Unreachable && (a.shared || !x.ran.Load()), a.Verdict == verdict.Hung && a.shared:
-		if x.halt(errUnreachable); !x.halted.CompareAndSwap(false, true) {
-			x.attempts[i].Result = a.notRun(x.ctx)
+		ru.findCause(w, i, a.Crash)
+	case a.Verdict == verdict.Unreachable && (a.shared || !ru.ran.Load()), a.Verdict == verdict.Hung && a.shared:
+		if ru.halt(errUnreachable); !ru.halted.CompareAndSwap(false, true) {
+			ru.attempts[i].Result = a.notRun(ru.ctx)
 		}
 		return
 	}
-	if v := x.attempts[i].Verdict; v != verdict.Skipped && v != verdict.NotRun && v != verdict.Unreachable {
-		x.ran.Store(true)
+	if v := ru.attempts[i].Verdict; v != verdict.Skipped && v != verdict.NotRun && v != verdict.Unreachable {
+		ru.ran.Store(true)
 	}
-	if a := &x.attempts[i]; a.Verdict == verdict.Failed && a.Play != nil && a.Play.Failure != nil {
-		x.silence.add(a.Performed(), a.Play.Failure)
+	if a := &ru.attempts[i]; a.Verdict == verdict.Failed && a.Play != nil && a.Play.Failure != nil {
+		ru.silence.add(a.Performed(), a.Play.Failure)
 	}
 }
 
@@ -221,22 +214,22 @@ func (r *Runner) mustRepeat(a *attempt) bool {
 }
 
 // repeatLate repeats the cases that time limits may have made fail.
-func (x *run) repeatLate(w *worker) {
+func (ru *run) repeatLate(w *worker) {
 	confirmed := 0             // number of consecutive repeated cases that have failed again
 	again := map[string]bool{} // failures that were seen again, by the case without parameters, or by the missing message
-	for i := range x.attempts {
-		a := x.attempts[i]
-		if x.board.ended[i] {
+	for i := range ru.attempts {
+		a := ru.attempts[i]
+		if ru.order.ended[i] {
 			continue
 		}
 		failure := a.slowFailure()
 		same := fmt.Sprint(a.Case.Family, " ", failure.key)
-		if t := lastRequest(a.Case, a.Play).kind; t != nil && x.same.lacks(t) != "" {
+		if t := lastRequest(a.Case, a.Play).kind; t != nil && ru.same.lacks(t) != "" {
 			same = t.Name
 		}
-		if confirmed < x.Parallel && !again[same] && x.ctx.Err() == nil && !x.overtime() {
-			x.runAt(w, i)
-			second := &x.attempts[i]
+		if confirmed < ru.Parallel && !again[same] && ru.ctx.Err() == nil && !ru.overtime() {
+			ru.runAt(w, i)
+			second := &ru.attempts[i]
 			if a.Verdict != verdict.Inconclusive && second.late {
 				second.Result = a.Result
 			}
@@ -246,20 +239,20 @@ func (x *run) repeatLate(w *worker) {
 				again[same] = true
 			}
 		}
-		if last := &x.attempts[i]; last.late && last.Verdict == verdict.Failed && x.ctx.Err() != nil {
+		if last := &ru.attempts[i]; last.late && last.Verdict == verdict.Failed && ru.ctx.Err() != nil {
 			last.Verdict = verdict.Inconclusive
 			last.Note = "the run ended before the case could be repeated alone: " + last.Note
 		}
-		x.board.end(i, x.conclude(x.attempts[i].Result))
+		ru.order.end(i, ru.conclude(ru.attempts[i].Result))
 	}
 }
 
 // runRefuted runs the cases that were inferred to fail if an instance that failed has passed when it was repeated, or
 // if the target implements the message that seemed to be missing.
-func (x *run) runRefuted(w *worker) {
+func (ru *run) runRefuted(w *worker) {
 	refuted := map[string]bool{} // cases, without parameters, of which an instance passed, and none crashed the target
-	for i := range x.board.results {
-		switch c, v := x.suite.Cases[i], x.board.results[i].Verdict; {
+	for i := range ru.order.results {
+		switch c, v := ru.suite.Cases[i], ru.order.results[i].Verdict; {
 		case v.Passes():
 			if _, known := refuted[c.Family]; !known {
 				refuted[c.Family] = true
@@ -268,22 +261,22 @@ func (x *run) runRefuted(w *worker) {
 			refuted[c.Family] = false
 		}
 	}
-	for i, c := range x.suite.Cases {
-		res := &x.board.results[i]
-		if res.Verdict != verdict.Inferred || x.ctx.Err() != nil || x.overtime() {
+	for i, c := range ru.suite.Cases {
+		res := &ru.order.results[i]
+		if res.Verdict != verdict.Inferred || ru.ctx.Err() != nil || ru.overtime() {
 			continue
 		}
-		if res.lacking != nil && x.same.lacks(res.lacking) == "" || res.lacking == nil && refuted[c.Family] {
-			x.runAt(w, i)
-			x.board.end(i, x.conclude(x.attempts[i].Result))
+		if res.lacking != nil && ru.same.lacks(res.lacking) == "" || res.lacking == nil && refuted[c.Family] {
+			ru.runAt(w, i)
+			ru.order.end(i, ru.conclude(ru.attempts[i].Result))
 		}
 	}
 }
 
 // otherProtocol records whether the worker's server replies to a barrier request. If the target is a server of another
 // protocol, or expects TLS, otherProtocol returns a sentence about that, and otherwise "".
-func (x *run) otherProtocol(w *worker) string {
-	if x.NewServerPerCase || !slices.ContainsFunc(x.suite.Cases,
+func (ru *run) otherProtocol(w *worker) string {
+	if ru.NewServerPerCase || !slices.ContainsFunc(ru.suite.Cases,
 		func(c *Case) bool { return !c.OwnServer && c.Program == "" }) {
 		return ""
 	}
@@ -291,14 +284,14 @@ func (x *run) otherProtocol(w *worker) string {
 	if err != nil {
 		return ""
 	}
-	script, took, other := identify(x.ctx, x.suite.Protocol, t, cmp.Or(x.Timeout, identifyTimeout))
-	if x.silence != nil {
-		x.silence.limit = max(x.silence.limit, 4*took)
+	script, took, other := identify(ru.ctx, ru.suite.Protocol, t, cmp.Or(ru.Timeout, identifyTimeout))
+	if ru.silence != nil {
+		ru.silence.limit = max(ru.silence.limit, 4*took)
 	}
-	if x.barrier = script; other == "" {
+	if ru.barrier = script; other == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s as a server of %s: %s", t, x.suite.Protocol.Title, other)
+	return fmt.Sprintf("%s as a server of %s: %s", t, ru.suite.Protocol.Title, other)
 }
 
 // resultOrder receives results in any order and passes them to done in the order of the suite.
@@ -310,16 +303,16 @@ type resultOrder struct {
 	done     func(Result)
 }
 
-func (b *resultOrder) end(i int, r Result) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.results[i] = r
-	if i < b.reported && b.done != nil {
-		b.done(r)
+func (o *resultOrder) end(i int, r Result) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.results[i] = r
+	if i < o.reported && o.done != nil {
+		o.done(r)
 	}
-	for b.ended[i] = true; b.reported < len(b.ended) && b.ended[b.reported]; b.reported++ {
-		if b.done != nil {
-			b.done(b.results[b.reported])
+	for o.ended[i] = true; o.reported < len(o.ended) && o.ended[o.reported]; o.reported++ {
+		if o.done != nil {
+			o.done(o.results[o.reported])
 		}
 	}
 }
@@ -340,14 +333,14 @@ func (a *attempt) ignored() bool {
 
 // endSilent gives all cases that ran the verdict Unreachable if the run ended because the target sends nothing, and it
 // has sent nothing to the cases that were running then.
-func (x *run) endSilent() {
-	note := x.noReply.Load()
-	if note == nil || x.answered.Load() {
+func (ru *run) endSilent() {
+	note := ru.noReply.Load()
+	if note == nil || ru.answered.Load() {
 		return
 	}
-	for i := range x.board.results {
-		if res := &x.board.results[i]; res.Verdict != verdict.NotRun && res.Verdict != verdict.Skipped {
-			x.board.end(i, Result{Case: res.Case, Verdict: verdict.Unreachable, Note: *note})
+	for i := range ru.order.results {
+		if res := &ru.order.results[i]; res.Verdict != verdict.NotRun && res.Verdict != verdict.Skipped {
+			ru.order.end(i, Result{Case: res.Case, Verdict: verdict.Unreachable, Note: *note})
 		}
 	}
 }

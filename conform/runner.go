@@ -89,10 +89,15 @@ type Runner struct {
 	Budget time.Duration
 
 	ways *setupWays // ways to setups that work on the target; nil: not tested yet
+}
+
+// session is what the cases of a run share: the settings, and what the run has shown.
+type session struct {
+	Runner
 	// barrier request to which the target replied before the first case; nil if it did not reply
 	barrier     *transcript.Script
 	checkTarget bool            // check the target after each run of a case, even if the case passed
-	delay       *lateness.Meter // scheduling delay of this machine; nil: Run measures it
+	delay       *lateness.Meter // scheduling delay of this machine
 	large       chan struct{}   // for play.Options.Large
 	kept        *atomic.Int64   // bytes of messages in the results
 	silence     *silence        // replies that the target does not send
@@ -103,12 +108,7 @@ type Runner struct {
 const maxKept = 16 << 20
 
 // keep returns the number of bytes up to which the next result keeps messages whole.
-func (r *Runner) keep() int {
-	if r.kept == nil {
-		return maxKept
-	}
-	return max(1, maxKept-int(r.kept.Load()))
-}
+func (s *session) keep() int { return max(1, maxKept-int(s.kept.Load())) }
 
 // dialer returns a function that connects to a target within the timeout.
 func dialer(t target.Target, timeout time.Duration) play.Dialer {

@@ -26,25 +26,25 @@ const (
 )
 
 // add adds the failure of a conversation that missed a reply.
-func (q *silence) add(script *transcript.Script, f *play.Failure) {
-	if q == nil || f.Reason != play.TimedOut || f.Event != nil || f.Index >= len(script.Steps) {
+func (s *silence) add(script *transcript.Script, f *play.Failure) {
+	if s == nil || f.Reason != play.TimedOut || f.Event != nil || f.Index >= len(script.Steps) {
 		return
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	pair := awaited(script, f.Index)
-	q.number[pair]++
-	q.number[[2]*codec.Type{nil, pair[1]}]++
+	s.number[pair]++
+	s.number[[2]*codec.Type{nil, pair[1]}]++
 }
 
 // shorten returns the script with short timeouts for the replies that the target does not send.
-func (q *silence) shorten(script *transcript.Script) *transcript.Script {
-	if q == nil {
+func (s *silence) shorten(script *transcript.Script) *transcript.Script {
+	if s == nil {
 		return script
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.number) == 0 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.number) == 0 {
 		return script
 	}
 	short := *script
@@ -54,13 +54,13 @@ func (q *silence) shorten(script *transcript.Script) *transcript.Script {
 			continue
 		}
 		pair := awaited(script, i)
-		if q.number[pair] < provedSilence && q.number[[2]*codec.Type{nil, pair[1]}] < mutedType {
+		if s.number[pair] < provedSilence && s.number[[2]*codec.Type{nil, pair[1]}] < mutedType {
 			continue
 		}
 		if &short.Steps[0] == &script.Steps[0] {
 			short.Steps = slices.Clone(script.Steps)
 		}
-		short.Steps[i].Within = q.limit
+		short.Steps[i].Within = s.limit
 	}
 	return &short
 }

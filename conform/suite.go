@@ -100,9 +100,9 @@ func Load(p *codec.Protocol) (*Suite, error) {
 	return once.(func() (*Suite, error))()
 }
 
-// LoadSelected returns the part of the built-in suite that [Suite.Select] with the patterns in run would select. It does
-// not parse the other cases, which takes most of the time of a short run. If a pattern is invalid, it returns the whole
-// suite, and if nothing matches, one without cases.
+// LoadSelected returns the part of the built-in suite that [Suite.Select] with the patterns in run would select. It
+// does not parse the other cases, which takes most of the time of a short run. If a pattern is invalid, it returns the
+// whole suite, and if nothing matches, one without cases.
 func LoadSelected(p *codec.Protocol, run []string) (*Suite, error) {
 	for _, glob := range run {
 		if _, err := path.Match(strings.TrimPrefix(glob, caseOnly), ""); err != nil {
@@ -216,14 +216,14 @@ func loadFS(p *codec.Protocol, fsys fs.FS, keep func(family string, rules []stri
 			return nil, errs[i]
 		}
 		for _, sc := range parsed[i] {
-			c, err := NewCase(p, sc)
+			c, err := newCase(p, sc)
 			if err != nil {
 				return nil, err
 			}
-			if twin := seen[c.ID]; twin != nil {
+			if other := seen[c.ID]; other != nil {
 				return nil, &transcript.Error{File: name, Line: sc.Line, Col: 1,
-					Msg: fmt.Sprintf("duplicate case name %s: %s:%d has a case of this name", c.ID, twin.Script.File,
-						twin.Script.Line)}
+					Msg: fmt.Sprintf("duplicate case name %s: %s:%d has a case of this name", c.ID, other.Script.File,
+						other.Script.Line)}
 			}
 			seen[c.ID] = c
 			s.Cases = append(s.Cases, c)
@@ -326,8 +326,8 @@ func addArgs(to *[][]transcript.Arg, c *Case, m transcript.Meta) error {
 	return err
 }
 
-// NewCase returns the case that a script and its keys describe.
-func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
+// newCase returns the case that a script and its keys describe.
+func newCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	c := &Case{Script: sc, Params: sc.Params}
 	for _, m := range sc.Meta {
 		set := keys[m.Key]
@@ -349,12 +349,13 @@ func NewCase(p *codec.Protocol, sc *transcript.Script) (*Case, error) {
 	if err := c.driver.check(p, c.Program); err != nil {
 		return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: err.Error()}
 	}
-	for _, due := range []struct {
+	for _, required := range []struct {
 		key    string
 		absent bool
 	}{{"case", c.ID == ""}, {"about", c.About == ""}, {"section", c.Section == ""}, {"rules", len(c.Rules) == 0}} {
-		if due.absent {
-			return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1, Msg: fmt.Sprintf("the case has no @%s", due.key)}
+		if required.absent {
+			return nil, &transcript.Error{File: sc.File, Line: sc.Line, Col: 1,
+				Msg: fmt.Sprintf("the case has no @%s", required.key)}
 		}
 	}
 	return c, nil

@@ -59,7 +59,8 @@ func (r *Result) symptoms() []symptom {
 	case r.Verdict == verdict.Inconclusive && r.setup != nil:
 		_, p := r.Conversation()
 		return append(one(CauseSetup, r.setup.name, r.Note), failureSymptoms(r.Case, p)...)
-	case r.Verdict == verdict.Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Reason == play.TooLate:
+	case r.Verdict == verdict.Inconclusive && r.Play != nil && r.Play.Failure != nil &&
+		r.Play.Failure.Reason == play.TooLate:
 		return one(CauseInconclusive, "late", "the target replies too late for the time limits of the cases")
 	case r.Verdict == verdict.Inconclusive && r.Play != nil && r.Play.Failure != nil && r.Play.Failure.Waited > 0:
 		return one(CauseInconclusive, "slow", "the machine that runs jobwire was too slow for the time limits of the cases")

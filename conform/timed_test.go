@@ -71,8 +71,8 @@ func TestSlowMachine(t *testing.T) {
 			delay := new(lateness.Meter)
 			delay.Note(time.Now().Add(time.Hour), tt.by)
 			r := &Runner{Start: start, Timeout: 500 * time.Millisecond, Segments: []play.Segmentation{play.Plain},
-				ways: newSetupWays(nil), delay: delay}
-			w := &worker{Runner: r, ctx: ctx}
+				ways: newSetupWays(nil)}
+			w := &worker{session: &session{Runner: *r, delay: delay, kept: new(atomic.Int64)}, ctx: ctx}
 			defer w.stop()
 			a := w.runCase(tt.suite.Cases[0])
 			wrong := a.Verdict != tt.want || !strings.Contains(a.Note, tt.note) || a.late != (tt.want != verdict.NonStrict)

@@ -140,8 +140,8 @@ func (t *trial) setup() *attempt {
 	switch {
 	case err != nil:
 		return t.verdict(verdict.Inconclusive, err.Error())
-	case broken != nil && t.Profile.lacksSetup(t.c) != "":
-		return t.verdict(verdict.Skipped, t.Profile.lacksSetup(t.c))
+	case broken != nil && t.Profile.lacksMessage(t.c, true) != "":
+		return t.verdict(verdict.Skipped, t.Profile.lacksMessage(t.c, true))
 	}
 	t.broken = broken
 	if script, t.lacking, t.missing = t.same.cut(script); t.lacking != nil {
@@ -173,7 +173,8 @@ func (t *trial) unfinished() *attempt {
 	if t.broken == nil {
 		return nil
 	}
-	a := t.verdict(verdict.Inconclusive, fmt.Sprintf("the setup %q does not work on this target: %v", t.broken.name, t.broken.why))
+	a := t.verdict(verdict.Inconclusive,
+		fmt.Sprintf("the setup %q does not work on this target: %v", t.broken.name, t.broken.why))
 	a.setup = t.broken
 	return a
 }
@@ -261,18 +262,18 @@ func (t *trial) alive() *attempt {
 	if err := t.died(t.ctx, t.target, !t.own, f); err != nil {
 		return t.crashed(err)
 	}
-	return t.verdict(verdict.Hung, fmt.Sprintf("after this case the target answered no request on a new connection within %v: %s",
-		limit, cmp.Or(t.note, "the case itself passed")))
+	return t.verdict(verdict.Hung, fmt.Sprintf(
+		"after this case the target answered no request on a new connection within %v: %s", limit, cmp.Or(t.note, "the case itself passed")))
 }
 
 // decide returns the verdict on a target that runs.
 func (t *trial) decide() *attempt {
-	f, p, lag := t.play.Failure, t.play, t.delay.Since(t.from)
+	f, p, delay := t.play.Failure, t.play, t.delay.Since(t.from)
 	late := func(limit time.Duration) bool {
-		return limit > 0 && lag > max(lateness.Acceptable, limit/maxDelayShare)
+		return limit > 0 && delay > max(lateness.Acceptable, limit/maxDelayShare)
 	}
 	delayed := fmt.Sprintf("the machine that runs jobwire delayed it by up to %v, which is too long to check ",
-		lag.Round(time.Millisecond))
+		delay.Round(time.Millisecond))
 	switch {
 	case f == nil && t.note != "":
 		return t.verdict(verdict.Failed, t.note)
@@ -330,4 +331,30 @@ func (t *trial) sentBack() bool {
 	session := t.c.Script.Protocol.NewSession(codec.Options{Waive: t.Waive})
 	_, err := session.Decode(codec.Peer, last.Frame.Raw, new(codec.Frame))
 	return errors.As(err, &e) && t.wrong.breaks.contain(breakKey{rule: e.Rule})
+}
+
+// maxDelayShare limits the scheduling delay of this machine relative to the time for which an expectation waits: if the
+// delay is longer than that time divided by maxDelayShare, the wait proves nothing.
+const maxDelayShare = 4
+
+// timed returns the duration on which a failure depends: the time limit that was exceeded or, if there is none, the
+// shortest silence or delay in the steps up to the failure. It returns 0 if there is none. An invalid message does not
+// depend on time.
+func timed(script *transcript.Script, f *play.Failure) time.Duration {
+	shortest := f.Waited
+	if shortest > 0 || f.Rule() != "" {
+		return shortest
+	}
+	note := func(d time.Duration) {
+		if d > 0 && (shortest == 0 || d < shortest) {
+			shortest = d
+		}
+	}
+	for _, st := range script.Steps[:min(f.Index+1, len(script.Steps))] {
+		note(st.After)
+		for _, c := range st.Choices {
+			note(c.For)
+		}
+	}
+	return shortest
 }

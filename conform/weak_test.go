@@ -103,9 +103,9 @@ func TestSilentTarget(t *testing.T) {
 // running when the run ended, and that skipped cases stay skipped.
 func TestLateAnswer(t *testing.T) {
 	for _, answered := range []bool{true, false} {
-		x := &run{board: resultOrder{results: make([]Result, 3), ended: make([]bool, 3)}}
+		x := &run{order: resultOrder{results: make([]Result, 3), ended: make([]bool, 3)}}
 		for i, v := range []verdict.Verdict{verdict.Failed, verdict.Skipped, verdict.NotRun} {
-			x.board.results[i].Verdict = v
+			x.order.results[i].Verdict = v
 		}
 		note := "silent"
 		x.noReply.Store(&note)
@@ -116,7 +116,7 @@ func TestLateAnswer(t *testing.T) {
 			want[0] = verdict.Failed
 		}
 		for i, v := range want {
-			if got := x.board.results[i].Verdict; got != v {
+			if got := x.order.results[i].Verdict; got != v {
 				t.Errorf("answered %v, case %d: %s, expected %s", answered, i, got, v)
 			}
 		}

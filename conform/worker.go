@@ -13,7 +13,7 @@ import (
 
 // worker runs cases one after the other, on a server of its own. It starts the server when a case first needs it.
 type worker struct {
-	*Runner
+	*session
 	ctx    context.Context
 	server target.Target
 	err    error    // the reason why the server could not be started
@@ -126,7 +126,7 @@ func (w *worker) runCase(c *Case) (a attempt) {
 	if w.OmitPlay {
 		a.Play, a.script = nil, nil
 	}
-	if a.Play != nil && w.kept != nil {
+	if a.Play != nil {
 		w.kept.Add(int64(a.Play.Cut(w.keep())))
 	}
 	return a
@@ -199,19 +199,19 @@ func acceptedSilence(a attempt) bool {
 }
 
 // answers reports whether a target answers the barrier request on a new connection.
-func (r *Runner) answers(ctx context.Context, t target.Target, limit time.Duration) bool {
-	return play.Peers(ctx, r.barrier, dialer(t, limit), probeOptions(limit)).Failure == nil
+func (s *session) answers(ctx context.Context, t target.Target, limit time.Duration) bool {
+	return play.Peers(ctx, s.barrier, dialer(t, limit), probeOptions(limit)).Failure == nil
 }
 
 // died returns the error of a target that has crashed, or nil. f is the failure of the conversation, or nil. The exit
 // of a process is noticed late, and waiting for it would make each failing case take [target.Died]'s 200 ms. The server
 // of a worker that has just sent another reply than expected, or answers a new connection, runs; if it crashes
 // afterwards, findCause finds the case.
-func (r *Runner) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
+func (s *session) died(ctx context.Context, t target.Target, shared bool, f *play.Failure) error {
 	replied := f != nil && (f.Reason == play.Mismatched || f.Reason == play.Broken)
 	connected := f == nil || f.Reason != play.Unreachable
-	if shared && !r.checkTarget && !target.Growing(t) &&
-		(replied || connected && r.barrier != nil && r.answers(ctx, t, aliveTimeout)) {
+	if shared && !s.checkTarget && !target.Growing(t) &&
+		(replied || connected && s.barrier != nil && s.answers(ctx, t, aliveTimeout)) {
 		return nil
 	}
 	return target.Died(t)

@@ -64,15 +64,15 @@ type command struct {
 }
 
 // Beanstalk returns a checker of Beanstalk.
-func Beanstalk(j *Monitor) Checker {
-	j.Declare(codec.Peer, 0, "client.own-jobs")
-	j.Declare(codec.Server, 0, `put.expected-crlf job.id-unique body.verbatim job.exclusive tube.separate delete.gone delete.others-job
+func Beanstalk(m *Monitor) Checker {
+	m.Declare(codec.Peer, 0, "client.own-jobs")
+	m.Declare(codec.Server, 0, `put.expected-crlf job.id-unique body.verbatim job.exclusive tube.separate delete.gone delete.others-job
 		delete.not-found use.using list.used tube.default-used watch.watching watch.twice ignore.watching ignore.no-more-jobs ignore.last
 		ignore.not-watched list.watched reserve.timeout-expires reserve.blocks reserve.timeout-negative deadline-soon.own-jobs
 		deadline-soon.not-earlier delete.reserved release.released release.not-found bury.buried bury.not-found touch.touched
 		touch.not-found reserve-job.reserved peek.by-id peek.used-tube kick.bound stats-job.id stats-job.tube stats-job.state
 		stats-tube.name quit.closes`)
-	return &beanstalkChecker{Monitor: j, jobs: map[string]*beanstalkJob{}}
+	return &beanstalkChecker{Monitor: m, jobs: map[string]*beanstalkJob{}}
 }
 
 func (b *beanstalkChecker) Open(c *Conn) Conversation {

@@ -81,9 +81,9 @@ func newCoverage(p *codec.Protocol) coverage {
 // Declare records the rules that a checker checks for a side, so that Rules includes them even if they never apply.
 // rules contains the IDs, separated by spaces, without the name of the protocol. roles are the roles of clients and
 // workers that must follow the rules.
-func (j *Monitor) Declare(side codec.Side, roles codec.Role, rules string) {
+func (m *Monitor) Declare(side codec.Side, roles codec.Role, rules string) {
 	for id := range strings.FieldsSeq(rules) {
-		j.rule(subject{codec.RuleID(j.protocol.Name + "." + id), side}).Roles |= roles
+		m.rule(subject{codec.RuleID(m.protocol.Name + "." + id), side}).Roles |= roles
 	}
 }
 
@@ -96,11 +96,11 @@ func (c *coverage) rule(s subject) *Coverage {
 	return n
 }
 
-func (j *Monitor) count(rule codec.RuleID, side codec.Side, roles codec.Role, ok bool) {
-	if !j.Counts {
+func (m *Monitor) count(rule codec.RuleID, side codec.Side, roles codec.Role, ok bool) {
+	if !m.Counts {
 		return
 	}
-	n := j.rule(subject{rule, side})
+	n := m.rule(subject{rule, side})
 	if ok {
 		n.add(roles, 1, 0)
 	} else {
@@ -110,23 +110,23 @@ func (j *Monitor) count(rule codec.RuleID, side codec.Side, roles codec.Role, ok
 
 // countForm counts the rules of the message format that apply to a message. In an invalid message, these are the rules
 // of the fields before the violation, and the violated rule.
-func (j *Monitor) countForm(f *codec.Frame, err *codec.Error) {
+func (m *Monitor) countForm(f *codec.Frame, err *codec.Error) {
 	spans := f.Spans
 	if err != nil {
-		if n := j.rule(subject{err.Rule, f.From}); f.Type == nil { // the sender may have any role
+		if n := m.rule(subject{err.Rule, f.From}); f.Type == nil { // the sender may have any role
 			n.add(0, 0, 1)
 			for i := range n.ByRole {
 				n.ByRole[i]++
 			}
 		} else {
-			n.add(j.roles, 0, 1)
+			n.add(m.roles, 0, 1)
 		}
 		spans = spans[:max(0, len(spans)-1)]
 	}
 	if f.Type == nil || f.Head > len(spans) {
 		return
 	}
-	n := &j.forms[f.From][f.Type.Index]
+	n := &m.forms[f.From][f.Type.Index]
 	if err == nil {
 		n.seen++
 	}
@@ -145,18 +145,18 @@ func (j *Monitor) countForm(f *codec.Frame, err *codec.Error) {
 
 // Rules returns the coverage of each rule that can be checked, for each side, if Counts is set. The result is in the
 // order of the protocol's rules; the rules for clients and workers come first.
-func (j *Monitor) Rules() []Coverage {
+func (m *Monitor) Rules() []Coverage {
 	all := coverage{rules: map[subject]*Coverage{}}
-	for s, n := range j.rules {
+	for s, n := range m.rules {
 		c := *n
 		all.rules[s] = &c
 	}
 	for side := range codec.Server + 1 {
-		for _, t := range j.protocol.Types {
+		for _, t := range m.protocol.Types {
 			if !t.Sends(side) {
 				continue
 			}
-			n, roles := &j.forms[side][t.Index], t.Roles(side)
+			n, roles := &m.forms[side][t.Index], t.Roles(side)
 			for k, fd := range n.fields {
 				all.rule(subject{fd.Rule, side}).add(roles, n.filled[k], 0)
 				all.rule(subject{fd.MaxRule, side}).add(roles, n.filled[k], 0)
@@ -169,8 +169,8 @@ func (j *Monitor) Rules() []Coverage {
 	}
 	var out []Coverage
 	for side := range codec.Server + 1 {
-		for i := range j.protocol.Rules {
-			r := &j.protocol.Rules[i]
+		for i := range m.protocol.Rules {
+			r := &m.protocol.Rules[i]
 			if n := all.rules[subject{r.ID, side}]; n != nil {
 				n.Rule = r
 				out = append(out, *n)

@@ -58,13 +58,13 @@ type dangaWorker struct {
 }
 
 // Danga returns a checker of the Danga draft.
-func Danga(j *Monitor) Checker {
-	j.Declare(codec.Peer, protocol.Application, "sync.one-at-a-time")
-	j.Declare(codec.Peer, protocol.Worker, "status.no-job complete.no-job sleep.hears-first")
-	j.Declare(codec.Server, 0, `create.answered create.answered-first async.handle async.handles-distinct dup.empty-off dup.per-name
+func Danga(m *Monitor) Checker {
+	m.Declare(codec.Peer, protocol.Application, "sync.one-at-a-time")
+	m.Declare(codec.Peer, protocol.Worker, "status.no-job complete.no-job sleep.hears-first")
+	m.Declare(codec.Server, 0, `create.answered create.answered-first async.handle async.handles-distinct dup.empty-off dup.per-name
 		application.only-answers async.not-streamed throwaway.silent complete.elapsed assign.asked-for connect.capabilities
 		worker.one-task connect.replaces connect.needed sleep.awake-undisturbed sleep.once disconnect.no-more`)
-	d := &dangaChecker{Monitor: j}
+	d := &dangaChecker{Monitor: m}
 	d.Reset()
 	return d
 }

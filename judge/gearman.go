@@ -75,17 +75,17 @@ type gearmanConn struct {
 }
 
 // Gearman returns a checker of Gearman.
-func Gearman(j *Monitor) Checker {
-	j.Declare(codec.Peer, protocol.Worker, `worker.uses-the-handle work.final worker.announces-first worker.asks-before-sleep
+func Gearman(m *Monitor) Checker {
+	m.Declare(codec.Peer, protocol.Worker, `worker.uses-the-handle work.final worker.announces-first worker.asks-before-sleep
 		worker.hears-before-sleep worker.asks-when-woken`)
-	j.Declare(codec.Server, 0, `role.responses echo.same-data submit.created submit.handles-distinct submit.order submit.empty-unique
+	m.Declare(codec.Server, 0, `role.responses echo.same-data submit.created submit.handles-distinct submit.order submit.empty-unique
 		submit.coalesce-workload submit.coalesce submit.unique-per-function submit.unique-reusable grab.assign grab.once
 		submit.opaque-workload worker.can-do work.final grab.assign-unique grab.all grab.no-job worker.awake-undisturbed worker.cant-do
 		worker.reset submit.created-first work.complete work.fail work.exception work.exception-unasked work.data work.warning
 		work.status option.exceptions option.unknown status.answered status.unknown status.running status.finished
 		submit.bg-detached epoch.background sched.background`)
 	jobs, unique := map[uint64]*gearmanJob{}, map[uint64]*gearmanJob{}
-	return &gearmanChecker{Monitor: j, jobs: jobs, unique: unique, names: map[string]string{}}
+	return &gearmanChecker{Monitor: m, jobs: jobs, unique: unique, names: map[string]string{}}
 }
 
 func (g *gearmanChecker) Open(c *Conn) Conversation {

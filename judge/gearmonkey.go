@@ -30,12 +30,12 @@ type redisCommand struct {
 }
 
 // GearMonkey returns a checker of GearMonkey.
-func GearMonkey(j *Monitor) Checker {
-	j.Declare(codec.Peer, protocol.Client|protocol.Operator, "create.order create.once")
-	j.Declare(codec.Peer, protocol.Worker|protocol.Operator, `receive.order done.order done.expire-job done.lock done.lock-expires
+func GearMonkey(m *Monitor) Checker {
+	m.Declare(codec.Peer, protocol.Client|protocol.Operator, "create.order create.once")
+	m.Declare(codec.Peer, protocol.Worker|protocol.Operator, `receive.order done.order done.expire-job done.lock done.lock-expires
 		loop.script-sha1 loop.brpop-timeout loop.brpop-on-nil`)
-	j.Declare(codec.Server, 0, "server.brpop server.evalsha-due")
-	return &gearMonkeyChecker{j}
+	m.Declare(codec.Server, 0, "server.brpop server.evalsha-due")
+	return &gearMonkeyChecker{m}
 }
 
 func (m *gearMonkeyChecker) Open(c *Conn) Conversation {

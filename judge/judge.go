@@ -124,77 +124,77 @@ func (b *Budget) resize(part *int, size int) {
 
 // New returns a monitor of one server of the protocol, with a new budget.
 func New(p *codec.Protocol) *Monitor {
-	j := &Monitor{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(),
+	m := &Monitor{Budget: &Budget{}, protocol: p, conns: map[int]*Conn{}, seed: maphash.MakeSeed(),
 		coverage: newCoverage(p)}
 	if start := checkers[p]; start != nil {
-		j.checker = start(j)
+		m.checker = start(m)
 	}
-	return j
+	return m
 }
 
 // Hash returns a hash of a value, for comparisons within this monitor.
-func (j *Monitor) Hash(v []byte) uint64 { return maphash.Bytes(j.seed, v) }
+func (m *Monitor) Hash(v []byte) uint64 { return maphash.Bytes(m.seed, v) }
 
 // Name returns a name in the form in which it is stored. If the name is longer than 256 bytes, a hash replaces its end.
-func (j *Monitor) Name(v []byte) string {
+func (m *Monitor) Name(v []byte) string {
 	if len(v) > maxName {
-		return fmt.Sprintf("%s...%016x", v[:maxName-19], j.Hash(v))
+		return fmt.Sprintf("%s...%016x", v[:maxName-19], m.Hash(v))
 	}
 	return string(v)
 }
 
 // AppendName appends to b what Name returns.
-func (j *Monitor) AppendName(b, v []byte) []byte {
+func (m *Monitor) AppendName(b, v []byte) []byte {
 	if len(v) > maxName {
-		return append(b, j.Name(v)...)
+		return append(b, m.Name(v)...)
 	}
 	return append(b, v...)
 }
 
 // Now returns the time of the current message in nanoseconds.
-func (j *Monitor) Now() int64 { return j.at }
+func (m *Monitor) Now() int64 { return m.at }
 
 // Open records a connection that is captured from its first byte. The monitor reports violations only on such
 // connections, and only until bytes are missing.
-func (j *Monitor) Open(id int) {
-	if c := j.conn(id); c != nil {
+func (m *Monitor) Open(id int) {
+	if c := m.conn(id); c != nil {
 		c.complete = true
 	}
 }
 
-func (j *Monitor) conn(id int) *Conn {
-	c := j.conns[id]
+func (m *Monitor) conn(id int) *Conn {
+	c := m.conns[id]
 	if c == nil {
-		if j.checker == nil || !j.Budget.allows(connSize) {
+		if m.checker == nil || !m.Budget.allows(connSize) {
 			return nil
 		}
-		c = &Conn{ID: id, monitor: j}
-		j.conns[id] = c
-		j.live++
-		c.checks = j.checker.Open(c)
-		j.Budget.resize(&c.size, connSize)
+		c = &Conn{ID: id, monitor: m}
+		m.conns[id] = c
+		m.live++
+		c.checks = m.checker.Open(c)
+		m.Budget.resize(&c.size, connSize)
 	}
 	return c
 }
 
 // Gap records that captured bytes of a connection are missing.
-func (j *Monitor) Gap(id int) {
-	if c := j.conns[id]; c != nil {
+func (m *Monitor) Gap(id int) {
+	if c := m.conns[id]; c != nil {
 		c.Stop()
 	}
 }
 
 // Message checks a message that was captured at a time in nanoseconds, and returns the violations that it reveals. err
 // is the violation of the message format, or nil. The result is valid until the next call of a method.
-func (j *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Violation {
-	j.begin(f, at, f.From)
+func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []Violation {
+	m.begin(f, at, f.From)
 	if f.Type != nil {
-		j.roles = f.Type.Roles(f.From)
+		m.roles = f.Type.Roles(f.From)
 	}
-	if j.Counts {
-		j.countForm(f, err)
+	if m.Counts {
+		m.countForm(f, err)
 	}
-	c := j.conn(id)
+	c := m.conn(id)
 	if c == nil || c.checks == nil {
 		return nil
 	}
@@ -213,35 +213,35 @@ func (j *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	default:
 		c.checks.Message(f)
 	}
-	j.account(c)
-	return j.found
+	m.account(c)
+	return m.found
 }
 
-func (j *Monitor) begin(f *codec.Frame, at int64, from codec.Side) {
-	j.found, j.frame, j.at, j.side, j.roles = j.found[:0], f, at, from, 0
+func (m *Monitor) begin(f *codec.Frame, at int64, from codec.Side) {
+	m.found, m.frame, m.at, m.side, m.roles = m.found[:0], f, at, from, 0
 }
 
 // account updates the number of stored entries after a message. If the limits are exceeded, it stops checking the
 // connection and removes all jobs.
-func (j *Monitor) account(c *Conn) {
+func (m *Monitor) account(c *Conn) {
 	own := c.checks.Size()
-	j.Budget.resize(&c.size, connSize+own)
-	j.Budget.resize(&j.size, j.checker.Size())
-	if own <= maxConn && j.Budget.allows(0) {
+	m.Budget.resize(&c.size, connSize+own)
+	m.Budget.resize(&m.size, m.checker.Size())
+	if own <= maxConn && m.Budget.allows(0) {
 		return
 	}
 	c.Stop()
 	c.checks = nil
-	j.Budget.resize(&c.size, connSize)
-	j.checker.Reset()
-	j.Budget.resize(&j.size, j.checker.Size())
+	m.Budget.resize(&c.size, connSize)
+	m.checker.Reset()
+	m.Budget.resize(&m.size, m.checker.Size())
 }
 
 // End records that a side has closed its direction or that the connection was reset, and returns the violations that
 // this reveals.
-func (j *Monitor) End(id int, from codec.Side, reset bool, at int64) []Violation {
-	j.begin(nil, at, from)
-	c := j.conns[id]
+func (m *Monitor) End(id int, from codec.Side, reset bool, at int64) []Violation {
+	m.begin(nil, at, from)
+	c := m.conns[id]
 	if c == nil {
 		return nil
 	}
@@ -256,19 +256,19 @@ func (j *Monitor) End(id int, from codec.Side, reset bool, at int64) []Violation
 	c.ended[from] = true
 	if reset || c.ended[from.Other()] {
 		c.Stop()
-		j.Budget.resize(&c.size, 0)
-		delete(j.conns, id)
+		m.Budget.resize(&c.size, 0)
+		delete(m.conns, id)
 	}
 	if (reset || from == codec.Server) && !silent {
-		if j.live--; j.live == 0 {
-			for _, c := range j.conns { // continue the connections that only the peer has not closed
+		if m.live--; m.live == 0 {
+			for _, c := range m.conns { // continue the connections that only the peer has not closed
 				c.Stop()
-				c.checks = j.checker.Open(c)
+				c.checks = m.checker.Open(c)
 			}
-			j.checker.Reset()
+			m.checker.Reset()
 		}
 	}
-	return j.found
+	return m.found
 }
 
 // Conn is the state of a connection that all checkers share.
@@ -340,9 +340,9 @@ type deferred struct {
 	size      int // in Budget
 }
 
-func (d *deferred) drop(j *Monitor) {
+func (d *deferred) drop(m *Monitor) {
 	d.left, d.violation.Snapshot = 0, nil
-	j.Budget.resize(&d.size, 0)
+	m.Budget.resize(&d.size, 0)
 }
 
 // Defer defers a possible violation by the current message until each party has sent a later message. It is then
@@ -350,18 +350,18 @@ func (d *deferred) drop(j *Monitor) {
 // a party, the rule counts as followed. If a party is not complete, nothing is counted.
 func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string,
 	args ...any) {
-	j := c.monitor
-	size := 4 + len(j.frame.Raw)/maxName
+	m := c.monitor
+	size := 4 + len(m.frame.Raw)/maxName
 	if !c.complete || slices.ContainsFunc(parties, func(p *Conn) bool { return !p.complete || p.peerClosed }) ||
-		!j.Budget.allows(size) {
+		!m.Budget.allows(size) {
 		return
 	}
-	d := &deferred{violation: c.violation(rule, field, format, args), at: j.at, side: j.side, roles: j.roles,
+	d := &deferred{violation: c.violation(rule, field, format, args), at: m.at, side: m.side, roles: m.roles,
 		holds: stands, left: len(parties)}
-	if j.Snapshot != nil {
-		d.violation.Snapshot = j.Snapshot()
+	if m.Snapshot != nil {
+		d.violation.Snapshot = m.Snapshot()
 	}
-	j.Budget.resize(&d.size, size)
+	m.Budget.resize(&d.size, size)
 	for _, p := range parties {
 		p.deferred = append(p.deferred, d)
 	}
@@ -372,20 +372,20 @@ func (c *Conn) decide() {
 	if len(c.deferred) == 0 {
 		return
 	}
-	j := c.monitor
+	m := c.monitor
 	c.deferred = slices.DeleteFunc(c.deferred, func(d *deferred) bool {
 		switch {
 		case d.left == 0:
-		case d.at >= j.at: // the peer sent its message no later than the possible violation, so wait for another one
+		case d.at >= m.at: // the peer sent its message no later than the possible violation, so wait for another one
 			return false
 		case !d.holds(c.checks):
-			j.count(d.violation.Rule, d.side, d.roles, true)
-			d.drop(j)
+			m.count(d.violation.Rule, d.side, d.roles, true)
+			d.drop(m)
 		default:
 			if d.left--; d.left == 0 {
-				j.count(d.violation.Rule, d.side, d.roles, false)
-				j.found = append(j.found, d.violation)
-				d.drop(j)
+				m.count(d.violation.Rule, d.side, d.roles, false)
+				m.found = append(m.found, d.violation)
+				d.drop(m)
 			}
 		}
 		return true

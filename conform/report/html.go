@@ -26,8 +26,11 @@ var pageStyle string
 
 var pageTemplate = template.Must(page.New(template.FuncMap{"seconds": seconds}).Parse(pageSource))
 
-// bySeverity has the rows of the verdicts from best to worst. The page shows the verdict of the worst case for each rule.
-var bySeverity = slices.SortedFunc(slices.Values(verdict.Cases), func(a, b verdict.Row) int { return a.Severity - b.Severity })
+// bySeverity has the rows of the verdicts from best to worst. The page shows the verdict of the worst case for each
+// rule.
+var bySeverity = slices.SortedFunc(slices.Values(verdict.Cases), func(a, b verdict.Row) int {
+	return a.Severity - b.Severity
+})
 
 // Data for the page template. Each list of cells has one cell for each target, in the order of the targets.
 type (
@@ -184,26 +187,24 @@ func (p *htmlPage) Head() page.Head {
 			h.Began = t.Began
 		}
 	}
-	if len(p.Targets) == 1 {
-		t := p.Targets[0]
-		h.Target = t.Target
-		switch {
-		case failed > 0:
-			h.Verdict, h.Tone = fmt.Sprintf("✗ failed: %d of %d cases", t.Short, t.Cases), "bad"
-		case undecided > 0:
-			h.Verdict, h.Tone = "? incomplete", "fair"
-		default:
-			h.Verdict, h.Tone = "✓ no case failed", "good"
-		}
-		return h
+	h.Verdict, h.Tone = "✓ no case failed", "good"
+	switch {
+	case failed > 0:
+		h.Verdict, h.Tone = "✗ failed", "bad"
+	case undecided > 0:
+		h.Verdict, h.Tone = "? incomplete", "fair"
 	}
 	switch n := len(p.Targets); {
-	case failed > 0:
-		h.Verdict, h.Tone = fmt.Sprintf("✗ failed: %d of %d targets", failed, n), "bad"
-	case undecided > 0:
-		h.Verdict, h.Tone = fmt.Sprintf("? incomplete: %d of %d targets", undecided, n), "fair"
+	case n == 1 && failed > 0:
+		h.Verdict += fmt.Sprintf(": %d of %d cases", p.Targets[0].Short, p.Targets[0].Cases)
+	case n == 1:
+	case failed+undecided > 0:
+		h.Verdict += fmt.Sprintf(": %d of %d targets", cmp.Or(failed, undecided), n)
 	default:
-		h.Verdict, h.Tone = fmt.Sprintf("✓ no case failed on any of %d targets", n), "good"
+		h.Verdict += fmt.Sprintf(" on any of %d targets", n)
+	}
+	if len(p.Targets) == 1 {
+		h.Target = p.Targets[0].Target
 	}
 	return h
 }
@@ -273,7 +274,8 @@ func newCell(target string, results ...conform.Result) cell {
 	if len(c.Tallies) > 0 {
 		c.Worst = c.Tallies[0].Row
 	}
-	c.Crashed = c.Worst.Verdict != verdict.Crashed && slices.ContainsFunc(results, func(r conform.Result) bool { return r.ExcusedCrash() })
+	excused := func(r conform.Result) bool { return r.ExcusedCrash() }
+	c.Crashed = c.Worst.Verdict != verdict.Crashed && slices.ContainsFunc(results, excused)
 	return c
 }
 
@@ -346,21 +348,21 @@ func newCaseView(c *conform.Case, reports []*conform.Report, results []map[strin
 
 // shownLines splits a conversation into lines and finds the offending bytes: a line that begins with ^^ marks the
 // digits above it.
-func shownLines(text string) []shownLine {
+func shownLines(conversation string) []shownLine {
 	var out []shownLine
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(conversation) {
 		line = strings.TrimRight(line, "\n")
-		said := strings.TrimLeft(line, " ")
-		if !strings.HasPrefix(said, "^^ ") {
+		text := strings.TrimLeft(line, " ")
+		if !strings.HasPrefix(text, "^^ ") {
 			out = append(out, shownLine{Before: line})
 			continue
 		}
-		col := len(line) - len(said)
+		col := len(line) - len(text)
 		if n := len(out) - 1; n >= 0 && len(out[n].Before) >= col+2 {
 			row := out[n].Before
 			out[n] = shownLine{row[:col], row[col : col+2], row[col+2:]}
 		}
-		out = append(out, shownLine{Before: line[:col], Byte: said})
+		out = append(out, shownLine{Before: line[:col], Byte: text})
 	}
 	return out
 }

@@ -23,11 +23,11 @@ type Baseline struct {
 
 // with returns the programs for testing a mutant: the mutant, and the faultless server if the mutant is a client or
 // worker.
-func (s Baseline) with(m *mutant.Mutant) Baseline {
+func (b Baseline) with(m *mutant.Mutant) Baseline {
 	if m.Program != nil {
-		return Baseline{Start: s.Start, Programs: map[string]conform.Program{m.Role: m.Program}}
+		return Baseline{Start: b.Start, Programs: map[string]conform.Program{m.Role: m.Program}}
 	}
-	return Baseline{Start: m.Start, Programs: s.Programs}
+	return Baseline{Start: m.Start, Programs: b.Programs}
 }
 
 // Options are the options of a self-test.
