@@ -58,16 +58,18 @@ func (r *Report) Untested() string {
 
 // Part contains the rules that bind one role of clients or workers, or the server.
 type Part struct {
-	Role               string
-	Exercised, Missing []codec.RuleID // rules that were checked with at least one message, and the others
+	Role      string         `json:"role"`
+	Percent   int            `json:"percent"`   // share of the rules that were checked with at least one message
+	Exercised []codec.RuleID `json:"exercised"` // these rules
+	Missing   []codec.RuleID `json:"not_exercised"`
 }
 
 // Parts groups the rules by the roles that they bind. A rule that binds several roles is in all their parts, and a
 // message that several roles may send counts for all of them.
 func (r *Report) Parts() []Part {
-	var parts []Part
+	parts := []Part{}
 	add := func(role string, applied func(*judge.Coverage) (times int, bound bool)) {
-		p := Part{Role: role}
+		p := Part{Role: role, Exercised: []codec.RuleID{}, Missing: []codec.RuleID{}}
 		for i := range r.Rules {
 			n := &r.Rules[i]
 			switch times, bound := applied(n); {
@@ -79,6 +81,7 @@ func (r *Report) Parts() []Part {
 			}
 		}
 		if len(p.Exercised) > 0 { // otherwise, no client or worker had the role
+			p.Percent = 100 * len(p.Exercised) / (len(p.Exercised) + len(p.Missing))
 			parts = append(parts, p)
 		}
 	}
@@ -94,11 +97,6 @@ func (r *Report) Parts() []Part {
 		add(r.Protocol.ServerName, func(n *judge.Coverage) (int, bool) { return n.Applied(), n.Side == codec.Server })
 	}
 	return parts
-}
-
-// Percent returns the share of the rules that were exercised.
-func (p *Part) Percent() int {
-	return 100 * len(p.Exercised) / (len(p.Exercised) + len(p.Missing))
 }
 
 // ServerRules returns the rules that were checked with messages of the server, the strictest level first. It leaves out
@@ -204,7 +202,7 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), verdict, version.Number)
 	for _, p := range r.Parts() {
 		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised),
-			len(p.Exercised)+len(p.Missing), p.Percent())
+			len(p.Exercised)+len(p.Missing), p.Percent)
 		out = appendRules(out, "  exercised:", r.Protocol, p.Exercised)
 		out = appendRules(out, "  not exercised (no message could have violated these rules):", r.Protocol, p.Missing)
 	}
@@ -269,9 +267,9 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Untested    string       `json:"untested,omitempty"`
 		Violations  int          `json:"violations"`
 		BrokenRules []brokenRule `json:"violated_rules"`
-		Parts       []jsonPart   `json:"rule_coverage"`
+		Parts       []Part       `json:"rule_coverage"`
 	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer],
-		r.Messages[codec.Server], r.Untested(), r.Violations(), []brokenRule{}, jsonParts(r.Parts())}
+		r.Messages[codec.Server], r.Untested(), r.Violations(), []brokenRule{}, r.Parts()}
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
 		row := brokenRule{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}
@@ -281,23 +279,6 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		out.BrokenRules = append(out.BrokenRules, row)
 	}
 	return writeJSON(w, out)
-}
-
-// jsonPart is a part in a JSON report.
-type jsonPart struct {
-	Role      string         `json:"role"`
-	Percent   int            `json:"percent"`
-	Exercised []codec.RuleID `json:"exercised"`
-	Missing   []codec.RuleID `json:"not_exercised"`
-}
-
-func jsonParts(parts []Part) []jsonPart {
-	all := []jsonPart{}
-	for _, p := range parts {
-		all = append(all, jsonPart{p.Role, p.Percent(), append([]codec.RuleID{}, p.Exercised...),
-			append([]codec.RuleID{}, p.Missing...)})
-	}
-	return all
 }
 
 func (f *Finding) json(p *codec.Protocol) jsonFinding {

@@ -122,7 +122,7 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 	out = fmt.Appendf(out, "; jobwire %s\n", version.Number)
 	for _, part := range StressCoverage(p, all) {
 		out = fmt.Appendf(out, "%s: %d of %d rules exercised (%d%%)\n", part.Role, len(part.Exercised),
-			len(part.Exercised)+len(part.Missing), part.Percent())
+			len(part.Exercised)+len(part.Missing), part.Percent)
 		out = appendRules(out, "  not exercised:", p, part.Missing)
 	}
 	_, err := w.Write(out)
@@ -195,6 +195,6 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 		Protocol    string        `json:"protocol"`
 		Interrupted bool          `json:"interrupted"`
 		Outcomes    []jsonOutcome `json:"outcomes"`
-		Parts       []jsonPart    `json:"rule_coverage"`
-	}{version.NewHead(), p.Name, interrupted, rows, jsonParts(StressCoverage(p, all))})
+		Parts       []Part        `json:"rule_coverage"`
+	}{version.NewHead(), p.Name, interrupted, rows, StressCoverage(p, all)})
 }
