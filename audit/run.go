@@ -67,9 +67,9 @@ type result struct {
 	err         error
 }
 
-func newRun(o *StressOptions, pf *protocolFaults, out *Outcome, at point) *run {
+func newRun(o *StressOptions, out *Outcome, at point) *run {
 	return &run{
-		opts: o, outcome: out, injection: injection{protoFaults: pf, profile: out.FaultProfile, point: at},
+		opts: o, outcome: out, injection: injection{protoFaults: o.faults, profile: out.FaultProfile, point: at},
 		result: result{verdict: verdict.Unsupported}, census: census{failed: map[*Step]bool{}},
 		connected: make(chan struct{}), restarting: newLock(),
 	}

@@ -60,7 +60,7 @@ var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9](?:-[^,]*)?,?)+$`
 func (n names) addSuffix(s Scenario, suffix string) {
 	for _, steps := range s {
 		for i := range steps {
-			for _, line := range steps[i].allLines() {
+			for _, line := range steps[i].lines() {
 				for w := range strings.FieldsSeq(line) {
 					if named.MatchString(w) {
 						n[w] = strings.ReplaceAll(w, ",", "-"+suffix+",") + "-" + suffix
@@ -71,17 +71,13 @@ func (n names) addSuffix(s Scenario, suffix string) {
 	}
 }
 
-// lines returns the tasks and answers of the partner.
-func (s *Step) lines() (all []string) {
+// lines returns the tasks and answers of a step and its partner.
+func (s *Step) lines() []string {
+	all := []string{s.Task, s.Answer, s.Again, s.Serves}
 	for _, x := range s.Others {
 		all = append(all, x.Task, x.Answer)
 	}
 	return all
-}
-
-// allLines returns the tasks and answers of a step.
-func (s *Step) allLines() []string {
-	return append([]string{s.Task, s.Answer, s.Again, s.Serves}, s.lines()...)
 }
 
 // expand splits a line into words and replaces those that have a value.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"jobwire/codec"
@@ -36,6 +37,7 @@ type StressOptions struct {
 	Omit func(role string, f *Failure)
 
 	lateness *lateness.Meter // of this machine, while the runs take place
+	faults   *protocolFaults
 	omitted  map[*Step]bool
 }
 
@@ -112,12 +114,11 @@ const maxTries = 2
 // stress is the state of one call of [Stress].
 type stress struct {
 	StressOptions
-	faults *protocolFaults
-	plain  map[string]*census // the messages of a run without faults, by role; only if a profile needs them
-	all    []Outcome
-	slots  chan struct{} // full if Runs runs take place
-	large  chan struct{} // full if a run has large payloads
-	runs   sync.WaitGroup
+	plain map[string]*census // the messages of a run without faults, by role; only if a profile needs them
+	all   []Outcome
+	slots chan struct{} // full if Runs runs take place
+	large chan struct{} // full if a run has large payloads
+	runs  sync.WaitGroup
 
 	mu       sync.Mutex // guards the fields below, and all
 	ended    []bool
@@ -133,14 +134,15 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	}
 	o.Limit, o.StartupTimeout, o.Runs = cmp.Or(o.Limit, 5*time.Second), cmp.Or(o.StartupTimeout, 10*time.Second),
 		cmp.Or(o.Runs, 4)
+	o.faults = newProtocolFaults(o.Protocol)
 	if o.lateness == nil {
 		measured, stop := context.WithCancel(ctx)
 		defer stop()
 		o.lateness = lateness.Measure(measured)
 	}
-	s := &stress{StressOptions: o, faults: newProtocolFaults(o.Protocol), plain: map[string]*census{},
-		slots: make(chan struct{}, o.Runs), large: make(chan struct{}, 1)}
-	if err := s.calibrate(ctx, s.faults); err != nil {
+	s := &stress{StressOptions: o, plain: map[string]*census{}, slots: make(chan struct{}, o.Runs),
+		large: make(chan struct{}, 1)}
+	if err := s.calibrate(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.prepare(ctx); err != nil {
@@ -183,7 +185,7 @@ func (s *stress) prepare(ctx context.Context) error {
 		if !counts {
 			continue
 		}
-		r := newPlainRun(&s.StressOptions, s.faults, role)
+		r := newPlainRun(&s.StressOptions, role)
 		r.counts = true
 		if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
 			return cmp.Or(ctx.Err(), r.err)
@@ -234,7 +236,7 @@ func (s *stress) start(ctx context.Context, i int) {
 // did not take place if the driver has hung too often or ctx has ended.
 func (s *stress) perform(ctx context.Context, out *Outcome, at point) *run {
 	for tries := 1; ; tries++ {
-		r := newRun(&s.StressOptions, s.faults, out, at)
+		r := newRun(&s.StressOptions, out, at)
 		r.plain = s.plain[out.Role]
 		if out.hangs.tooMany() || ctx.Err() != nil {
 			return r
@@ -256,18 +258,18 @@ func (s *stress) end(i int) {
 }
 
 func newOutcome(role string, p *FaultProfile) Outcome {
-	return Outcome{Role: role, FaultProfile: p, hangs: &hangs{at: map[*Step]bool{}}}
+	return Outcome{Role: role, FaultProfile: p, hangs: new(hangs)}
 }
 
 // newPlainRun returns a run of a role without faults.
-func newPlainRun(o *StressOptions, pf *protocolFaults, role string) *run {
+func newPlainRun(o *StressOptions, role string) *run {
 	out := newOutcome(role, FaultProfileNamed("plain"))
-	return newRun(o, pf, &out, point{})
+	return newRun(o, &out, point{})
 }
 
 // calibrate performs the tasks of each role with the partner of the role, without faults, and omits the tasks that the
 // partner fails. It returns an error that matches [target.ErrUnreachable] if the partner fails all of them.
-func (o *StressOptions) calibrate(ctx context.Context, pf *protocolFaults) error {
+func (o *StressOptions) calibrate(ctx context.Context) error {
 	o.omitted = map[*Step]bool{}
 	if o.Omit == nil {
 		return nil
@@ -278,7 +280,7 @@ func (o *StressOptions) calibrate(ctx context.Context, pf *protocolFaults) error
 		if o.Drivers[role] == nil || o.Partners[role] == nil {
 			continue
 		}
-		failures, err := reference.failures(ctx, pf, role)
+		failures, err := reference.failures(ctx, role)
 		if err != nil {
 			return err
 		}
@@ -292,10 +294,10 @@ func (o *StressOptions) calibrate(ctx context.Context, pf *protocolFaults) error
 // failures performs the tasks of a role without faults, omits those that the driver fails, and returns the failures. A
 // task at which the driver hangs or crashes ends its run, so the other tasks are performed again. If that happens
 // maxHangs times, all tasks are omitted. A run during which the machine was late proves nothing the first time.
-func (o *StressOptions) failures(ctx context.Context, pf *protocolFaults, role string) (all []Failure, err error) {
+func (o *StressOptions) failures(ctx context.Context, role string) (all []Failure, err error) {
 	completed, late := 0, false
 	for n := range maxHangs {
-		r := newPlainRun(o, pf, role)
+		r := newPlainRun(o, role)
 		if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
 			return nil, cmp.Or(ctx.Err(), r.err)
 		}
@@ -385,9 +387,8 @@ func (o *Outcome) sum(runs []*run) {
 
 // hangs contains the steps at which a driver hung under a profile.
 type hangs struct {
-	mu sync.Mutex
-	at map[*Step]bool
-	n  int
+	at sync.Map     // the steps, as *Step
+	n  atomic.Int32 // number of repetitions that hung
 }
 
 // maxHangs is the number of repetitions that may hang. After that no more are started, because each takes the whole
@@ -396,22 +397,12 @@ const maxHangs = 5
 
 // note records that the driver hung.
 func (h *hangs) note(s *Step) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.at[s] = true
-	h.n++
+	h.at.Store(s, true)
+	h.n.Add(1)
 }
 
 // tooMany reports whether the driver hung so often that no more repetitions are needed.
-func (h *hangs) tooMany() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.n >= maxHangs
-}
+func (h *hangs) tooMany() bool { return h.n.Load() >= maxHangs }
 
 // known reports whether the driver hung at the step before.
-func (h *hangs) known(s *Step) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.at[s]
-}
+func (h *hangs) known(s *Step) bool { _, ok := h.at.Load(s); return ok }

@@ -1,5 +1,5 @@
 // Package conform tests servers. A suite is a set of cases. Each case is a transcript with expectations and the rules
-// that it tests. A [Runner] runs the cases against a target and gives each case a [Verdict].
+// that it tests. A [Runner] runs the cases against a target and gives each case a verdict ([Result]).
 //
 // Cases are the .wire files below cases/: a folder for each protocol, and a file for each section of its specification.
 // These keys describe a case:
