@@ -236,7 +236,7 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 		if res.Verdict == verdict.Inferred {
 			c.Inferred++
 		}
-		c.Expected = c.Expected && (res.Verdict == verdict.Known || res.Verdict == verdict.Flaky)
+		c.Expected = c.Expected && res.Verdict.Row().Class == verdict.Excused
 	}
 	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
 		c.Kind = CauseSetup

@@ -124,5 +124,5 @@ func (r *Report) Stopped() string {
 
 // ExcusedCrash reports whether the target crashed during the case, as the profile expects.
 func (r *Result) ExcusedCrash() bool {
-	return r.Crash != nil && (r.Verdict == verdict.Known || r.Verdict == verdict.Flaky)
+	return r.Crash != nil && r.Verdict.Row().Class == verdict.Excused
 }

@@ -128,7 +128,7 @@ func WriteHTML(w io.Writer, s *conform.Suite, reports []*conform.Report) error {
 			switch {
 			case res.Verdict.FailsRun():
 				t.Short++
-			case res.Verdict == verdict.Known || res.Verdict == verdict.Flaky:
+			case res.Verdict.Row().Class == verdict.Excused:
 				t.Excused++
 			}
 		}

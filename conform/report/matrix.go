@@ -252,7 +252,7 @@ func matrixCases(p *codec.Protocol, results []caseJSON) []matrixCase {
 		if o == last.Outcome {
 			last.N++
 		}
-		if o.worseThan(differs) && c.Verdict != verdict.Known && c.Verdict != verdict.Flaky {
+		if o.worseThan(differs) && c.Verdict.Row().Class != verdict.Excused {
 			last.unexpected = true
 		}
 		if c.Finding != "" && !slices.Contains(last.findings, c.Finding) {

@@ -291,15 +291,18 @@ func (t *Text) brief(r *conform.Report, causes []conform.Cause) {
 	var end bytes.Buffer
 	last := *t
 	last.W = &end
-	for _, v := range []verdict.Verdict{verdict.NonStrict, verdict.Different, verdict.Known, verdict.Flaky} {
+	for _, row := range verdict.Cases {
+		if row.Class != verdict.Note && row.Class != verdict.Excused {
+			continue
+		}
 		var names []string
 		for _, res := range Fold(r.Results) {
-			if res.Verdict == v {
+			if res.Verdict == row.Verdict {
 				names = append(names, res.Case.Family)
 			}
 		}
 		if len(names) > 0 {
-			writeWrapped(&end, fmt.Sprintf("\n%s: %s", v, someOf(names)), "")
+			writeWrapped(&end, fmt.Sprintf("\n%s: %s", row.Verdict, someOf(names)), "")
 		}
 	}
 	last.counts(r)
