@@ -67,7 +67,7 @@ type chunk struct {
 }
 
 // cost returns the approximate memory that a chunk takes, in bytes.
-func (w *chunk) cost() int { return len(w.data) + 128 }
+func (c *chunk) cost() int { return len(c.data) + 128 }
 
 // accept is called for each new connection. server is the end that the handshake shows to be the server, or -1.
 func (d *Decoder) accept(tcp *reassembly.Conn, server int) {
@@ -81,6 +81,8 @@ func (d *Decoder) accept(tcp *reassembly.Conn, server int) {
 	tcp.Close = c.close
 	if server >= 0 {
 		c.settle(int8(server))
+	} else if len(d.opts.Ports) > 0 {
+		c.settleLikely(nil)
 	}
 }
 

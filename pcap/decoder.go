@@ -45,7 +45,6 @@ type Stats struct {
 type PacketStats struct {
 	Packets       int            `json:"packets"`
 	Dropped       int            `json:"dropped_packets"` // not captured
-	Bytes         int64          `json:"-"`               // captured bytes of the packets
 	Segments      int            `json:"segments"`        // TCP packets
 	Damaged       int            `json:"damaged_packets"` // number of packets with invalid headers
 	UnknownLinks  int            `json:"unknown_link_packets"`
@@ -125,7 +124,6 @@ func NewDecoder(o Options, handle func(*Item)) *Decoder {
 // Packet decodes the next packet.
 func (d *Decoder) Packet(p *Packet) {
 	d.stats.Packets++
-	d.stats.Bytes += int64(len(p.Data))
 	d.segment.Position = position{Frame: p.Number, At: p.At}
 	if d.opts.Filter != nil {
 		d.opts.Filter.begin(p.At)

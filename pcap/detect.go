@@ -2,6 +2,8 @@ package pcap
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/binary"
 
 	"jobwire/codec"
 )
@@ -75,11 +77,8 @@ func (c *conn) giveUpDeciding() {
 	if c.decided || c.ID == 0 || c.search != nil {
 		return
 	}
-	c.decided = true
-	if c.server == unknown {
-		c.settle(c.likelyServer(nil))
-	}
-	c.shown = true
+	c.decided, c.shown = true, true
+	c.settleLikely(nil)
 	c.d.stats.Unknown++
 	c.replay()
 }
@@ -89,11 +88,8 @@ func (h *half) recognize(b []byte) bool {
 	if len(b) == 0 {
 		return false
 	}
-	c, d := h.c, h.c.d
-	if c.server == unknown && len(d.opts.Ports) > 0 {
-		c.settle(c.likelyServer(nil))
-	}
-	if p := d.opts.Protocol; p != nil && !c.hello(b) {
+	c := h.c
+	if p := c.d.opts.Protocol; p != nil && !c.hello(b) {
 		m, from, sided := begins(p, b, false)
 		h.settle(p, from, m == codec.Matches && sided)
 		c.adopt(p)
@@ -127,13 +123,7 @@ func (c *conn) recognizeMessages() bool {
 		c.adopt(p)
 		return true
 	}
-	for _, p := range codec.Protocols() {
-		if p.AnyMagic && c.server != unknown && s.fits(p, c.server, false, nil) == codec.Matches {
-			c.adopt(p)
-			return true
-		}
-	}
-	return false
+	return c.server != unknown && c.adoptFitting(&s, true)
 }
 
 // recognizeDirection chooses a protocol if an end has sent messages from the first byte on, one of which belongs to
@@ -150,8 +140,13 @@ func (h *half) recognizeDirection() bool {
 			s.chunks = append(s.chunks, c.early[i])
 		}
 	}
+	return c.adoptFitting(&s, false)
+}
+
+// adoptFitting chooses the first protocol, of those whose users configure the magic bytes or of the others, that fits s.
+func (c *conn) adoptFitting(s *search, anyMagic bool) bool {
 	for _, p := range codec.Protocols() {
-		if !p.AnyMagic && s.fits(p, c.server, false, nil) == codec.Matches {
+		if p.AnyMagic == anyMagic && s.fits(p, c.server, false, nil) == codec.Matches {
 			c.adopt(p)
 			return true
 		}
@@ -180,17 +175,31 @@ func (c *conn) knownOf() (*codec.Protocol, int8) {
 	return nil, unknown
 }
 
+// expected returns the protocol that the connection has, that the user has specified or that its server has on other
+// connections, or nil.
+func (c *conn) expected() *codec.Protocol {
+	p, _ := c.knownOf()
+	return cmp.Or(c.Protocol, c.d.opts.Protocol, p)
+}
+
 // settle determines which end is the server if that is unknown: by the side that sent the recognized message,
 // or otherwise by the ports.
 func (h *half) settle(p *codec.Protocol, is codec.Side, sided bool) {
 	switch c := h.c; {
 	case c.server != unknown:
 	case !sided:
-		c.settle(c.likelyServer(p))
+		c.settleLikely(p)
 	case is == codec.Server:
 		c.settle(h.end)
 	default:
 		c.settle(1 - h.end)
+	}
+}
+
+// settleLikely determines which end is the server by the ports, if that is unknown.
+func (c *conn) settleLikely(p *codec.Protocol) {
+	if c.server == unknown {
+		c.settle(c.likelyServer(p))
 	}
 }
 
@@ -224,4 +233,38 @@ func (c *conn) adopt(p *codec.Protocol) {
 		o.Waive = p.Unpaired
 	}
 	c.session = p.NewSession(o)
+}
+
+// TLS is the protocol of encrypted connections. It has no message types.
+var TLS = &codec.Protocol{Name: "tls", Title: "TLS", ServerName: "Server", Roles: []string{"Client"},
+	Recognition: codec.Recognition{Begins: beginsTLS}}
+
+// recognized returns the protocols that are recognized by their bytes, in the order in which they are tried.
+func recognized() []*codec.Protocol { return append([]*codec.Protocol{TLS}, codec.Protocols()...) }
+
+// begins reports whether b begins with a message of a protocol, and which side sent it if only one side can
+// have sent it.
+func begins(p *codec.Protocol, b []byte, resumed bool) (m codec.Match, from codec.Side, sided bool) {
+	peer, server := p.Begins(codec.Peer, b, nil, resumed), p.Begins(codec.Server, b, nil, resumed)
+	if server > peer {
+		return server, codec.Server, true
+	}
+	return peer, codec.Peer, peer > server
+}
+
+// beginsTLS reports whether b begins with a record of SSL 3 to TLS 1.3: a handshake, an alert or data.
+func beginsTLS(from codec.Side, b, _ []byte, _ bool) codec.Match {
+	switch {
+	case b[0] < 20 || b[0] > 23 || len(b) > 1 && b[1] != 3 || len(b) > 2 && b[2] > 4:
+		return codec.NoMatch
+	case len(b) < 6:
+		return codec.MayMatch
+	case binary.BigEndian.Uint16(b[3:]) > 1<<14+2048:
+		return codec.NoMatch
+	}
+	const handshake, clientHello, serverHello = 22, 1, 2
+	if b[0] == handshake && (b[5] == clientHello && from == codec.Server || b[5] == serverHello && from == codec.Peer) {
+		return codec.NoMatch
+	}
+	return codec.Matches
 }

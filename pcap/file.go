@@ -24,7 +24,7 @@ type Packet struct {
 	Secrets []byte
 }
 
-// Source is a source of packets: a [File], or a network interface, which is [Live].
+// Source is a source of packets: a [File] or an [Input].
 type Source interface {
 	// Next reads the next packet into p. It returns io.EOF after the last one.
 	Next(p *Packet) error

@@ -49,9 +49,10 @@ func OpenInput(ctx context.Context, name string, stdin io.Reader) (*Input, error
 	return in, nil
 }
 
-// OpenInterface starts to read from an interface, as [OpenLive] does.
+// OpenInterface starts to read from an interface, or from all of them if the name is "any". It requires Linux and
+// CAP_NET_RAW. If ports are given, most segments of other ports are dropped.
 func OpenInterface(ctx context.Context, name string, ports ...uint16) (*Input, error) {
-	l, err := OpenLive(ctx, name, ports...)
+	l, err := openLive(ctx, name, ports...)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package pcap
 import (
 	"bytes"
 	"net/netip"
-	"time"
 
 	"jobwire/codec"
 )
@@ -118,9 +117,6 @@ func (it *Item) Clone() *Item {
 	}
 	return &c
 }
-
-// Time returns the item's time.
-func (it *Item) Time() time.Time { return time.Unix(0, it.At) }
 
 // Size returns the length of a message in bytes.
 func (it *Item) Size() int { return len(it.Raw) + it.Omitted }

@@ -42,7 +42,7 @@ type value struct {
 var shortSize = strconv.Itoa(largeBytes)
 
 // more reports whether lines are still to come, from which the size of the message is computed.
-func (m *large) more() bool { return m.inside || len(m.left) > 0 }
+func (l *large) more() bool { return l.inside || len(l.left) > 0 }
 
 // dataLimit returns the limit on the data of one message with which messages are decoded. Without a binary header, the
 // length so far shows that a message is large. The limit is the same for bodies of both directions, and also limits the
@@ -78,29 +78,29 @@ func (h *half) shortens(b []byte, n int) bool {
 }
 
 // shorten keeps the size of a value, the bytes after the size, and the beginning of the value.
-func (m *large) shorten(size int, between, begin []byte) {
-	m.shortened = append(m.shortened, value{len(m.kept), size})
-	m.kept = append(append(append(m.kept, shortSize...), between...), begin...)
-	m.inside = true
+func (l *large) shorten(size int, between, begin []byte) {
+	l.shortened = append(l.shortened, value{len(l.kept), size})
+	l.kept = append(append(append(l.kept, shortSize...), between...), begin...)
+	l.inside = true
 }
 
 // next reads values from b until a long one begins. It returns the number of bytes read, and of those after them that
 // are skipped. If need is not 0, it needs so many bytes after those read. ok is false if the values are illegal.
-func (m *large) next(p *codec.Protocol, b []byte) (n, skip, need int, ok bool) {
+func (l *large) next(p *codec.Protocol, b []byte) (n, skip, need int, ok bool) {
 	const end = "\r\n"
-	if m.inside {
+	if l.inside {
 		if len(b) < len(end) {
 			return 0, 0, len(end), true
 		}
 		if string(b[:len(end)]) != end {
 			return 0, 0, 0, false
 		}
-		n, m.inside, m.kept = len(end), false, append(m.kept, end...)
+		n, l.inside, l.kept = len(end), false, append(l.kept, end...)
 	}
-	for len(m.left) > 0 {
-		depth, v := len(m.left)-1, p.Framing.Values
-		if m.left[depth] == 0 {
-			m.left = m.left[:depth]
+	for len(l.left) > 0 {
+		depth, v := len(l.left)-1, p.Framing.Values
+		if l.left[depth] == 0 {
+			l.left = l.left[:depth]
 			continue
 		}
 		b := b[n:]
@@ -113,7 +113,7 @@ func (m *large) next(p *codec.Protocol, b []byte) (n, skip, need int, ok bool) {
 		}
 		kind, known := v.Kinds[line[0]]
 		size, err := strconv.Atoi(string(line[1:]))
-		if !known || !kind.Line && (err != nil || size < -1) || len(m.kept) > maxMessage || depth > v.MaxDepth {
+		if !known || !kind.Line && (err != nil || size < -1) || len(l.kept) > maxMessage || depth > v.MaxDepth {
 			return n, 0, 0, false
 		}
 		head, body := len(line)+len(end), 0
@@ -126,38 +126,38 @@ func (m *large) next(p *codec.Protocol, b []byte) (n, skip, need int, ok bool) {
 		}
 		n += head + short
 		if line[0] != '|' { // attributes come before a value
-			m.left[depth]--
+			l.left[depth]--
 		}
 		if kind.Array > 0 && size > 0 {
-			m.left = append(m.left, size*kind.Array)
+			l.left = append(l.left, size*kind.Array)
 		}
 		if body > largeBytes {
-			m.kept = append(m.kept, line[0])
-			m.shorten(size, []byte(end), b[head:head+short])
+			l.kept = append(l.kept, line[0])
+			l.shorten(size, []byte(end), b[head:head+short])
 			return n, size - largeBytes, 0, true
 		}
-		m.kept = append(m.kept, b[:head+short]...)
+		l.kept = append(l.kept, b[:head+short]...)
 	}
 	return n, 0, 0, true
 }
 
 // restore replaces the sizes of shortened values by the real ones.
-func (m *large) restore() {
+func (l *large) restore() {
 	var raw []byte
 	from := 0
-	longer := make([]int, 1+len(m.shortened)) // how many bytes the first sizes are longer than shortSize
-	for i, v := range m.shortened {
+	longer := make([]int, 1+len(l.shortened)) // how many bytes the first sizes are longer than shortSize
+	for i, v := range l.shortened {
 		size := strconv.Itoa(v.size)
-		raw = append(append(raw, m.kept[from:v.at]...), size...)
+		raw = append(append(raw, l.kept[from:v.at]...), size...)
 		from = v.at + len(shortSize)
 		longer[i+1] = longer[i] + len(size) - len(shortSize)
 	}
-	f := &m.frame
-	f.Raw = append(raw, m.kept[from:]...)
+	f := &l.frame
+	f.Raw = append(raw, l.kept[from:]...)
 	for k := range f.Spans {
 		s := &f.Spans[k]
 		for _, off := range []*int{&s.Off, &s.End, &s.Next} {
-			n, _ := slices.BinarySearchFunc(m.shortened, *off, func(v value, off int) int {
+			n, _ := slices.BinarySearchFunc(l.shortened, *off, func(v value, off int) int {
 				if v.at+len(shortSize) <= off {
 					return -1
 				}
@@ -172,19 +172,19 @@ func (m *large) restore() {
 // the value with the gap, and left the number of values after it, by depth. rest has the bytes before the gap that next
 // has not read yet, and skipped is the number of bytes that next has skipped and that were not captured before the gap.
 // If the end of the value is unknown, skip is negative.
-func (m *large) after(p *codec.Protocol, rest []byte, skipped, n int) (skip int, left []int) {
+func (l *large) after(p *codec.Protocol, rest []byte, skipped, n int) (skip int, left []int) {
 	const end = "\r\n"
-	m = &large{left: slices.Clone(m.left), inside: m.inside}
+	l = &large{left: slices.Clone(l.left), inside: l.inside}
 	for {
 		known := skipped
-		if m.inside {
+		if l.inside {
 			known += len(end)
 		}
 		if len(rest) < known {
-			return known - len(rest) - n, m.remaining()
+			return known - len(rest) - n, l.remaining()
 		}
 		rest = rest[skipped:]
-		read, more, need, ok := m.next(p, rest)
+		read, more, need, ok := l.next(p, rest)
 		rest, skipped = rest[read:], more
 		if !ok || need == 0 && more == 0 {
 			return -1, nil
@@ -197,20 +197,20 @@ func (m *large) after(p *codec.Protocol, rest []byte, skipped, n int) (skip int,
 			return -1, nil
 		}
 		size, _ := strconv.Atoi(string(line[1:]))
-		m.left[len(m.left)-1]--
-		return len(line) + len(end) + size + len(end) - len(rest) - n, m.remaining()
+		l.left[len(l.left)-1]--
+		return len(line) + len(end) + size + len(end) - len(rest) - n, l.remaining()
 	}
 }
 
 // remaining returns the number of values that are still to come, by depth, or nil.
-func (m *large) remaining() []int {
-	for n := len(m.left); n > 0 && m.left[n-1] == 0; n-- {
-		m.left = m.left[:n-1]
+func (l *large) remaining() []int {
+	for n := len(l.left); n > 0 && l.left[n-1] == 0; n-- {
+		l.left = l.left[:n-1]
 	}
-	if len(m.left) == 0 {
+	if len(l.left) == 0 {
 		return nil
 	}
-	return m.left
+	return l.left
 }
 
 // continueLarge reads the next bytes of a message with shortened values. It returns the number of bytes read, and

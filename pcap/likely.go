@@ -127,10 +127,10 @@ func (h *half) leaveLarge() bool {
 }
 
 // skipAfter begins to leave out the rest of a message: skip bytes and the values after them.
-func (g *likely) skipAfter(skip int, left []int) {
-	g.skip, g.rest = skip, nil
+func (l *likely) skipAfter(skip int, left []int) {
+	l.skip, l.rest = skip, nil
 	if left != nil {
-		g.rest = &large{left: left}
+		l.rest = &large{left: left}
 	}
 }
 
@@ -174,27 +174,27 @@ func (h *half) scanMore(last bool) {
 }
 
 // next decodes the first message of b. It returns its length, or 0 if more bytes are needed: need in total.
-func (g *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
-	p := g.conn.Protocol
-	g.need = 0
-	switch p.Begins(from, b, g.conn.first, !p.AnyMagic || g.conn.first != nil) {
+func (l *likely) next(d *Decoder, from codec.Side, b []byte) (n int, ok bool) {
+	p := l.conn.Protocol
+	l.need = 0
+	switch p.Begins(from, b, l.conn.first, !p.AnyMagic || l.conn.first != nil) {
 	case codec.NoMatch:
 		return 0, false
 	case codec.MayMatch:
 		return 0, true
 	}
-	n, err := g.session.Decode(from, b, &d.frame)
+	n, err := l.session.Decode(from, b, &d.frame)
 	if err == codec.ErrShort {
-		g.need = n
+		l.need = n
 		return 0, true
 	}
 	e, bad := err.(*codec.Error)
-	unpaired := bad && (g.conn.isPairing(e) || from == codec.Server && slices.Contains(p.Dependent, e.Rule))
+	unpaired := bad && (l.conn.isPairing(e) || from == codec.Server && slices.Contains(p.Dependent, e.Rule))
 	switch {
 	case isAnyLine(d.frame.Type) && hasLists(p), bad && (e.Fatal || !unpaired):
 		return 0, false
 	case n > len(b):
-		g.need = n
+		l.need = n
 		return 0, true
 	}
 	d.frame.Raw = b[:n]
@@ -234,31 +234,31 @@ func (h *half) findChain(last bool) (at int) {
 
 // chain reports whether messages that follow one another begin with a packet. MayMatch means that more bytes are
 // needed, which is never so if no bytes follow (last).
-func (g *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.Match {
-	p := g.conn.Protocol
-	g.session = p.NewSession(codec.Options{MaxData: dataLimit(p), Waive: p.Unpaired})
-	defer func() { g.session = nil }()
-	at, k, turn := g.packets[first].off, first, g.packets[first].turn
+func (l *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.Match {
+	p := l.conn.Protocol
+	l.session = p.NewSession(codec.Options{MaxData: dataLimit(p), Waive: p.Unpaired})
+	defer func() { l.session = nil }()
+	at, k, turn := l.packets[first].off, first, l.packets[first].turn
 	framed := 0 // number of messages that are not lines of a protocol with binary messages
 	for n := 0; n < likelyChain; n++ {
-		if at == len(g.buf) && !last {
+		if at == len(l.buf) && !last {
 			return codec.MayMatch
 		}
-		turns := n > 0 && g.turnAt(&k, at)
-		ends := n > 0 && at == len(g.buf) || turns
-		if ends && (n >= likelyEnd || g.expected && (turn || framed > 0 || turns)) {
+		turns := n > 0 && l.turnAt(&k, at)
+		ends := n > 0 && at == len(l.buf) || turns
+		if ends && (n >= likelyEnd || l.expected && (turn || framed > 0 || turns)) {
 			return codec.Matches
 		}
-		if at == len(g.buf) {
+		if at == len(l.buf) {
 			return codec.NoMatch
 		}
-		size, ok := g.next(d, from, g.buf[at:])
+		size, ok := l.next(d, from, l.buf[at:])
 		switch {
 		case !ok:
 			return codec.NoMatch
-		case size == 0 && g.need <= maxLikely && !last:
+		case size == 0 && l.need <= maxLikely && !last:
 			return codec.MayMatch
-		case size == 0 && (n > likelyEnd || n > 0 && turn && g.expected):
+		case size == 0 && (n > likelyEnd || n > 0 && turn && l.expected):
 			return codec.Matches
 		case size == 0:
 			return codec.NoMatch
@@ -273,11 +273,11 @@ func (g *likely) chain(d *Decoder, from codec.Side, first int, last bool) codec.
 
 // turnAt reports whether the sender changed before the packet that begins at an offset. k is the index of a packet that
 // begins no later.
-func (g *likely) turnAt(k *int, at int) bool {
-	for *k < len(g.packets) && g.packets[*k].off < at {
+func (l *likely) turnAt(k *int, at int) bool {
+	for *k < len(l.packets) && l.packets[*k].off < at {
 		*k++
 	}
-	return *k < len(g.packets) && g.packets[*k].off == at && g.packets[*k].turn
+	return *k < len(l.packets) && l.packets[*k].off == at && l.packets[*k].turn
 }
 
 // expects reports whether a protocol that a connection may have is that of its server, or that of its port.
@@ -289,14 +289,8 @@ func (c *conn) expects(candidate *Conn) bool {
 
 // candidates returns the connection with each protocol that it may have.
 func (c *conn) candidates() (all []Conn) {
-	p := c.Protocol
-	if p == nil {
-		if p = c.d.opts.Protocol; p == nil {
-			p, _ = c.knownOf()
-		}
-	}
 	of := codec.Protocols()
-	if p != nil {
+	if p := c.expected(); p != nil {
 		of = []*codec.Protocol{p}
 	}
 	for _, p := range of {
@@ -330,9 +324,9 @@ func (h *half) listLikely(n int) {
 
 // place returns the number of the first packet with the first n bytes, and the number of the last one and the time of the
 // packet with the last byte.
-func (g *likely) place(n int) (first int, at position) {
-	first = g.packets[0].at.Frame
-	for i, m := range g.packets {
+func (l *likely) place(n int) (first int, at position) {
+	first = l.packets[0].at.Frame
+	for i, m := range l.packets {
 		if i == 0 || m.off < n {
 			first, at = min(first, m.at.Frame), position{Frame: max(at.Frame, m.at.Frame), At: m.at.At}
 		}

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Any is the name for all interfaces.
-const Any = "any"
+// anyInterface is the name for all interfaces.
+const anyInterface = "any"
 
 // The ring that the kernel shares with a live capture consists of blocks, which have a header and packets.
 const (
@@ -38,9 +38,9 @@ const (
 	linkSLL2   = 276
 )
 
-// Live reads packets from an interface until its context ends. On the loopback device, which passes each packet
+// live reads packets from an interface until its context ends. On the loopback device, which passes each packet
 // twice, outgoing and incoming, it reads only incoming packets. Packets are available up to 50 ms after they arrived.
-type Live struct {
+type live struct {
 	file    *os.File
 	raw     syscall.RawConn
 	name    string
@@ -56,19 +56,18 @@ type Live struct {
 	failed  error
 }
 
-// OpenLive starts to read from an interface, or from all of them if the name is [Any]. It requires CAP_NET_RAW.
-// The packets of all link types have a header of type LINKTYPE_LINUX_SLL2. If ports are given, most segments of
-// other ports are dropped.
-func OpenLive(ctx context.Context, name string, ports ...uint16) (*Live, error) {
+// openLive starts to read from an interface; see [OpenInterface]. The packets of all link types have a header of type
+// LINKTYPE_LINUX_SLL2.
+func openLive(ctx context.Context, name string, ports ...uint16) (*live, error) {
 	index := 0
-	if name != Any {
+	if name != anyInterface {
 		i, err := net.InterfaceByName(name)
 		if err != nil {
 			return nil, fmt.Errorf("no interface named %q; expected one of %s", name, strings.Join(interfaces(), ", "))
 		}
 		index = i.Index
 	}
-	l, err := openLive(name, index, ports)
+	l, err := listen(name, index, ports)
 	if errors.Is(err, unix.EPERM) {
 		return nil, fmt.Errorf("%s: capturing on an interface requires CAP_NET_RAW. Run jobwire as root, or grant it: "+
 			"sudo setcap cap_net_raw+ep $(command -v jobwire), or capture with tcpdump: sudo tcpdump -i %s -U -w - | jobwire decode -", name, name)
@@ -81,7 +80,7 @@ func OpenLive(ctx context.Context, name string, ports ...uint16) (*Live, error) 
 }
 
 func interfaces() []string {
-	names := []string{Any}
+	names := []string{anyInterface}
 	all, _ := net.Interfaces()
 	for _, i := range all {
 		names = append(names, i.Name)
@@ -89,7 +88,7 @@ func interfaces() []string {
 	return names
 }
 
-func openLive(name string, index int, ports []uint16) (*Live, error) {
+func listen(name string, index int, ports []uint16) (*live, error) {
 	// The socket is bound before its protocol is set, so that it receives no packets of other interfaces.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -107,7 +106,7 @@ func openLive(name string, index int, ports []uint16) (*Live, error) {
 		unix.Close(fd)
 		return nil, err
 	}
-	l := &Live{file: os.NewFile(uintptr(fd), name), name: name, ring: ring}
+	l := &live{file: os.NewFile(uintptr(fd), name), name: name, ring: ring}
 	l.raw, err = l.file.SyscallConn()
 	return l, err
 }
@@ -139,10 +138,10 @@ func ntohs(n uint16) uint16 {
 }
 
 // OnIdle sets a function that is called whenever no packet is available.
-func (l *Live) OnIdle(f func()) { l.idle = f }
+func (l *live) OnIdle(f func()) { l.idle = f }
 
 // Dropped returns the number of packets that the kernel dropped because they were not read in time.
-func (l *Live) Dropped() int {
+func (l *live) Dropped() int {
 	l.raw.Control(func(fd uintptr) {
 		if st, err := unix.GetsockoptTpacketStatsV3(int(fd), unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
 			l.dropped += int(st.Drops) // since the previous call
@@ -152,7 +151,7 @@ func (l *Live) Dropped() int {
 }
 
 // Close stops the capture. It must not be called during Next.
-func (l *Live) Close() error {
+func (l *live) Close() error {
 	l.failed = os.ErrClosed
 	unix.Munmap(l.ring)
 	return l.file.Close()
@@ -160,7 +159,7 @@ func (l *Live) Close() error {
 
 // Next waits for the next packet and reads it into p. After the context has ended, it reads the packets that
 // arrived before, and then returns [io.EOF].
-func (l *Live) Next(p *Packet) error {
+func (l *live) Next(p *Packet) error {
 	for l.left == 0 && l.failed == nil {
 		if l.used {
 			atomic.StoreUint32(&l.header().Block_status, unix.TP_STATUS_KERNEL)
@@ -189,14 +188,14 @@ func (l *Live) Next(p *Packet) error {
 }
 
 // header returns the header of the current block. The kernel may change it at any time until it sets the status.
-func (l *Live) header() *unix.TpacketHdrV1 {
+func (l *live) header() *unix.TpacketHdrV1 {
 	d := (*unix.TpacketBlockDesc)(unsafe.Pointer(&l.ring[l.block*liveBlock]))
 	return (*unix.TpacketHdrV1)(unsafe.Pointer(&d.Hdr))
 }
 
 // wait waits until the kernel passes on the current block. It returns [io.EOF] if the context has ended and the block
 // is empty.
-func (l *Live) wait() error {
+func (l *live) wait() error {
 	h := l.header()
 	var failed error
 	err := l.raw.Read(func(fd uintptr) bool {

@@ -44,13 +44,13 @@ func perform(t *testing.T, l net.Listener, messages []said) {
 // be read once, though each packet passes twice, and no packets of other ports. On a busy machine, the kernel
 // retransmits some segments.
 func TestLive(t *testing.T) {
-	for device, address := range map[string]string{"lo": "127.0.0.1:0", pcap.Any: "[::1]:0"} {
+	for device, address := range map[string]string{"lo": "127.0.0.1:0", "any": "[::1]:0"} {
 		for _, ex := range exchanges {
 			t.Run(device+"/"+ex.protocol.Name, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				l, err := net.Listen("tcp", address)
-				if err != nil && device == pcap.Any {
+				if err != nil && device == "any" {
 					l, err = net.Listen("tcp", "127.0.0.1:0") // there is no IPv6
 				}
 				if err != nil {
@@ -58,7 +58,7 @@ func TestLive(t *testing.T) {
 				}
 				defer l.Close()
 				port := l.Addr().(*net.TCPAddr).AddrPort().Port()
-				live, err := pcap.OpenLive(ctx, device, port)
+				live, err := pcap.OpenInterface(ctx, device, port)
 				if err != nil {
 					if strings.Contains(err.Error(), "CAP_NET_RAW") {
 						t.Skip(err)
@@ -87,7 +87,7 @@ func TestLive(t *testing.T) {
 			})
 		}
 	}
-	if _, err := pcap.OpenLive(t.Context(), "no such device"); err == nil {
+	if _, err := pcap.OpenInterface(t.Context(), "no such device"); err == nil {
 		t.Error("a device that does not exist is opened")
 	}
 }

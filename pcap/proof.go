@@ -9,20 +9,9 @@ import (
 // prove reports whether the assumed boundary is a message boundary. If so, it decodes the data after the
 // boundary. MayMatch means that more data is needed.
 func (c *conn) prove() codec.Match {
-	if c.server == unknown && len(c.d.opts.Ports) > 0 {
-		c.settle(c.likelyServer(nil))
-	}
-	var of []*codec.Protocol
-	known := true
-	if c.Protocol != nil {
-		of = append(of, c.Protocol)
-	} else if c.d.opts.Protocol != nil {
-		of = append(of, c.d.opts.Protocol)
-	} else if p, _ := c.knownOf(); p != nil {
-		of = append(of, p)
-	} else {
-		known = false
-		of = recognized()
+	of, known := recognized(), false
+	if p := c.expected(); p != nil {
+		of, known = []*codec.Protocol{p}, true
 	}
 	result, server, protocol := codec.NoMatch, unknown, (*codec.Protocol)(nil)
 	for _, p := range of {

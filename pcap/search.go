@@ -195,13 +195,8 @@ func (c *conn) conclude() {
 	c.search = nil
 	if !c.decided {
 		c.decided = true
-		p := c.d.opts.Protocol
-		if p == nil {
-			p, _ = c.knownOf()
-		}
-		if c.server == unknown {
-			c.settle(c.likelyServer(p))
-		}
+		p := c.expected()
+		c.settleLikely(p)
 		if p != nil {
 			c.adopt(p)
 		} else {

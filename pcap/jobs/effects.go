@@ -85,12 +85,12 @@ func (t *Tracker) submit(e *event) *job {
 	return w
 }
 
-func (w *job) submit(e *event) {
-	w.stats.Submitted++
-	w.submitted = e.it.At
+func (j *job) submit(e *event) {
+	j.stats.Submitted++
+	j.submitted = e.it.At
 	start := int64(min(e.it.Frame.Number(codec.StartTime), 1<<32)) * int64(time.Second)
-	w.ready = max(e.it.At+int64(e.delay), start)
-	w.note(e, "submitted")
+	j.ready = max(e.it.At+int64(e.delay), start)
+	j.note(e, "submitted")
 }
 
 // accept sets the ID of a submitted job.

@@ -55,15 +55,15 @@ func (t *Tracker) ends(w *job, e *event, failed bool) {
 }
 
 // reopen removes the recorded end of a job, because the worker that reported the end no longer had the job.
-func (w *job) reopen() {
-	if w.ends != 1 || w.delivered != 0 {
+func (j *job) reopen() {
+	if j.ends != 1 || j.delivered != 0 {
 		return
 	}
-	w.ends, w.ended, w.exception = 0, 0, false
-	if w.failed {
-		w.stats.Failed--
+	j.ends, j.ended, j.exception = 0, 0, false
+	if j.failed {
+		j.stats.Failed--
 	} else {
-		w.stats.Completed--
+		j.stats.Completed--
 	}
 }
 
@@ -134,9 +134,9 @@ func (t *Tracker) wait(e *event) *job {
 }
 
 // waited adds a client that waits for the end of the job.
-func (w *job) waited(c *connState) {
-	if len(w.waiters) < maxWaiters {
-		w.waiters = append(w.waiters, c)
+func (j *job) waited(c *connState) {
+	if len(j.waiters) < maxWaiters {
+		j.waiters = append(j.waiters, c)
 	}
 }
 

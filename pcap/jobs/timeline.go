@@ -76,14 +76,14 @@ func (l *Timeline) drop() {
 }
 
 // note adds a stage to the job's timeline.
-func (w *job) note(e *event, what string) {
-	switch l := w.timeline; {
+func (j *job) note(e *event, what string) {
+	switch l := j.timeline; {
 	case l == nil:
 	case len(l.Stages) >= maxStages:
 		l.More++
 	default:
 		l.Stages = append(l.Stages, Stage{e.it.At, what, e.conn.id})
-		l.Uncertain = w.uncertain
+		l.Uncertain = j.uncertain
 	}
 }
 

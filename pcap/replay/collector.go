@@ -268,18 +268,25 @@ func (t *Collector) sets() [][]step {
 	return sets
 }
 
-// assignRoles names the connections of a transcript by the role of most of their messages.
-func assignRoles(steps []step) {
+// sessionsOf returns the connections of a transcript, in the order of their first steps.
+func sessionsOf(steps []step) (all []*session) {
 	met := map[*session]bool{}
-	var sessions []*session
-	var counts [][]int
 	for i := range steps {
 		if s := steps[i].session; !met[s] {
 			met[s] = true
-			sessions, counts = append(sessions, s), append(counts, s.roles[:len(s.proto.Roles)])
+			all = append(all, s)
 		}
 	}
-	for i, a := range transcript.Actors(steps[0].session.proto, counts) {
+	return all
+}
+
+// assignRoles names the connections of a transcript by the role of most of their messages.
+func assignRoles(sessions []*session) {
+	var counts [][]int
+	for _, s := range sessions {
+		counts = append(counts, s.roles[:len(s.proto.Roles)])
+	}
+	for i, a := range transcript.Actors(sessions[0].proto, counts) {
 		sessions[i].peer = a
 	}
 }

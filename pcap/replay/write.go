@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,10 +85,11 @@ type scriptWriter struct {
 }
 
 func (w *scriptWriter) script(steps []step) ([]byte, error) {
-	steps = ending(steps)
-	steps = arrange(steps)
-	assignRoles(steps)
-	w.head(steps)
+	steps = arrange(ending(steps))
+	sessions := sessionsOf(steps)
+	assignRoles(sessions)
+	w.Steps = len(steps)
+	w.head(sessions)
 	met := map[*session]bool{}
 	for i := range steps {
 		st := &steps[i]
@@ -106,33 +108,22 @@ func (w *scriptWriter) script(steps []step) ([]byte, error) {
 			return nil, err
 		}
 	}
-	for i := range steps {
-		if steps[i].session.cutOff {
-			w.Incomplete = true
-			w.comment("This transcript ends here, because jobwire keeps a limited number of messages. The connections have more messages in the capture.")
-			break
-		}
+	if slices.ContainsFunc(sessions, func(s *session) bool { return s.cutOff }) {
+		w.Incomplete = true
+		w.comment("This transcript ends here, because jobwire keeps a limited number of messages. The connections have more messages in the capture.")
 	}
 	return w.out, nil
 }
 
 // head writes the comments before the steps.
-func (w *scriptWriter) head(steps []step) {
-	met := map[*session]bool{}
-	var list []string
-	for i := range steps {
-		if s := steps[i].session; !met[s] {
-			met[s] = true
-			list = append(list, fmt.Sprintf("%s is connection %d", s.peer.Name, s.id))
-		}
-	}
-	w.Connections, w.Steps = len(met), len(steps)
-	w.out = fmt.Appendf(w.out, "# From %s, server %s.\n", plainText(w.source), steps[0].session.server)
+func (w *scriptWriter) head(sessions []*session) {
+	w.Connections = len(sessions)
+	w.out = fmt.Appendf(w.out, "# From %s, server %s.\n", plainText(w.source), sessions[0].server)
 	const shown = 50
-	for _, line := range list[:min(len(list), shown)] {
-		w.comment("%s", line)
+	for _, s := range sessions[:min(len(sessions), shown)] {
+		w.comment("%s is connection %d", s.peer.Name, s.id)
 	}
-	if n := len(list) - shown; n > 0 {
+	if n := len(sessions) - shown; n > 0 {
 		w.comment("and %d more", n)
 	}
 	w.out = fmt.Appendf(w.out, "@protocol %s\n\n", w.proto.Name)

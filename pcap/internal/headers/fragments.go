@@ -75,14 +75,14 @@ func (fs *fragments) evict() {
 }
 
 // cover records that a range of bytes has arrived, and merges it with the ranges that it touches.
-func (p *fragmented) cover(n span) {
-	kept := p.have[:0]
-	for _, h := range p.have {
+func (f *fragmented) cover(n span) {
+	kept := f.have[:0]
+	for _, h := range f.have {
 		if h.to < n.from || h.from > n.to {
 			kept = append(kept, h)
 		} else {
 			n.from, n.to = min(n.from, h.from), max(n.to, h.to)
 		}
 	}
-	p.have = append(kept, n)
+	f.have = append(kept, n)
 }
