@@ -45,7 +45,7 @@ func Document() *peer.Program {
 	}
 }
 
-var unknownTime = strconv.Itoa(protocol.UnknownTime)
+var unknownTime = strconv.FormatUint(protocol.UnknownTime, 10)
 
 // result is the type of the reply to a request for a result: the seconds that the job took, or 0, its code, and data.
 const result = "job_complete_res"
