@@ -27,11 +27,7 @@ type conn struct {
 	head       outcome      // the result of next, until it is consumed
 	large      *large
 
-	mu       sync.Mutex
-	unread   []byte
-	arrivals []arrival // of the bytes in unread, oldest first
-	need     int       // how many bytes must be in unread before decoding is tried again
-	end      error     // why reading ended
+	received
 
 	wake   chan<- struct{} // receives a value after each arrival
 	room   chan struct{}   // receives a value when read may continue
@@ -40,6 +36,15 @@ type conn struct {
 	closed bool            // closed by the performer
 
 	stopped bool // nothing more is read
+}
+
+// received is what a connection has received and the performer has not consumed yet.
+type received struct {
+	mu       sync.Mutex
+	unread   []byte
+	arrivals []arrival // of the bytes in unread, oldest first
+	need     int       // how many bytes must be in unread before decoding is tried again
+	end      error     // why reading ended
 }
 
 // arrival is the time by which the bytes up to an offset in unread had arrived.

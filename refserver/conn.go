@@ -43,14 +43,23 @@ type Conn struct {
 	stream  codec.Stream
 	cond    sync.Cond // signaled when output was written or the state of the connection changed
 
-	// Read state, used only by the connection's goroutine, without the server's lock.
+	input
+	phase
+	output
+	watch
+}
+
+// input is what a connection has read. Only the connection's goroutine uses it, without the server's lock.
+type input struct {
 	buf        []byte
 	start, top int // the unread part is buf[start:top]
 	need       int // number of unread bytes that the next decoding attempt requires
 	smallReads int // reads in a row that used less than a quarter of buf
 	flushing   []*Conn
+}
 
-	// Guarded by the server's lock:
+// phase is what happens with a connection. The server's lock guards it.
+type phase struct {
 	closing   bool // the server reads no more, writes the pending output, then closes
 	lingering bool // the peer may still be sending: read and discard its data before closing
 	gone      bool // the connection has ended and Machine.Close was or is about to be called
@@ -58,9 +67,6 @@ type Conn struct {
 	paused    bool // the machine accepts no messages until Resume
 	backlog   bool // messages have arrived that the machine does not accept yet
 	crlf      bool // the last text line ended with CR LF, and its reply must, too
-
-	output
-	watch
 }
 
 func newConn(s *Server, nc net.Conn) *Conn {
@@ -70,7 +76,7 @@ func newConn(s *Server, nc net.Conn) *Conn {
 	session := s.opts.Protocol.NewSession(s.opts.Codec)
 	forward, _ := session.(codec.Forwarder)
 	c := &Conn{srv: s, nc: nc, session: session, forward: forward,
-		stream: codec.Stream{Session: session, From: codec.Peer}, need: 1, buf: make([]byte, minBuffer)}
+		stream: codec.Stream{Session: session, From: codec.Peer}, input: input{need: 1, buf: make([]byte, minBuffer)}}
 	c.cond.L = &s.mu
 	c.socket = sock.New(nc)
 	c.watch.init(s)

@@ -45,12 +45,17 @@ type Machine struct {
 	scratch     []byte
 
 	tally
+	usage
+	burials, arrivals int64 // the last numbers given to buried jobs and waiting peers
+}
+
+// usage counts commands, connections and what they do, for the reply to stats.
+type usage struct {
 	counts             []int // number of commands by message type
 	peers, connections int   // current number; number of all connections so far
 	producers, workers int
 	waiting            int
 	timeouts           int
-	burials, arrivals  int64 // the last numbers given to buried jobs and waiting peers
 }
 
 // timer is an object with timer events. After an event was canceled, the timer may fire before its
@@ -74,12 +79,12 @@ func New(o Options) *Machine {
 	var id [8]byte
 	rand.Read(id[:])
 	m := &Machine{
-		opts:   o,
-		start:  time.Now(),
-		id:     hex.EncodeToString(id[:]),
-		jobs:   store{pages: map[uint64]*page{}},
-		tubes:  map[string]*tube{},
-		counts: make([]int, len(beanstalk.Protocol.Types)),
+		opts:  o,
+		start: time.Now(),
+		id:    hex.EncodeToString(id[:]),
+		jobs:  store{pages: map[uint64]*page{}},
+		tubes: map[string]*tube{},
+		usage: usage{counts: make([]int, len(beanstalk.Protocol.Types))},
 	}
 	m.host, _ = os.Hostname()
 	m.draining.Store(o.Draining)

@@ -47,16 +47,23 @@ type Machine struct {
 	handled  int // number of commands
 	accepted int // number of connections
 
-	waiting   map[key]*list.List // *wait by key, in the order in which they started to wait
-	timeouts  heap[*wait]
-	supplied  []key // keys for which peers wait and that may have something for them
-	expiries  expiries
-	fields    fieldOrder
-	channels  topics
-	patterns  topics
+	waits
+	expiries expiries
+	fields   fieldOrder
+	channels topics
+	patterns topics
+
+	// memory that is reused
 	frame     codec.Frame
 	message   codec.Message
-	requested []string // words of the current request; memory that is reused
+	requested []string // words of the current request
+}
+
+// waits are the peers that wait for an element of a list.
+type waits struct {
+	waiting  map[key]*list.List // *wait by key, in the order in which they started to wait
+	timeouts heap[*wait]
+	supplied []key // keys for which peers wait and that may have something for them
 }
 
 // key identifies a key in a database.
@@ -73,7 +80,7 @@ func New(Options) *Machine {
 		start:    now,
 		epoch:    now.Truncate(time.Millisecond),
 		peers:    map[*peer]bool{},
-		waiting:  map[key]*list.List{},
+		waits:    waits{waiting: map[key]*list.List{}},
 		channels: topics{},
 		patterns: topics{},
 	}
