@@ -16,7 +16,7 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race others nightly lint vet-others peers matrix bench captures cluster-test fuzz dist image reproducible clean
+.PHONY: help build run test race others nightly lint vet-others peers matrix bench captures cluster-test fuzz dist manual image reproducible package-test clean
 
 help: ## list the make targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,7 @@ nightly: build vet-others ## run what takes long: all tests, other systems, arch
 	$(GO) test -timeout 2h -run TestSteady ./conform/servertest -args -steady 2
 	for protocol in $(PROTOCOLS); do bin/jobwire fuzz self-test $$protocol || exit 1; done
 	$(MAKE) reproducible
+	if [ "$$(id -u)" = 0 ] && command -v dpkg; then $(MAKE) package-test; fi
 	$(MAKE) fuzz FUZZTIME=10000x
 	$(MAKE) fuzz FUZZTIME=100000x TARGETS='^(fuzz/native|fuzz/native/readers|pcap) '
 	if [ "$$(id -u)" = 0 ] && [ -d /sys/fs/cgroup/memory ] && command -v kubectl; then $(MAKE) cluster-test JOBS=1000000; fi
@@ -137,24 +138,58 @@ fuzz: ## run every native Go fuzz target (FUZZTIME=time each, TARGETS=pattern)
 			-test.fuzzcachedir "$$($(GO) env GOCACHE)/fuzz/jobwire/$$package") </dev/null || exit 1; \
 	done
 
-# PLATFORMS is a list such as linux/amd64,darwin/arm64, or empty for all.
-DIST = $(GO) run ./internal/dist -platforms '$(PLATFORMS)'
+# The version of the source, without "-dev", and the tag of the commit, if it has one.
+SOURCE = $(shell sed -n 's/^var Number = "\(.*\)"$$/\1/p' internal/version/version.go)
+TAG    = $(shell git tag --points-at HEAD --list 'v*')
 
-dist: ## build the release archives in bin/dist (PLATFORMS=list)
-	$(DIST) -archives bin/dist
+bin/tools/goreleaser:
+	GOBIN='$(CURDIR)/bin/tools' $(GO) install github.com/goreleaser/goreleaser/v2@v2.13.3
 
+bin/tools/cyclonedx-gomod:
+	GOBIN='$(CURDIR)/bin/tools' $(GO) install github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
+
+dist: bin/tools/goreleaser bin/tools/cyclonedx-gomod ## build the archives, Linux packages and SBOMs of a release in bin/dist
+	@case '$(TAG)' in '' | v$(SOURCE:-dev=) | v$(SOURCE:-dev=)-*) ;; \
+	*) echo "tag $(TAG): expected v$(SOURCE:-dev=), because internal/version has $(SOURCE)"; exit 1;; esac
+	PATH="$(CURDIR)/bin/tools:$$PATH" SOURCE_VERSION='$(SOURCE)' COMMIT='$(COMMIT)' \
+		goreleaser release --clean $(if $(TAG),--skip=announce --skip=publish,--snapshot)
+
+# VERSION and DATE, in seconds since 1970, stand in the man pages. goreleaser calls this.
+VERSION ?= $(SOURCE)
+DATE    ?= $(shell git log -1 --format=%ct)
+
+manual: ## write the man pages, completions and licenses to bin/manual
+	rm -rf bin/manual
+	mkdir -p bin/manual/completions
+	$(GO) build -ldflags '-X jobwire/internal/version.Number=$(VERSION)' -o bin/manual/jobwire ./cmd/jobwire
+	SOURCE_DATE_EPOCH=$(DATE) bin/manual/jobwire man bin/manual/man1
+	gzip -9nk bin/manual/man1/*.1
+	bin/manual/jobwire completion bash > bin/manual/completions/jobwire.bash
+	bin/manual/jobwire completion zsh > bin/manual/completions/_jobwire
+	bin/manual/jobwire completion fish > bin/manual/completions/jobwire.fish
+	bin/manual/jobwire completion powershell > bin/manual/completions/jobwire.ps1
+	$(GO) run ./internal/dist -licenses bin/manual/THIRD_PARTY_LICENSES
+
+# PLATFORMS is a list such as linux/amd64,linux/arm64, or empty for all.
 image: ## build bin/jobwire-image.tar, an OCI archive (PLATFORMS=list)
 	@mkdir -p bin
-	$(DIST) -image bin/jobwire-image.tar
+	$(GO) run ./internal/dist -platforms '$(PLATFORMS)' -image bin/jobwire-image.tar
 
-# The second build is that of the commit, in another folder and with an empty cache.
-reproducible: ## build the archives and the image of the commit twice, and compare them
+# The second build is that of the commit, in another folder and with an empty cache. SBOMs contain the time of the build.
+reproducible: ## build the archives, packages and the image of the commit twice, and compare them
 	@set -e; copy=$$(mktemp -d); trap 'chmod -R u+w "$$copy"; rm -rf "$$copy"' EXIT; \
 	git clone --quiet . "$$copy/a"; git clone --quiet . "$$copy/b"; \
 	$(MAKE) -C "$$copy/a" dist image; \
+	mkdir -p "$$copy/b/bin/tools"; cp "$$copy/a"/bin/tools/* "$$copy/b/bin/tools"; \
 	GOCACHE="$$copy/cache" $(MAKE) -C "$$copy/b" dist image; \
-	for file in dist/SHA256SUMS jobwire-image.tar; do cmp "$$copy/a/bin/$$file" "$$copy/b/bin/$$file"; done; \
-	echo 'the archives and the images are equal'
+	for one in a b; do grep -v '\.cdx\.json$$' "$$copy/$$one/bin/dist/SHA256SUMS" > "$$copy/$$one.sums"; done; \
+	diff "$$copy/a.sums" "$$copy/b.sums"; cmp "$$copy/a/bin/jobwire-image.tar" "$$copy/b/bin/jobwire-image.tar"; \
+	echo 'the archives, the packages and the images are equal'
+
+package-test: dist ## install the Debian package of bin/dist, use it, and remove it (needs root)
+	@set -e; dpkg -i bin/dist/jobwire-*-"$$(dpkg --print-architecture)".deb; \
+	jobwire --version; man -w jobwire-conform; bash -c '. /usr/share/bash-completion/completions/jobwire; complete -p jobwire'; \
+	dpkg -r jobwire; if command -v jobwire; then exit 1; fi; if man -w jobwire-conform; then exit 1; fi
 
 clean: ## remove build outputs
 	rm -rf bin

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"archive/tar"
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -12,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A file is part of an archive or image.
@@ -53,53 +56,19 @@ func (r *release) binary(p platform) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// manual returns the man pages and completions, which the program writes itself.
-func (r *release) manual() ([]file, error) {
-	dir, err := os.MkdirTemp("", "dist")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "jobwire.exe") // the name that Windows needs
-	if err := r.build(platform{runtime.GOOS, runtime.GOARCH}, program); err != nil {
-		return nil, err
-	}
-	var files []file
-	for shell, name := range map[string]string{"bash": "jobwire.bash", "zsh": "_jobwire", "fish": "jobwire.fish",
-		"powershell": "jobwire.ps1"} {
-		script, err := r.command(nil, program, "completion", shell)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{"completions/" + name, 0o644, script})
-	}
-	pages := filepath.Join(dir, "man")
-	if _, err := r.command([]string{fmt.Sprintf("SOURCE_DATE_EPOCH=%d", r.date.Unix())}, program, "man",
-		pages); err != nil {
-		return nil, err
-	}
-	names, err := filepath.Glob(filepath.Join(pages, "*.1"))
-	if err != nil || len(names) == 0 {
-		return nil, fmt.Errorf("jobwire man wrote no pages: %v", err)
-	}
-	for _, name := range names {
-		page, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file{"man/man1/" + filepath.Base(name), 0o644, page})
-	}
-	return files, nil
-}
-
 var licenseFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice)([.-].*)?$`)
 
-// licenses returns the licenses of Go and of the packages of other modules that are in the program for a platform.
-func (r *release) licenses(p platform) ([]byte, error) {
+// licenses returns the licenses of Go and of the packages of other modules that are in the program for some of the
+// platforms.
+func (r *release) licenses(platforms ...platform) ([]byte, error) {
 	const format = `{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}|{{.Dir}}|{{$.Dir}}{{end}}{{end}}`
-	list, err := r.command(environment(p), "go", "list", "-deps", "-f", format, "./cmd/jobwire")
-	if err != nil {
-		return nil, err
+	var list []byte
+	for _, p := range platforms {
+		packages, err := r.command(environment(p), "go", "list", "-deps", "-f", format, "./cmd/jobwire")
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, packages...)
 	}
 	root, err := r.command(nil, "go", "env", "GOROOT")
 	if err != nil {
@@ -152,4 +121,52 @@ func (r *release) licenses(p platform) ([]byte, error) {
 		}
 	}
 	return b.Bytes(), nil
+}
+
+// goVersion returns the number of a version of Go, as in "1.26.0", without experiments that the toolchain enables.
+func goVersion(v string) string {
+	v, _, _ = strings.Cut(strings.TrimPrefix(v, "go"), "-X:")
+	return v
+}
+
+func sorted(files []file) []file {
+	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return cmp.Compare(a.name, b.name) })
+}
+
+// writeTar returns a tar archive whose entries belong to user and group 0, except for folders in owners, which maps a
+// name to the number of its user and group. A name that ends with a slash is a folder.
+func writeTar(files []file, date time.Time, owners map[string]int) ([]byte, error) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, f := range sorted(files) {
+		h := &tar.Header{Typeflag: tar.TypeReg, Name: f.name, Mode: int64(f.mode.Perm()), Size: int64(len(f.data)),
+			ModTime: date, Uid: owners[f.name], Gid: owners[f.name]}
+		if f.mode&fs.ModeSticky != 0 {
+			h.Mode |= 0o1000
+		}
+		if strings.HasSuffix(f.name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(f.data); err != nil {
+			return nil, err
+		}
+	}
+	err := w.Close()
+	return b.Bytes(), err
+}
+
+func compress(data []byte) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression) // its header has neither a name nor a time
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return b.Bytes(), err
 }

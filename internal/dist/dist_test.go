@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
@@ -10,12 +9,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -32,35 +28,6 @@ func standin(t *testing.T) *release {
 		t.Fatal(err)
 	}
 	return &release{dir, "1.2.0", "0123456789ab", time.Unix(1e9, 0).UTC()}
-}
-
-// archives builds archives and returns the content of each file in the folder.
-func archives(t *testing.T, platforms string) map[string][]byte {
-	t.Helper()
-	targets, err := parsePlatforms(platforms, archivePlatforms)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := standin(t).writeArchives(dir, targets); err != nil {
-		t.Fatal(err)
-	}
-	return contents(t, dir)
-}
-
-func contents(t *testing.T, dir string) map[string][]byte {
-	t.Helper()
-	files := map[string][]byte{}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return files
 }
 
 // untar returns the headers and contents of a tar archive, and checks that its entries do not depend on the machine.
@@ -96,115 +63,6 @@ func unzipped(t *testing.T, data []byte) []byte {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// TestArchives builds the archives twice, in different folders, and compares them. With -short, it builds them once.
-func TestArchives(t *testing.T) {
-	t.Parallel()
-	got := archives(t, "linux/amd64")
-	if !testing.Short() {
-		if again := archives(t, "linux/amd64"); !maps.EqualFunc(got, again, bytes.Equal) {
-			t.Error("the second build differs from the first")
-		}
-	}
-	const unix = "jobwire-1.2.0-linux-amd64"
-	want := fmt.Sprintf("%x  %s.tar.gz\n", sha256.Sum256(got[unix+".tar.gz"]), unix)
-	if string(got["SHA256SUMS"]) != want || len(got) != 2 {
-		t.Errorf("files %v, SHA256SUMS:\n%s\nwant:\n%s", slices.Sorted(maps.Keys(got)), got["SHA256SUMS"], want)
-	}
-
-	headers, files := untar(t, unzipped(t, got[unix+".tar.gz"]), time.Unix(1e9, 0))
-	for _, name := range []string{"jobwire", "LICENSE", "README.md", "CHANGELOG.md", "THIRD_PARTY_LICENSES", "sbom.cdx.json", "man/man1/jobwire.1",
-		"completions/jobwire.bash", "completions/_jobwire", "completions/jobwire.fish", "completions/jobwire.ps1"} {
-		h := headers[unix+"/"+name]
-		if h == nil {
-			t.Errorf("%s is missing", name)
-			continue
-		}
-		mode := int64(0o644)
-		if name == "jobwire" {
-			mode = 0o755
-		}
-		if h.Mode != mode || h.Uid != 0 || h.Gid != 0 {
-			t.Errorf("%s: mode %o, owner %d:%d", name, h.Mode, h.Uid, h.Gid)
-		}
-	}
-	if got := string(files[unix+"/man/man1/jobwire.1"]); got != "1000000000" {
-		t.Errorf("the date of the man page is %q", got)
-	}
-	var doc bom
-	if err := json.Unmarshal(files[unix+"/sbom.cdx.json"], &doc); err != nil {
-		t.Fatal(err)
-	}
-	if c := doc.Metadata.Component; c.Version != "1.2.0" || c.Hashes[0].Content != fmt.Sprintf("%x", sha256.Sum256(files[unix+"/jobwire"])) {
-		t.Errorf("the SBOM describes %+v", c)
-	}
-	if len(doc.Components) != 1 || doc.Components[0].Name != "std" {
-		t.Errorf("components %+v, want only std", doc.Components)
-	}
-}
-
-// TestZip checks the archives for Windows.
-func TestZip(t *testing.T) {
-	date := time.Unix(1e9, 0)
-	data, err := writeZip([]file{{"b/jobwire.exe", 0o755, []byte("program")}, {"b/LICENSE", 0o644, []byte("text")}}, date)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, want := range []struct {
-		name string
-		mode fs.FileMode
-	}{{"b/LICENSE", 0o644}, {"b/jobwire.exe", 0o755}} {
-		if f := r.File[i]; f.Name != want.name || f.Mode() != want.mode || !f.Modified.Equal(date) {
-			t.Errorf("entry %d: %s, mode %v, time %v", i, f.Name, f.Mode(), f.Modified)
-		}
-	}
-}
-
-// TestVersion checks that the program states the version and commit of its release.
-func TestVersion(t *testing.T) {
-	t.Parallel()
-	program := filepath.Join(t.TempDir(), "jobwire.exe")
-	if err := standin(t).build(platform{runtime.GOOS, runtime.GOARCH}, program); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(program, "--version").Output(); err != nil || string(out) != "1.2.0 0123456789ab\n" {
-		t.Errorf("--version printed %q, %v", out, err)
-	}
-}
-
-// TestComponents compares the SBOM of this test, which is a Go program with modules, with what these modules are.
-func TestComponents(t *testing.T) {
-	t.Parallel()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := standin(t).sbom(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc bom
-	if err := json.Unmarshal(out, &doc); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range doc.Components {
-		if c.Name == "golang.org/x/crypto/x509roots/fallback" {
-			if c.PURL != "pkg:golang/golang.org/x/crypto/x509roots/fallback@"+c.Version || len(c.Hashes) != 1 || len(c.Hashes[0].Content) != 64 {
-				t.Errorf("component %+v", c)
-			}
-			return
-		}
-	}
-	t.Errorf("the bundle of certificates is missing in %s", out)
 }
 
 // TestLicenses checks that the licenses of the modules in the real program are found, also those in folders of packages.

@@ -1,6 +1,7 @@
-// Command dist builds the release archives and the container image of jobwire from the current folder, which is the
-// root of the repository. "make dist" and "make image" run it. Two builds of a commit with one version of Go give the
-// same bytes, in any folder and on any platform.
+// Command dist builds the container image of jobwire from the current folder, which is the root of the repository, and
+// lists the licenses of what the program contains. "make image" and "make manual" run it. Two builds of a commit with
+// one version of Go give the same bytes, in any folder and on any platform. The program ko, which "make dist" could run
+// beside goreleaser, cannot do this: it pulls a base image from a registry.
 package main
 
 import (
@@ -19,38 +20,42 @@ import (
 )
 
 func main() {
-	archives := flag.String("archives", "", "write the archives and SHA256SUMS to the folder `DIR`")
 	image := flag.String("image", "", "write an OCI archive with the container image to `FILE`")
-	platforms := flag.String("platforms", "", "build only these `PLATFORMS`, such as linux/amd64,darwin/arm64 (default: all)")
+	licenses := flag.String("licenses", "", "write the licenses of the modules in the program, on all platforms, to `FILE`")
+	platforms := flag.String("platforms", "", "build the image only for these `PLATFORMS`, such as linux/amd64 (default: all)")
 	flag.Parse()
-	if err := run(*archives, *image, *platforms); err != nil {
+	if err := run(*image, *licenses, *platforms); err != nil {
 		fmt.Fprintf(os.Stderr, "dist: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-// The platforms of releases.
-var (
+// The platforms of the archives, as in .goreleaser.yaml, and of the image.
+const (
 	archivePlatforms = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64,freebsd/amd64,freebsd/arm64"
 	imagePlatforms   = "linux/amd64,linux/arm64"
 )
 
-func run(archives, image, platforms string) error {
-	if flag.NArg() > 0 || (archives == "") == (image == "") {
-		return errors.New("expected either -archives DIR or -image FILE, and no arguments")
+func run(image, licenses, platforms string) error {
+	if flag.NArg() > 0 || (image == "") == (licenses == "") {
+		return errors.New("expected either -image FILE or -licenses FILE, and no arguments")
 	}
 	r, err := checkout(".")
 	if err != nil {
 		return err
 	}
-	fmt.Printf("jobwire %s, commit %s of %s, %s\n", r.version, r.commit, r.date.Format(time.DateOnly), runtime.Version())
-	if archives != "" {
-		targets, err := parsePlatforms(platforms, archivePlatforms)
+	if licenses != "" {
+		all, err := parsePlatforms("", archivePlatforms)
 		if err != nil {
 			return err
 		}
-		return r.writeArchives(archives, targets)
+		text, err := r.licenses(all...)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(licenses, text, 0o666)
 	}
+	fmt.Printf("jobwire %s, commit %s of %s, %s\n", r.version, r.commit, r.date.Format(time.DateOnly), runtime.Version())
 	targets, err := parsePlatforms(platforms, imagePlatforms)
 	if err != nil {
 		return err
