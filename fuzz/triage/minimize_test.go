@@ -2,18 +2,13 @@ package triage
 
 import (
 	"bytes"
-	"jobwire/codec"
-	"jobwire/codec/beanstalk"
-	"jobwire/codec/danga"
-	"jobwire/codec/gearman"
-	"jobwire/codec/gearmonkey"
-	"jobwire/fuzz/input"
-	"jobwire/fuzz/internal/fuzztest"
 	"testing"
 	"time"
-)
 
-var protocols = []*codec.Protocol{gearman.Protocol, beanstalk.Protocol, danga.Protocol, gearmonkey.Protocol}
+	"jobwire/codec/gearman"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
+)
 
 // TestMinimizes tests that an input with eight messages on three connections is reduced to the two messages that the fault
 // needs.
