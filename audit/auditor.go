@@ -270,10 +270,10 @@ func (a *Auditor) unanswered(c *conn) {
 		r := c.requests.At(i)
 		switch waited := a.at - r.Value.at; {
 		case r.Value.blocks && r.Type.Ordered:
-			return
-		case r.Value.blocks:
+			return // the replies to all later requests wait, too
+		case r.Value.blocks: // the reply may come later
 		case waited >= slowReply:
-			a.frame = codec.Frame{From: codec.Server}
+			a.frame = codec.Frame{From: codec.Server} // no message shows the violation
 			a.report(a.finding(c, codec.Server), &codec.Error{Rule: a.opts.Protocol.Answered,
 				Detail: fmt.Sprintf("the server has not replied to %s for %v", r.Value.name, waited.Round(100*time.Millisecond))})
 			return

@@ -165,7 +165,7 @@ func (f *Field) fault(v []byte, o *Options) (rule RuleID, at int, why reason) {
 	}
 	switch f.Kind {
 	case Text:
-		at, why = f.text(v)
+		at, why = f.checkText(v)
 	case Uint:
 		if len(v) != f.Width { // no other width can be encoded
 			return f.Rule, 0, wrongWidth
@@ -188,7 +188,8 @@ func (f *Field) fault(v []byte, o *Options) (rule RuleID, at int, why reason) {
 	return f.Rule, at, why
 }
 
-func (f *Field) text(v []byte) (at int, why reason) {
+// checkText returns the offset of the first byte of a text that the field does not allow, and the reason.
+func (f *Field) checkText(v []byte) (at int, why reason) {
 	switch {
 	case f.Width > 0 && len(v) != f.Width:
 		return 0, wrongWidth
@@ -198,7 +199,7 @@ func (f *Field) text(v []byte) (at int, why reason) {
 		return 0, nil
 	}
 	for i, c := range v {
-		if f.chars[c>>6]&(1<<(c&63)) == 0 {
+		if !f.allows(c) {
 			return i, wrongChar
 		}
 	}
@@ -207,6 +208,9 @@ func (f *Field) text(v []byte) (at int, why reason) {
 	}
 	return 0, nil
 }
+
+// allows reports whether Chars contains a byte.
+func (f *Field) allows(c byte) bool { return f.chars[c>>6]&(1<<(c&63)) != 0 }
 
 // number checks decimal text.
 func (f *Field) number(v []byte) (at int, why reason) {

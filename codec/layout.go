@@ -167,8 +167,9 @@ func (l *Layout) Join(dst []byte, start int, m *Message) ([]byte, *Error) {
 	return dst, nil
 }
 
-// joinPlain appends the fields of a message whose fields are all plain. If the message has other fields, or if one of
-// the values may be illegal, it appends nothing and returns false.
+// joinPlain is a fast way to do what Join does, for a message whose fields have no prefix or terminator of their own (see
+// Field.plain). If the message has other fields, or if one of the values may be illegal, it appends nothing and returns
+// false.
 func joinPlain(dst []byte, m *Message) (out []byte, ok bool) {
 	t, args := m.Type, m.Args
 	if !t.plain || len(args) != len(t.Fields) {
@@ -178,6 +179,7 @@ func joinPlain(dst []byte, m *Message) (out []byte, ok bool) {
 	out = dst
 	for i, a := range args {
 		fd := &t.Fields[i]
+		// A separator within a value would end it, except in an opaque last field, which extends to the end.
 		if !fd.legalLength(len(a)) || (i < last || fd.Kind != Opaque) && bytes.IndexByte(a, sep) >= 0 {
 			return dst, false
 		}

@@ -430,7 +430,7 @@ func TestPassOfSomeInstances(t *testing.T) {
 
 // TestNonStrictNoteNamesTheReply runs a case that accepts several non-strict replies.
 func TestNonStrictNoteNamesTheReply(t *testing.T) {
-	src := head + "@case lax\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or lax ERROR * *\n  or lax ECHO_RES a\n"
+	src := head + "@case non-strict\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or non-strict ERROR * *\n  or non-strict ECHO_RES a\n"
 	s := load(t, src)
 	res := run(t, conform.Runner{}, s)[0]
 	want := "expected ECHO_RES b or the end of the connection, got ECHO_RES a, which the case also accepts (line 9 of the case file)"

@@ -47,7 +47,7 @@ func ignoring(n int32, requests *atomic.Int32) func(context.Context) (target.Tar
 // reply, or a silence that the case accepts as non-strict, then proves nothing.
 func TestSlowMachine(t *testing.T) {
 	t.Parallel()
-	silence := echoCases(t, 1, "  or lax nothing for 100ms\n")
+	silence := echoCases(t, 1, "  or non-strict nothing for 100ms\n")
 	for _, tt := range []struct {
 		name     string
 		suite    *Suite
@@ -132,7 +132,7 @@ func TestMissedTimeLimitsAreCheckedAgain(t *testing.T) {
 	}{
 		{"no reply at first", echoCases(t, n, ""), parallel, n, verdict.Passed, n + n},
 		{"never a reply", echoCases(t, n, ""), parallel, 1000, verdict.Failed, n + parallel},
-		{"a silence at first", echoCases(t, 1, "  or lax nothing for 1s\n"), 1, 1, verdict.Passed, 2},
+		{"a silence at first", echoCases(t, 1, "  or non-strict nothing for 1s\n"), 1, 1, verdict.Passed, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var requests atomic.Int32

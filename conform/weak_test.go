@@ -65,7 +65,8 @@ func TestWeakServers(t *testing.T) {
 	}
 }
 
-// TestSilentTarget tests that a run on a target that accepts connections and sends nothing ends after some cases.
+// TestSilentTarget tests that a run ends after maxIgnored cases if the target accepts connections and sends nothing, and
+// that the report has no causes.
 func TestSilentTarget(t *testing.T) {
 	s, err := Load(gearman.Protocol)
 	if err != nil {

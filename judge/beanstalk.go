@@ -42,7 +42,7 @@ type beanstalkConn struct {
 	otherTube    string // the tube that the connection may use instead, or ""
 	sentUse      bool   // the client has sent use
 	watched      map[string]bool
-	ignored      map[string]bool
+	ignored      map[string]bool         // tubes without new jobs since the server replied to ignore
 	reservations map[string]*reservation // by job ID
 	deleted      recent                  // IDs of the jobs that the connection has deleted
 }
@@ -304,27 +304,33 @@ func (c *beanstalkConn) using(a *command, f *codec.Frame) {
 	}
 }
 
+// watching checks the reply WATCHING to watch or ignore, and updates the tubes that the connection watches.
 func (c *beanstalkConn) watching(a *command, f *codec.Frame) {
-	w := c.watched
-	was, rule := w[a.arg], codec.RuleID("beanstalk.watch.watching")
+	tube := a.arg
+	watched := c.watched[tube]
+	var rule codec.RuleID
 	switch {
 	case a.typ.Does == codec.Register:
-		if w[a.arg] = true; was {
+		rule = "beanstalk.watch.watching"
+		if watched {
 			rule = "beanstalk.watch.twice"
 		}
-		delete(c.ignored, a.arg)
-	case was && len(w) == 1:
+		c.watched[tube] = true
+		delete(c.ignored, tube)
+	case watched && len(c.watched) == 1: // the last tube cannot be ignored
 		c.Check("beanstalk.ignore.last", false, "",
 			"expected the reply NOT_IGNORED, because the connection watches no other tube")
 		return
 	default:
-		if rule = "beanstalk.ignore.watching"; !was {
+		rule = "beanstalk.ignore.watching"
+		if !watched {
 			rule = "beanstalk.ignore.not-watched"
 		}
-		delete(w, a.arg)
-		c.ignored[a.arg] = true
+		delete(c.watched, tube)
+		c.ignored[tube] = true
 	}
-	c.Check(rule, string(f.Arg(0)) == strconv.Itoa(len(w)), "Count", "expected the number of watched tubes, %d", len(w))
+	n := len(c.watched)
+	c.Check(rule, string(f.Arg(0)) == strconv.Itoa(n), "Count", "expected the number of watched tubes, %d", n)
 }
 
 func (c *beanstalkConn) list(f *codec.Frame) {

@@ -215,7 +215,7 @@ func (p *performer) fitting(st *transcript.Step, ev *Event) *transcript.Choice {
 }
 
 // ignores reports whether the step ignores a message: the step ignores messages of this type, and no choice expects
-// one. A choice of grade transcript.Lax expects only messages with its own arguments.
+// one. A choice of grade transcript.NonStrict expects only messages with its own arguments.
 func (p *performer) ignores(st *transcript.Step, ev *Event) bool {
 	return slices.Contains(st.Ignored, ev.Frame.Type) && !slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool {
 		return c.Verb == transcript.Send && c.Type == ev.Frame.Type &&

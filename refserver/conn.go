@@ -171,14 +171,16 @@ func (c *Conn) run() {
 	c.finish()
 }
 
+// read reads and handles messages until the connection ends. After the peer has closed its direction, linger keeps the
+// connection open while replies are pending.
 func (c *Conn) read() {
 	for {
 		n, err := c.receive()
 		c.top += n
 		if errors.Is(err, os.ErrDeadlineExceeded) && c.wasResumed() {
-			err = nil
+			err = nil // handle the messages that arrived while the machine was paused
 		}
-		if c.top-c.start >= c.need && !c.handleBatch() {
+		if unread := c.top - c.start; unread >= c.need && !c.handleBatch() {
 			return
 		}
 		if err == io.EOF {
@@ -187,7 +189,7 @@ func (c *Conn) read() {
 		if err != nil {
 			return
 		}
-		c.room(n)
+		c.makeRoom(n)
 	}
 }
 
@@ -277,9 +279,9 @@ func (c *Conn) deliver(f *codec.Frame, e *codec.Error) {
 	}
 }
 
-// room makes space for the next read; n is the size of the last one. The buffer grows only as data arrives, not to the
+// makeRoom makes space for the next read; n is the size of the last one. The buffer grows only as data arrives, not to the
 // length that a header announces.
-func (c *Conn) room(n int) {
+func (c *Conn) makeRoom(n int) {
 	have, size := c.top-c.start, len(c.buf)
 	if n >= size/4 {
 		c.smallReads = 0

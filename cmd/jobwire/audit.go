@@ -45,7 +45,7 @@ func newAudit() *cobra.Command {
 		Use:   "audit PROTOCOL [flags]",
 		Short: "Check the traffic of clients and workers against the protocol",
 	}
-	connect.OnProtocol(cmd, o.execute)
+	connect.ProtocolCommand(cmd, o.execute)
 	f := cmd.Flags()
 	o.target.Add(cmd)
 	f.StringVar(&o.program, "program", "", "start the client or worker with `COMMAND`, in which {addr}, {host} and {port} stand for the address of the proxy")

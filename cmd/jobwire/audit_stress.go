@@ -45,7 +45,7 @@ func newAuditStress() *cobra.Command {
 		Use:   "stress PROTOCOL [FAULT-PROFILE...] [flags]",
 		Short: "Test clients and workers under faults of network and server",
 	}
-	connect.OnProtocolAnd(cmd, connect.OfProtocol(faultProfileChoices), o.execute)
+	connect.ProtocolCommandWith(cmd, connect.ProtocolCompleter(faultProfileChoices), o.execute)
 	f := cmd.Flags()
 	o.target.Add(cmd)
 	f.StringArrayVar(&o.programs, "program", nil,
@@ -79,7 +79,7 @@ func newAuditSelfTest() *cobra.Command {
 		Use:   "self-test PROTOCOL",
 		Short: "Check that audit stress detects injected faults",
 	}
-	connect.OnProtocol(cmd, auditSelfTest)
+	connect.ProtocolCommand(cmd, auditSelfTest)
 	return cmd
 }
 

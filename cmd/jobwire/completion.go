@@ -25,17 +25,17 @@ var flagCompleters = map[string]connect.Completer{
 	"actor":     actorChoices,
 	"interface": interfaceChoices,
 	"level":     func(*cobra.Command, *catalog.Entry) cli.Choices { return cli.Names(codec.Levels) },
-	"profile":   connect.OfProtocol(func(e *catalog.Entry) cli.Choices { return cli.Names(conform.Profiles(e.Protocol)) }),
-	"program":   connect.OfProtocol(programChoices),
+	"profile":   connect.ProtocolCompleter(func(e *catalog.Entry) cli.Choices { return cli.Names(conform.Profiles(e.Protocol)) }),
+	"program":   connect.ProtocolCompleter(programChoices),
 	"protocol":  func(*cobra.Command, *catalog.Entry) cli.Choices { return cli.Names(catalog.Names()) },
-	"role":      connect.OfProtocol(func(e *catalog.Entry) cli.Choices { return cli.Names(slices.Sorted(maps.Keys(e.Programs))) }),
-	"run":       connect.OfProtocol(caseChoices),
-	"scenario":  connect.OfProtocol(scenarioChoices),
+	"role":      connect.ProtocolCompleter(func(e *catalog.Entry) cli.Choices { return cli.Names(slices.Sorted(maps.Keys(e.Programs))) }),
+	"run":       connect.ProtocolCompleter(caseChoices),
+	"scenario":  connect.ProtocolCompleter(scenarioChoices),
 	"segments": func(*cobra.Command, *catalog.Entry) cli.Choices {
 		return cli.Choices{play.Plain.String(), play.Bytewise.String(), play.Coalesced.String()}
 	},
-	"skip":  connect.OfProtocol(caseChoices),
-	"waive": connect.OfProtocol(connect.RuleChoices),
+	"skip":  connect.ProtocolCompleter(caseChoices),
+	"waive": connect.ProtocolCompleter(connect.RuleCompletions),
 }
 
 // completeFlags sets the completion of the flags of a command and its subcommands. Flags without a completer complete
@@ -75,7 +75,7 @@ func caseChoices(e *catalog.Entry) cli.Choices {
 			c.Add(cs.Family, cs.About)
 		}
 	}
-	rules := slices.DeleteFunc(connect.RuleChoices(e), func(choice string) bool {
+	rules := slices.DeleteFunc(connect.RuleCompletions(e), func(choice string) bool {
 		id, _, _ := strings.Cut(choice, "\t")
 		return seen[id]
 	})

@@ -67,7 +67,7 @@ func newConform() *cobra.Command {
 		Use:   "conform PROTOCOL [flags]",
 		Short: "Test a server, client or worker against the specification",
 	}
-	connect.OnProtocol(cmd, o.execute)
+	connect.ProtocolCommand(cmd, o.execute)
 	f := cmd.Flags()
 	o.target.Add(cmd)
 	f.StringArrayVar(&o.profiles, "profile", nil,
@@ -134,7 +134,7 @@ func newConformCases() *cobra.Command {
 		Use:   "cases PROTOCOL [flags]",
 		Short: "List the test cases",
 	}
-	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.ProtocolCommand(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		suite, err := o.selected(sys, o.roles)
 		if err != nil {
 			return cli.Usage(err)

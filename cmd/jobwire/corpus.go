@@ -16,7 +16,7 @@ func newCorpus() *cobra.Command {
 		Use:   "corpus PROTOCOL [NAME...]",
 		Short: "List or print the test vectors of a protocol",
 	}
-	connect.OnProtocolAnd(cmd, connect.OfProtocol(vectorChoices), showCorpus)
+	connect.ProtocolCommandWith(cmd, connect.ProtocolCompleter(vectorChoices), showCorpus)
 	cmd.AddCommand(newCorpusAdd())
 	return cmd
 }

@@ -38,7 +38,7 @@ func newExport() *cobra.Command {
 func newExportFile(name, short, what string, write func(io.Writer, *codec.Protocol) error) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{Use: name + " PROTOCOL [flags]", Short: short}
-	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.ProtocolCommand(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		var out bytes.Buffer
 		if err := write(&out, sys.Protocol); err != nil {
 			return err
@@ -58,7 +58,7 @@ func newExportFile(name, short, what string, write func(io.Writer, *codec.Protoc
 func newExportFolder(name, short string, content func(*export.Conversation) []byte) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{Use: name + " PROTOCOL -o DIR [flags]", Short: short}
-	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.ProtocolCommand(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		if dir == "" {
 			return cli.Usage(errors.New("expected a folder for the files (--output DIR), got none"))
 		}

@@ -23,13 +23,14 @@ type rulesOptions struct {
 	verbose bool
 }
 
+// newRules returns the command rules.
 func newRules() *cobra.Command {
 	o := &rulesOptions{}
 	cmd := &cobra.Command{
 		Use:   "rules PROTOCOL [RULE...] [flags]",
 		Short: "List the rules of a protocol and the tests of each rule",
 	}
-	connect.OnProtocolAnd(cmd, connect.OfProtocol(connect.RuleChoices), o.execute)
+	connect.ProtocolCommandWith(cmd, connect.ProtocolCompleter(connect.RuleCompletions), o.execute)
 	cli.FormatFlag(cmd, &o.format, "text", "json")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false,
 		"print all tests of each requirement (default: the first four)")

@@ -20,7 +20,7 @@ func newConformSelfTest() *cobra.Command {
 		Use:   "self-test PROTOCOL [flags]",
 		Short: "Check that the cases detect injected faults",
 	}
-	connect.OnProtocol(cmd, o.runSelfTest)
+	connect.ProtocolCommand(cmd, o.runSelfTest)
 	o.addSelection(cmd)
 	cli.FormatFlag(cmd, &o.format, "text", "json")
 	cmd.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "list the injected faults that each case detects")

@@ -45,7 +45,7 @@ func newServe() *cobra.Command {
 		Short: "Run a reference server",
 		Long:  inject.FaultSyntax(),
 	}
-	connect.OnProtocol(cmd, o.execute)
+	connect.ProtocolCommand(cmd, o.execute)
 	f := cmd.Flags()
 	o.listen.Add(cmd, "tls", "`ADDRESS` to listen on: HOST:PORT or unix:PATH; port 0: a free port (default 127.0.0.1 and the usual port of the protocol)")
 	f.StringVar(&o.login, "login-file", "", "require a login: `FILE` with the password, or with the user name and the password on two lines")

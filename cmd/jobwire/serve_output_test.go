@@ -65,11 +65,13 @@ func TestSpoolUnread(t *testing.T) {
 		s := newSpool(w, "audit: %s violations")
 		s.add([]byte("first\n"))
 		synctest.Wait()
-		for range maxSpool/1024 + 10 {
+		const more = maxSpool/1024 + 10 // messages than the spool holds: 4106
+		for range more {
 			s.add(bytes.Repeat([]byte("x"), 1024))
 		}
 		before := time.Now()
 		missing, err := s.close()
+		// "first" and the others
 		if want := "audit: 4,107 violations left out, because standard output was read too slowly"; missing != want || err != nil {
 			t.Errorf("close: %q, %v; want %q", missing, err, want)
 		}

@@ -289,13 +289,15 @@ func TestCommandsAreWrittenInCapitals(t *testing.T) {
 	}
 }
 
-func TestAppendRejectsMessagesThatMatchNoType(t *testing.T) {
+// TestAppendRejectsIllegalMessages checks the rule that each message breaks, that Append then leaves the bytes before it
+// unchanged, and the bytes that it writes with all rules waived.
+func TestAppendRejectsIllegalMessages(t *testing.T) {
 	tests := []struct {
-		asked *codec.Message
-		from  codec.Side
-		m     *codec.Message
-		rule  codec.RuleID
-		raw   string // with all rules waived
+		request *codec.Message // sent before, or nil
+		from    codec.Side
+		m       *codec.Message
+		rule    codec.RuleID
+		raw     string // with all rules waived
 	}{
 		{nil, codec.Peer, message("GET_COUNT"), resp.RuleForm, array("GET")},
 		{nil, codec.Peer, message("GET_COUNT", "a", "b"), resp.RuleForm, array("GET", "count:a", "b")},
@@ -324,8 +326,8 @@ func TestAppendRejectsMessagesThatMatchNoType(t *testing.T) {
 	}
 	for _, tt := range tests {
 		s := Protocol.NewSession(codec.Options{})
-		if tt.asked != nil {
-			if _, err := s.Append(nil, codec.Peer, tt.asked); err != nil {
+		if tt.request != nil {
+			if _, err := s.Append(nil, codec.Peer, tt.request); err != nil {
 				t.Fatal(err)
 			}
 		}

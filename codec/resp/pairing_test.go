@@ -272,9 +272,9 @@ func TestLargeBulkStringIsScannedFewTimes(t *testing.T) {
 	}
 }
 
-// TestRejectedMessageKeepsTheOrderOfRequests checks that bytes that decode to two messages are counted as one request,
-// and that the requests before it keep their order.
-func TestRejectedMessageKeepsTheOrderOfRequests(t *testing.T) {
+// TestWaivedMessageKeepsTheOrderOfRequests checks that, with all rules waived, a message that decodes to two is counted as
+// one request, and that the requests before it keep their order.
+func TestWaivedMessageKeepsTheOrderOfRequests(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{WaiveAll: true})
 	var f codec.Frame
 	send := func(name string, args ...string) {
@@ -292,6 +292,7 @@ func TestRejectedMessageKeepsTheOrderOfRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// SUBSCRIBE and the last PING have no reply yet.
 	send("inline", "PING\nPING")
 	if _, err := s.Decode(codec.Server, []byte("*3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"), &f); err != nil || f.Type.Name != "subscribed" {
 		t.Errorf("read as %v, %v", f.Type, err)

@@ -119,7 +119,7 @@ func TestEveryKindOfValue(t *testing.T) {
 				t.Errorf("RESP%d, %s: %q, want %q", version, tt.kind, got, want)
 			}
 			if name == "push" {
-				// The reply follows the attribute.
+				// Redis sends the reply to the command after the push.
 				if name, args := c.next(); name != "bulk" || len(args) != 1 {
 					t.Errorf("RESP%d, %s: followed by %s %q", version, tt.kind, name, args)
 				}

@@ -76,11 +76,11 @@
 //	crlf                lines that end with CR LF where the protocol also allows LF
 //
 // The lines below an expectation may contain alternatives, one in each line after the word "or". An
-// alternative after "or lax" is accepted but has a lower grade:
+// alternative after "or non-strict" is accepted but has a lower grade:
 //
 //	Job Server -> Worker: ERROR * *
 //	  or closes
-//	  or lax nothing for 200ms
+//	  or non-strict nothing for 200ms
 //
 // # Arguments
 //

@@ -316,7 +316,7 @@ func (ps *parser) alternative(pos position, st *Step, s string) *Error {
 		return err
 	}
 	grade := Strict
-	if len(toks) > 0 && toks[0].is("lax") {
+	if len(toks) > 0 && toks[0].is("non-strict") {
 		grade, toks = NonStrict, toks[1:]
 	}
 	c, err := ps.choice(pos, st, toks, s[2:], false)

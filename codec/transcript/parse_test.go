@@ -99,7 +99,7 @@ func TestParseErrors(t *testing.T) {
 		{"or of the case before", "@case a\nClient -> Job Server: closes\n@case b\n  or closes", `4:3: expected a message or action in the line above "or", got none`},
 		{"or opens", "Client -> Job Server: closes\n or opens", `2:5: expected a client or worker before "opens", because servers do not connect, and no alternative ("or")`},
 		{"opens or", "Client -> Job Server: opens\n or closes", `2:2: "or" is not allowed after "opens"`},
-		{"or nothing", "Client -> Job Server: closes\n or lax", "2:2: expected a message or an action after the colon, got none"},
+		{"or nothing", "Client -> Job Server: closes\n or non-strict", "2:2: expected a message or an action after the colon, got none"},
 		{"or within", "Client -> Job Server: closes\n or resets within 2s", "2:12: expected within in the line of the first alternative, got within after a later one"},
 
 		{"text lies", strings.Replace(job, `\0REQ`, `\0RES`, 1) + "66 00 75 00 77 77", `2:14: expected the text "\\0REQ" for these bytes, got "\\0RES"`},

@@ -87,7 +87,8 @@ func (s *Script) appendTests(dst []byte, i int) []byte {
 	return append(dst, '\n')
 }
 
-// AppendStep appends a step in line form, with its alternatives.
+// AppendStep appends a step in line form, with its alternatives, as in
+// "Job Server -> Worker: JOB_ASSIGN $job resize x within 3s after 900ms of GRAB_JOB past NOOP".
 func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	if len(st.Choices) == 0 {
 		return nil, errors.New("expected a message or action, got a step with neither")
@@ -109,12 +110,12 @@ func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	if st.Since != nil {
 		dst = fmt.Appendf(dst, " of %s", st.Since.Name)
 	}
-	if len(st.Ignored) > 0 {
+	switch {
+	case len(st.Ignored) == 0:
+	case slices.Equal(st.Ignored, p.Sent(st.From, st.Peer.Role)): // all types that this side sends
+		dst = append(dst, " past *"...)
+	default:
 		dst = append(dst, " past"...)
-	}
-	if all := p.Sent(st.From, st.Peer.Role); len(st.Ignored) > 0 && slices.Equal(st.Ignored, all) {
-		dst = append(dst, " *"...)
-	} else {
 		for _, t := range st.Ignored {
 			dst = append(append(dst, ' '), t.Name...)
 		}
@@ -127,7 +128,7 @@ func appendAlternatives(dst []byte, st *Step) ([]byte, error) {
 		c := &st.Choices[i+1]
 		dst = append(dst, "  or "...)
 		if c.Grade == NonStrict {
-			dst = append(dst, "lax "...)
+			dst = append(dst, "non-strict "...)
 		}
 		var err error
 		if dst, err = appendChoice(dst, c); err != nil {

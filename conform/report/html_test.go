@@ -147,7 +147,7 @@ func TestHTMLIsWellFormedAndSelfContained(t *testing.T) {
 	for id, wants := range map[string][]string{
 		"failed":       {`expected hello, got "` + strings.ReplaceAll(markup, `"`, `\"`), "byte 0: " + markup, "1.500 s, plain writes", "ECHO_RES hello\n", "◂ odd"},
 		"inconsistent": {"\n   ^^ gearman.packet.magic"},
-		"non-strict":   {"Job Server -> Client: closes", "or lax closes ◂ odd"},
+		"non-strict":   {"Job Server -> Client: closes", "or non-strict closes ◂ odd"},
 		"skipped":      {"byte 0: " + markup},
 		"unreachable":  {"byte 0: " + markup},
 	} {

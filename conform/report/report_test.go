@@ -45,7 +45,7 @@ func reportSuite(t *testing.T) *conform.Suite {
 	src.WriteString("@section Client/Worker\n")
 	for _, row := range append([]verdict.Row{{Verdict: "other"}}, verdict.Cases...) {
 		fmt.Fprintf(&src, "@case report.%s\n@about The #1 <i>echo</i> \\# SKIP & \"co\".\n@rules gearman.echo.same-data gearman.packet.size-exact\n", dashed(row.Verdict))
-		src.WriteString("Client -> Job Server: ECHO_REQ hello\nJob Server -> Client: ECHO_RES hello\n  or lax closes\n")
+		src.WriteString("Client -> Job Server: ECHO_REQ hello\nJob Server -> Client: ECHO_RES hello\n  or non-strict closes\n")
 	}
 	s, err := conform.LoadFS(gearman.Protocol, fstest.MapFS{"report.wire": {Data: []byte(src.String())}})
 	if err != nil {

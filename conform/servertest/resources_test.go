@@ -28,9 +28,11 @@ import (
 // serveVariable is the environment variable that makes this test binary run a server with a fault: "PROTOCOL FAULT ADDR".
 const serveVariable = "JOBWIRE_TEST_SERVE"
 
+// TestMain runs a server with a fault instead of the tests if serveVariable is set.
 func TestMain(m *testing.M) {
 	if words := strings.Fields(os.Getenv(serveVariable)); len(words) == 3 {
-		fmt.Fprintln(os.Stderr, serveFaulty(words[0], words[1], words[2]))
+		protocol, fault, addr := words[0], words[1], words[2]
+		fmt.Fprintln(os.Stderr, serveFaulty(protocol, fault, addr))
 		os.Exit(1)
 	}
 	os.Exit(m.Run())

@@ -311,10 +311,11 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 }
 
+// bKickJob handles kick-job. The type of its reply KICKED, which has no count, is KICKED_JOB.
 func bKickJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	switch {
-	case j != nil && j.vague:
+	case j != nil && j.vague: // the model does not know its state, so both replies are right
 		m.expect(p.conn, "beanstalk.kick-job.kicked", "KICKED", typed("KICKED_JOB NOT_FOUND", nil))
 	case j == nil || j.state != bBuried && j.state != bDelayed:
 		m.expectReply(p, "beanstalk.kick-job.not-found", "NOT_FOUND")

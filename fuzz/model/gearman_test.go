@@ -153,21 +153,23 @@ func TestReportAfterTimeLimit(t *testing.T) {
 	}
 }
 
-// If a time limit is very short, the client may receive WORK_FAIL before the worker receives the job.
-func TestFailedBeforeItIsSeenToRun(t *testing.T) {
-	for timeout, soon := range map[string]bool{"1": true, "1000": false} {
+// TestShortTimeLimitFailsJobBeforeAssignment tests that the client (0) may receive WORK_FAIL before the worker (1) receives
+// the job, if the time limit is at most Slack.
+func TestShortTimeLimitFailsJobBeforeAssignment(t *testing.T) {
+	for limit, mayFail := range map[string]bool{"1": true, "1000": false} {
 		m, sent, received := gearmanModel(t)
-		sent(1, "CAN_DO_TIMEOUT", "a", timeout)
+		sent(1, "CAN_DO_TIMEOUT", "a", limit)
 		sent(0, "SUBMIT_JOB", "a", "", "x")
 		received(0, "JOB_CREATED", "H:1")
 		sent(1, "GRAB_JOB")
-		if err := m.Received(0, gearmanFrame(t, codec.Server, "WORK_FAIL", "H:1")); (err == nil) != soon {
-			t.Errorf("of %s ms: %v", timeout, err)
+		if err := m.Received(0, gearmanFrame(t, codec.Server, "WORK_FAIL", "H:1")); (err == nil) != mayFail {
+			t.Errorf("time limit %s ms: %v", limit, err)
 		}
 		received(1, "JOB_ASSIGN", "H:1", "a", "x")
-		if !soon {
+		if !mayFail {
 			continue
 		}
+		// JOB_ASSIGN has arrived, so nothing is missing later.
 		m.Elapsed(Slack / 2)
 		m.Elapsed(2 * Slack)
 		if err := m.CheckMissing(); err != nil {

@@ -40,7 +40,7 @@ func FuzzTranscript(f *testing.F) {
 	for i, src := range []string{
 		"Admin -> Job Server\n\"maxque\" (maxqueue)\n75 65 20  ue\\x20\n\"f\\x20\\\"\"*2 (Function, Size)\n\"\\n\"\n",
 		"Producer -> Server\n\"put 0 1 60 5\\r\\n\" (put: Priority, Delay, TTR, Bytes)\n\"hello\\r\\n\" (Body)\n",
-		"Client -> Server: ZADD_SCHEDULED a $now+2 \"x\\0\"*3\nServer -> Client: integer * within 2s\n  or lax nothing for 200ms\n",
+		"Client -> Server: ZADD_SCHEDULED a $now+2 \"x\\0\"*3\nServer -> Client: integer * within 2s\n  or non-strict nothing for 200ms\n",
 		"@0 0\r0\nClient -> Server: raw \"0\"",
 		"# comment\n@case one\n@rule a.b\nWorker 2 -> Job Server: opens\nWorker 2 -> Job Server: raw 00 52 \"text\\n\" after 900ms\n\n@case two\nWorker -> Job Server: resets\n",
 		"Client -> Job Server: unchecked SUBMIT_JOB a b c d\nJob Server -> Client: JOB_CREATED $handle past NOOP ECHO_RES\nClient -> Job Server: half-closes\n",

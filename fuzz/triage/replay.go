@@ -78,7 +78,7 @@ func (l *replayer) close() {
 	l.Servers.Close()
 }
 
-// discard stops the current server.
+// discard stops the current server in the background, because target.Kill waits for its processes to end.
 func (l *replayer) discard() {
 	if l.x != nil {
 		l.x.CloseCanary()

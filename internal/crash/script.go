@@ -82,7 +82,8 @@ var (
 	javaNative = lazily(`^# [CVJj]\s+(?:\d+ )?(?:\[([^\]+]+)\+(0x[0-9a-f]+)\]|(.*))`)
 )
 
-// parseJava parses an exception of a Java program.
+// parseJava parses the exception of a Java program that begins at line i. The report is about the innermost cause. Line
+// i+1 exists, because the parser has the option ahead.
 func parseJava(lines []string, i int) ([]Report, int) {
 	m := javaTitle().FindStringSubmatch(lines[i])
 	if m == nil || !javaFrame().MatchString(lines[i+1]) {
@@ -98,7 +99,7 @@ func parseJava(lines []string, i int) ([]Report, int) {
 			}
 			stack = append(stack, f)
 		} else if cause, ok := strings.CutPrefix(lines[i], "Caused by: "); ok {
-			text, stack = cause, nil
+			text, stack = cause, nil // the cause replaces the exception that wraps it
 		} else if !strings.HasPrefix(lines[i], "\t... ") && !strings.HasPrefix(lines[i], "\tSuppressed: ") {
 			break
 		}

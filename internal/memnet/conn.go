@@ -31,7 +31,7 @@ type link struct {
 // stream is one direction of a connection.
 type stream struct {
 	bytes    []byte // sent, but not yet read; a part of the space of buffer
-	buffer   []byte // empty
+	buffer   []byte // length 0: the memory that bytes uses, from its beginning
 	pieces   []int  // the lengths of the writes that bytes consists of
 	capacity int    // maximum length of bytes
 	ended    bool   // the sender has ended the direction
@@ -185,12 +185,13 @@ func (s *stream) add(b []byte) {
 	s.pieces = append(s.pieces, len(b))
 }
 
-// take removes the first n bytes, which belong to one write.
+// take removes the first n unread bytes. They are at most the rest of the oldest write.
 func (s *stream) take(n int) {
 	if s.pieces[0] -= n; s.pieces[0] == 0 {
 		s.pieces = s.pieces[1:]
 	}
-	if s.bytes = s.bytes[n:]; len(s.bytes) == 0 {
+	s.bytes = s.bytes[n:]
+	if len(s.bytes) == 0 { // use the memory from its beginning again
 		s.bytes, s.pieces = s.buffer, s.pieces[:0]
 	}
 }

@@ -3,25 +3,26 @@ package replay
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 )
 
-// someTime is the maximum time in nanoseconds that a message is assumed to take to reach a server.
-const someTime = 3e5
+// maxTransit is the maximum time in nanoseconds that a message is assumed to take to reach a server.
+const maxTransit = int64(300 * time.Microsecond)
 
 // pairing determines the reply to each request. Servers reply in order. A reply for which a peer waited is paired
 // only if it is unknown which request the server received first; otherwise the peer also waits for it during a
 // replay.
 type pairing struct {
-	steps         []step
-	waiting       map[*session][]int // requests without a reply
-	sent          map[*session]int   // the last message of each peer
-	latest, other asking             // the last request, and the last request of another connection
-	busy          int                // number of requests without a reply that do not block
-	waited        []int              // replies for which a peer waited
-	raced         bool               // a request for which a peer waited was contested
+	steps       []step
+	waiting     map[*session][]int // requests without a reply
+	sent        map[*session]int   // the last message of each peer
+	last, other asking             // the last request, and the last request of another connection
+	unanswered  int                // number of requests without a reply that do not block
+	awaited     []int              // replies for which a peer waited
+	raced       bool               // a request for which a peer waited was contested
 }
 
 // asking is a request.
@@ -48,7 +49,7 @@ func pair(steps []step) {
 			p.request(i)
 		}
 	}
-	for _, i := range p.waited {
+	for _, i := range p.awaited {
 		if st := &steps[i]; !p.raced || st.request == 0 {
 			st.request = 0
 		} else {
@@ -63,49 +64,53 @@ func pair(steps []step) {
 // request adds the request in step i.
 func (p *pairing) request(i int) {
 	st := &p.steps[i]
-	st.contested = p.busy > len(p.waiting[st.session])
-	if last := p.latest; last.session != st.session {
-		if last.session != nil && st.at-p.steps[last.at].at < someTime {
+	st.contested = p.unanswered > len(p.waiting[st.session])
+	if last := p.last; last.session != st.session {
+		if last.session != nil && st.at-p.steps[last.at].at < maxTransit {
 			p.steps[last.at].contested = true
 		}
 		p.other = last
 	}
-	p.latest = asking{st.session, i}
+	p.last = asking{st.session, i}
 	p.waiting[st.session] = append(p.waiting[st.session], i)
 	if !st.blocks {
-		p.busy++
+		p.unanswered++
 	}
 }
 
-// reply finds the request that step i answers.
+// reply pairs the message of the server in step i with the oldest request of its connection, if it can be the reply.
 func (p *pairing) reply(i int) {
 	st := &p.steps[i]
 	queue := p.waiting[st.session]
 	if len(queue) == 0 || !st.answers(&p.steps[queue[0]]) {
 		return
 	}
-	asked, ask := queue[0], &p.steps[queue[0]]
+	at := queue[0]
+	request := &p.steps[at]
 	p.waiting[st.session] = queue[1:]
-	if st.varies = ask.does.Varies; len(st.args) == 1 {
-		st.scope = ask.scope
+	st.request = at + 1
+	st.varies = request.does.Varies
+	if len(st.args) == 1 { // only an ID, which is unique within the scope of the request
+		st.scope = request.scope
 	}
-	st.request = asked + 1
-	if ask.blocks {
-		p.raced = p.raced || ask.contested
-		if p.waited = append(p.waited, i); p.sent[st.session] > asked {
+	if request.blocks { // pair decides at the end of the capture whether a replay waits for these replies
+		p.awaited = append(p.awaited, i)
+		p.raced = p.raced || request.contested
+		if p.sent[st.session] > at { // the peer sent another message, so it did not wait
 			st.request = 0
 		}
 		return
 	}
-	p.busy--
-	meanwhile := p.latest
-	if meanwhile.session == st.session {
-		meanwhile = p.other
+	p.unanswered--
+	request.reply = i
+	other := p.last // the last request of another connection
+	if other.session == st.session {
+		other = p.other
 	}
-	if len(p.sent) > 2 || ask.contested || meanwhile.session != nil && meanwhile.at > asked {
-		st.varies = st.varies || ask.does.Races
+	// If other peers were active, the content may depend on which request the server read first.
+	if len(p.sent) > 2 || request.contested || other.session != nil && other.at > at {
+		st.varies = st.varies || request.does.Races
 	}
-	ask.reply = i
 }
 
 // answers reports whether a message of the server may be the reply to a request. If replies have no order, an

@@ -160,31 +160,32 @@ var answers = [...]func(m *machine, p *peer, j *job){
 	},
 }
 
-// Progress that no worker has reported, with the remaining time.
+// Progress that no worker has reported: done, total, remaining time.
 var (
-	noRatio    = progress(0, 0, danga.UnknownTime)
-	noProgress = progress(0, 1, danga.UnknownTime)
-	allDone    = progress(1, 1, 0)
+	progressOfNoJob    = progress(0, 0, danga.UnknownTime) // no job has the handle
+	progressUnknown    = progress(0, 1, danga.UnknownTime)
+	progressOfFinished = progress(1, 1, 0)
 )
 
-func progress(numerator, denominator, remaining uint32) (b [12]byte) {
-	binary.BigEndian.PutUint32(b[:4], numerator)
-	binary.BigEndian.PutUint32(b[4:8], denominator)
+func progress(done, total, remaining uint32) (b [12]byte) {
+	binary.BigEndian.PutUint32(b[:4], done)
+	binary.BigEndian.PutUint32(b[4:8], total)
 	binary.BigEndian.PutUint32(b[8:], remaining)
 	return b
 }
 
+// sendStatus replies to job_status_req with the progress of the job that its handle names.
 func sendStatus(m *machine, p *peer, f *codec.Frame) {
-	b := &noProgress
+	b := &progressUnknown
 	switch j := m.find(f.Arg(0)); {
 	case j == nil:
-		b = &noRatio
+		b = &progressOfNoJob
 	case j.finished:
-		b = &allDone
+		b = &progressOfFinished
 	case j.announced:
 		b = &j.progress
 	}
-	p.conn.Send(jobStatusRes, b[:4], b[4:8], b[8:])
+	p.conn.Send(jobStatusRes, b[:4], b[4:8], b[8:]) // done, total, remaining time
 }
 
 // unknownJob is used for a handle that names no job. It is incomplete, and its result code says that it will not

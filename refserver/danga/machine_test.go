@@ -191,13 +191,14 @@ func TestMessageInWrongStateEndsOnlyItsConnection(t *testing.T) {
 	})
 }
 
-// TestRepliesHaveTheMagicOfTheRequest checks that the server replies with the magic bytes of the request.
+// TestRepliesHaveTheMagicOfTheRequest checks that the server replies with the magic bytes of the first request, and closes
+// the connection at other magic bytes.
 func TestRepliesHaveTheMagicOfTheRequest(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		p := dial()
-		p.Raw([]byte("\x00\x01\xff\n\x06\x00\x00\x00\x00"))
+		p.Raw([]byte("\x00\x01\xff\n\x06\x00\x00\x00\x00")) // job_assign_req
 		p.Want("noop")
-		p.Raw([]byte("GEAR\x06\x00\x00\x00\x00"))
+		p.Raw([]byte("GEAR\x06\x00\x00\x00\x00")) // job_assign_req
 		p.Ended()
 	})
 }

@@ -92,7 +92,9 @@ func TestResultsAreKeptInANumber(t *testing.T) {
 	})
 }
 
-func TestResultsAreKeptInASpace(t *testing.T) {
+// TestResultsAreLimitedByKeepBytes checks that the oldest results are dropped when all of them need more than KeepBytes
+// bytes.
+func TestResultsAreLimitedByKeepBytes(t *testing.T) {
 	bubble(t, Options{KeepBytes: 10}, func(t *testing.T, m *machine, dial func() peerOf) {
 		a, w := dial(), dial()
 		w.connect("f")

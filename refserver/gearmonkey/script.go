@@ -24,7 +24,7 @@ func scriptsExist(c *call) {
 
 // eval handles EVAL, which stores the script like SCRIPT LOAD.
 func eval(c *call) {
-	if !c.keysCounted() {
+	if !c.checkKeyCount() {
 		return
 	}
 	reply := c.ask("SCRIPT", "LOAD", c.words[1])
@@ -40,18 +40,20 @@ func eval(c *call) {
 func evalSHA(c *call) {
 	if sha := c.words[1]; len(sha) != 40 {
 		c.fail("NOSCRIPT No matching script. Please use EVAL.")
-	} else if c.keysCounted() {
+	} else if c.checkKeyCount() {
 		c.runScript(strings.ToLower(sha))
 	}
 }
 
-// keysCounted checks the number of keys in a call of a script.
-func (c *call) keysCounted() bool {
+// checkKeyCount checks numkeys of "EVAL script numkeys key... arg..." and of EVALSHA. If it is not valid, it replies with
+// an error and returns false.
+func (c *call) checkKeyCount() bool {
+	const firstKey = 3 // index of the first key
 	n, err := strconv.ParseInt(c.words[2], 10, 64)
 	switch {
 	case err != nil:
 		c.fail("ERR value is not an integer or out of range")
-	case n > int64(len(c.words)-3):
+	case n > int64(len(c.words)-firstKey):
 		c.fail("ERR Number of keys can't be greater than number of args")
 	case n < 0:
 		c.fail("ERR Number of keys can't be negative")

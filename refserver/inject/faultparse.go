@@ -296,10 +296,11 @@ func (p *faultParser) compile(source string, options ...expr.Option) (*vm.Progra
 // other goroutines may be changing.
 type identity struct{}
 
-// Visit replaces a comparison of peers or jobs by a call of the function same or different.
+// Visit replaces == and != between peers or jobs with calls of the functions same and different, which compare
+// pointers.
 func (identity) Visit(node *ast.Node) {
 	n, ok := (*node).(*ast.BinaryNode)
-	if !ok || !slices.ContainsFunc([]ast.Node{n.Left, n.Right}, isRecord) {
+	if !ok || !slices.ContainsFunc([]ast.Node{n.Left, n.Right}, isPeerOrJob) {
 		return
 	}
 	name := map[string]string{"==": "same", "!=": "different"}[n.Operator]
@@ -308,8 +309,8 @@ func (identity) Visit(node *ast.Node) {
 	}
 }
 
-// isRecord reports whether an expression has the type of a peer or a job.
-func isRecord(n ast.Node) bool {
+// isPeerOrJob reports whether an expression has the type of a peer or a job.
+func isPeerOrJob(n ast.Node) bool {
 	t := n.Type()
 	return t == reflect.TypeFor[*Peer]() || t == reflect.TypeFor[*Job]()
 }

@@ -94,7 +94,7 @@ func newBenchRun() *cobra.Command {
 		Use:   "run PROTOCOL [flags]",
 		Short: "Measure a server under load",
 	}
-	connect.OnProtocol(cmd, o.run)
+	connect.ProtocolCommand(cmd, o.run)
 	f := cmd.Flags()
 	o.target.Add(cmd)
 	o.addLoad(cmd)
@@ -128,7 +128,7 @@ func newBenchScenarios() *cobra.Command {
 		Use:   "scenarios PROTOCOL",
 		Short: "List the scenarios: what clients and workers do",
 	}
-	connect.OnProtocol(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
+	connect.ProtocolCommand(cmd, func(cmd *cobra.Command, sys *catalog.Entry) error {
 		for _, s := range loadgen.Scenarios(sys.Protocol) {
 			cli.ListItem(cmd.OutOrStdout(), fmt.Sprintf("%-12s ", s.Name), s.About)
 		}

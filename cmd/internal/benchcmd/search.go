@@ -40,7 +40,7 @@ func newBenchSearch() *cobra.Command {
 		Use:   "search PROTOCOL --slo OBJECTIVE [flags]",
 		Short: "Find the highest rate that meets an objective",
 	}
-	connect.OnProtocol(cmd, o.search)
+	connect.ProtocolCommand(cmd, o.search)
 	o.cfg.Window, o.cfg.Batch, o.cfg.Interval = 1, 1, time.Second
 	o.target.Add(cmd)
 	o.addLoad(cmd)

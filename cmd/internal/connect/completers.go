@@ -29,8 +29,8 @@ func entryOf(cmd *cobra.Command, args []string) *catalog.Entry {
 	return e
 }
 
-// OfProtocol returns a completer for values that depend on the protocol.
-func OfProtocol(complete func(*catalog.Entry) cli.Choices) Completer {
+// ProtocolCompleter returns a completer for values that depend on the protocol.
+func ProtocolCompleter(complete func(*catalog.Entry) cli.Choices) Completer {
 	return func(_ *cobra.Command, e *catalog.Entry) cli.Choices {
 		if e == nil {
 			return nil
@@ -39,7 +39,7 @@ func OfProtocol(complete func(*catalog.Entry) cli.Choices) Completer {
 	}
 }
 
-func RuleChoices(e *catalog.Entry) cli.Choices {
+func RuleCompletions(e *catalog.Entry) cli.Choices {
 	var c cli.Choices
 	for _, r := range e.Protocol.Rules {
 		c.Add(string(r.ID), r.Text)

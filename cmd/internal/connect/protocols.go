@@ -44,15 +44,15 @@ func protocolFirst(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// OnProtocol makes cmd a command with one argument, which is a protocol.
-func OnProtocol(cmd *cobra.Command, run func(*cobra.Command, *catalog.Entry) error) {
-	OnProtocolAnd(cmd, nil, func(cmd *cobra.Command, e *catalog.Entry, _ []string) error { return run(cmd, e) })
+// ProtocolCommand makes cmd a command with one argument, which is a protocol.
+func ProtocolCommand(cmd *cobra.Command, run func(*cobra.Command, *catalog.Entry) error) {
+	ProtocolCommandWith(cmd, nil, func(cmd *cobra.Command, e *catalog.Entry, _ []string) error { return run(cmd, e) })
 	cmd.Args = protocolArg
 }
 
-// OnProtocolAnd makes cmd a command whose first argument is a protocol. more has the values of the other arguments; it
+// ProtocolCommandWith makes cmd a command whose first argument is a protocol. more has the values of the other arguments; it
 // may be nil.
-func OnProtocolAnd(cmd *cobra.Command, more Completer, run func(*cobra.Command, *catalog.Entry, []string) error) {
+func ProtocolCommandWith(cmd *cobra.Command, more Completer, run func(*cobra.Command, *catalog.Entry, []string) error) {
 	cmd.Args = protocolFirst
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
 		cobra.ShellCompDirective) {

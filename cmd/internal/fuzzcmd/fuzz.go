@@ -58,7 +58,7 @@ func New() *cobra.Command {
 		Use:   "fuzz PROTOCOL [flags]",
 		Short: "Fuzz a server and save each failure as a replayable transcript",
 	}
-	connect.OnProtocol(cmd, o.execute)
+	connect.ProtocolCommand(cmd, o.execute)
 	f := cmd.Flags()
 	o.addServer(cmd)
 	f.StringVar(&o.profile, "profile", "", "`NAME` or file of the profile of a server to start; fuzz does not report failures that the profile lists")
@@ -119,7 +119,7 @@ func newFuzzReplay() *cobra.Command {
 		Use:   "replay PROTOCOL LOG [flags]",
 		Short: "Send the messages in the log of an earlier run",
 	}
-	connect.OnProtocolAnd(cmd, nil, o.replayLog)
+	connect.ProtocolCommandWith(cmd, nil, o.replayLog)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,
 		cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -188,8 +188,8 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	return fuzzVerdict(stats, err)
 }
 
-// fuzzVerdict returns the error that sets the exit status of a run. A run that observed what it did not examine, or
-// that observed nothing, has not passed.
+// fuzzVerdict returns the error that sets the exit status of a run. A run that executed nothing, or that left
+// candidates unexamined, has not passed.
 func fuzzVerdict(s fuzz.Stats, err error) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil

@@ -104,7 +104,8 @@ func TestFindingsAsJSON(t *testing.T) {
 	}
 }
 
-// TestFuzzVerdict tests the exit status of fuzz: a run that did not look, or did not look to the end, has not passed.
+// TestFuzzVerdict tests the exit status of fuzz: a run that executed nothing, or that left candidates unexamined, has not
+// passed.
 func TestFuzzVerdict(t *testing.T) {
 	unreachable := &target.Error{Target: "x", Reason: "not there"}
 	for _, tt := range []struct {

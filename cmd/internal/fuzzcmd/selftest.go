@@ -63,10 +63,10 @@ func newFuzzSelfTest() *cobra.Command {
 		Use:   "self-test PROTOCOL [flags]",
 		Short: "Check that fuzz finds injected faults",
 	}
-	connect.OnProtocol(cmd, o.runSelfTest)
+	connect.ProtocolCommand(cmd, o.runSelfTest)
 	f := cmd.Flags()
 	f.StringArrayVar(&o.run, "run", nil, "only the faults whose name matches `GLOB`; repeatable")
-	cmd.RegisterFlagCompletionFunc("run", connect.Completed(connect.OfProtocol(injectedChoices)))
+	cmd.RegisterFlagCompletionFunc("run", connect.Completed(connect.ProtocolCompleter(injectedChoices)))
 	f.BoolVar(&o.inMemory, "in-memory", false,
 		"only servers that run in memory and in virtual time, without those that need a process")
 	f.Int64Var(&o.count, "count", faultlessWithin, "number of message sequences to send to a server without a fault")
@@ -261,7 +261,7 @@ func newFuzzServe() *cobra.Command {
 		Short:  "Run the server with an injected fault of the self-test",
 		Hidden: true,
 	}
-	connect.OnProtocolAnd(cmd, connect.OfProtocol(injectedChoices), func(cmd *cobra.Command, sys *catalog.Entry, args []string) error {
+	connect.ProtocolCommandWith(cmd, connect.ProtocolCompleter(injectedChoices), func(cmd *cobra.Command, sys *catalog.Entry, args []string) error {
 		if len(args) != 1 {
 			return cli.Usage(fmt.Errorf("expected the name of one injected fault, got %d", len(args)))
 		}

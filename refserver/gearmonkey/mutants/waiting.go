@@ -110,14 +110,15 @@ func (l *line) pop(m *message) {
 	}
 }
 
-// serve sends a job to a peer, if there is one.
+// serve sends a peer an element of the first of its lists that is not empty, or an error, and reports whether it has
+// sent a reply.
 func (l *line) serve(q *wait) bool {
 	for _, k := range q.keys {
 		reply := ask(q.peer, "RPOP", k)
 		if reply == null {
 			continue
 		}
-		if reply[0] != '-' {
+		if isError := reply[0] == '-'; !isError { // an error, such as WRONGTYPE, is sent as it is
 			reply = list(k, values(reply)[0])
 			l.served[q.peer]++
 		}
