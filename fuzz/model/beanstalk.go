@@ -98,6 +98,7 @@ func newBeanstalk(p *codec.Protocol, quirks map[Quirk]bool) Model {
 	return m
 }
 
+// tube returns the tube with a name. It creates the tube if the model does not know it yet.
 func (m *beanstalk) tube(name string) *bTube {
 	t := m.tubes[name]
 	if t == nil {
@@ -118,6 +119,7 @@ func (m *beanstalk) Garbled(conn int) {
 	m.taint()
 }
 
+// taint records that the state of the server is unknown, and makes all expected messages optional.
 func (m *beanstalk) taint() {
 	m.tainted = true
 	for _, d := range m.expected {
@@ -127,12 +129,14 @@ func (m *beanstalk) taint() {
 
 func (m *beanstalk) Tainted() bool { return m.tainted }
 
+// Blocked implements Model: the client waits in a reserve, or the server must close the connection.
 func (m *beanstalk) Blocked(conn int) bool {
 	p := m.peers[conn]
 	_, leaving := m.leaving[conn]
 	return leaving || p != nil && p.waiting
 }
 
+// Closed implements Model: the jobs that the client has reserved become ready again.
 func (m *beanstalk) Closed(conn int) {
 	m.step++
 	p := m.peers[conn]
@@ -144,6 +148,9 @@ func (m *beanstalk) Closed(conn int) {
 	}
 }
 
+// disconnected makes the reserved jobs of a disconnected client ready, and removes the tubes that no other client or
+// job uses. If the time of a scheduled event is near, the server may have acted before or after the disconnect, so the
+// state becomes unknown.
 func (m *beanstalk) disconnected(p *bPeer) {
 	if m.uncertain() {
 		m.taint()
@@ -156,6 +163,8 @@ func (m *beanstalk) disconnected(p *bPeer) {
 	m.forgetTubes()
 }
 
+// Gone implements Model: it releases the reserved jobs of the client. A close by the server is a complaint, except
+// after quit.
 func (m *beanstalk) Gone(conn int) error {
 	p := m.peers[conn]
 	delete(m.peers, conn)
@@ -166,6 +175,7 @@ func (m *beanstalk) Gone(conn int) error {
 	return err
 }
 
+// ready puts a job into its ready queue.
 func (m *beanstalk) ready(j *bJob) { j.state, j.fresh, j.until = bReady, true, never }
 
 // may reports whether an event that is scheduled for a time may have happened. must reports whether it must have
@@ -199,6 +209,8 @@ func (m *beanstalk) uncertain() bool {
 	return false
 }
 
+// Elapsed implements Model: it makes jobs ready whose delay or time-to-run ended at least Slack ago, and counts the
+// expired times-to-run. With the quirk ttr-stays, a job may stay reserved, so the state becomes unknown.
 func (m *beanstalk) Elapsed(d time.Duration) {
 	m.step++
 	m.now += d
@@ -257,6 +269,8 @@ func (m *beanstalk) needs(name string) (sure, maybe bool) {
 	return sure, maybe
 }
 
+// CheckMissing implements Model. In addition to the expected messages, it requires a reply to each waiting reserve for
+// which a job is ready, DEADLINE_SOON applies, or the timeout has expired.
 func (m *beanstalk) CheckMissing() error {
 	if err := m.checkMissing(); err != nil {
 		return err
@@ -290,6 +304,8 @@ func (m *beanstalk) CheckMissing() error {
 	return nil
 }
 
+// Sent implements Model. The server executes a command only after it has replied to the reserve before it, so commands
+// that follow a waiting reserve are stored in the backlog of the connection.
 func (m *beanstalk) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
@@ -307,6 +323,7 @@ func (m *beanstalk) Sent(conn int, f *codec.Frame) {
 	m.handle(p, f.Clone())
 }
 
+// handle counts a command for the statistics cmd-NAME, updates the model, and removes tubes that are not used any more.
 func (m *beanstalk) handle(p *bPeer, f codec.Frame) {
 	m.sent[f.Type.Name]++
 	if h := bHandlers[f.Type.Name]; h != nil {
@@ -315,11 +332,13 @@ func (m *beanstalk) handle(p *bPeer, f codec.Frame) {
 	m.forgetTubes()
 }
 
+// State implements Model: it counts the ready, delayed, reserved and buried jobs, the clients that wait in a reserve,
+// the paused tubes, and the tubes in use other than the default tube.
 func (m *beanstalk) State() uint64 {
 	h := uint64(0xcbf29ce484222325)
-	var by [5]int
+	var byState [5]int
 	for _, j := range m.live {
-		by[j.state]++
+		byState[j.state]++
 	}
 	waiting, paused, tubes := 0, 0, 0
 	for _, p := range m.peers {
@@ -335,12 +354,14 @@ func (m *beanstalk) State() uint64 {
 			tubes++
 		}
 	}
-	for _, n := range []int{by[0], by[1], by[2], by[3], waiting, paused, tubes} {
+	for _, n := range []int{byState[0], byState[1], byState[2], byState[3], waiting, paused, tubes} {
 		h = mixHash(h, class(n))
 	}
 	return h
 }
 
+// number parses an unsigned decimal number. It returns the maximum if the number is too large, and 0 if it is not a
+// number.
 func number(b []byte) uint64 {
 	n, _ := strconv.ParseUint(string(b), 10, 64)
 	return n

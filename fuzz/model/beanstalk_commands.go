@@ -12,6 +12,7 @@ import (
 // bHandlers maps the name of a command to a function that updates the model.
 var bHandlers map[string]func(m *beanstalk, p *bPeer, f codec.Frame)
 
+// init sets the handler of each command. A command without a handler is only counted.
 func init() {
 	bHandlers = map[string]func(m *beanstalk, p *bPeer, f codec.Frame){
 		"put":                  bPut,
@@ -71,6 +72,8 @@ func (m *beanstalk) ownJob(p *bPeer, f codec.Frame) *bJob {
 	return nil
 }
 
+// bPut handles put: it adds a job to the used tube and expects INSERTED with an ID that no other job has had. A body of
+// more than 65,535 bytes, the default limit, is rejected with JOB_TOO_BIG.
 func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	body := f.Arg(3)
 	if len(body) > 65535 {
@@ -109,6 +112,8 @@ func bUsed(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.expectReply(p, "beanstalk.list.used", "USING", p.used)
 }
 
+// bReserve handles reserve and reserve-with-timeout: it marks the client as waiting until its timeout. It expects no
+// particular reply, because several replies are right: answered checks the reply that arrives.
 func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
 	p.worker, p.waiting, p.until = true, true, never
 	p.margin, _ = m.margin(p)
@@ -122,6 +127,8 @@ func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 }
 
+// bReserveJob handles reserve-job, which reserves the job with an ID whether it is ready, delayed or buried. A job that
+// is already reserved, or does not exist, is NOT_FOUND.
 func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	if j == nil || j.state == bReserved && !j.vague {
@@ -138,6 +145,8 @@ func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	}))
 }
 
+// bDelete handles delete. A client can delete the jobs that it has reserved, and all jobs that are not reserved;
+// another client's reserved job is NOT_FOUND.
 func bDelete(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	if j == nil || j.state == bReserved && j.holder != p.conn {
@@ -148,12 +157,16 @@ func bDelete(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.drop(j)
 }
 
+// drop removes a deleted job and counts the deletion for its tube. The ID stays known, so that the server must not use
+// it again.
 func (m *beanstalk) drop(j *bJob) {
 	j.state = bGone
 	j.tube.deletes++
 	m.live = slices.DeleteFunc(m.live, func(o *bJob) bool { return o == j })
 }
 
+// bRelease handles release: a job that the client has reserved gets a new priority and becomes ready, or delayed if the
+// delay is not 0.
 func bRelease(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.ownJob(p, f)
 	if j == nil {
@@ -170,6 +183,8 @@ func bRelease(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.expectReply(p, "beanstalk.release.released", "RELEASED")
 }
 
+// bBury handles bury: a job that the client has reserved gets a new priority and becomes buried. The burial number
+// orders buried jobs for kick and peek-buried.
 func bBury(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.ownJob(p, f)
 	if j == nil {
@@ -182,6 +197,7 @@ func bBury(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.expectReply(p, "beanstalk.bury.buried", "BURIED")
 }
 
+// bTouch handles touch: the time-to-run of a job that the client has reserved starts again.
 func bTouch(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.ownJob(p, f)
 	if j == nil {
@@ -192,6 +208,8 @@ func bTouch(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.expectReply(p, "beanstalk.touch.touched", "TOUCHED")
 }
 
+// bWatch handles watch: it adds a tube to the watch list of the connection, and expects WATCHING with the length of the
+// list.
 func bWatch(m *beanstalk, p *bPeer, f codec.Frame) {
 	if name := string(f.Arg(0)); !slices.Contains(p.watched, name) {
 		p.watched = append(p.watched, name)
@@ -200,6 +218,8 @@ func bWatch(m *beanstalk, p *bPeer, f codec.Frame) {
 	m.expectReply(p, "beanstalk.watch.watching", "WATCHING", strconv.Itoa(len(p.watched)))
 }
 
+// bIgnore handles ignore: it removes a tube from the watch list, and expects WATCHING with the length of the list. The
+// last tube cannot be removed; if the tube is not in a list of one tube, both replies are right.
 func bIgnore(m *beanstalk, p *bPeer, f codec.Frame) {
 	i := slices.Index(p.watched, string(f.Arg(0)))
 	switch {
@@ -271,6 +291,9 @@ func bPeek(rule codec.RuleID, s bState, before func(j, o *bJob) bool) func(m *be
 	}
 }
 
+// bKick handles kick: up to the given number of buried jobs of the used tube become ready or, if no job is buried, of
+// delayed jobs. It expects KICKED with the number of jobs. If the order is not certain, the states of the jobs become
+// unknown.
 func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	n64 := number(f.Arg(0))
 	if m.quirks[KickTruncates] {
@@ -278,10 +301,10 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 	bound := int(min(n64, 1<<31))
 	all, sure := m.in(p.used, bBuried)
-	by := func(j, o *bJob) int { return j.burial - o.burial }
+	compare := func(j, o *bJob) int { return j.burial - o.burial }
 	if len(all) == 0 {
 		all, _ = m.in(p.used, bDelayed)
-		by = func(j, o *bJob) int { return int(j.until - o.until) }
+		compare = func(j, o *bJob) int { return int(j.until - o.until) }
 	}
 	if !sure {
 		for _, j := range m.live {
@@ -292,10 +315,10 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 		m.expectReply(p, "beanstalk.kick.kicked-count", "KICKED")
 		return
 	}
-	slices.SortFunc(all, by)
+	slices.SortFunc(all, compare)
 	n := min(bound, len(all))
 	m.expectReply(p, "beanstalk.kick.kicked-count", "KICKED", strconv.Itoa(n))
-	if n < len(all) && n > 0 && by(all[n-1], all[n]) == 0 {
+	if n < len(all) && n > 0 && compare(all[n-1], all[n]) == 0 {
 		// The specification does not say which job is kicked first if several delays end at the same time.
 		for _, j := range all {
 			if j.until == all[n].until {
@@ -326,6 +349,7 @@ func bKickJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 }
 
+// bQuit handles quit: the server must close the connection without a reply and release the reserved jobs.
 func bQuit(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.ending[p.conn] = true
 	m.leaving[p.conn] = closeReason{"beanstalk.quit.closes", "the client sent quit"}
@@ -333,6 +357,8 @@ func bQuit(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.disconnected(p)
 }
 
+// bPause handles pause-tube: no job of the tube is reserved for the given number of seconds; 0 ends the pause. It
+// expects PAUSED, NOT_FOUND if the tube does not exist, or either if it is not certain that the tube exists.
 func bPause(m *beanstalk, p *bPeer, f codec.Frame) {
 	name := string(f.Arg(0))
 	sure, maybe := m.exists(name)

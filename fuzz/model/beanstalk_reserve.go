@@ -36,6 +36,8 @@ func (m *beanstalk) margin(p *bPeer) (sure, maybe bool) {
 	return sure, maybe
 }
 
+// Received implements Model. If the client waits in a reserve, the message must be the reply to the reserve. After
+// illegal input, it only reports jobs whose bodies are wrong.
 func (m *beanstalk) Received(conn int, f *codec.Frame) error {
 	p := m.peers[conn]
 	var err error
@@ -97,6 +99,9 @@ func (m *beanstalk) job(f *codec.Frame) *bJob {
 	return nil
 }
 
+// reserved checks a RESERVED reply: the job must exist with its body, must not be reserved, delayed, buried or deleted,
+// and must be in a watched tube that is not paused. best, which may be nil, is the job that precedes all others; the
+// reply may name a later job only if best has just become ready.
 func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	j := m.job(f)
 	fail := func(rule codec.RuleID, format string, args ...any) *Complaint {

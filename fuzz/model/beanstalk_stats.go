@@ -32,6 +32,8 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[stri
 		}))
 }
 
+// bStatsJob handles stats-job: it expects the job's ID, tube, priority, time-to-run, counts of events and, where the
+// model knows it, its state.
 func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 	j := m.byID(f)
 	if j == nil {
@@ -53,7 +55,7 @@ func bStatsJob(m *beanstalk, p *bPeer, f codec.Frame) {
 
 // counted adds the numbers of jobs in each state, of the jobs for which in returns true, to the expected statistics.
 func (m *beanstalk) counted(expected map[string]string, in func(*bJob) bool) {
-	var by [5]int
+	var byState [5]int
 	urgent := 0
 	for _, j := range m.live {
 		if !in(j) {
@@ -62,17 +64,19 @@ func (m *beanstalk) counted(expected map[string]string, in func(*bJob) bool) {
 		if j.vague {
 			return
 		}
-		by[j.state]++
+		byState[j.state]++
 		if j.state == bReady && j.pri < 1024 {
 			urgent++
 		}
 	}
 	expected["current-jobs-urgent"] = strconv.Itoa(urgent)
 	for s := bReady; s <= bBuried; s++ {
-		expected["current-jobs-"+s.String()] = strconv.Itoa(by[s])
+		expected["current-jobs-"+s.String()] = strconv.Itoa(byState[s])
 	}
 }
 
+// bStatsTube handles stats-tube: it expects the numbers of the tube's jobs by state and of its clients, and the totals
+// since the tube was created. It does not check values that other clients of a shared server change.
 func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 	name := string(f.Arg(0))
 	sure, maybe := m.exists(name)
@@ -118,6 +122,8 @@ var bCounted = []string{"put", "peek", "peek-ready", "peek-delayed", "peek-burie
 	"delete", "release", "bury", "kick",
 	"stats", "stats-job", "stats-tube", "list-tubes", "list-tube-used", "list-tubes-watched", "pause-tube"}
 
+// bStats handles stats: it expects the numbers of jobs by state and of clients by role, and the totals since the start
+// of the server. On a shared server it checks nothing.
 func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 	expected := map[string]string{}
 	if !m.quirks[Shared] {
@@ -155,6 +161,8 @@ func (m *beanstalk) totals(expected map[string]string) {
 	}
 }
 
+// bListTubes handles list-tubes: the reply must contain each tube that certainly exists, once, and no tube that
+// certainly does not exist.
 func bListTubes(m *beanstalk, p *bPeer, _ codec.Frame) {
 	m.expect(p.conn, "beanstalk.list.tubes", "list-reply", typed("list-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
@@ -174,6 +182,8 @@ func bListTubes(m *beanstalk, p *bPeer, _ codec.Frame) {
 	}))
 }
 
+// bListWatched handles list-tubes-watched: the reply must contain exactly the tubes on the watch list of the
+// connection, in any order.
 func bListWatched(m *beanstalk, p *bPeer, _ codec.Frame) {
 	want := map[string]bool{}
 	for _, w := range p.watched {

@@ -59,6 +59,7 @@ func (m *danga) Garbled(conn int) {
 	m.taint()
 }
 
+// taint records that the state of the server is unknown, and makes all expected messages optional.
 func (m *danga) taint() {
 	m.tainted = true
 	for _, d := range m.expected {
@@ -76,6 +77,7 @@ func (m *danga) Blocked(conn int) bool {
 	return leaving || p != nil && p.waits != nil
 }
 
+// Closed implements Model: the job of a worker goes back to its queue.
 func (m *danga) Closed(conn int) {
 	m.step++
 	p := m.peers[conn]
@@ -88,6 +90,7 @@ func (m *danga) Closed(conn int) {
 	}
 }
 
+// Gone implements Model: a close by the server is a complaint, except after a violation of the protocol by the peer.
 func (m *danga) Gone(conn int) error {
 	p := m.peers[conn]
 	delete(m.peers, conn)
@@ -101,6 +104,8 @@ func (m *danga) Gone(conn int) error {
 	return err
 }
 
+// disconnected updates the jobs of a peer that has disconnected. The job of a worker goes back to its queue. The server
+// may drop a job that only this client waited for.
 func (m *danga) disconnected(p *dPeer) {
 	if j := p.waits; j != nil {
 		j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
@@ -113,6 +118,7 @@ func (m *danga) disconnected(p *dPeer) {
 	}
 }
 
+// requeue returns the job of a worker to its queue, without progress, and wakes the sleeping workers that can do it.
 func (m *danga) requeue(p *dPeer) {
 	j := p.job
 	p.job = nil
@@ -137,6 +143,8 @@ func (m *danga) CheckMissing() error { return m.checkMissing() }
 
 func (m *danga) Elapsed(d time.Duration) { m.now += d }
 
+// Received implements Model. After a violation of the protocol by a peer, the server must close the connection without
+// an error packet, so each message that the model does not expect breaks that rule.
 func (m *danga) Received(conn int, f *codec.Frame) error {
 	if _, leaving := m.leaving[conn]; leaving && !m.tainted {
 		if m.received(conn, f) == nil {
@@ -152,6 +160,7 @@ func (m *danga) Received(conn int, f *codec.Frame) error {
 	return err
 }
 
+// Sent implements Model: it passes a request to its handler in dHandlers.
 func (m *danga) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
@@ -179,6 +188,8 @@ func (m *danga) noop(p *dPeer, must bool) {
 	d.must = d.must && must
 }
 
+// wake expects a noop for each sleeping worker that has announced the job's name. If must is false, the noops are
+// optional.
 func (m *danga) wake(j *dJob, must bool) {
 	for _, p := range m.peers {
 		if p.sleeping && slices.Contains(p.names, j.name) {
@@ -206,6 +217,8 @@ func (m *danga) candidates(p *dPeer) (sure, vague []*dJob) {
 	return sure, vague
 }
 
+// State implements Model: it counts queued jobs, running jobs, sleeping workers, waiting clients, handles, and
+// connections that the server must close.
 func (m *danga) State() uint64 {
 	h := uint64(0xcbf29ce484222325)
 	queued, running, sleeping, waiting := 0, 0, 0, 0

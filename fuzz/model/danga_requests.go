@@ -14,6 +14,7 @@ import (
 // dHandlers maps packet types to functions that update the model.
 var dHandlers map[string]func(m *danga, p *dPeer, f codec.Frame)
 
+// init sets the handler of each packet type that peers send. A type without a handler has no effect on the model.
 func init() {
 	dHandlers = map[string]func(m *danga, p *dPeer, f codec.Frame){
 		"worker_connect":        dConnect,
@@ -28,6 +29,8 @@ func init() {
 	}
 }
 
+// dConnect handles worker_connect: its job names replace the names that the worker announced before. If the worker
+// sleeps and a job is waiting under one of the new names, the server may wake the worker.
 func dConnect(m *danga, p *dPeer, f codec.Frame) {
 	p.names = nil
 	var msg codec.Message
@@ -47,6 +50,8 @@ func dDisconnect(m *danga, p *dPeer, _ codec.Frame) {
 	}
 }
 
+// dSleep handles worker_sleep: the server must send a noop when a job for the worker arrives, or at once if one is
+// already waiting. A worker that has a job does not sleep.
 func dSleep(m *danga, p *dPeer, _ codec.Frame) {
 	if p.job != nil {
 		return
@@ -57,6 +62,9 @@ func dSleep(m *danga, p *dPeer, _ codec.Frame) {
 	}
 }
 
+// dCreate handles job_create_req. A job with the name and the nonempty duplicate key of an unfinished job joins that
+// job. A job is of type 0 (the client waits for the result), 1 (the client gets a handle and asks for the result), or
+// another type (nothing returns to the client).
 func dCreate(m *danga, p *dPeer, f codec.Frame) {
 	typ := f.Arg(3)[0]
 	if typ == 0 && p.waits != nil {
@@ -112,6 +120,8 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 	}
 }
 
+// dAssign handles job_assign_req: it expects job_assign_res with one of the jobs at the head of the queue of an
+// announced name, or noop if there may be no job or the worker already has one.
 func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 	p.sleeping = false
 	sure, vague := m.candidates(p)
@@ -151,6 +161,7 @@ func dAssign(m *danga, p *dPeer, _ codec.Frame) {
 	})).choice = reply
 }
 
+// numbers returns the three 32-bit numbers of a job_status_* packet.
 func numbers(f *codec.Frame) (n [3]uint32) {
 	for i := range n {
 		n[i] = binary.BigEndian.Uint32(f.Arg(i))
@@ -158,6 +169,8 @@ func numbers(f *codec.Frame) (n [3]uint32) {
 	return n
 }
 
+// dStatus handles job_status_announce: it stores the progress of the worker's job and expects job_status_res on the
+// connections of the clients that wait for the job. A worker without a job violates the protocol.
 func dStatus(m *danga, p *dPeer, f codec.Frame) {
 	if p.job == nil {
 		m.violates(p, "the worker reported progress without having a job")
@@ -179,6 +192,8 @@ func (m *danga) progress(conn int, rule codec.RuleID, want [3]uint32) *expectati
 	}))
 }
 
+// dStatusReq handles job_status_req: it expects the latest progress of the job with a handle, or fixed numbers if the
+// job has finished or the handle is unknown. A client that waits for a job of type 0 must not send this request.
 func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
 	if p.waits != nil {
 		m.violates(p, "the client sent a request while its job of type 0 (synchronous) was running")
@@ -197,6 +212,8 @@ func dStatusReq(m *danga, p *dPeer, f codec.Frame) {
 	}
 }
 
+// dComplete handles job_complete_announce: it ends the worker's job, stores the result for later requests, and expects
+// job_complete_res on the connections of the clients that wait for the job.
 func dComplete(m *danga, p *dPeer, f codec.Frame) {
 	j := p.job
 	if j == nil {
@@ -228,6 +245,8 @@ func (m *danga) completed(conn int, rule codec.RuleID, j *dJob) {
 	}))
 }
 
+// dCompleteReq handles job_complete_req: it expects the result of the job with a handle, or an empty result with code 0
+// if the job has not finished, 255 if the handle is unknown.
 func dCompleteReq(m *danga, p *dPeer, f codec.Frame) {
 	if p.waits != nil {
 		m.violates(p, "the client sent a request while its job of type 0 (synchronous) was running")

@@ -52,7 +52,7 @@ type gearman struct {
 	expectations
 	peers     map[int]*gPeer
 	functions map[string]*gFunction
-	jobs      map[string]*gJob // jobs by handle; the value is nil if the job has ended
+	jobs      map[string]*gJob // jobs by handle, including ended ones
 	count     uint64           // number of jobs so far, to order them
 }
 
@@ -129,6 +129,9 @@ func (m *gearman) Opened(conn int) {
 	m.peers[conn] = &gPeer{conn: conn, abilities: map[string]time.Duration{}}
 }
 
+// Sent implements Model: it passes a request to its handler in gHandlers, and expects ERROR for a type that has no
+// handler. Every request may be refused with the quirk lacks-types; requests that the specification does not contain
+// may always be refused.
 func (m *gearman) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
@@ -194,6 +197,7 @@ func (m *gearman) Tainted() bool { return m.tainted }
 
 func (m *gearman) Blocked(int) bool { return false }
 
+// Closed implements Model: it updates the jobs of the client or worker as disconnected describes.
 func (m *gearman) Closed(conn int) {
 	m.step++
 	p := m.peers[conn]
@@ -223,6 +227,8 @@ func (m *gearman) disconnected(p *gPeer) {
 	}
 }
 
+// requeue returns the job of a disconnected worker to its queue, without progress, and wakes the sleeping workers that
+// can do it. With the quirk lost-fails, the job fails instead.
 func (m *gearman) requeue(j *gJob) {
 	j.lost++
 	j.timer = 0
@@ -255,6 +261,7 @@ func (m *gearman) mayFail(j *gJob, client int) {
 	})
 }
 
+// sameHandle returns a take function for messages of a type that name the job.
 func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
 	return typed(t, func(f *codec.Frame) error {
 		if !bytes.Equal(f.Arg(0), j.handle) {
@@ -267,6 +274,7 @@ func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
 // uncertain reports whether the state of the job is unknown.
 func (j *gJob) uncertain() bool { return j.vague || j.soon }
 
+// end removes a finished job from its function. Its handle stays known.
 func (m *gearman) end(j *gJob) {
 	j.state = gEnded
 	if i := slices.Index(j.fn.jobs, j); i >= 0 {
@@ -274,6 +282,7 @@ func (m *gearman) end(j *gJob) {
 	}
 }
 
+// function returns the function with a name. It creates the function if the model does not know it yet.
 func (m *gearman) function(name []byte) *gFunction {
 	fn := m.functions[string(name)]
 	if fn == nil {
@@ -313,6 +322,8 @@ func (m *gearman) wake(j *gJob, must bool) {
 	}
 }
 
+// noop expects a NOOP that wakes a sleeping worker. One NOOP is enough for several jobs, so a NOOP that is already
+// expected stays expected, and becomes required if must is true.
 func (m *gearman) noop(p *gPeer, must bool) *expectation {
 	for _, d := range m.expected {
 		if d.conn == p.conn && d.want == "NOOP" {
@@ -328,6 +339,8 @@ func (m *gearman) noop(p *gPeer, must bool) *expectation {
 	return d
 }
 
+// Received implements Model. A NOOP that meets no expectation may still be right: see unexpectedNoop. After illegal
+// input, it reports only changed workloads and wrong echo replies.
 func (m *gearman) Received(conn int, f *codec.Frame) error {
 	err := m.received(conn, f)
 	if c, _ := err.(*Complaint); c != nil {
@@ -371,6 +384,8 @@ func (m *gearman) mayWake(p *gPeer) bool {
 	return false
 }
 
+// Gone implements Model: the jobs of the worker go back to their queues. A close by the server is a complaint,
+// because no Gearman request asks for it.
 func (m *gearman) Gone(conn int) error {
 	p := m.peers[conn]
 	delete(m.peers, conn)
@@ -383,6 +398,9 @@ func (m *gearman) Gone(conn int) error {
 
 func (m *gearman) CheckMissing() error { return m.checkMissing() }
 
+// Elapsed implements Model: a scheduled job is queued when its time comes, and a running job fails when it exceeds the
+// worker's time limit. From Slack before the time until Slack after it, the state of the job is uncertain, and NOOP and
+// WORK_FAIL are optional.
 func (m *gearman) Elapsed(d time.Duration) {
 	m.step++
 	m.now += d
@@ -416,6 +434,8 @@ func (m *gearman) Elapsed(d time.Duration) {
 	}
 }
 
+// State implements Model: it counts the jobs by state and by priority, uncertain and background jobs, the most clients
+// of one job, sleeping workers, and the most functions of one worker.
 func (m *gearman) State() uint64 {
 	h := uint64(0xcbf29ce484222325)
 	var byState [4]int

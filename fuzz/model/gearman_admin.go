@@ -88,6 +88,8 @@ func isPlainName(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == '\\' })
 }
 
+// gAdminStatus handles the administrative command status: for each function, the unfinished jobs, the running jobs and
+// the workers.
 func gAdminStatus(m *gearman, p *gPeer, _ codec.Frame) {
 	m.list(p, "gearman.admin.status", "status-reply", func(fn *gFunction) ([]int, bool) {
 		total, running, workers, _, sure := fn.counts(m)
@@ -95,6 +97,8 @@ func gAdminStatus(m *gearman, p *gPeer, _ codec.Frame) {
 	})
 }
 
+// gPriorities handles the administrative command prioritystatus: for each function, the queued jobs of high, normal and
+// low priority, and the workers.
 func gPriorities(m *gearman, p *gPeer, _ codec.Frame) {
 	m.list(p, "gearman.admin.prioritystatus", "prioritystatus-reply", func(fn *gFunction) ([]int, bool) {
 		_, _, workers, queued, sure := fn.counts(m)
@@ -103,6 +107,8 @@ func gPriorities(m *gearman, p *gPeer, _ codec.Frame) {
 	})
 }
 
+// gShowJobs handles the administrative command show-jobs: the list must contain the handle of each unfinished job once,
+// and no other handle.
 func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 	m.expect(p.conn, "gearman.admin.show-jobs", "show-jobs-reply", typed("show-jobs-reply", func(r *codec.Frame) error {
 		seen := map[string]bool{}
@@ -130,6 +136,9 @@ func gShowJobs(m *gearman, p *gPeer, _ codec.Frame) {
 	}))
 }
 
+// gShowUnique handles the administrative command show-unique-jobs: the list must contain the unique IDs of all
+// unfinished jobs and no others. IDs that the list may write in another form, for example with special characters, are
+// not checked. The server may reject the command.
 func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
 	m.expect(p.conn, "gearman.admin.show-unique-jobs", "show-unique-jobs-reply",
 		typed("show-unique-jobs-reply ERR error-line", func(r *codec.Frame) error {
@@ -159,6 +168,8 @@ func gShowUnique(m *gearman, p *gPeer, _ codec.Frame) {
 		}))
 }
 
+// gWorkers handles the administrative command workers: the list must contain each worker with its client ID and the
+// functions that it has announced. Other entries, and workers whose names have special characters, are not checked.
 func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 	m.expect(p.conn, "gearman.admin.workers", "workers-reply", typed("workers-reply", func(r *codec.Frame) error {
 		listed := map[string]int{}
@@ -190,6 +201,8 @@ func gWorkers(m *gearman, p *gPeer, _ codec.Frame) {
 	}))
 }
 
+// gMaxQueue handles the administrative command maxqueue with no limit, one limit for all priorities, or one for each of
+// the three priorities. With another number of limits, the effect of the command is unknown.
 func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.function(f.Arg(0))
 	// with this quirk, the limit has an effect only if the server knows the function
@@ -216,6 +229,8 @@ func gMaxQueue(m *gearman, p *gPeer, f codec.Frame) {
 	m.expect(p.conn, "gearman.admin.maxqueue", "OK", typed("OK", nil))
 }
 
+// gShutdown handles the administrative command shutdown. The server may close all connections at any time after it, so
+// the model checks nothing more.
 func gShutdown(m *gearman, p *gPeer, f codec.Frame) {
 	for c := range m.peers {
 		m.unchecked[c] = true
@@ -223,6 +238,8 @@ func gShutdown(m *gearman, p *gPeer, f codec.Frame) {
 	m.taint()
 }
 
+// gCancel handles the administrative command cancel-job: a queued job fails, and the reply is OK. A running, finished
+// or unknown job cannot be canceled, so the reply is ERR; with the quirk cancel-lingers, a running job can.
 func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 	j := m.jobs[string(f.Arg(0))]
 	switch {
@@ -245,11 +262,15 @@ func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 	}
 }
 
+// gCreate handles the administrative command create-function: the function stays in lists even if it has no job and no
+// worker.
 func gCreate(m *gearman, p *gPeer, f codec.Frame) {
 	m.function(f.Arg(0)).kept = true
 	m.expect(p.conn, "gearman.admin.create-function", "OK", typed("OK", nil))
 }
 
+// gDrop handles the administrative command drop-function: the reply is ERR if the function has jobs or workers, and OK
+// if a client has created the function. In other cases the specification does not determine the reply.
 func gDrop(m *gearman, p *gPeer, f codec.Frame) {
 	fn := m.functions[string(f.Arg(0))]
 	if fn != nil && m.quirks[DropLoses] {

@@ -13,6 +13,8 @@ import (
 // gHandlers maps types of requests to functions that update the model. The functions may keep the frame.
 var gHandlers map[string]func(m *gearman, p *gPeer, f codec.Frame)
 
+// init sets the handler of each request, by packet type or administrative command. The server must reject a request
+// that has no handler with ERROR.
 func init() {
 	gHandlers = map[string]func(m *gearman, p *gPeer, f codec.Frame){
 		"ECHO_REQ":   gEcho,
@@ -64,6 +66,8 @@ func init() {
 	}
 }
 
+// gText returns the handler of an administrative command whose effects and reply values the model does not check.
+// replies contains the types of the replies that the server may send, separated by spaces.
 func gText(replies string) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, _ codec.Frame) {
 		m.expect(p.conn, "gearman.admin.reply-form", strings.ReplaceAll(replies, " ", " or "), typed(replies, nil))
@@ -74,6 +78,7 @@ func gVersion(m *gearman, p *gPeer, _ codec.Frame) {
 	m.expect(p.conn, "gearman.admin.version", "version-reply", typed("version-reply", nil))
 }
 
+// gEcho handles ECHO_REQ: the server must return the same data in ECHO_RES, even after illegal bytes from other peers.
 func gEcho(m *gearman, p *gPeer, f codec.Frame) {
 	m.expect(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data",
 		typed("ECHO_RES", func(r *codec.Frame) error {
@@ -84,6 +89,8 @@ func gEcho(m *gearman, p *gPeer, f codec.Frame) {
 		})).must = true
 }
 
+// gOption handles OPTION_REQ. The only option is "exceptions", which makes the server forward WORK_EXCEPTION to the
+// client; other names must be rejected with ERROR.
 func gOption(m *gearman, p *gPeer, f codec.Frame) {
 	const exceptions = "exceptions"
 	switch name := string(f.Arg(0)); {
@@ -159,6 +166,9 @@ func (fn *gFunction) full(priority int) (may, must bool) {
 	return may, may && waiting >= limit && !fn.vague
 }
 
+// sent handles a SUBMIT_* request. A submission with the unique ID of an unfinished job of the function joins that job;
+// otherwise it creates a job, or is rejected with ERROR if the queue is full. Where both may happen, the handle in
+// JOB_CREATED shows which job the client has.
 func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	j := s.job(m, &f)
 	fn := j.fn
@@ -249,6 +259,8 @@ func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 	}
 }
 
+// joined adds a client to a job that already exists. A background submission adds no waiting client, but makes the job
+// continue when all clients have disconnected.
 func (m *gearman) joined(p *gPeer, old *gJob, s gSubmit) {
 	if s.background {
 		old.background = true

@@ -35,6 +35,7 @@ func (j *gJob) progress(m *gearman, r *codec.Frame) error {
 
 func (s gState) String() string { return [...]string{"queued", "scheduled", "running", "finished"}[s] }
 
+// unknownStatus checks that a status reply describes a job that is neither known nor running.
 func unknownStatus(r *codec.Frame) error {
 	if string(r.Arg(1)) != "0" || string(r.Arg(2)) != "0" {
 		return wrong("expected known 0 and running 0, because no such job exists")
@@ -42,6 +43,7 @@ func unknownStatus(r *codec.Frame) error {
 	return nil
 }
 
+// gStatus handles GET_STATUS: it expects STATUS_RES with the state and the progress of the job with a handle.
 func gStatus(m *gearman, p *gPeer, f codec.Frame) {
 	j := m.jobs[string(f.Arg(0))]
 	rule := codec.RuleID("gearman.status.queued")
@@ -66,6 +68,9 @@ func gStatus(m *gearman, p *gPeer, f codec.Frame) {
 	}))
 }
 
+// gStatusUnique handles GET_STATUS_UNIQUE: it expects STATUS_RES_UNIQUE with the state, the progress and the number of
+// waiting clients of a job with a unique ID. Jobs of several functions may have that ID; the reply may describe any of
+// them.
 func gStatusUnique(m *gearman, p *gPeer, f codec.Frame) {
 	unique := f.Arg(0)
 	m.expect(p.conn, "gearman.status.unique", "STATUS_RES_UNIQUE", typed("STATUS_RES_UNIQUE", func(r *codec.Frame) error {

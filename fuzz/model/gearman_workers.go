@@ -15,6 +15,8 @@ import (
 // have no limit.
 const zeroLimit time.Duration = -1
 
+// gCanDo handles CAN_DO and CAN_DO_TIMEOUT. A worker that sleeps may be woken by a job that is already in the queue of
+// the new function.
 func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
 	m.function(f.Arg(0))
 	n, _ := strconv.ParseUint(string(f.Arg(1)), 10, 64)
@@ -32,6 +34,8 @@ func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
 	}
 }
 
+// gCantDo handles CANT_DO. With the quirk cant-do-loses-job, the server may take away the jobs of the function that the
+// worker runs.
 func gCantDo(m *gearman, p *gPeer, f codec.Frame) {
 	_, could := p.abilities[string(f.Arg(0))]
 	delete(p.abilities, string(f.Arg(0)))
@@ -59,6 +63,8 @@ func gReset(m *gearman, p *gPeer, _ codec.Frame) {
 	clear(p.abilities)
 }
 
+// gPreSleep handles PRE_SLEEP: the server must send a NOOP when a job for the worker arrives, or at once if one is
+// already queued.
 func gPreSleep(m *gearman, p *gPeer, _ codec.Frame) {
 	p.twice, p.sleeping = p.sleeping, true
 	must, may := m.candidates(p)
@@ -100,6 +106,8 @@ func (m *gearman) candidates(p *gPeer) (sure, vague []*gJob) {
 	return sure, vague
 }
 
+// gGrab returns the handler of a GRAB_JOB* request: it expects one of the jobs that candidates returns, or NO_JOB if
+// there may be none. plain and reduce are the types of the assignment for a job without a reducer and with one.
 func gGrab(plain, reduce string) func(*gearman, *gPeer, codec.Frame) {
 	return func(m *gearman, p *gPeer, _ codec.Frame) {
 		p.sleeping, p.twice = false, false

@@ -56,6 +56,7 @@ func (m *gearmonkey) Garbled(conn int) {
 	m.taint()
 }
 
+// taint records that the state of the server is unknown, and makes all expected messages optional.
 func (m *gearmonkey) taint() {
 	m.tainted = true
 	for _, d := range m.expected {
@@ -110,6 +111,8 @@ func (m *gearmonkey) uncertain() bool {
 	return false
 }
 
+// Elapsed implements Model: it removes expired keys, and expects a nil array on the connection of each client whose
+// BRPOP timeout has expired. The nil array is optional from Slack before that time and required from Slack after it.
 func (m *gearmonkey) Elapsed(d time.Duration) {
 	m.step++
 	m.now += d
@@ -152,6 +155,9 @@ func (m *gearmonkey) Received(conn int, f *codec.Frame) error {
 	return err
 }
 
+// Sent implements Model: it passes a command of the specification to its handler in mHandlers, and every other command
+// to other. If a timeout or an expiration is near, or the client sends commands while its BRPOP waits, the state of the
+// server becomes unknown.
 func (m *gearmonkey) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
@@ -187,6 +193,7 @@ func (m *gearmonkey) other(p *mPeer, f *codec.Frame) {
 	m.taint()
 }
 
+// bulk returns a RESP bulk string with its framing; nil becomes the null bulk string.
 func bulk(b []byte) string {
 	if b == nil {
 		return "$-1\r\n"
@@ -194,6 +201,7 @@ func bulk(b []byte) string {
 	return fmt.Sprintf("$%d\r\n%s\r\n", len(b), b)
 }
 
+// array returns a RESP array of bulk strings with its framing.
 func array(items ...[]byte) string {
 	s := fmt.Sprintf("*%d\r\n", len(items))
 	for _, it := range items {
@@ -230,6 +238,8 @@ func (m *gearmonkey) event(p *mPeer, want string) {
 	})
 }
 
+// State implements Model: it counts the keys, the elements of the longest list and the largest sorted set, the hashes,
+// subscriptions, waiting clients and loaded scripts.
 func (m *gearmonkey) State() uint64 {
 	h := uint64(0xcbf29ce484222325)
 	var lists, hashes, scores, subscribed int

@@ -25,6 +25,8 @@ func queueKey(f mWords, priority string) string {
 	return "queue:" + string(f.Arg(0)) + ":" + priority
 }
 
+// init sets the handler of each command of the specification. Each handler computes the keys that its command uses
+// from the function name and the job ID: see jobKey, lockKey and queueKey.
 func init() {
 	type (
 		peer  = mPeer
@@ -115,10 +117,10 @@ func init() {
 			m.raw(p, "gearmonkey.server.llen", integer(int64(n)))
 		},
 		"EXISTS_JOB": func(m *gearmonkey, p *peer, f frame) {
-			m.raw(p, "gearmonkey.server.exists", integer(m.there(jobKey(f))))
+			m.raw(p, "gearmonkey.server.exists", integer(m.countKey(jobKey(f))))
 		},
 		"DEL_JOB": func(m *gearmonkey, p *peer, f frame) {
-			m.raw(p, "gearmonkey.server.del", integer(m.there(jobKey(f))))
+			m.raw(p, "gearmonkey.server.del", integer(m.countKey(jobKey(f))))
 			delete(m.keys, jobKey(f))
 		},
 		"SUBSCRIBE_CHANNEL":   mSubscribe(true),
@@ -132,13 +134,15 @@ type mWords [][]byte
 func (w mWords) Arg(i int) []byte { return w[i] }
 func (w mWords) last() []byte     { return w[len(w)-1] }
 
-func (m *gearmonkey) there(key string) int64 {
+// countKey returns 1 if a key exists and 0 otherwise, as EXISTS and DEL reply.
+func (m *gearmonkey) countKey(key string) int64 {
 	if m.keys[key] != nil {
 		return 1
 	}
 	return 0
 }
 
+// mSet returns the handler of a SET of the counter whose key is prefix and a function name.
 func mSet(prefix string) func(*gearmonkey, *mPeer, mWords) {
 	return func(m *gearmonkey, p *mPeer, f mWords) {
 		m.keys[prefix+string(f.Arg(0))] = &mValue{text: f.Arg(1)}
@@ -146,6 +150,8 @@ func mSet(prefix string) func(*gearmonkey, *mPeer, mWords) {
 	}
 }
 
+// mFields handles HMGET for a job: it expects the values of the requested fields in the order of the request, and null
+// for each field that the job does not have.
 func mFields(m *gearmonkey, p *mPeer, f mWords) {
 	var all [][]byte
 	for _, name := range f[2:] {
@@ -184,6 +190,8 @@ func mAll(m *gearmonkey, p *mPeer, f mWords) {
 	}))
 }
 
+// mSchedule handles ZADD for a scheduled job: the score is the time at which the job is eligible. It expects the number
+// of added members: 0 if the command only changes the time of a job.
 func mSchedule(m *gearmonkey, p *mPeer, f mWords) {
 	v := m.get(queueKey(f, "scheduled"))
 	if v.scores == nil {
@@ -242,6 +250,8 @@ func mTake(m *gearmonkey, p *mPeer, f mWords) {
 	m.raw(p, "gearmonkey.server.evalsha-nil", "$-1\r\n")
 }
 
+// mSubscribe returns the handler of SUBSCRIBE (on is true) or UNSUBSCRIBE for the channel of a function. It expects a
+// confirmation with the number of channels to which the connection is then subscribed.
 func mSubscribe(on bool) func(*gearmonkey, *mPeer, mWords) {
 	return func(m *gearmonkey, p *mPeer, f mWords) {
 		channel, word := "channel:"+string(f.Arg(0)), "unsubscribe"

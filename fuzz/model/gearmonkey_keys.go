@@ -75,6 +75,7 @@ func (m *gearmonkey) add(p *mPeer, key string, n int64, rule string) {
 	m.raw(p, rule, integer(old+n))
 }
 
+// hset handles HMSET: it sets fields of the hash at key. pairs contains the names and the values of fields in turn.
 func (m *gearmonkey) hset(p *mPeer, key string, pairs ...string) {
 	v := m.get(key)
 	if v.hash == nil {
@@ -86,6 +87,8 @@ func (m *gearmonkey) hset(p *mPeer, key string, pairs ...string) {
 	m.raw(p, "gearmonkey.server.hmset", "+OK\r\n")
 }
 
+// publish handles PUBLISH of an event ("create:", "start:" or "finish:") for a job. It expects a message for each
+// subscriber of the function's channel, and a reply with their number.
 func (m *gearmonkey) publish(p *mPeer, f mWords, event string) {
 	channel := "channel:" + string(f.Arg(0))
 	n := 0
@@ -101,6 +104,8 @@ func (m *gearmonkey) publish(p *mPeer, f mWords, event string) {
 // far is the longest expiration time that the model represents. For longer times, servers differ.
 const far = 1 << 31 * time.Second
 
+// expire handles EXPIRE: the key is removed after a number of seconds, or at once if the number is 0. It expects 1, or
+// 0 if the key does not exist.
 func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
 	if number(seconds) > 1<<50 { // the number of milliseconds may overflow in the server
 		m.any(p, "gearmonkey.server.expire")
@@ -118,6 +123,8 @@ func (m *gearmonkey) expire(p *mPeer, key string, seconds []byte) {
 	m.raw(p, "gearmonkey.server.expire", integer(1))
 }
 
+// ttl handles TTL: it expects the seconds until the key expires, with a tolerance of one second, -1 if the key does not
+// expire, and -2 if it does not exist.
 func (m *gearmonkey) ttl(p *mPeer, key string) {
 	v := m.keys[key]
 	switch {
@@ -165,6 +172,7 @@ func (v *mValue) ranked() (all [][]byte) {
 	return all
 }
 
+// hashOf returns the SHA-1 hash of a script in hexadecimal, as EVALSHA uses it.
 func hashOf(script []byte) string {
 	sum := sha1.Sum(script)
 	return hex.EncodeToString(sum[:])
