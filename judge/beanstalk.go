@@ -91,6 +91,8 @@ func (c *beanstalkConn) Size() int {
 	return 2*len(c.pending) + len(c.watched) + len(c.ignored) + len(c.reservations) + len(c.deleted.names)
 }
 
+// End implements Conversation: it checks that the server closes the connection after quit, and ends the reservations of
+// a client that has disconnected.
 func (c *beanstalkConn) End(from codec.Side, _ bool) {
 	if from == codec.Server && len(c.pending) > 0 && c.pending[0].does() == codec.Leave {
 		c.Pass("beanstalk.quit.closes")
@@ -102,6 +104,7 @@ func (c *beanstalkConn) End(from codec.Side, _ bool) {
 	}
 }
 
+// does returns the effect of the command, or NoEffect if its type is unknown.
 func (a *command) does() codec.Effect {
 	if a.typ == nil {
 		return codec.NoEffect
@@ -115,6 +118,8 @@ func (a *command) endsReservation() bool {
 	return does == codec.Delete || does == codec.Release || does == codec.Bury
 }
 
+// Invalid implements Conversation. An illegal command stays in the list of pending commands, because the server replies
+// to it with an error.
 func (c *beanstalkConn) Invalid(f *codec.Frame, rule codec.RuleID) {
 	if f.From == codec.Server { // from here on, it is unknown to which requests replies belong
 		c.Stop()
@@ -127,6 +132,9 @@ func (c *beanstalkConn) Invalid(f *codec.Frame, rule codec.RuleID) {
 	c.pending = append(c.pending, a)
 }
 
+// Message implements Conversation: it stores each command of the client, and checks each reply against the oldest
+// command that has no reply yet. After quit there must be no reply. After the reply to an illegal command, it stops
+// checking the connection.
 func (c *beanstalkConn) Message(f *codec.Frame) {
 	if !c.Complete() {
 		return
@@ -232,6 +240,8 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 	}
 }
 
+// inserted checks the reply INSERTED to a put, and records the job: its ID must be new, and a body that a worker has
+// already received for this ID must be the body of the put.
 func (c *beanstalkConn) inserted(a *command, f *codec.Frame) {
 	if !c.Check("beanstalk.put.expected-crlf", a.rule == "", "",
 		"expected the reply EXPECTED_CRLF, because the client did not send CR LF after the body of the put") {
@@ -333,6 +343,7 @@ func (c *beanstalkConn) watching(a *command, f *codec.Frame) {
 	c.Check(rule, string(f.Arg(0)) == strconv.Itoa(n), "Count", "expected the number of watched tubes, %d", n)
 }
 
+// list checks the reply to list-tubes-watched: it must contain exactly the tubes that the connection watches.
 func (c *beanstalkConn) list(f *codec.Frame) {
 	const rule = "beanstalk.list.watched"
 	n := 0

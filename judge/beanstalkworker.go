@@ -22,6 +22,7 @@ func (c *beanstalkConn) body(job *beanstalkJob, a *command, f *codec.Frame) {
 	}
 }
 
+// deletedBefore reports whether the deletion of the job was captured before the command.
 func (j *beanstalkJob) deletedBefore(a *command) bool { return j.deleted != 0 && j.deleted < a.at }
 
 // left returns the time for which a reservation lasts at least. It is negative if that is unknown.
@@ -67,6 +68,9 @@ func (c *beanstalkConn) reply(a *command, f *codec.Frame) {
 	}
 }
 
+// reserves checks the reply RESERVED and records the reservation. The job must be of a watched tube, and another
+// connection must not have it: it may have it again only after its time-to-run has expired, or after that connection
+// has sent a command that ends the reservation.
 func (c *beanstalkConn) reserves(a *command, f *codec.Frame) {
 	b := c.b
 	id := b.id(f)
@@ -157,6 +161,8 @@ func (c *beanstalkConn) othersJob(job *beanstalkJob, a *command) bool {
 	return r != nil && r.seen < a.at && c.b.left(job, r) > 0
 }
 
+// deletes checks the reply DELETED, and records the deletion: another connection must not have reserved the job, and it
+// must not have been deleted before the request.
 func (c *beanstalkConn) deletes(a *command) {
 	job := c.b.job(a.arg)
 	if old := job.holder; c.othersJob(job, a) {
@@ -182,6 +188,8 @@ func (c *beanstalkConn) release(id string) {
 	}
 }
 
+// releases checks the replies RELEASED, BURIED and TOUCHED, for which the connection must have reserved the job. It
+// ends the reservation, except after touch, which starts its time-to-run again.
 func (c *beanstalkConn) releases(a *command) {
 	r, rules := c.reservations[a.arg], reservedRules[a.typ.Does]
 	if r == nil {
@@ -195,6 +203,8 @@ func (c *beanstalkConn) releases(a *command) {
 	c.release(a.arg)
 }
 
+// notFound checks the reply NOT_FOUND: it is wrong if the connection has a reservation that cannot have expired yet. It
+// is right, and counts as a passed rule, if the job is not reserved, was deleted, or is reserved by another connection.
 func (c *beanstalkConn) notFound(a *command) {
 	rules, r, job := reservedRules[a.typ.Does], c.reservations[a.arg], c.b.jobs[a.arg]
 	switch {

@@ -30,6 +30,8 @@ func (c *Coverage) Add(o *Coverage) {
 	}
 }
 
+// add counts messages that passed or violated the rule. roles are the roles that the client or worker of these messages
+// may have.
 func (c *Coverage) add(roles codec.Role, passed, violated int) {
 	c.Roles |= roles
 	c.Passed += passed
@@ -61,6 +63,7 @@ type form struct {
 	filled []int // by field: number of messages in which the field was not empty
 }
 
+// newCoverage returns coverage without counts, and with a form for each message type and each sender.
 func newCoverage(p *codec.Protocol) coverage {
 	c := coverage{rules: map[subject]*Coverage{}}
 	for side := range c.forms {
@@ -87,6 +90,7 @@ func (m *Monitor) Declare(side codec.Side, roles codec.Role, rules string) {
 	}
 }
 
+// rule returns the counts of a rule for a side. It creates them if there are none.
 func (c *coverage) rule(s subject) *Coverage {
 	n := c.rules[s]
 	if n == nil {
@@ -96,6 +100,7 @@ func (c *coverage) rule(s subject) *Coverage {
 	return n
 }
 
+// count counts that the current message passed (ok is true) or violated a rule. It does nothing unless Counts is set.
 func (m *Monitor) count(rule codec.RuleID, side codec.Side, roles codec.Role, ok bool) {
 	if !m.Counts {
 		return

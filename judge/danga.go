@@ -89,6 +89,9 @@ func (c *dangaConn) End(from codec.Side, _ bool) {
 
 func (c *dangaConn) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
 
+// Message implements Conversation. It counts the messages of the peer, because a worker may send worker_connect or
+// worker_sleep while replies to earlier requests are on their way: the seq of a request shows what the server knew when
+// it replied.
 func (c *dangaConn) Message(f *codec.Frame) {
 	if f.From == codec.Server {
 		c.received(f)
@@ -132,6 +135,8 @@ func (c *dangaConn) Message(f *codec.Frame) {
 	}
 }
 
+// received checks a message of the server: a noop, the reply to a creation, an assignment, or the progress or result of
+// a job. Each reply must have a request, and a result without a request must belong to a job of type 0 (sync+wait).
 func (c *dangaConn) received(f *codec.Frame) {
 	switch f.Type.Does {
 	case codec.Wake:
@@ -172,6 +177,8 @@ func (c *dangaConn) checkOutstanding() {
 	}
 }
 
+// creates records job_create_req. A job of type 0 (sync+wait) must not be created while the application waits for
+// another one.
 func (c *dangaConn) creates(f *codec.Frame) {
 	p := creation{c.d.Name(f.Get(codec.Queue)), c.d.Name(f.Get(codec.UniqueID)), f.Number(codec.Attachment)}
 	c.made[min(p.kind, protocol.AsyncThrow)] = true
@@ -181,6 +188,8 @@ func (c *dangaConn) creates(f *codec.Frame) {
 	c.created = append(c.created, p)
 }
 
+// accepted checks job_create_res, which belongs to the oldest creation without a reply. A job of type 1 (async+handle)
+// must have a handle.
 func (c *dangaConn) accepted(f *codec.Frame) {
 	if !c.Check("danga.create.answered", len(c.created) > 0, "",
 		"the server sent job_create_res, but no job_create_req waits for a reply") {
@@ -230,13 +239,13 @@ func (c *dangaConn) handle(handle string, p creation) {
 // expected checks a message of the server about a job. ok reports whether the application has
 // requested the message or waits for the job.
 func (c *dangaConn) expected(ok bool) bool {
-	async, away := c.made[protocol.Async], c.made[protocol.AsyncThrow]
+	async, throwaway := c.made[protocol.Async], c.made[protocol.AsyncThrow]
 	if ok {
 		c.Pass("danga.application.only-answers")
 		if async {
 			c.Pass("danga.async.not-streamed")
 		}
-		if away {
+		if throwaway {
 			c.Pass("danga.throwaway.silent")
 		}
 		return true
@@ -245,9 +254,9 @@ func (c *dangaConn) expected(ok bool) bool {
 	switch {
 	case len(c.created) > 0 && c.created[0].kind == protocol.SyncWait:
 		rule = "danga.create.answered-first"
-	case async && !away:
+	case async && !throwaway:
 		rule = "danga.async.not-streamed"
-	case away && !async:
+	case throwaway && !async:
 		rule = "danga.throwaway.silent"
 	}
 	return c.Check(rule, false, "", "the server sent this message, but the application has no request without a reply and waits for no job")
@@ -255,6 +264,7 @@ func (c *dangaConn) expected(ok bool) bool {
 
 // Workers.
 
+// connects records the job names of worker_connect, which replace those of the worker's previous announcement.
 func (c *dangaConn) connects(f *codec.Frame) {
 	c.announced, c.gone, c.since = true, false, c.seq
 	c.replaced, c.names = c.names, map[string]int{}
@@ -266,6 +276,8 @@ func (c *dangaConn) connects(f *codec.Frame) {
 // maxInFlight is how long a noop may be on its way to a worker that has sent worker_disconnect in the meantime.
 const maxInFlight = time.Second
 
+// wakes checks a noop, which wakes a sleeping worker or means that there is no job. It must have a worker_sleep or a
+// request for a job before it, and must not follow worker_disconnect, unless it was then already on its way.
 func (c *dangaConn) wakes() {
 	const goneRule = "danga.disconnect.no-more"
 	c.wakeups++
@@ -295,6 +307,8 @@ func (c *dangaConn) wakes() {
 	}
 }
 
+// assigned checks job_assign_res: the worker must have requested a job, have announced the job's name, and have no
+// unfinished job. The name is checked only if the server knew the latest announcement when it processed the request.
 func (c *dangaConn) assigned(f *codec.Frame) {
 	c.wakeups++
 	name := c.d.Name(f.Get(codec.Queue))

@@ -131,6 +131,8 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 // belongs.
 func (c *gearmanConn) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
 
+// Message implements Conversation. It stores the requests of clients and workers until their replies arrive, and checks
+// the messages of workers about registrations, sleep and jobs.
 func (c *gearmanConn) Message(f *codec.Frame) {
 	if f.From == codec.Server {
 		c.received(f)
@@ -174,6 +176,7 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 	}
 }
 
+// received checks a packet of the server. Text replies to administrative commands are not checked here.
 func (c *gearmanConn) received(f *codec.Frame) {
 	if f.Type.Ordered { // a reply to a text command
 		return

@@ -46,6 +46,8 @@ func (c *gearmanConn) refused() {
 	}
 }
 
+// optionSet checks OPTION_RES: the client must have requested the option, and the option must be "exceptions", the only
+// one in the specification.
 func (c *gearmanConn) optionSet(f *codec.Frame) {
 	name := c.g.Name(f.Get(codec.OptionName))
 	_, ok := take(&c.options, &c.skipped, func(s string) bool { return s == name })
@@ -59,6 +61,8 @@ func (c *gearmanConn) optionSet(f *codec.Frame) {
 	}
 }
 
+// status checks STATUS_RES against what is known about the job: a job that finished before the request must not be
+// known to the server, and a job that a worker has must be running.
 func (c *gearmanConn) status(f *codec.Frame) {
 	handle, known, running := c.g.Hash(f.Get(codec.JobID)), f.Number(codec.Known) == 1, f.Number(codec.Running) == 1
 	q, ok := take(&c.queries, &c.skipped, func(q query) bool { return q.handle == handle })
@@ -96,6 +100,8 @@ func certainlyAssigned(handle uint64) func(Conversation) bool {
 	return func(p Conversation) bool { return p.(*gearmanConn).assignments[handle].firm }
 }
 
+// created checks JOB_CREATED, which belongs to the oldest submission without a reply, and records the job or adds the
+// client to an existing job. It stops checking the connection if an ERROR may instead be the reply to that submission.
 func (c *gearmanConn) created(f *codec.Frame) {
 	if len(c.submitted) == 0 {
 		rule := codec.RuleID("gearman.submit.created")

@@ -39,6 +39,8 @@ type assignment struct {
 
 // Requests of workers.
 
+// registers records CAN_DO or CAN_DO_TIMEOUT. Once a worker sets a time limit, the server may take jobs away from
+// workers, which weakens other checks.
 func (c *gearmanConn) registers(f *codec.Frame) {
 	c.registered = true
 	name := c.g.Hash(f.Get(codec.Queue))
@@ -77,6 +79,7 @@ func (c *gearmanConn) markUncertain(handle uint64) {
 	c.assignments[handle] = a
 }
 
+// ask records a GRAB_JOB* request. With PeerChecks it checks that the worker has registered a function before.
 func (c *gearmanConn) ask(f *codec.Frame) {
 	if c.g.PeerChecks {
 		c.Check("gearman.worker.announces-first", c.registered, "",
@@ -281,6 +284,9 @@ func (c *gearmanConn) checkSubmitted(job *gearmanJob, function string, workload 
 	}
 }
 
+// assigned checks JOB_ASSIGN, JOB_ASSIGN_UNIQ and JOB_ASSIGN_ALL, and records which worker has the job: the worker must
+// have requested a job and registered the function, no other worker may have the job, and its function, workload and
+// unique ID must be those of the submission.
 func (c *gearmanConn) assigned(f *codec.Frame) {
 	g := c.g
 	got, ok := c.answers(f)

@@ -90,13 +90,16 @@ func hash(f *codec.Frame) []byte {
 	return nil
 }
 
+// Message implements Conversation: it checks the commands of clients and workers and stores them until their replies
+// arrive. After a command that has more than one reply, or none, it is unknown to which command a reply belongs, so it
+// stops checking the connection.
 func (c *gearMonkeyConn) Message(f *codec.Frame) {
 	if !c.Complete() {
 		return
 	}
-	w := redisCommand{f.Type, c.m.Name(f.Get(codec.Queue)), c.m.Name(f.Get(codec.JobID))}
+	cmd := redisCommand{f.Type, c.m.Name(f.Get(codec.Queue)), c.m.Name(f.Get(codec.JobID))}
 	if f.From == codec.Server {
-		c.replies(&w, f)
+		c.replies(&cmd, f)
 		return
 	}
 	switch sha := hash(f); {
@@ -116,13 +119,13 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 		}
 		// A reply is captured before the worker receives it.
 		if c.m.PeerChecks {
-			asks := func(a redisCommand) bool { return a.typ.Has(codec.Clock) && a.queue == w.queue }
+			asks := func(a redisCommand) bool { return a.typ.Has(codec.Clock) && a.queue == cmd.queue }
 			c.Check("gearmonkey.loop.brpop-on-nil", !slices.ContainsFunc(c.pending, asks), "",
 				"the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is eligible")
 		}
 	}
-	c.checkCommand(&w, f)
-	c.pending = append(c.pending, w)
+	c.checkCommand(&cmd, f)
+	c.pending = append(c.pending, cmd)
 }
 
 // oneReply reports whether a command has exactly one reply.
@@ -139,17 +142,17 @@ func oneReply(f *codec.Frame) bool {
 }
 
 // checkCommand checks a command about a job.
-func (c *gearMonkeyConn) checkCommand(w *redisCommand, f *codec.Frame) {
-	s, ok := steps[w.typ.Name]
+func (c *gearMonkeyConn) checkCommand(cmd *redisCommand, f *codec.Frame) {
+	s, ok := steps[cmd.typ.Name]
 	if !ok {
 		return
 	}
-	of := c.lastStep
+	lastSteps := c.lastStep
 	if s.client {
-		of = c.made
+		lastSteps = c.made
 	}
-	key := w.queue + ":" + w.id
-	last, known := of[key]
+	key := cmd.queue + ":" + cmd.id
+	last, known := lastSteps[key]
 	if !known { // another program may use this job with other commands
 		return
 	}
@@ -160,9 +163,9 @@ func (c *gearMonkeyConn) checkCommand(w *redisCommand, f *codec.Frame) {
 	if c.Check(s.order, s.n >= last, "", "expected this command before later commands about the same job, got it after them") && s.client && s.n == 3 {
 		c.Check(s.order, last < 3, "", "the client queued a job that it has already queued")
 	}
-	of[key] = max(last, s.n)
+	lastSteps[key] = max(last, s.n)
 	if !s.client && s.n == 7 {
-		delete(of, key)
+		delete(lastSteps, key)
 	}
 }
 
@@ -175,8 +178,8 @@ func addResponsibility(of map[string]int, key string) {
 }
 
 // replies checks the reply to the first pending command.
-func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
-	t := w.typ
+func (c *gearMonkeyConn) replies(cmd *redisCommand, f *codec.Frame) {
+	t := cmd.typ
 	if t.Push || len(c.pending) == 0 {
 		return
 	}
@@ -188,16 +191,16 @@ func (c *gearMonkeyConn) replies(w *redisCommand, f *codec.Frame) {
 		if !t.Has(codec.PriorityOf) { // the value is a scheduled job
 			rule = "gearmonkey.server.evalsha-due"
 		}
-		c.Check(rule, a.queue == w.queue, "Function", "expected a queue of the function %q, which the request names", a.queue)
-		addResponsibility(c.lastStep, w.queue+":"+w.id)
+		c.Check(rule, a.queue == cmd.queue, "Function", "expected a queue of the function %q, which the request names", a.queue)
+		addResponsibility(c.lastStep, cmd.queue+":"+cmd.id)
 	case t.Does == codec.Complete:
-		c.Check("gearmonkey.server.brpop", a.queue == w.queue && a.id == w.id, "Function",
+		c.Check("gearmonkey.server.brpop", a.queue == cmd.queue && a.id == cmd.id, "Function",
 			"expected the lock list of function %q and job ID %q, which the request names", a.queue, a.id)
 	case sha != nil:
 		if len(c.loaded) < 64 {
 			c.loaded[string(sha)] = true
 		}
 	case t.Has(codec.JobID):
-		addResponsibility(c.made, a.queue+":"+w.id)
+		addResponsibility(c.made, a.queue+":"+cmd.id)
 	}
 }

@@ -162,6 +162,8 @@ func (m *Monitor) Open(id int) {
 	}
 }
 
+// conn returns the state of a connection, and creates it for the first message. It returns nil if the protocol has no
+// checker or the budget is used up.
 func (m *Monitor) conn(id int) *Conn {
 	c := m.conns[id]
 	if c == nil {
@@ -217,6 +219,7 @@ func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	return m.found
 }
 
+// begin resets the state for the current message. f is nil at the end of a connection.
 func (m *Monitor) begin(f *codec.Frame, at int64, from codec.Side) {
 	m.found, m.frame, m.at, m.side, m.roles = m.found[:0], f, at, from, 0
 }
@@ -316,6 +319,8 @@ func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...a
 	return ok
 }
 
+// violation returns a violation by the current message. field is the name of the field that shows it, which determines
+// the offset, or "".
 func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Violation {
 	v := Violation{Rule: rule, Conn: c.ID, field: field, format: format, args: args}
 	if f := c.monitor.frame; f != nil {
@@ -335,20 +340,21 @@ type deferred struct {
 	at        int64
 	side      codec.Side
 	roles     codec.Role
-	holds     func(Conversation) bool
+	stillTrue func(Conversation) bool
 	left      int // number of parties that have not sent their next message yet; 0: decided
 	size      int // in Budget
 }
 
+// drop marks a possible violation as decided, and frees its memory.
 func (d *deferred) drop(m *Monitor) {
 	d.left, d.violation.Snapshot = 0, nil
 	m.Budget.resize(&d.size, 0)
 }
 
 // Defer defers a possible violation by the current message until each party has sent a later message. It is then
-// reported if stands returned true for each party immediately before that party's message. If stands returned false for
+// reported if stillTrue returned true for each party immediately before that party's message. If stillTrue returned false for
 // a party, the rule counts as followed. If a party is not complete, nothing is counted.
-func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) bool, parties []*Conn, format string,
+func (c *Conn) Defer(rule codec.RuleID, field string, stillTrue func(Conversation) bool, parties []*Conn, format string,
 	args ...any) {
 	m := c.monitor
 	size := 4 + len(m.frame.Raw)/maxName
@@ -357,7 +363,7 @@ func (c *Conn) Defer(rule codec.RuleID, field string, stands func(Conversation) 
 		return
 	}
 	d := &deferred{violation: c.violation(rule, field, format, args), at: m.at, side: m.side, roles: m.roles,
-		holds: stands, left: len(parties)}
+		stillTrue: stillTrue, left: len(parties)}
 	if m.Snapshot != nil {
 		d.violation.Snapshot = m.Snapshot()
 	}
@@ -378,7 +384,7 @@ func (c *Conn) decide() {
 		case d.left == 0:
 		case d.at >= m.at: // the peer sent its message no later than the possible violation, so wait for another one
 			return false
-		case !d.holds(c.checks):
+		case !d.stillTrue(c.checks):
 			m.count(d.violation.Rule, d.side, d.roles, true)
 			d.drop(m)
 		default:
@@ -435,6 +441,7 @@ type recent struct {
 	forgot bool // the list was emptied at least once
 }
 
+// add adds the hash of a name, after emptying a full list.
 func (r *recent) add(name uint64) {
 	if len(r.names) >= maxNames {
 		r.names, r.forgot = r.names[:0], true
@@ -442,4 +449,6 @@ func (r *recent) add(name uint64) {
 	r.names = append(r.names, name)
 }
 
+// has reports whether the list contains the hash of a name. If forgot is set, a name may be missing although it was
+// added.
 func (r *recent) has(name uint64) bool { return slices.Contains(r.names, name) }
