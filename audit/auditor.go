@@ -316,6 +316,8 @@ func (a *Auditor) finding(c *conn, from codec.Side) Finding {
 	return f
 }
 
+// report adds a violation to the violations of its rule, keeps the first maxKept of each rule and side, and calls
+// Options.Found. It ignores waived rules, and rules that the server violates unless Options.Server is set.
 func (a *Auditor) report(f Finding, e *codec.Error) {
 	if f.By == codec.Server && !a.opts.Server || slices.Contains(a.opts.Codec.Waive, e.Rule) {
 		return

@@ -66,6 +66,8 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 	}
 }
 
+// verdict converts an error of ask to a verdict with its reason: a driver that exited has crashed, and one that did not
+// answer within limit hangs.
 func (d *driving) verdict(err error, limit time.Duration) (verdict.Verdict, string) {
 	if err == errExited {
 		if d.Err != nil {

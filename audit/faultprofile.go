@@ -12,7 +12,7 @@ import (
 	"jobwire/codec"
 )
 
-// Profile is a fault profile: a legal behavior of a network or server that a client or worker must handle.
+// FaultProfile is a fault profile: a legal behavior of a network or server that a client or worker must handle.
 type FaultProfile struct {
 	Name  string
 	About string
@@ -48,7 +48,7 @@ type FaultProfile struct {
 	slower int
 }
 
-// Profiles contains all fault profiles.
+// FaultProfiles contains all fault profiles.
 var FaultProfiles = []FaultProfile{
 	{Name: "plain", About: "no fault"},
 	{Name: "bytewise", About: "messages of the server arrive one byte at a time",
@@ -266,6 +266,7 @@ func pieces(size func(*faultyConn, []byte) int, pause time.Duration) func(*fault
 	}
 }
 
+// delayed returns a write function that writes messages of the server after a delay.
 func delayed(by time.Duration) func(*faultyConn, [][]byte) error {
 	return func(fc *faultyConn, messages [][]byte) error {
 		time.Sleep(by)
@@ -273,6 +274,8 @@ func delayed(by time.Duration) func(*faultyConn, [][]byte) error {
 	}
 }
 
+// splitAcross writes messages of the server in two parts, 10 ms apart. The first part ends in the middle of the last
+// message, so a read of the driver can return some complete messages and the beginning of another.
 func splitAcross(fc *faultyConn, messages [][]byte) error {
 	all := slices.Concat(messages...)
 	half := len(all) - (len(messages[len(messages)-1])+1)/2
@@ -320,6 +323,7 @@ func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
 	}
 }
 
+// restart writes messages of the server, and restarts the server after the message at the point of the run.
 func restart(fc *faultyConn, messages [][]byte) error {
 	for _, m := range messages {
 		if err := fc.send(m); err != nil {

@@ -25,6 +25,8 @@ type protocolFaults struct {
 	numbers  bool // job IDs are numbers
 }
 
+// newProtocolFaults finds the message types that fault profiles use by their effects and replies in the definition of
+// the protocol.
 func newProtocolFaults(p *codec.Protocol) *protocolFaults {
 	pf := &protocolFaults{protocol: p, replies: map[*codec.Type]bool{}}
 	if words := p.Refusal; words != nil {

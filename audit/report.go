@@ -281,6 +281,8 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return writeJSON(w, out)
 }
 
+// json returns the finding for a JSON report, with the first maxJSON bytes of the message and the messages before it as
+// text.
 func (f *Finding) json(p *codec.Protocol) jsonFinding {
 	j := jsonFinding{Connection: f.Conn, Role: f.Role, Seconds: f.At.Seconds(), Offset: f.Err.Offset, Field: f.Err.Field,
 		Detail: f.Err.Detail,
@@ -295,6 +297,7 @@ func (f *Finding) json(p *codec.Protocol) jsonFinding {
 	return j
 }
 
+// writeJSON writes a value as indented JSON, without escapes for HTML.
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -162,6 +162,7 @@ type jsonBrokenRule struct {
 	First jsonFinding  `json:"first"`
 }
 
+// json returns the failure for a JSON report. The last messages are text lines that begin with the time in seconds.
 func (f *Failure) json(p *codec.Protocol) jsonFailure {
 	j := jsonFailure{Verdict: f.Verdict, Task: f.Task, Note: f.Note, Fault: f.Fault}
 	pr := (&TextOptions{}).printer(p)

@@ -222,6 +222,8 @@ func (f *Fuzzer) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// newWorker returns the worker with a number, which determines its random numbers. A slow worker generates inputs that
+// take longer, on a server whose clock runs faster if the configuration has one.
 func (f *Fuzzer) newWorker(id int, slow bool) *worker {
 	r := input.NewRand(f.cfg.Seed + uint64(id)<<32)
 	w := &worker{f: f, id: id, slow: slow, r: r, g: input.NewGenerator(f.cfg.Protocol, r, &f.cfg.Known),
@@ -248,7 +250,7 @@ func (f *Fuzzer) Logf(format string, args ...any) {
 	}
 }
 
-// New returns the triage of the run, which ends with ctx.
+// newTriage returns the triage of the run, which ends with ctx.
 func (f *Fuzzer) newTriage(ctx context.Context) *triage.Triage {
 	c := &f.cfg
 	return triage.New(ctx, f, triage.Config{Protocol: c.Protocol, Server: c.Server, Reports: c.Reports, Barrier: f.barrier,

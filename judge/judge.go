@@ -352,8 +352,8 @@ func (d *deferred) drop(m *Monitor) {
 }
 
 // Defer defers a possible violation by the current message until each party has sent a later message. It is then
-// reported if stillTrue returned true for each party immediately before that party's message. If stillTrue returned false for
-// a party, the rule counts as followed. If a party is not complete, nothing is counted.
+// reported if stillTrue returned true for each party immediately before that party's message. If stillTrue returned
+// false for a party, the rule counts as followed. If a party is not complete, nothing is counted.
 func (c *Conn) Defer(rule codec.RuleID, field string, stillTrue func(Conversation) bool, parties []*Conn, format string,
 	args ...any) {
 	m := c.monitor

@@ -167,6 +167,8 @@ func (a *Adapter) grabs(c *Config) int {
 // confirmsEnds reports whether the server replies to the message with which a worker completes or deletes a job.
 func (a *Adapter) confirmsEnds() bool { return a.Worker != nil || len(a.types.finish.Answers) > 0 }
 
+// client returns the client of a connection: one that sends requests without jobs if the scenario has no workers, that
+// of the protocol, or the general one.
 func (a *Adapter) client(c *ClientConn, s *Scenario) Client {
 	switch {
 	case s.NoWorkers():
@@ -177,6 +179,7 @@ func (a *Adapter) client(c *ClientConn, s *Scenario) Client {
 	return newClient(c, s)
 }
 
+// worker returns the worker of a connection: that of the protocol, or the general one.
 func (a *Adapter) worker(c *WorkerConn, s *Scenario) Worker {
 	if a.Worker != nil {
 		return a.Worker(c, s)

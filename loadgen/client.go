@@ -23,6 +23,8 @@ type client struct {
 	sharing map[string][]*Job
 }
 
+// newClient returns the general client, with a message for each priority of foreground and background jobs. It keeps
+// the sharing submissions of a job only if the scenario makes the server combine submissions.
 func newClient(c *ClientConn, s *Scenario) *client {
 	l := &client{ClientConn: c, queues: c.Queues(), types: c.run.adapter.types, using: -1, perUnique: s.PerUnique}
 	if s.PerUnique > 1 {

@@ -35,7 +35,7 @@ type Result struct {
 // Rate returns the jobs per second of the measured part, or 0 if it took no time.
 func (r *Result) Rate() float64 { return PerSecond(float64(r.Jobs), r.Took.Seconds()) }
 
-// perSecond returns n divided by a number of seconds, or 0 if that is 0: then the rate is not known.
+// PerSecond returns n divided by a number of seconds, or 0 if that is 0: then the rate is not known.
 func PerSecond(n, seconds float64) float64 {
 	if seconds <= 0 {
 		return 0
@@ -43,6 +43,9 @@ func PerSecond(n, seconds float64) float64 {
 	return n / seconds
 }
 
+// result ends the measurement and returns the result of the run. err is the reason why the run ended early, or nil.
+// Jobs in flight count as lost, or as censored if the user interrupted the run; unacknowledged submissions count
+// separately.
 func (m *meter) result(err error) *Result {
 	if !m.measured {
 		m.begin()

@@ -152,6 +152,7 @@ func (r *run) connect(ctx context.Context) error {
 	return r.connectWorkers(ctx)
 }
 
+// connectClients opens the connections of all clients.
 func (r *run) connectClients(ctx context.Context) error {
 	for i := range r.cfg.Clients {
 		c, err := r.dial(ctx, "Client "+strconv.Itoa(i+1))
@@ -163,6 +164,7 @@ func (r *run) connectClients(ctx context.Context) error {
 	return nil
 }
 
+// connectWorkers opens the connections of all workers.
 func (r *run) connectWorkers(ctx context.Context) error {
 	for i := range r.cfg.Workers {
 		if err := r.addWorker(ctx, i); err != nil {
@@ -200,6 +202,8 @@ func (p *peers) nameOf(id int) string {
 	return p.conns[i].name
 }
 
+// dial opens a connection with a name for messages, and raises the limit of the memory for received data by the share
+// of the connection.
 func (r *run) dial(ctx context.Context, name string) (*Conn, error) {
 	nc, err := r.cfg.Dial(ctx)
 	if err != nil {
@@ -418,6 +422,7 @@ func (r *run) lastMessage() string {
 	return ""
 }
 
+// lastMessage describes the first job of the connection that is still in flight, or returns "".
 func (c *ClientConn) lastMessage() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,8 +27,8 @@ func ParseSizes(s string) (Sizes, error) {
 	}
 	z := Sizes{Exp: shape == "exp"}
 	var err error
-	if z.Lo, err = bytesOf(lo); err == nil {
-		z.Hi, err = bytesOf(hi)
+	if z.Lo, err = parseBytes(lo); err == nil {
+		z.Hi, err = parseBytes(hi)
 	}
 	if err != nil || z.Lo > z.Hi || z.Hi > maxPayload || shaped && !z.Exp {
 		return z, fmt.Errorf("%q: expected bytes, as 1024, 16-4096 or 16-64K:exp, at most %d", s, maxPayload)
@@ -36,7 +36,8 @@ func ParseSizes(s string) (Sizes, error) {
 	return z, nil
 }
 
-func bytesOf(s string) (int, error) {
+// parseBytes parses a number of bytes with an optional suffix K or M.
+func parseBytes(s string) (int, error) {
 	unit := 1
 	switch {
 	case strings.HasSuffix(s, "K"):

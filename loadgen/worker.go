@@ -29,6 +29,8 @@ type worker struct {
 	pending queue      // requests to which the server replies, in order: the job that the request completes, or nil
 }
 
+// newWorker returns the general worker, which begins with one request for a job and may then increase the number of
+// requests to Config.Grabs.
 func newWorker(c *WorkerConn, s *Scenario) *worker {
 	r := c.run.adapter.types
 	w := &worker{WorkerConn: c, types: r, poll: newMessage(r.poll, normal, false),

@@ -221,6 +221,8 @@ func (c *conn) likelyServer(p *codec.Protocol) int8 {
 	return 0 // the end with the lower port
 }
 
+// adopt sets the protocol of a connection and starts to decode it. A TLS connection is only counted. For a connection
+// whose beginning is not captured, it waives the rules that need earlier messages.
 func (c *conn) adopt(p *codec.Protocol) {
 	c.decided, c.Protocol, c.monitor = true, p, nil
 	c.Role = codec.Role(1<<len(p.Roles) - 1)

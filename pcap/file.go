@@ -264,6 +264,7 @@ const (
 	classicPacket = 16
 )
 
+// classicHeader reads the header of a pcap file, whose byte order and resolution are known, and sets the link type.
 func (f *File) classicHeader() error {
 	b, err := f.peek(classicFile)
 	if err != nil {
@@ -277,6 +278,8 @@ func (f *File) classicHeader() error {
 	return nil
 }
 
+// nextClassic reads the next packet of a pcap file. It returns io.EOF at the end, and an error if the file is truncated
+// or the size of the packet is impossible.
 func (f *File) nextClassic(p *Packet) error {
 	b, err := f.peek(classicPacket)
 	if err != nil {

@@ -160,6 +160,8 @@ type pipe struct {
 	ended bool // the reader has returned an error, or io.EOF
 }
 
+// newPipe returns a reader of r that ends when r ends or pipeGrace after ctx. A goroutine copies the data, because a
+// read from standard input cannot be interrupted.
 func newPipe(ctx context.Context, r io.Reader) *pipe {
 	out, in := io.Pipe()
 	context.AfterFunc(ctx, func() {

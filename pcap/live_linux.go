@@ -79,6 +79,7 @@ func openLive(ctx context.Context, name string, ports ...uint16) (*live, error) 
 	return l, nil
 }
 
+// interfaces returns the names that a live capture accepts: "any" and the network interfaces of the machine.
 func interfaces() []string {
 	names := []string{anyInterface}
 	all, _ := net.Interfaces()
@@ -88,6 +89,8 @@ func interfaces() []string {
 	return names
 }
 
+// listen opens a packet socket with a ring for the interface with an index, or for all interfaces if it is 0. The
+// kernel drops the packets that setFilter excludes.
 func listen(name string, index int, ports []uint16) (*live, error) {
 	// The socket is bound before its protocol is set, so that it receives no packets of other interfaces.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)

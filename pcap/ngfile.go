@@ -126,6 +126,8 @@ func (f *File) readSecrets(b []byte, p *Packet) (bool, string) {
 	return false, ""
 }
 
+// readInterface reads an interface description block of a pcapng file: the link type, the maximum packet length, and
+// the resolution and offset of timestamps.
 func (f *File) readInterface(b []byte, _ *Packet) (bool, string) {
 	if len(b) < 8 {
 		return false, "an interface description block is too short; the file is corrupt"
@@ -205,6 +207,7 @@ func (f *File) readPacket(b []byte, p *Packet, obsolete bool) (bool, string) {
 	return true, ""
 }
 
+// readSimple reads a simple packet block of a pcapng file, which belongs to the first interface and has no timestamp.
 func (f *File) readSimple(b []byte, p *Packet) (bool, string) {
 	if len(f.ifs) == 0 {
 		return false, noInterface

@@ -151,6 +151,7 @@ func (c *conn) leaveOut(w *chunk) {
 	k.first, k.at.Frame = min(k.first, w.at.Frame), max(k.at.Frame, w.at.Frame)
 }
 
+// countSkipped adds n bytes that were not decoded to the statistics, and counts the connection once.
 func (c *conn) countSkipped(n int) {
 	if n == 0 {
 		return

@@ -194,6 +194,8 @@ func (x *execution) tick() {
 // isOver reports whether the run has ended.
 func (x *Executor) isOver() bool { return x.Over != nil && x.Over() }
 
+// fault records the first fault of the execution, at the current step unless f names another one. It ignores later
+// faults, faults after the end of the run, and, if only crashes are to be found, wrong messages.
 func (x *execution) fault(f Fault) {
 	if x.Crashes && (f.Oracle == Law || f.Oracle == Framing || f.Oracle == Disclosure) {
 		return

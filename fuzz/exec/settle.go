@@ -223,6 +223,8 @@ func (x *execution) drain(k *conn) {
 	}
 }
 
+// reportError records a complaint of the model as a fault. It ignores complaints in executions that other inputs or
+// unknown effects may influence (common).
 func (x *execution) reportError(err error) {
 	if err == nil || x.common {
 		return

@@ -25,6 +25,8 @@ type socket struct {
 // calls write to the value.
 type endpoint func() (family int, addr syscall.Sockaddr)
 
+// resolve returns the endpoint of an address: the path of a Unix socket, or host and port. It looks up the host once,
+// so that no connection has to wait for the name service.
 func resolve(addr string) (endpoint, error) {
 	if path, ok := connect.Path(addr); ok {
 		return func() (int, syscall.Sockaddr) { return syscall.AF_UNIX, &syscall.SockaddrUnix{Name: path} }, nil
@@ -49,6 +51,8 @@ func resolve(addr string) (endpoint, error) {
 	}, nil
 }
 
+// dial opens a connection with system calls and makes it nonblocking. The timeout limits the connect and each later
+// write.
 func (to endpoint) dial(timeout time.Duration) (link, error) {
 	syscall.ForkLock.RLock() // prevents a child process that is started now from inheriting the descriptor
 	family, _ := to()
@@ -80,6 +84,8 @@ func (to endpoint) dial(timeout time.Duration) (link, error) {
 	return &socket{fd, os.NewFile(uintptr(fd), "connection"), timeout}, nil
 }
 
+// write tries to write all bytes without waiting. If the socket buffer is full, it waits for the rest until the
+// timeout.
 func (s *socket) write(b []byte) error {
 	for len(b) > 0 {
 		n, err := syscall.Write(s.fd, b)
@@ -105,6 +111,7 @@ func (s *socket) read(b []byte, within time.Duration) (int, error) {
 	return n, timeout(err)
 }
 
+// peek returns bytes that have already arrived, errTimeout if there are none, and io.EOF at the end of the connection.
 func (s *socket) peek(b []byte) (int, error) {
 	for {
 		n, _, err := syscall.Recvfrom(s.fd, b, syscall.MSG_DONTWAIT)

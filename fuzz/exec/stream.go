@@ -21,6 +21,8 @@ func transportOf(t target.Target) (transport, error) {
 // streams opens connections with TLS or a login, or in memory.
 type streams struct{ t target.Target }
 
+// dial opens a connection through the target, which adds TLS or the login, and starts the goroutine that reads. A
+// connection in memory needs no goroutine.
 func (s streams) dial(timeout time.Duration) (link, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -83,6 +85,7 @@ type stream struct {
 // streamPiece is the maximum number of bytes per read.
 const streamPiece = 32 << 10
 
+// receive passes the received bytes on to read and peek until the connection ends or close is called.
 func (s *stream) receive() {
 	defer close(s.in)
 	for {
@@ -102,6 +105,7 @@ func (s *stream) receive() {
 	}
 }
 
+// read returns bytes that have arrived, or waits for bytes until the time is over.
 func (s *stream) read(b []byte, within time.Duration) (int, error) {
 	if n, err := s.peek(b); err != errTimeout {
 		return n, err
@@ -116,6 +120,8 @@ func (s *stream) read(b []byte, within time.Duration) (int, error) {
 	}
 }
 
+// peek returns the rest of the previous piece, or the next piece that receive has read, without waiting. It returns
+// errTimeout if there is none.
 func (s *stream) peek(b []byte) (int, error) {
 	if len(s.rest) > 0 {
 		return s.take(b, s.rest, true)

@@ -69,6 +69,7 @@ func (f *Fault) effect(ctx context.Context) func() {
 	}
 }
 
+// leaksMemory returns an effect that allocates leak bytes at each call and keeps them, at most maxLeak bytes in total.
 func leaksMemory() func() {
 	var kept [][]byte
 	return func() {
@@ -83,6 +84,8 @@ func leaksMemory() func() {
 	}
 }
 
+// leaksDescriptor returns an effect that opens a file at each call and keeps it open, at most maxDescriptors files in
+// total.
 func leaksDescriptor() func() {
 	var open []*os.File
 	return func() {

@@ -22,6 +22,8 @@ func Mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte 
 	return slices.Clone(raw)
 }
 
+// mutate applies one mutation of fields, if the message can be decoded, or up to three mutations of bytes, or both. The
+// result may be equal to raw.
 func mutate(r *rand.Rand, p *codec.Protocol, raw []byte, f *codec.Frame) []byte {
 	b := slices.Clone(raw)
 	if f != nil && len(f.Spans) > 0 && r.IntN(4) > 0 {
@@ -118,6 +120,8 @@ type fieldBytes struct {
 	before, value, after []byte
 }
 
+// mutate returns the message with one field removed, repeated, without the framing after it, or with another value. In
+// most cases it corrects the length fields before it, so that the server reads the message to its end.
 func (m *fieldMutator) mutate() []byte {
 	f, parts := m.f, make([]fieldBytes, len(m.f.Spans))
 	for i := range parts {

@@ -80,6 +80,7 @@ func (m *messageGenerator) number(lo, hi uint64) uint64 {
 	return lo + n
 }
 
+// signed generates a signed number, often one near the limits of 64 bits. One in three is negative.
 func (m *messageGenerator) signed() int64 {
 	n := m.number(0, math.MaxInt64)
 	if m.r.IntN(3) == 0 {

@@ -104,6 +104,9 @@ func (g *Generator) Generate() *Input {
 	return c
 }
 
+// fromTemplate fills a random template and mutates the input up to twice. If Slow is set, every second template
+// contains pauses. One input in manyShare repeats one message many times, and most inputs end with a connection that
+// requests the jobs of a queue.
 func (g *Generator) fromTemplate() *Input {
 	c := &Input{}
 	if g.Slow && len(g.timed) > 0 && g.r.IntN(2) == 0 {

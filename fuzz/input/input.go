@@ -290,6 +290,8 @@ type words struct {
 	queues int // number of words that are names of queues
 }
 
+// word returns the word for a name in a script, and chooses one that fits the field at the first use of the name: a
+// queue name from the common set, a number, or the name itself.
 func (w *words) word(name string, f *codec.Field) []byte {
 	v, ok := w.of[name]
 	switch {
@@ -374,6 +376,8 @@ func noteChosen(st *transcript.Step, after int, chosen map[string]int) {
 	}
 }
 
+// argKey returns the key of an argument in the map of values that the server has chosen: "$" and the name, or the
+// literal value. It returns "" for other kinds of arguments.
 func argKey(a *transcript.Arg) string {
 	switch a.Kind {
 	case transcript.Name:
@@ -384,6 +388,8 @@ func argKey(a *transcript.Arg) string {
 	return ""
 }
 
+// fromArg converts an argument of a script to an argument of an input. chosen contains the steps whose replies contain
+// values that the server chooses: an argument with such a value refers to the step.
 func fromArg(a *transcript.Arg, f *codec.Field, chosen map[string]int, words *words) Arg {
 	if key := argKey(a); key != "" {
 		if of := chosen[key]; of > 0 && f != nil && f.Assigned {

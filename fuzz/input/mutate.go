@@ -106,6 +106,8 @@ var limits = []int{0, 1, 2, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201,
 var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512,
 	1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8000, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
 
+// changeArg is a mutation that changes one argument of a random message: to a value that the server has chosen in reply
+// to an earlier step, an extreme value, or a random value for the field.
 func (g *Generator) changeArg(c *Input, _ func() *Input) {
 	for range 4 {
 		s := g.any(c)
@@ -169,6 +171,8 @@ func (g *Generator) encode(s *Step) []byte {
 	return raw
 }
 
+// mutateBytes is a mutation that replaces a message with mutated bytes, which are usually illegal. It leaves the input
+// unchanged if the bytes would be empty, longer than 256 KiB, or break a rule in Known.Avoid.
 func (g *Generator) mutateBytes(c *Input, _ func() *Input) {
 	s := g.any(c)
 	raw := g.encode(s)

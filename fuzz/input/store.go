@@ -24,6 +24,7 @@ type storedStep struct {
 	Type string `json:"type,omitempty"`
 }
 
+// stored returns the JSON form of an input.
 func stored(c *Input) storedInput {
 	s := storedInput{Mode: c.Mode, Steps: make([]storedStep, len(c.Steps))}
 	for i, step := range c.Steps {

@@ -105,6 +105,8 @@ func readTemplates(p *codec.Protocol, texts []string, keep func(*codec.Type) boo
 	return all
 }
 
+// readTemplate parses one template, whose notation is described at templates. It returns nil if the protocol has no
+// message for a slot with "!", or nothing for any slot.
 func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (slots []slot) {
 	for part := range strings.SplitSeq(text, "; ") {
 		conn, what, _ := strings.Cut(part, " ")

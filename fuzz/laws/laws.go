@@ -11,13 +11,15 @@ import (
 
 // AppendDecode checks that decoding an encoded message yields the same message. If several of the expected replies have
 // the same bytes, it also accepts the type that comes first in the protocol's list.
-func AppendDecode(c *Case) error { return written(c, false) }
+func AppendDecode(c *Case) error { return checkRoundTrip(c, false) }
 
 // RefusedOrRead is AppendDecode for legal and illegal messages: the encoder may also reject a message, and must then
 // leave the session and the buffer unchanged.
-func RefusedOrRead(c *Case) error { return written(c, true) }
+func RefusedOrRead(c *Case) error { return checkRoundTrip(c, true) }
 
-func written(c *Case, refusable bool) error {
+// checkRoundTrip encodes and decodes the messages of a case one after the other, and checks that each decoded message is equal
+// to the original. If refusable is set, the encoder may reject a message.
+func checkRoundTrip(c *Case, refusable bool) error {
 	writer, reader := c.Protocol.NewSession(c.Options), c.Protocol.NewSession(c.Options)
 	var waiting []*codec.Type
 	var f codec.Frame
@@ -116,11 +118,11 @@ func Chunks(c *Case) error {
 	if r.IntN(2) == 0 {
 		small = 1 << r.IntN(8)
 	}
-	return chunks(c, func(n int) int { return r.IntN(min(n, small)) })
+	return checkChunks(c, func(n int) int { return r.IntN(min(n, small)) })
 }
 
 // Bytewise is Chunks with chunks of one byte.
-func Bytewise(c *Case) error { return chunks(c, func(int) int { return 0 }) }
+func Bytewise(c *Case) error { return checkChunks(c, func(int) int { return 0 }) }
 
 // reading is the result of decoding one message from a stream.
 type reading struct {
@@ -149,7 +151,9 @@ func readings(s *codec.Stream, b []byte, f *codec.Frame, do func(reading) error)
 	return nil
 }
 
-func chunks(c *Case, next func(n int) int) error {
+// checkChunks checks that a stream that receives the bytes in chunks finds the same messages and errors as one that receives
+// them at once. For next, see cut.
+func checkChunks(c *Case, next func(n int) int) error {
 	writer := c.Protocol.NewSession(c.Options)
 	whole, pieces := codec.Streams(c.Protocol.NewSession(c.Options)), codec.Streams(c.Protocol.NewSession(c.Options))
 	var first []reading

@@ -84,10 +84,12 @@ func one(s *transcript.Script, text []byte) (*transcript.Script, error) {
 // Same reports whether two scripts are equal apart from positions in the source and, unless countBytes is set, the
 // bytes of recorded messages.
 func Same(a, b *transcript.Script, countBytes bool) bool {
-	return reflect.DeepEqual(bare(a, countBytes), bare(b, countBytes))
+	return reflect.DeepEqual(withoutPositions(a, countBytes), withoutPositions(b, countBytes))
 }
 
-func bare(s *transcript.Script, keepBytes bool) transcript.Script {
+// withoutPositions returns a copy of a script without positions in the source and, unless keepBytes is set, without the bytes of
+// recorded messages.
+func withoutPositions(s *transcript.Script, keepBytes bool) transcript.Script {
 	c := transcript.Script{Protocol: s.Protocol}
 	for _, m := range s.Meta {
 		c.Meta = append(c.Meta, transcript.Meta{Key: m.Key, Value: m.Value})

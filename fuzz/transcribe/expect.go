@@ -73,13 +73,13 @@ func (w *writer) barrierAnswered(r *exec.Record, i, conn int) bool {
 }
 
 // expect writes an expected message of the server. Unless exact is set, the transcript accepts any value for arguments
-// that no peer has sent. past lets the transcript ignore other messages before this one.
-func (w *writer) expect(e *exec.Event, id int, past, exact bool) {
+// that no peer has sent. ignoring lets the transcript ignore other messages before this one.
+func (w *writer) expect(e *exec.Event, id int, ignoring, exact bool) {
 	a := w.actors[e.Conn]
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
 	if len(e.Type.Repeat) > 0 && !exact {
 		c.Args = []transcript.Arg{{Kind: transcript.Rest}}
-		w.add(a, codec.Server, c, past)
+		w.add(a, codec.Server, c, ignoring)
 		return
 	}
 	for k, v := range e.Args {
@@ -104,7 +104,7 @@ func (w *writer) expect(e *exec.Event, id int, past, exact bool) {
 		}
 		c.Args = append(c.Args, arg)
 	}
-	w.add(a, codec.Server, c, past)
+	w.add(a, codec.Server, c, ignoring)
 }
 
 // call returns the name of a value that the server chose, and assigns a name if it has none.

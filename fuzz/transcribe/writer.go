@@ -71,6 +71,9 @@ func (f *Failure) Script(form Form) *transcript.Script {
 	return w.write()
 }
 
+// write builds the transcript: it names the values that the server chose, writes the steps of the input with the
+// correct replies, and ends with a check that fails while the server has the fault. It returns nil if the transcript
+// cannot be parsed again.
 func (w *writer) write() *transcript.Script {
 	w.script = &transcript.Script{Protocol: w.p, File: w.Name + ".wire"}
 	w.names, w.bound, w.valueNames = map[int]string{}, map[int]bool{}, map[string]string{}
@@ -212,11 +215,14 @@ func (w *writer) chose(id int) *exec.Event {
 	return nil
 }
 
-func (w *writer) add(a transcript.Actor, from codec.Side, c transcript.Choice, past bool) {
+// add appends a step to the transcript. A message of a peer gets the delay that has accumulated. If ignoring is set,
+// other messages may arrive before an expected message. In a pipelined input, expected messages are deferred until
+// release.
+func (w *writer) add(a transcript.Actor, from codec.Side, c transcript.Choice, ignoring bool) {
 	st := transcript.Step{Peer: a, From: from, Choices: []transcript.Choice{c}}
 	if from == codec.Peer {
 		st.After, w.after = w.after, 0
-	} else if past {
+	} else if ignoring {
 		st.Ignored = w.p.Sent(codec.Server, a.Role)
 	}
 	if from == codec.Server && w.Input.Mode == input.Pipelined {
@@ -246,9 +252,9 @@ func (w *writer) waitsFor(s *input.Step) bool {
 	return false
 }
 
-// ask writes a barrier and its reply. If exact is set, the reply has the values that a correct server sent. past lets
-// the transcript ignore other messages before the reply.
-func (w *writer) ask(a transcript.Actor, past bool) {
+// ask writes a barrier and its reply. With the form exact, the reply has the values that a correct server sent.
+// ignoring lets the transcript ignore other messages before the reply.
+func (w *writer) ask(a transcript.Actor, ignoring bool) {
 	w.release()
 	nonce := []byte("there")
 	m := w.Barrier.Message(nonce)
@@ -269,7 +275,7 @@ func (w *writer) ask(a transcript.Actor, past bool) {
 		}
 		r.Args = append(r.Args, arg)
 	}
-	w.add(a, codec.Server, r, past)
+	w.add(a, codec.Server, r, ignoring)
 }
 
 // answered returns the arguments of the last reply to a barrier that a correct server sent to the actor, or nil.
@@ -328,6 +334,7 @@ func (w *writer) step(i int) {
 // disconnectDelay is the pause after a disconnect, in which the server can notice it.
 const disconnectDelay = 100 * time.Millisecond
 
+// acted reports whether the transcript contains a step of the actor.
 func (w *writer) acted(a transcript.Actor) bool {
 	return slices.ContainsFunc(w.script.Steps, func(s transcript.Step) bool { return s.Peer == a })
 }
@@ -344,6 +351,8 @@ func (w *writer) nameOf(s *input.Step, i int) string {
 	return ""
 }
 
+// message returns the message of a step, with names for values that the server chose and offsets for times. Its
+// Unchecked is set if the message is illegal or does not belong to the role of its sender.
 func (w *writer) message(s *input.Step) transcript.Choice {
 	c := transcript.Choice{Type: s.Type, CRLF: s.CRLF}
 	m := codec.Message{Type: s.Type, CRLF: s.CRLF}

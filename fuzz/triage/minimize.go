@@ -245,6 +245,7 @@ func fieldArg(s *input.Step, label string) input.Arg {
 	return input.Arg{}
 }
 
+// waits tries to halve the length of each wait until it is at most 20 ms.
 func (m *minimizer) waits() {
 	for i := range m.best.Steps {
 		for m.best.Steps[i].Verb == transcript.Nothing && m.best.Steps[i].For > 20*time.Millisecond {
@@ -270,6 +271,8 @@ func (m *minimizer) values() {
 	}
 }
 
+// value tries to simplify one argument of a step: a literal instead of a reference to a reply, zero bytes, 0 or 1 for
+// numbers, and fewer and simpler bytes.
 func (m *minimizer) value(i, k int) {
 	with := func(v []byte) bool {
 		return m.change(func(c *input.Input) { c.Steps[i].Args[k] = input.Arg{Value: v} })

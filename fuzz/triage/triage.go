@@ -264,6 +264,8 @@ func (t *Triage) Work(ctx context.Context) {
 // duplicateShare.
 const duplicateShare = 4
 
+// work examines candidates, new ones before probable duplicates, until ctx ends or, after EndIfIdle, until no candidate
+// is left. After a probable duplicate, it examines only others for three times as long as the examination took.
 func (e *examiner) work(ctx context.Context) {
 	closed := false
 	var rest time.Time // until then, the examiner skips probable duplicates

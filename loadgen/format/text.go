@@ -106,6 +106,8 @@ func stageLatencies(r *report.Report) (all []stageLatency) {
 	return all
 }
 
+// textLatency writes the table of latencies by stage, with the columns for text, and notes about late submissions and
+// about jobs that ended after the measurement.
 func textLatency(b *strings.Builder, r *report.Report) {
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(t, "latency\t")
@@ -137,6 +139,8 @@ func textLatency(b *strings.Builder, r *report.Report) {
 	b.WriteByte('\n')
 }
 
+// textAccount writes the number of submitted jobs, the numbers of jobs that were lost or went wrong, the result of the
+// order check, and a description of the first such job.
 func textAccount(b *strings.Builder, r *report.Report) {
 	text := prose.Grouped(r.Submitted) + " submitted, warm-up included"
 	if r.NoFaults() {
@@ -170,6 +174,8 @@ func formatCores(c *float64) string {
 	return strconv.FormatFloat(*c, 'f', 2, 64)
 }
 
+// textProcessors writes the CPU time per job, the number of busy processors, garbage collections, the trend of the
+// latency and the machine.
 func textProcessors(b *strings.Builder, r *report.Report) {
 	wrap(b, "CPU", fmt.Sprintf("per job: %s in the target, %s in the load generator", r.CPU.Target, r.CPU.Generator))
 	wrap(b, "processors", fmt.Sprintf("busy on average: target %s, load generator %s (of %d), other programs %s",

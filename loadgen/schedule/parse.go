@@ -32,6 +32,7 @@ func Parse(text string) (*Schedule, error) {
 	return s, nil
 }
 
+// parseStep parses one step of a schedule: RATE, RATE/LENGTH or FROM-TO/LENGTH. A changing rate needs a length.
 func parseStep(text string) (st Step, err error) {
 	rates, length, limited := strings.Cut(text, "/")
 	from, to, ramp := strings.Cut(rates, "-")

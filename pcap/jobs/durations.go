@@ -22,6 +22,8 @@ const (
 	digits     = 2
 )
 
+// add adds a duration in nanoseconds; a negative one counts as 0. The first maxFew durations are kept exactly, further
+// ones in a histogram, which grows as necessary.
 func (d *Durations) add(ns int64) {
 	ns = min(max(ns, 0), math.MaxInt64/4)
 	if d.many == nil {

@@ -59,7 +59,7 @@ func (t *Tracker) submit(e *event) *job {
 	f := e.it.Frame
 	switch {
 	case w == nil:
-		w = t.begin(e, t.of(e.queue))
+		w = t.begin(e, t.statsOf(e.queue))
 		w.submit(e)
 		w.background, w.limit = !f.Attached(), f.Duration(codec.TimeLimit)
 		if e.Does.Has(codec.TimeLimit) {
@@ -85,6 +85,7 @@ func (t *Tracker) submit(e *event) *job {
 	return w
 }
 
+// submit records the time of the job's submission, and the time from which the job may be assigned.
 func (j *job) submit(e *event) {
 	j.stats.Submitted++
 	j.submitted = e.it.At
@@ -157,12 +158,14 @@ func (t *Tracker) merge(old, w *job) {
 // settle adds the counts of a job whose queue was unknown to the counts of its queue.
 func (t *Tracker) settle(w *job) {
 	if w.alone {
-		all := t.of(w.queue)
+		all := t.statsOf(w.queue)
 		all.add(w.stats)
 		w.stats, w.alone = all, false
 	}
 }
 
+// refuse handles an error that replies to a submission: the server has not accepted the job. On the connection of a
+// worker, the error may be the reply to another request, so the job is uncertain.
 func (t *Tracker) refuse(e *event) *job {
 	w := e.submitted()
 	if w != nil {
@@ -180,7 +183,7 @@ func (t *Tracker) assign(e *event) *job {
 	if c.unnamed {
 		w = t.likeliest(e)
 		if w == nil && c.closed { // the assignment was captured late, and another worker already has the job
-			t.of(e.queue).redelivered(workerLeft)
+			t.statsOf(e.queue).redelivered(workerLeft)
 			return nil
 		}
 	}

@@ -85,6 +85,7 @@ func (t *Tracker) remove(e *event) *job {
 	return w
 }
 
+// release handles a worker's release of a job, which may then be assigned again after the delay in the message.
 func (t *Tracker) release(e *event) *job {
 	w := t.known(e)
 	if w != nil {

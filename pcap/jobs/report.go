@@ -140,6 +140,8 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 	return err
 }
 
+// writeText writes the statistics of one function or tube: the counts of jobs by what happened to them, the reasons of
+// redeliveries, and percentiles of the durations.
 func (s *Stats) writeText(b *bytes.Buffer, name string, width int) {
 	if name == "" {
 		name = "(function or tube not captured)"

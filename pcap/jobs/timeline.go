@@ -49,6 +49,8 @@ func (t *Tracker) Timelines() (all []*Timeline, more int) {
 	return slices.DeleteFunc(slices.Clone(t.timelines.all), func(l *Timeline) bool { return l.dropped }), t.timelines.left
 }
 
+// begin returns an empty timeline for a new job, or nil if enough timelines are kept. It counts the jobs without a
+// timeline if timelines are wanted at all.
 func (l *timelines) begin(w *job) *Timeline {
 	if len(l.all) >= l.max {
 		if l.left++; l.max == 0 {

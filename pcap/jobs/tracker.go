@@ -283,7 +283,8 @@ func (t *Tracker) apply(e *event) *job {
 	return t.known(e)
 }
 
-func (t *Tracker) of(queue string) *Stats {
+// statsOf returns the statistics of a queue. If there are more than maxQueues queues, further ones share their statistics.
+func (t *Tracker) statsOf(queue string) *Stats {
 	s := t.queues[queue]
 	if s == nil {
 		if len(t.queues) >= maxQueues {

@@ -160,6 +160,8 @@ func (t *Collector) desync(s *session, it *pcap.Item) {
 		problem: "from this line on, responses cannot be matched to requests"})
 }
 
+// add appends a step to those of the capture, or counts it if there are too many. Raw bytes that directly follow raw
+// bytes of the same sender are added to that step.
 func (t *Collector) add(st step) {
 	if len(t.steps) >= maxSteps || t.bytes+len(st.raw) > maxStepBytes {
 		t.left++

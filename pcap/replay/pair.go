@@ -31,6 +31,8 @@ type asking struct {
 	at      int
 }
 
+// pair sets the fields of the steps that determine where a replay waits: the reply of each request, and the step before
+// which the server has received a request. (See pairing.)
 func pair(steps []step) {
 	p := pairing{steps: steps, waiting: map[*session][]int{}, sent: map[*session]int{}}
 	for i := range steps {

@@ -84,6 +84,8 @@ type scriptWriter struct {
 	unconfirmed map[*session]*step // the last message of each peer that the server is not known to have received
 }
 
+// script returns the transcript of steps: a heading, the steps in the order in which they can be replayed, and comments
+// where the capture is incomplete.
 func (w *scriptWriter) script(steps []step) ([]byte, error) {
 	steps = arrange(ending(steps))
 	sessions := sessionsOf(steps)

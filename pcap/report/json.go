@@ -99,6 +99,8 @@ func (j *JSONLines) NotUnderstood(st pcap.Stats) {
 	}
 }
 
+// message appends the fields of a message to a JSON object: type, size, and arguments by name, or the raw bytes if the
+// message is illegal or of unknown type. Repeated fields are in a list.
 func (j *JSONLines) message(out []byte, it *pcap.Item) []byte {
 	f := it.Frame
 	if f.Type != nil {

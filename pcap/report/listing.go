@@ -98,6 +98,8 @@ func (l *Listing) Add(it *pcap.Item) {
 	l.flushFull()
 }
 
+// item appends the lines of one item to the output: a heading (see head), the message in the notation of transcripts,
+// and remarks that begin with #.
 func (l *Listing) item(it *pcap.Item) {
 	c := it.Conn
 	p := c.Protocol
@@ -229,6 +231,8 @@ type labels struct {
 	unproved [2]bool // the last bytes of the sender were reported as not decoded
 }
 
+// namesOf returns the names of a connection, and creates them for its first item. The names of at most maxNames
+// connections are kept.
 func (l *Listing) namesOf(c *pcap.Conn) *labels {
 	if l.last != nil && l.last.id == c.ID {
 		return l.last

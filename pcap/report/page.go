@@ -172,6 +172,7 @@ func first[T any](all []T, n int) ([]T, int) {
 	return all[:n], len(all) - n
 }
 
+// tiles sets the figures at the top of the page. Figures for failures are shown only if they are not 0.
 func (d *pageData) tiles(total *jobs.Stats) {
 	d.Tiles = []pageTile{{prose.Grouped(d.Messages), "messages", false},
 		{prose.Grouped(d.Connections), "connections", false}}

@@ -43,7 +43,7 @@ func (s *Summary) Add(it *pcap.Item) {
 	}
 	p := it.Conn.Protocol
 	if p != s.last {
-		s.last, s.tally = p, s.of(p)
+		s.last, s.tally = p, s.tallyOf(p)
 	}
 	if t := it.Frame.Type; t != nil && !t.AnyCommand && !t.Worded {
 		s.tally.rows[it.From][t.Index]++
@@ -55,7 +55,8 @@ func (s *Summary) Add(it *pcap.Item) {
 // isName reports whether a word begins with a letter. A value in RESP begins with another character.
 func isName(word string) bool { return word != "" && (word[0]|0x20 >= 'a' && word[0]|0x20 <= 'z') }
 
-func (s *Summary) of(p *codec.Protocol) *tally {
+// tallyOf returns the counts of a protocol, and creates them at its first message.
+func (s *Summary) tallyOf(p *codec.Protocol) *tally {
 	if s.protocols == nil {
 		s.protocols = map[*codec.Protocol]*tally{}
 	}
@@ -67,6 +68,7 @@ func (s *Summary) of(p *codec.Protocol) *tally {
 	return t
 }
 
+// count counts a text message by its word. After maxWords different words, further ones are counted as "other".
 func (t *tally) count(from codec.Side, word []byte) {
 	of := t.words[from]
 	n := of[string(word)]
@@ -134,6 +136,7 @@ type Directions struct {
 	ToClient map[string]int `json:"to_client"`
 }
 
+// of returns the counts of the messages that a side sent.
 func (d *Directions) of(from codec.Side) map[string]int {
 	if from == codec.Server {
 		return d.ToClient

@@ -35,6 +35,8 @@ type flow struct {
 	total  [2]int
 }
 
+// add counts a message in the time slot of its arrival. from is the time of the first packet in nanoseconds. If the
+// message is later than the last slot, add makes all slots twice as long until it is not.
 func (t *traffic) add(it *pcap.Item, from int64) {
 	if it.Kind > pcap.Violates {
 		return

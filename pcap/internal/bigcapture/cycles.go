@@ -43,6 +43,7 @@ func packet(from int, code uint32, args ...string) []byte {
 	return append(binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(b, code), uint32(len(data))), data...)
 }
 
+// gearman returns the messages of the n-th Gearman job: submission, assignment and result.
 func gearman(n int, r *rand.Rand) []message {
 	handle, unique, in, out := fmt.Sprintf("H:lap:%d", n+1), fmt.Sprintf("%08x", n), workload(r), workload(r)
 	return []message{
@@ -55,6 +56,7 @@ func gearman(n int, r *rand.Rand) []message {
 	}
 }
 
+// beanstalk returns the messages of the n-th Beanstalk job: put, reserve and delete.
 func beanstalk(n int, r *rand.Rand) []message {
 	body := workload(r)
 	return []message{
@@ -76,6 +78,8 @@ func command(words ...string) []byte {
 	return b
 }
 
+// gearmonkey returns the messages of the n-th GearMonkey job: the Redis commands of the client that creates it and of
+// the worker that completes it.
 func gearmonkey(n int, r *rand.Rand) []message {
 	id := fmt.Sprint(n + 1)
 	job := "job:reverse:" + id

@@ -13,6 +13,8 @@ import (
 	"os"
 )
 
+// main parses the flags and writes the capture. It exits with status 1 if an argument is wrong or the file cannot be
+// written.
 func main() {
 	size := flag.Int64("size", 300e6, "bytes that the capture has at least")
 	protocol := flag.String("protocol", "gearman", "gearman, beanstalk or gearmonkey")
@@ -29,6 +31,7 @@ func main() {
 	}
 }
 
+// write creates the capture file, with at least size bytes of traffic. The random numbers are always the same.
 func write(name string, size int64, kind traffic, lossy, short bool) error {
 	file, err := os.Create(name)
 	if err != nil {

@@ -130,6 +130,8 @@ func (p *Parser) packet(ether uint16, b []byte, s *Segment) Verdict {
 	return Broken
 }
 
+// ipv4 parses an IPv4 header and what follows it. It assembles fragments, and returns NotTCP until the last fragment of
+// a packet arrives. Bytes that the capture has truncated are counted as missing.
 func (p *Parser) ipv4(b []byte, s *Segment) Verdict {
 	if len(b) < 20 {
 		return Broken
@@ -159,6 +161,8 @@ func (p *Parser) ipv4(b []byte, s *Segment) Verdict {
 	return p.transport(b[9], payload, missing, s)
 }
 
+// ipv6 parses an IPv6 header with its extension headers, and what follows them. It assembles fragments, and returns
+// NotTCP until the last fragment of a packet arrives.
 func (p *Parser) ipv6(b []byte, s *Segment) Verdict {
 	if len(b) < 40 {
 		return Broken
@@ -208,6 +212,8 @@ func (p *Parser) ipv6(b []byte, s *Segment) Verdict {
 	}
 }
 
+// transport parses TCP, or the packet inside a tunnel. proto is the IP protocol number, and missing the number of bytes
+// that the capture has truncated. Packets in more than maxTunnels tunnels are not decoded.
 func (p *Parser) transport(proto byte, b []byte, missing int, s *Segment) Verdict {
 	if proto == protoTCP {
 		return s.tcp(b, missing)

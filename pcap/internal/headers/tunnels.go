@@ -255,6 +255,8 @@ func (p *Parser) tunnel(proto byte, b []byte, s *Segment) (ether uint16, inner [
 	return control, nil, true
 }
 
+// gre removes a GRE header of version 0, or 1 for PPTP, and adds its key and the addresses to the path, so that equal
+// addresses in different tunnels are different connections. Source routes are not decoded.
 func (p *Parser) gre(b []byte, s *Segment) (ether uint16, inner []byte, ok bool) {
 	const hasChecksum, hasRoute, hasKey, hasNumber, hasAck = 0x80, 0x40, 0x20, 0x10, 0x80
 	if len(b) < 4 {
