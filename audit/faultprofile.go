@@ -415,6 +415,7 @@ func (fc *faultyConn) record(format string, args ...any) {
 	fc.run.fault.Store(&text)
 }
 
+// typeName returns the name of a message type for the text of a fault.
 func typeName(t *codec.Type) string {
 	if t == nil {
 		return "a reply"

@@ -97,6 +97,7 @@ func (p *Proxy) ends(c *conn, from codec.Side, how transcript.Verb, itself bool)
 	p.tap(c, from, nil, how)
 }
 
+// tap passes an event of a connection to Tap, one event at a time.
 func (p *Proxy) tap(c *conn, from codec.Side, b []byte, what transcript.Verb) {
 	if p.Tap == nil {
 		return

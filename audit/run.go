@@ -67,6 +67,7 @@ type result struct {
 	err         error
 }
 
+// newRun returns a run of the fault profile of out, whose fault takes effect at a point.
 func newRun(o *StressOptions, out *Outcome, at point) *run {
 	return &run{
 		opts: o, outcome: out, injection: injection{protoFaults: o.faults, profile: out.FaultProfile, point: at},
@@ -427,6 +428,7 @@ func (r *run) repeat(ctx context.Context, d *driving, s *Step, results <-chan st
 	return verdict.Unrecovered, note + "; the driver tried the task again, and it failed again"
 }
 
+// shortened returns a text for a report, truncated to 120 bytes.
 func shortened(s string) string {
 	if len(s) > 120 {
 		return s[:120] + "..."

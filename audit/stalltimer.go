@@ -12,6 +12,7 @@ type stallTimer struct {
 	left int
 }
 
+// newStallTimer returns a running timer with a limit.
 func newStallTimer(limit time.Duration) *stallTimer {
 	s := &stallTimer{Ticker: time.NewTicker(tick)}
 	s.restart(limit)

@@ -81,6 +81,8 @@ func (c *dangaConn) Size() int {
 	return len(c.created) + len(c.names) + len(c.replaced) + len(c.asked) + len(c.sleeps)
 }
 
+// End implements Conversation: until the end, the server has sent nothing more to a worker that has sent
+// worker_disconnect.
 func (c *dangaConn) End(from codec.Side, _ bool) {
 	if c.gone && from == codec.Server {
 		c.Pass("danga.disconnect.no-more")

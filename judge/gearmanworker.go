@@ -165,6 +165,7 @@ func (c *gearmanConn) isWorker() bool {
 		"the server sent a response for workers, but this connection has sent no worker request")
 }
 
+// wakes checks NOOP, which the server may send only to a worker that has sent PRE_SLEEP, once for each PRE_SLEEP.
 func (c *gearmanConn) wakes() {
 	if c.isWorker() && c.Check("gearman.worker.awake-undisturbed", len(c.sleeps) > 0, "",
 		"the server sent NOOP, but the worker has not sent PRE_SLEEP") {

@@ -102,6 +102,7 @@ func (a *runAccount) account() Account {
 	return a.Account
 }
 
+// count adds one to a counter of the account.
 func (a *runAccount) count(counter *int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -121,6 +121,8 @@ func (c *Conn) Send(t *codec.Type, args ...[]byte) {
 	c.send(&c.msg)
 }
 
+// send encodes a message into the output buffer, which a flush sends. A message that cannot be encoded ends the
+// connection.
 func (c *Conn) send(m *codec.Message) {
 	out, err := c.sess.Append(c.out.next, codec.Peer, m)
 	if err != nil {

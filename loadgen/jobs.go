@@ -71,6 +71,7 @@ type pool struct {
 	seq   uint32   // number of jobs so far
 }
 
+// newPool returns a pool of the n slots from index first on, all of them free.
 func newPool(all slots, first, n int) *pool {
 	p := &pool{slots: all, first: uint32(first), free: make([]uint32, n), uses: make([]uint32, n)}
 	for i := range p.free {

@@ -90,6 +90,8 @@ func (r *run) fail(err error) {
 	}
 }
 
+// wasKilled reports whether the scenario has killed the connection with an ID. The server may then assign the job of
+// that connection again.
 func (r *run) wasKilled(id int) bool {
 	if !r.scenario.Kills && !r.scenario.Crash {
 		return false

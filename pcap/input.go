@@ -145,6 +145,7 @@ type opener struct {
 	file *os.File
 }
 
+// Read opens the FIFO at the first call, which waits until a program writes to it.
 func (o *opener) Read(p []byte) (n int, err error) {
 	if o.file == nil {
 		if o.file, err = os.Open(o.name); err != nil {
@@ -174,6 +175,7 @@ func newPipe(ctx context.Context, r io.Reader) *pipe {
 	return &pipe{PipeReader: out}
 }
 
+// Read records in ended that the input has ended or failed.
 func (p *pipe) Read(b []byte) (int, error) {
 	n, err := p.PipeReader.Read(b)
 	p.ended = p.ended || err != nil

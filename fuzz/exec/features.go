@@ -47,12 +47,14 @@ func (x *execution) noteState() {
 	x.barrierState = state
 }
 
+// mix adds a value to the hash h of a feature.
 func mix(h, v uint64) uint64 {
 	h ^= v + 0x9e3779b97f4a7c15 + h<<6 + h>>2
 	h *= 0xff51afd7ed558ccd
 	return h ^ h>>32
 }
 
+// typeHash returns a number for a message type: 0 if it is unknown, otherwise 1 and its index in the protocol.
 func typeHash(t *codec.Type) uint64 {
 	if t == nil {
 		return 0
@@ -60,6 +62,7 @@ func typeHash(t *codec.Type) uint64 {
 	return uint64(t.Index) + 1
 }
 
+// errHash returns a hash of the rule that an error names.
 func errHash(e *codec.Error) (h uint64) {
 	for _, c := range []byte(e.Rule) {
 		h = h*31 + uint64(c)

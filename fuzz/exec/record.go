@@ -105,6 +105,8 @@ type Record struct {
 	start    time.Time
 }
 
+// reset prepares the record for another execution and keeps its memory, unless an input has made the arena larger than
+// maxIdle bytes.
 func (r *Record) reset() {
 	clear(r.Events) // release the memory to which the events refer
 	if cap(r.arena) > maxIdle {

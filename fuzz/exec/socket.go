@@ -105,6 +105,7 @@ func (s *socket) write(b []byte) error {
 	return nil
 }
 
+// read implements link.
 func (s *socket) read(b []byte, within time.Duration) (int, error) {
 	s.f.SetReadDeadline(time.Now().Add(within))
 	n, err := s.f.Read(b)
@@ -131,6 +132,7 @@ func (s *socket) peek(b []byte) (int, error) {
 
 func (s *socket) halfClose() { syscall.Shutdown(s.fd, syscall.SHUT_WR) }
 
+// close implements link. A linger time of 0 makes the system send a reset.
 func (s *socket) close(reset bool) {
 	if reset {
 		syscall.SetsockoptLinger(s.fd, syscall.SOL_SOCKET, syscall.SO_LINGER, &syscall.Linger{Onoff: 1})

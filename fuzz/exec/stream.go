@@ -45,6 +45,7 @@ type opened struct {
 	timeout time.Duration // timeout of writes
 }
 
+// write implements link.
 func (o opened) write(b []byte) error {
 	o.nc.SetWriteDeadline(time.Now().Add(o.timeout))
 	_, err := o.nc.Write(b)
@@ -53,6 +54,7 @@ func (o opened) write(b []byte) error {
 
 func (o opened) halfClose() { connect.CloseWrite(o.nc) }
 
+// close implements link.
 func (o opened) close(reset bool) {
 	if reset {
 		connect.Reset(o.nc)

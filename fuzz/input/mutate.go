@@ -90,6 +90,8 @@ func (g *Generator) drain(c *Input, _ func() *Input) {
 
 func (g *Generator) any(c *Input) *Step { return &c.Steps[g.r.IntN(len(c.Steps))] }
 
+// addMessage is a mutation that inserts a random message on one of the connections or on a new one, half of the time at
+// the end.
 func (g *Generator) addMessage(c *Input, _ func() *Input) {
 	conn := g.r.IntN(min(c.Conns()+1, MaxConns))
 	at := g.r.IntN(len(c.Steps) + 1)
@@ -244,6 +246,7 @@ func (g *Generator) pad(c *Input, _ func() *Input) {
 	}
 }
 
+// repeat is a mutation that inserts 1, 2 or 4 copies of up to four consecutive steps after these steps.
 func (g *Generator) repeat(c *Input, _ func() *Input) {
 	at := g.r.IntN(len(c.Steps))
 	n := 1 + g.r.IntN(min(4, len(c.Steps)-at))
@@ -253,6 +256,7 @@ func (g *Generator) repeat(c *Input, _ func() *Input) {
 	}
 }
 
+// drop is a mutation that removes a random step, except the only one.
 func (g *Generator) drop(c *Input, _ func() *Input) {
 	if len(c.Steps) > 1 {
 		at := g.r.IntN(len(c.Steps))

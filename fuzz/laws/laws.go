@@ -17,8 +17,8 @@ func AppendDecode(c *Case) error { return checkRoundTrip(c, false) }
 // leave the session and the buffer unchanged.
 func RefusedOrRead(c *Case) error { return checkRoundTrip(c, true) }
 
-// checkRoundTrip encodes and decodes the messages of a case one after the other, and checks that each decoded message is equal
-// to the original. If refusable is set, the encoder may reject a message.
+// checkRoundTrip encodes and decodes the messages of a case one after the other, and checks that each decoded message
+// is equal to the original. If refusable is set, the encoder may reject a message.
 func checkRoundTrip(c *Case, refusable bool) error {
 	writer, reader := c.Protocol.NewSession(c.Options), c.Protocol.NewSession(c.Options)
 	var waiting []*codec.Type
@@ -102,6 +102,8 @@ func Prefixes(c *Case) error {
 	return nil
 }
 
+// short checks that the first k bytes of a message are incomplete, and that the decoder asks for more than k bytes and
+// at most all of the message.
 func short(s codec.Session, from codec.Side, raw []byte, k int, f *codec.Frame) error {
 	part := codec.Stream{Session: s, From: from}
 	if n, found, err := part.Read(raw[:k:k], f); found != codec.Nothing || part.Need() <= k || part.Need() > len(raw) {
@@ -151,8 +153,8 @@ func readings(s *codec.Stream, b []byte, f *codec.Frame, do func(reading) error)
 	return nil
 }
 
-// checkChunks checks that a stream that receives the bytes in chunks finds the same messages and errors as one that receives
-// them at once. For next, see cut.
+// checkChunks checks that a stream that receives the bytes in chunks finds the same messages and errors as one that
+// receives them at once. For next, see cut.
 func checkChunks(c *Case, next func(n int) int) error {
 	writer := c.Protocol.NewSession(c.Options)
 	whole, pieces := codec.Streams(c.Protocol.NewSession(c.Options)), codec.Streams(c.Protocol.NewSession(c.Options))

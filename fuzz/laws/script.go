@@ -87,8 +87,8 @@ func Same(a, b *transcript.Script, countBytes bool) bool {
 	return reflect.DeepEqual(withoutPositions(a, countBytes), withoutPositions(b, countBytes))
 }
 
-// withoutPositions returns a copy of a script without positions in the source and, unless keepBytes is set, without the bytes of
-// recorded messages.
+// withoutPositions returns a copy of a script without positions in the source and, unless keepBytes is set, without the
+// bytes of recorded messages.
 func withoutPositions(s *transcript.Script, keepBytes bool) transcript.Script {
 	c := transcript.Script{Protocol: s.Protocol}
 	for _, m := range s.Meta {

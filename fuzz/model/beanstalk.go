@@ -108,6 +108,7 @@ func (m *beanstalk) tube(name string) *bTube {
 	return t
 }
 
+// Opened implements Model: a new connection uses and watches the tube default.
 func (m *beanstalk) Opened(conn int) {
 	m.opened(conn)
 	m.peers[conn] = &bPeer{conn: conn, used: "default", watched: []string{"default"}}

@@ -102,6 +102,7 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	}))
 }
 
+// bUse handles use: later puts of the connection add jobs to the tube.
 func bUse(m *beanstalk, p *bPeer, f codec.Frame) {
 	p.used = string(f.Arg(0))
 	m.tube(p.used)

@@ -43,6 +43,8 @@ func dConnect(m *danga, p *dPeer, f codec.Frame) {
 	}
 }
 
+// dDisconnect handles worker_disconnect: the worker announces no job names any more, and its job goes back to its
+// queue. The connection stays open.
 func dDisconnect(m *danga, p *dPeer, _ codec.Frame) {
 	p.names, p.sleeping = nil, false
 	if p.job != nil {

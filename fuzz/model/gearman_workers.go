@@ -54,6 +54,7 @@ func (m *gearman) markUncertain(p *gPeer, fn string) {
 	}
 }
 
+// gReset handles RESET_ABILITIES, which removes all functions of the worker.
 func gReset(m *gearman, p *gPeer, _ codec.Frame) {
 	for fn := range p.abilities {
 		if m.quirks[CantDoLoses] {

@@ -71,6 +71,7 @@ func (m *gearmonkey) Blocked(conn int) bool {
 	return p != nil && (p.waits != nil || len(p.channels) > 0)
 }
 
+// Closed implements Model: the client no longer waits for keys or receives published messages.
 func (m *gearmonkey) Closed(conn int) {
 	m.step++
 	m.opened(conn)
@@ -83,6 +84,7 @@ func (m *gearmonkey) disconnected(conn int) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(p *mPeer) bool { return p.conn == conn })
 }
 
+// Gone implements Model: a close by the server is a complaint, unless its state is unknown.
 func (m *gearmonkey) Gone(conn int) error {
 	m.disconnected(conn)
 	err := m.gone(conn)
@@ -147,6 +149,7 @@ func (m *gearmonkey) served(p *mPeer) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(o *mPeer) bool { return o == p })
 }
 
+// Received implements Model. When the state of the server is unknown, it reports nothing.
 func (m *gearmonkey) Received(conn int, f *codec.Frame) error {
 	err := m.received(conn, f)
 	if c, _ := err.(*Complaint); c != nil && m.tainted {

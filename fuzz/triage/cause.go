@@ -381,6 +381,7 @@ func family(p *codec.Protocol, s *input.Step) string {
 	return input.Class(p, s)
 }
 
+// familyOf returns a key that is equal for message types of the same roles whose first fields have the same name.
 func familyOf(t *codec.Type) string {
 	if f := t.FieldAt(0); f != nil {
 		return fmt.Sprint(t.Req, " ", f.Name)

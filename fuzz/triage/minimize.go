@@ -39,6 +39,8 @@ const (
 	reducedRuns  = 4
 )
 
+// late reports whether the minimization must end: the run ends, or the time budget is used up and enough reductions
+// were tried. It ends in any case after reducedRuns budgets.
 func (m *minimizer) late() bool {
 	if m.stop != nil && m.stop() {
 		return true

@@ -141,6 +141,7 @@ type pair struct {
 // medians returns the median of each set of runs, or 0 if one of its runs does not have the figure.
 func (p pair) medians() (before, now float64) { return p.median(p.before), p.median(p.now) }
 
+// median returns the median of the compared value over runs, or 0 if a run has no value.
 func (p pair) median(runs []*report.Report) float64 {
 	values := p.values(runs)
 	if len(values) == 0 || slices.Contains(values, 0) {

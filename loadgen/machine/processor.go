@@ -29,6 +29,8 @@ type Time struct {
 	Threads          int           // number of threads of the program; 0: not known
 }
 
+// Now returns the CPU times until now of the machine and of the program with its descendants. The time of the program
+// is -1 if no program is measured.
 func (p *Processor) Now() Time {
 	t := Time{Program: -1}
 	t.Machine, t.Idle = machineTime()

@@ -126,6 +126,8 @@ type monkeyWorker struct {
 	job     *loadgen.Job // current job; nil if its payload is not that of a job in flight
 }
 
+// newMonkeyWorker returns a worker that serves one function, or all functions if there are fewer workers than
+// functions.
 func newMonkeyWorker(c *loadgen.WorkerConn, s *loadgen.Scenario) loadgen.Worker {
 	m := &monkeyWorker{WorkerConn: c, functions: c.Queues(), updates: s.Updates, pause: []byte("1")}
 	if n := len(m.functions); c.Config().Workers >= n {

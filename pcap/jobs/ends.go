@@ -112,6 +112,7 @@ func (t *Tracker) bury(e *event) *job {
 	return w
 }
 
+// kick handles the kick of a buried or delayed job, which may then be assigned again.
 func (t *Tracker) kick(e *event) *job {
 	w := t.known(e)
 	if w != nil {

@@ -283,7 +283,8 @@ func (t *Tracker) apply(e *event) *job {
 	return t.known(e)
 }
 
-// statsOf returns the statistics of a queue. If there are more than maxQueues queues, further ones share their statistics.
+// statsOf returns the statistics of a queue. If there are more than maxQueues queues, further ones share their
+// statistics.
 func (t *Tracker) statsOf(queue string) *Stats {
 	s := t.queues[queue]
 	if s == nil {
@@ -321,6 +322,7 @@ func (t *Tracker) remember(w *job) {
 	t.jobs[w.key] = w
 }
 
+// anomaly adds an anomaly of a job to the report, which contains at most maxAnomalies.
 func (t *Tracker) anomaly(w *job, format string, args ...any) {
 	if len(t.report.Anomalies) < maxAnomalies {
 		t.report.Anomalies = append(t.report.Anomalies,

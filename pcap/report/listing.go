@@ -313,6 +313,7 @@ func appendSeconds(dst []byte, ns int64) []byte {
 	return appendFraction(dst, ns%1e9/1e3)
 }
 
+// appendFraction appends microseconds as a decimal point and six digits.
 func appendFraction(dst []byte, us int64) []byte {
 	dst = append(dst, ".000000"...)
 	for i := len(dst) - 1; us > 0; i-- {

@@ -12,6 +12,7 @@ import (
 	"sync"
 )
 
+// main relays connections until it fails. Its exit status is 2 if an address is missing, otherwise 1.
 func main() {
 	if len(os.Args) != 3 {
 		fmt.Fprintln(os.Stderr, "usage: relay LISTEN SERVER, two addresses HOST:PORT")
