@@ -30,21 +30,21 @@ var effects = [2][codec.Published + 1]func(*Tracker, *event) *job{
 // known returns the job with the ID in a message. If the message contains no ID, known returns the job that the
 // worker of the connection has.
 func (t *Tracker) known(e *event) *job {
-	w := e.conn.current
+	j := e.conn.current
 	if e.id != "" {
-		w = t.jobs[e.key()]
+		j = t.jobs[e.key()]
 	}
-	if w != nil {
-		w.uncertain = w.uncertain || e.it.Conn.Uncertain
+	if j != nil {
+		j.uncertain = j.uncertain || e.it.Conn.Uncertain
 	}
-	return w
+	return j
 }
 
 // begin creates a job.
 func (t *Tracker) begin(e *event, stats *Stats) *job {
-	w := &job{key: e.key(), queue: e.queue, stats: stats, uncertain: e.it.Conn.Uncertain}
-	w.timeline = t.timelines.begin(w)
-	return w
+	j := &job{key: e.key(), queue: e.queue, stats: stats, uncertain: e.it.Conn.Uncertain}
+	j.timeline = t.timelines.begin(j)
+	return j
 }
 
 // submit creates a job, unless the message has the ID of a known job, which is then queued again.
@@ -52,37 +52,37 @@ func (t *Tracker) submit(e *event) *job {
 	if e.queue == "" {
 		e.queue = e.conn.queue
 	}
-	var w *job
+	var j *job
 	if e.id != "" {
-		w = t.known(e)
+		j = t.known(e)
 	}
 	f := e.it.Frame
 	switch {
-	case w == nil:
-		w = t.begin(e, t.statsOf(e.queue))
-		w.submit(e)
-		w.background, w.limit = !f.Attached(), f.Duration(codec.TimeLimit)
+	case j == nil:
+		j = t.begin(e, t.statsOf(e.queue))
+		j.submit(e)
+		j.background, j.limit = !f.Attached(), f.Duration(codec.TimeLimit)
 		if e.Does.Has(codec.TimeLimit) {
-			w.limit = max(w.limit, time.Second)
+			j.limit = max(j.limit, time.Second)
 		}
 		if e.id != "" {
-			t.remember(w)
+			t.remember(j)
 		}
 		if e.conn.unnamed && t.waiting < maxJobs {
-			w.content = t.content(e)
-			t.unassigned[w.content] = append(t.unassigned[w.content], w)
+			j.content = t.content(e)
+			t.unassigned[j.content] = append(t.unassigned[j.content], j)
 			t.waiting++
 		}
-	case w.submitted == 0: // the assignment was captured before the submission
-		w.submit(e)
-		if w.assigned != 0 {
-			w.stats.Wait.add(w.assigned - w.ready)
+	case j.submitted == 0: // the assignment was captured before the submission
+		j.submit(e)
+		if j.assigned != 0 {
+			j.stats.Wait.add(j.assigned - j.ready)
 		}
 	default:
-		w.requeued = "the job was queued again"
-		w.note(e, "queued again")
+		j.requeued = "the job was queued again"
+		j.note(e, "queued again")
 	}
-	return w
+	return j
 }
 
 // submit records the time of the job's submission, and the time from which the job may be assigned.
@@ -96,41 +96,41 @@ func (j *job) submit(e *event) {
 
 // accept sets the ID of a submitted job.
 func (t *Tracker) accept(e *event) *job {
-	w := e.submitted()
-	if w == nil {
+	j := e.submitted()
+	if j == nil {
 		return t.known(e)
 	}
-	w.uncertain = w.uncertain || e.it.Conn.Uncertain
+	j.uncertain = j.uncertain || e.it.Conn.Uncertain
 	if e.id == "" {
 		t.nameless++
-		e.id = fmt.Sprintf("%s#%d", w.queue, t.nameless)
+		e.id = fmt.Sprintf("%s#%d", j.queue, t.nameless)
 	}
-	w.key = e.key()
-	if !w.background {
-		w.waited(e.conn)
+	j.key = e.key()
+	if !j.background {
+		j.waited(e.conn)
 		if e.conn.unnamed {
-			e.conn.attached = append(e.conn.attached, w)
+			e.conn.attached = append(e.conn.attached, j)
 		}
 	}
-	old := t.jobs[w.key]
+	old := t.jobs[j.key]
 	switch {
 	case old != nil && old.submitted == 0: // the assignment was captured before the reply with the ID
-		t.merge(old, w)
-		w = old
+		t.merge(old, j)
+		j = old
 	case old != nil && old.ends == 0: // a job with the same unique ID exists
-		w.stats.Coalesced++
-		old.background = old.background && w.background
-		old.waiters = append(old.waiters, w.waiters...)
-		old.pending = append(old.pending, w.pending...)
-		w.timeline.drop()
+		j.stats.Coalesced++
+		old.background = old.background && j.background
+		old.waiters = append(old.waiters, j.waiters...)
+		old.pending = append(old.pending, j.pending...)
+		j.timeline.drop()
 		old.note(e, "coalesced")
-		w = old
+		j = old
 	default:
-		t.remember(w)
-		w.timeline.name(w)
-		w.note(e, "created")
+		t.remember(j)
+		j.timeline.name(j)
+		j.note(e, "created")
 	}
-	return w
+	return j
 }
 
 // submitted returns the job of the submission that a reply answers, if the submission had no ID.
@@ -142,97 +142,97 @@ func (e *event) submitted() *job {
 }
 
 // merge combines a job that was first captured at its assignment with its submission.
-func (t *Tracker) merge(old, w *job) {
-	old.submitted, old.ready, old.background, old.waiters, old.pending = w.submitted, w.ready, w.background, w.waiters,
-		w.pending
+func (t *Tracker) merge(old, j *job) {
+	old.submitted, old.ready, old.background, old.waiters, old.pending = j.submitted, j.ready, j.background, j.waiters,
+		j.pending
 	if old.limit == 0 {
-		old.limit = w.limit
+		old.limit = j.limit
 	}
-	old.queue = w.queue
+	old.queue = j.queue
 	t.settle(old)
 	old.stats.Wait.add(old.first - old.ready)
-	w.timeline.drop()
+	j.timeline.drop()
 	old.timeline.name(old)
 }
 
 // settle adds the counts of a job whose queue was unknown to the counts of its queue.
-func (t *Tracker) settle(w *job) {
-	if w.alone {
-		all := t.statsOf(w.queue)
-		all.add(w.stats)
-		w.stats, w.alone = all, false
+func (t *Tracker) settle(j *job) {
+	if j.alone {
+		all := t.statsOf(j.queue)
+		all.add(j.stats)
+		j.stats, j.alone = all, false
 	}
 }
 
 // refuse handles an error that replies to a submission: the server has not accepted the job. On the connection of a
 // worker, the error may be the reply to another request, so the job is uncertain.
 func (t *Tracker) refuse(e *event) *job {
-	w := e.submitted()
-	if w != nil {
-		w.stats.Refused++
-		w.uncertain = w.uncertain || e.conn.worker // the reply may belong to another request
-		w.note(e, "refused")
+	j := e.submitted()
+	if j != nil {
+		j.stats.Refused++
+		j.uncertain = j.uncertain || e.conn.worker // the reply may belong to another request
+		j.note(e, "refused")
 	}
-	return w
+	return j
 }
 
 // assign records that a job was assigned to a worker.
 func (t *Tracker) assign(e *event) *job {
 	c := e.conn
-	w := t.known(e)
+	j := t.known(e)
 	if c.unnamed {
-		w = t.likeliest(e)
-		if w == nil && c.closed { // the assignment was captured late, and another worker already has the job
+		j = t.likeliest(e)
+		if j == nil && c.closed { // the assignment was captured late, and another worker already has the job
 			t.statsOf(e.queue).redelivered(workerLeft)
 			return nil
 		}
 	}
-	if w == nil {
-		w = t.begin(e, &Stats{Because: map[string]int{}})
-		w.alone = true
+	if j == nil {
+		j = t.begin(e, &Stats{Because: map[string]int{}})
+		j.alone = true
 		if c.unnamed {
 			t.nameless++
-			w.key.id = fmt.Sprintf("%s#%d", w.queue, t.nameless)
+			j.key.id = fmt.Sprintf("%s#%d", j.queue, t.nameless)
 		}
-		t.remember(w)
-		w.timeline.name(w)
+		t.remember(j)
+		j.timeline.name(j)
 	}
-	w.uncertain = w.uncertain || e.it.Conn.Uncertain
+	j.uncertain = j.uncertain || e.it.Conn.Uncertain
 	// An assignment to a worker that has disconnected may be captured long after the server sent it. By then,
 	// another worker may have the job, or the job may have ended.
-	if w.assigns++; w.assigns > 1 && c.closed && (!w.worker.closed || w.ends > 0) {
-		w.stats.redelivered(workerLeft)
-		w.note(e, "assigned before the capture")
-		return w
+	if j.assigns++; j.assigns > 1 && c.closed && (!j.worker.closed || j.ends > 0) {
+		j.stats.redelivered(workerLeft)
+		j.note(e, "assigned before the capture")
+		return j
 	}
-	if w.assigns == 1 {
-		w.first = e.it.At
-		w.stats.Assigned++
-		if w.submitted != 0 {
-			w.stats.Wait.add(e.it.At - w.ready)
+	if j.assigns == 1 {
+		j.first = e.it.At
+		j.stats.Assigned++
+		if j.submitted != 0 {
+			j.stats.Wait.add(e.it.At - j.ready)
 		}
-		w.note(e, "assigned")
+		j.note(e, "assigned")
 	} else {
-		why := t.again(w, e)
-		w.stats.redelivered(why)
-		if w.ends > 0 && why != endedBefore {
-			w.reopen()
+		why := t.again(j, e)
+		j.stats.redelivered(why)
+		if j.ends > 0 && why != endedBefore {
+			j.reopen()
 		}
-		if why == noReason || w.ends > 0 {
-			t.anomaly(w, "assigned again to connection %d: %s", c.id, why)
+		if why == noReason || j.ends > 0 {
+			t.anomaly(j, "assigned again to connection %d: %s", c.id, why)
 		}
-		w.note(e, "assigned again: "+why)
+		j.note(e, "assigned again: "+why)
 	}
-	w.assigned, w.worker, w.requeued, w.buried = e.it.At, c, "", false
-	if limit := c.limits[w.queue]; limit > 0 {
-		w.limit = limit
+	j.assigned, j.worker, j.requeued, j.buried = e.it.At, c, "", false
+	if limit := c.limits[j.queue]; limit > 0 {
+		j.limit = limit
 	}
 	if c.unnamed {
-		if c.current = w; c.closed {
+		if c.current = j; c.closed {
 			t.requeue(c, workerLeft)
 		}
 	}
-	return w
+	return j
 }
 
 // Reasons for assigning a job again.
@@ -244,23 +244,23 @@ const (
 )
 
 // again returns the reason for which a job is assigned again.
-func (t *Tracker) again(w *job, e *event) string {
+func (t *Tracker) again(j *job, e *event) string {
 	switch {
-	case w.worker != nil && w.worker.unregistered > w.assigned: // the server may then ignore what the worker reports
+	case j.worker != nil && j.worker.unregistered > j.assigned: // the server may then ignore what the worker reports
 		return gaveUp
-	case w.ends > 0 && w.delivered == 0 && w.reported && w.worker != nil && w.worker.reset: // the server may not have read the report
+	case j.ends > 0 && j.delivered == 0 && j.reported && j.worker != nil && j.worker.reset: // the server may not have read the report
 		return workerLeft
-	case w.ends > 0:
+	case j.ends > 0:
 		return endedBefore
-	case w.requeued != "":
-		return w.requeued
-	case w.buried:
+	case j.requeued != "":
+		return j.requeued
+	case j.buried:
 		return "the job was kicked"
-	case w.worker == nil:
+	case j.worker == nil:
 		return noReason
-	case w.worker.closed:
+	case j.worker.closed:
 		return workerLeft
-	case w.limit > 0 && e.it.At-max(w.assigned, w.touched) >= int64(w.limit-w.limit/50):
+	case j.limit > 0 && e.it.At-max(j.assigned, j.touched) >= int64(j.limit-j.limit/50):
 		return "the time limit of the job had passed"
 	}
 	return noReason
@@ -284,23 +284,23 @@ func (t *Tracker) likeliest(e *event) *job {
 		return nil
 	}
 	t.waiting--
-	w := all[0]
-	w.uncertain = w.uncertain || len(all) > 1 // several jobs have the same content, so this may be another one
+	j := all[0]
+	j.uncertain = j.uncertain || len(all) > 1 // several jobs have the same content, so this may be another one
 	if len(all) == 1 {
 		delete(t.unassigned, same)
 	} else {
 		t.unassigned[same] = all[1:]
 	}
-	return w
+	return j
 }
 
 // touch restarts the time limit of a job, because its worker asked for more time.
 func (t *Tracker) touch(e *event) *job {
-	w := t.known(e)
-	if w != nil && w.worker == e.conn {
-		w.touched = e.it.At
+	j := t.known(e)
+	if j != nil && j.worker == e.conn {
+		j.touched = e.it.At
 	}
-	return w
+	return j
 }
 
 // register records the time limit for the jobs that a worker gets from a queue.

@@ -83,31 +83,31 @@ func (s *Stats) add(o *Stats) {
 func (t *Tracker) Report() *Report {
 	kept := t.report.Anomalies
 	var left []*job
-	for _, w := range t.jobs {
-		t.settle(w)
-		w.stats.Unended = 0
-		if w.ends == 0 || w.delivered == 0 && !w.background && !w.abandoned && len(w.waiters) > 0 {
-			left = append(left, w)
+	for _, j := range t.jobs {
+		t.settle(j)
+		j.stats.Unended = 0
+		if j.ends == 0 || j.delivered == 0 && !j.background && !j.abandoned && len(j.waiters) > 0 {
+			left = append(left, j)
 		}
 	}
 	slices.SortFunc(left, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(a.submitted, b.submitted), strings.Compare(a.key.id, b.key.id))
 	})
-	for _, w := range left {
+	for _, j := range left {
 		switch {
-		case w.ends > 0:
-			t.anomaly(w, "ended, but the server did not send the result to the client that waits for it")
+		case j.ends > 0:
+			t.anomaly(j, "ended, but the server did not send the result to the client that waits for it")
 			continue
-		case w.buried:
-			t.anomaly(w, "buried by a worker, and never kicked")
-		case w.assigns == 0:
-			t.anomaly(w, "never assigned")
-		case w.requeued != "":
-			t.anomaly(w, "assigned %d times, not redelivered; last event: %s", w.assigns, w.requeued)
+		case j.buried:
+			t.anomaly(j, "buried by a worker, and never kicked")
+		case j.assigns == 0:
+			t.anomaly(j, "never assigned")
+		case j.requeued != "":
+			t.anomaly(j, "assigned %d times, not redelivered; last event: %s", j.assigns, j.requeued)
 		default:
-			t.anomaly(w, "assigned %d times, never ended; last assigned to connection %d", w.assigns, w.worker.id)
+			t.anomaly(j, "assigned %d times, never ended; last assigned to connection %d", j.assigns, j.worker.id)
 		}
-		w.stats.Unended++
+		j.stats.Unended++
 	}
 	for name, s := range t.queues {
 		if s.Submitted+s.Assigned == 0 {

@@ -51,22 +51,22 @@ func (t *Tracker) Timelines() (all []*Timeline, more int) {
 
 // begin returns an empty timeline for a new job, or nil if enough timelines are kept. It counts the jobs without a
 // timeline if timelines are wanted at all.
-func (l *timelines) begin(w *job) *Timeline {
+func (l *timelines) begin(j *job) *Timeline {
 	if len(l.all) >= l.max {
 		if l.left++; l.max == 0 {
 			l.left = 0
 		}
 		return nil
 	}
-	t := &Timeline{Handle: w.key.id, Function: w.queue, Server: w.key.server.AddrPort}
+	t := &Timeline{Handle: j.key.id, Function: j.queue, Server: j.key.server.AddrPort}
 	l.all = append(l.all, t)
 	return t
 }
 
 // name sets the ID of the job.
-func (l *Timeline) name(w *job) {
+func (l *Timeline) name(j *job) {
 	if l != nil {
-		l.Handle, l.Function = w.key.id, w.queue
+		l.Handle, l.Function = j.key.id, j.queue
 	}
 }
 
@@ -110,34 +110,34 @@ func (t *trace) wants(handle string, scoped bool) bool {
 }
 
 // show passes on the messages of the traced job, and keeps messages that may belong to it.
-func (t *Tracker) show(e *event, w *job) {
+func (t *Tracker) show(e *event, j *job) {
 	tr := t.trace
 	if tr == nil {
 		return
 	}
 	handle := e.id
-	if w != nil && w.key.id != "" {
-		handle = w.key.id
+	if j != nil && j.key.id != "" {
+		handle = j.key.id
 	}
 	switch {
-	case handle == "" && w != nil && e.Does.Does == codec.Refuse:
-	case handle == "" && w != nil:
+	case handle == "" && j != nil && e.Does.Does == codec.Refuse:
+	case handle == "" && j != nil:
 		if tr.pending < maxPendingItems {
 			tr.pending++
-			w.pending = append(w.pending, e.it.Clone())
+			j.pending = append(j.pending, e.it.Clone())
 		}
 		return
 	case tr.wants(handle, e.it.Conn.Protocol.ScopedIDs):
-		if w != nil {
-			for _, it := range w.pending {
+		if j != nil {
+			for _, it := range j.pending {
 				tr.show(it)
 			}
 		}
 		tr.show(e.it)
 	}
-	if w != nil {
-		tr.pending -= len(w.pending)
-		w.pending = nil
+	if j != nil {
+		tr.pending -= len(j.pending)
+		j.pending = nil
 	}
 }
 

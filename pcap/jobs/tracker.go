@@ -196,10 +196,10 @@ func (t *Tracker) end(it *pcap.Item) {
 
 // requeue returns the job of a worker that does not name it to its queue.
 func (t *Tracker) requeue(c *connState, why string) {
-	if w := c.current; w != nil {
+	if j := c.current; j != nil {
 		c.current = nil
-		w.requeued = why
-		t.unassigned[w.content] = append([]*job{w}, t.unassigned[w.content]...)
+		j.requeued = why
+		t.unassigned[j.content] = append([]*job{j}, t.unassigned[j.content]...)
 		t.waiting++
 	}
 }
@@ -246,11 +246,11 @@ func (t *Tracker) message(it *pcap.Item) {
 			}
 		}
 		e.delay = f.Duration(codec.Delay)
-		w := t.apply(e)
+		j := t.apply(e)
 		if r != nil {
-			r.Value.job = w
+			r.Value.job = j
 		}
-		t.show(e, w)
+		t.show(e, j)
 		return
 	}
 	if r, ok := e.conn.requests.Reply(f.Type); ok {
@@ -300,7 +300,7 @@ func (t *Tracker) statsOf(queue string) *Stats {
 }
 
 // remember starts to track a job. From time to time it forgets jobs that have ended.
-func (t *Tracker) remember(w *job) {
+func (t *Tracker) remember(j *job) {
 	if len(t.jobs) >= t.sweep {
 		for key, old := range t.jobs {
 			if old.ends > 0 && (old.delivered != 0 || old.background || old.abandoned || t.sweep >= maxJobs) {
@@ -319,13 +319,13 @@ func (t *Tracker) remember(w *job) {
 		}
 		return
 	}
-	t.jobs[w.key] = w
+	t.jobs[j.key] = j
 }
 
 // anomaly adds an anomaly of a job to the report, which contains at most maxAnomalies.
-func (t *Tracker) anomaly(w *job, format string, args ...any) {
+func (t *Tracker) anomaly(j *job, format string, args ...any) {
 	if len(t.report.Anomalies) < maxAnomalies {
 		t.report.Anomalies = append(t.report.Anomalies,
-			Anomaly{w.key.id, w.key.server.String(), w.queue, fmt.Sprintf(format, args...), w.uncertain})
+			Anomaly{j.key.id, j.key.server.String(), j.queue, fmt.Sprintf(format, args...), j.uncertain})
 	}
 }
