@@ -39,6 +39,8 @@ type playOptions struct {
 	color    cli.ColorFlag
 }
 
+// newPlay returns the command "play", which sends the messages of transcripts and compares the replies with the
+// expected ones, with its subcommand.
 func newPlay() *cobra.Command {
 	o := &playOptions{}
 	cmd := &cobra.Command{
@@ -109,6 +111,9 @@ func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Ent
 	return sys, scripts, waive, err
 }
 
+// execute plays the transcripts one after the other and reports each. It stops early when the user interrupts it, the
+// server has exited or is missing a login, or the target is not a server of the protocol. The exit status is the most
+// serious one of all transcripts.
 func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	cli.TuneMemory(cli.SoftMemory, cli.GCPercent)
 	sys, scripts, waive, err := o.read(cmd, files)
@@ -255,6 +260,7 @@ type stage struct {
 	clear   func()
 }
 
+// stage opens the listener for --listen, or starts or connects to the target. The caller must call clear of the result.
 func (o *playOptions) stage(cmd *cobra.Command, sys *catalog.Entry, scripts []*transcript.Script) (*stage, error) {
 	if o.listen.Addr != "" {
 		ln, err := o.listen.Listen("")

@@ -30,6 +30,7 @@ func (h *heap[T]) add(at int64, item T) {
 	h.up(len(h.items) - 1)
 }
 
+// remove removes the item at a place and calls its method moved with 0.
 func (h *heap[T]) remove(place int) {
 	last := len(h.items) - 1
 	out := h.items[place].item
