@@ -135,8 +135,8 @@ type outcomeKind uint8
 
 const (
 	waiting outcomeKind = iota // no complete message yet
-	message                    // l.frame contains it
-	broken                     // invalid bytes; l.frame contains the fields that were decoded
+	message                    // conn.frame contains it
+	broken                     // invalid bytes; conn.frame contains the fields that were decoded
 	ended                      // end of stream
 	reset                      // the connection was reset
 )

@@ -29,7 +29,7 @@ type Verdict struct {
 type watch struct {
 	viewer    codec.Session // decodes both directions, to decode the server's own messages
 	nonStrict codec.Session // encodes messages that violate rules
-	primed    bool          // loose has decoded the first message
+	primed    bool          // nonStrict has decoded the first message
 
 }
 

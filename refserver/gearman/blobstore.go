@@ -2,7 +2,7 @@ package gearman
 
 import "math/bits"
 
-// text refers to a byte string in texts.
+// text refers to a byte string in a [blobStore].
 type text struct {
 	at   id
 	size uint32

@@ -198,7 +198,7 @@ func (c *call) run() {
 	m.wakeWaiting(c.words[1:], c.db(), c.command.flags&far != 0)
 }
 
-// find sets row, or returns the error that prevents the execution.
+// find sets c.command, or returns the error that prevents the execution.
 func (c *call) find() string {
 	c.command = commands[strings.ToLower(c.words[0])]
 	switch {

@@ -16,8 +16,8 @@ type side struct {
 	w    *bufio.Writer
 }
 
-// startMiniredis prepares miniredis to execute commands. miniredis can only be started with a connection, so embed
-// closes that at once, which ends the last goroutine.
+// startMiniredis prepares miniredis to execute commands. miniredis can only be started with a connection, which
+// startMiniredis closes at once; that ends the last goroutine.
 func (m *Machine) startMiniredis() {
 	nc, err := m.redis.Dial()
 	if err != nil {

@@ -61,8 +61,8 @@ type action struct {
 // actions are the actions, in the order of the help text.
 var actions []*action
 
-// init fills the table of actions. It is not the initial value of actions, because the functions of the actions use
-// that table.
+// init fills the table of actions: name, arguments, help text, parser of the arguments and effect. Without a parser the
+// action has no arguments after TYPES; the actions without an effect replace bytes before they are decoded.
 func init() {
 	actions = []*action{
 		{"drop", "TYPES", "do not process or send the message", nil, func(_ *fault, m *Message, _ map[string]any) error {
