@@ -217,6 +217,8 @@ func strictness(l codec.Level) int {
 	return 3
 }
 
+// newCause summarizes the failed results of, which have the symptom s in common; shown is the example in reports. The
+// cause has the strictest level of the results, and is expected if the profile excuses all of them.
 func newCause(s symptom, shown *Result, of []*Result) Cause {
 	c := Cause{
 		Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Level(), Example: shown, results: of,

@@ -171,6 +171,8 @@ type performer struct {
 	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn, error)
 }
 
+// newPerformer returns a performer with defaults in place of the options that are not set. A script with long messages
+// waits here until it may use the memory for them.
 func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -206,6 +208,7 @@ func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, 
 	}
 }
 
+// adopt adds a new connection to the performer and starts the goroutine that reads from it.
 func (p *performer) adopt(c net.Conn) *conn {
 	l := newConn(c, p.script.Protocol, p.opts.Codec, p.wake, p.large)
 	p.conns = append(p.conns, l)
@@ -216,6 +219,8 @@ func (p *performer) adopt(c net.Conn) *conn {
 	return l
 }
 
+// run performs the steps of the actors that the performer plays, up to the first failure, and returns the result.
+// Before it returns, it closes all connections and waits for their goroutines.
 func (p *performer) run(ctx context.Context) *Result {
 	defer func() {
 		for _, l := range p.conns {

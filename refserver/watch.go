@@ -35,6 +35,7 @@ type watch struct {
 
 func (s *Server) watching() bool { return s.intercept != nil || s.opts.Trace != nil }
 
+// init creates the sessions that decode and encode messages once more, if messages are intercepted or traced.
 func (w *watch) init(s *Server) {
 	if !s.watching() {
 		return

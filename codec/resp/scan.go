@@ -121,6 +121,9 @@ type scanner struct {
 	good        int   // number of spans before it
 }
 
+// message scans one complete value with all nested ones and returns the kind, null flag and count of the first one. It
+// uses a count for each depth instead of recursion. A message with many elements is first scanned without storing
+// spans, until it has arrived completely.
 func (sc *scanner) message() (first value, err error) {
 	var expected, attributes [maxDepth + 1]int // values still expected, and attributes before the next value, by depth
 	expected[0] = 1

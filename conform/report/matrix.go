@@ -182,6 +182,9 @@ func (m *Matrix) Add(r io.Reader, name string) error {
 	return nil
 }
 
+// add adds the results of one server to the matrix. It returns an error if the results are not from conform, if they
+// name rules that this version of jobwire does not have, or if the server is in the matrix already. If name is "", the
+// name and version are those in the results.
 func (m *Matrix) add(r *reportJSON, name string) error {
 	if r.Target == "" || r.Cases == nil {
 		return errors.New("the file has no results of cases: expected a result of 'jobwire conform PROTOCOL --format json'")

@@ -90,8 +90,8 @@ func New(Options) *Machine {
 	return m
 }
 
-// Open adds a connection. Its own session decodes the replies of the server that depend on the request, without the
-// rules that concern only the peer or limits.
+// Open adds a connection. Its own session decodes the replies of the server that depend on the request. The limits of
+// sizes and of waiting requests are waived in this session, and the rule that every reply needs a request.
 func (m *Machine) Open(c *refserver.Conn) {
 	p := &peer{
 		conn:  c,

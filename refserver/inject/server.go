@@ -267,9 +267,9 @@ func (s *Server) Crash(p *Peer) {
 	p.Shutdown(false)
 }
 
-// intercept calls the functions for a message to a peer and returns what the reference server does with the message in
-// its place. It collects the reply to a request of an edit without sending it, and does not change a message that an
-// edit sends.
+// intercept calls the functions for a message to a peer. The verdict says what the reference server sends in place of
+// the message, or that it sends nothing. intercept collects the reply to a request of an edit without sending it, and
+// does not change a message that an edit sends.
 func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (v refserver.Verdict) {
 	p := s.peer(c)
 	switch {
