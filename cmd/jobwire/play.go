@@ -120,7 +120,7 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.checkCast(scripts); err != nil {
+	if err := o.checkActors(scripts); err != nil {
 		return err
 	}
 	color := o.color.On(cmd.OutOrStdout())
@@ -161,16 +161,16 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		}
 		got := o.report(cmd, s, r, show, len(scripts) > 1)
 		if r.Failure == nil {
-			amiss, err := stage.after(cmd.Context(), watcher, s, opts)
-			var short *play.Failure
+			problem, err := stage.after(cmd.Context(), watcher, s, opts)
+			var failure *play.Failure
 			switch {
-			case errors.As(err, &short):
-				amiss = err.Error()
+			case errors.As(err, &failure):
+				problem = err.Error()
 			case err != nil:
 				return cli.Usage(fmt.Errorf("%s: %w", s.File, err))
 			}
-			if amiss != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", s.File, amiss)
+			if problem != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", s.File, problem)
 				got = cli.StatusFailed
 			}
 			status = max(status, got)
@@ -236,8 +236,8 @@ func replies(r *play.Result) int {
 // isFinding reports whether fuzz has saved the transcript.
 func isFinding(s *transcript.Script) bool { return strings.HasPrefix(s.Value("case"), "fuzz.") }
 
-// checkCast returns an error if --actor names neither an actor nor a role in the transcripts.
-func (o *playOptions) checkCast(scripts []*transcript.Script) error {
+// checkActors returns an error if --actor names neither an actor nor a role in the transcripts.
+func (o *playOptions) checkActors(scripts []*transcript.Script) error {
 	for _, name := range o.actors {
 		found := false
 		for _, s := range scripts {

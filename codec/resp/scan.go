@@ -179,12 +179,12 @@ func (sc *scanner) message() (first value, err error) {
 		}
 		expected[depth] = count
 		if count > maxIdleSpans && !sc.counts {
-			count := scanner{s: sc.s, b: sc.b, f: new(codec.Frame), from: sc.from, least: sc.least, counts: true}
-			if _, err := count.message(); err == codec.ErrShort {
-				*sc = count
+			counter := scanner{s: sc.s, b: sc.b, f: new(codec.Frame), from: sc.from, least: sc.least, counts: true}
+			if _, err := counter.message(); err == codec.ErrShort {
+				*sc = counter
 				return first, err
 			}
-			sc.f.Spans = slices.Grow(sc.f.Spans, count.spans)
+			sc.f.Spans = slices.Grow(sc.f.Spans, counter.spans)
 		}
 	}
 	return first, nil

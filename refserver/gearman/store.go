@@ -321,10 +321,10 @@ func (s *store) removeName(j *job) {
 	ring := s.names.node(i).links[inRing]
 	s.names.node(ring.prev).links[inRing].next = ring.next
 	s.names.node(ring.next).links[inRing].prev = ring.prev
-	if heir := s.names.at(ring.next); n.oldest && heir != n {
-		s.removeIndex(ring.next, heir)
-		heir.oldest = true
-		s.addIndex(ring.next, heir)
+	if next := s.names.at(ring.next); n.oldest && next != n {
+		s.removeIndex(ring.next, next)
+		next.oldest = true
+		s.addIndex(ring.next, next)
 	}
 	s.names.unlink(&s.unique, inUnique, i)
 	s.blobs.remove(n.text)

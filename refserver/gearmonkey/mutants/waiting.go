@@ -139,16 +139,16 @@ func (l *line) push(m *message) {
 		l.gone = slices.Delete(l.gone, i, i+1)
 	}
 	for n := 0; l.most == 0 || n < l.most; n++ {
-		var of []*wait
+		var candidates []*wait
 		for _, q := range l.waiting {
 			if slices.Contains(q.keys, m.Args[0]) && !(l.inTurn && l.hasEarlierWaiter(q)) {
-				of = append(of, q)
+				candidates = append(candidates, q)
 			}
 		}
-		if len(of) == 0 {
+		if len(candidates) == 0 {
 			return
 		}
-		q := l.turn(l, of)
+		q := l.turn(l, candidates)
 		if !l.serve(q) {
 			return
 		}
