@@ -171,8 +171,8 @@ type performer struct {
 	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn, error)
 }
 
-// newPerformer returns a performer with defaults in place of the options that are not set. A script with long messages
-// waits here until it may use the memory for them.
+// newPerformer returns a performer with defaults in place of the options that are not set. A large script waits here
+// until fewer other large conversations run than Options.Large allows.
 func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout

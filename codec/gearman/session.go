@@ -223,8 +223,8 @@ func (s *session) answered() {
 }
 
 // decodeReply decodes the reply to the oldest text command that waits: a line, or a list of lines that ends with a line
-// of its own. If a row of a list is illegal, the following lines are decoded as the rest of the list, each as a
-// message.
+// of its own. If the first row of a list is illegal, it returns that row as an illegal message and decodes the
+// following lines as the rest of the list.
 func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 	p := s.resume(b)
 	if p.t != nil {
