@@ -76,6 +76,8 @@ func (c *Conversation[V]) Reply(t *Type) (Request[V], bool) {
 	return Request[V]{}, false
 }
 
+// answeredBy reports whether a message of type t may be the reply to the request. A nil t is a reply that could not be
+// decoded, which answers any request whose replies come in order.
 func (r *Request[V]) answeredBy(t *Type) bool {
 	switch {
 	case t == nil: // the reply could not be decoded

@@ -52,6 +52,7 @@ type Field struct {
 // message.
 func (f *Field) Derived() bool { return f.Kind >= Literal }
 
+// prepare computes the fields that Link sets. sep is the separator of the message type, which ends the field.
 func (f *Field) prepare(sep string) {
 	f.plain = len(sep) == 1 && f.Kind <= Text && f.Chars == "" && f.Values == nil && f.Prefix == "" && f.Term == "" &&
 		f.Width == 0
@@ -133,6 +134,7 @@ func leadingZero(*Field, []byte, []byte) string {
 	return "expected a number without leading zeros, got a number with leading zeros"
 }
 
+// notNumber describes a value that is not a decimal number, or has more than 64 bits.
 func notNumber(f *Field, _, v []byte) string {
 	switch {
 	case f.Kind == Signed:
@@ -143,6 +145,7 @@ func notNumber(f *Field, _, v []byte) string {
 	return "expected a decimal number of at most 64 bits, got " + quote(v)
 }
 
+// outOfRange describes a number below Lo or above Hi.
 func outOfRange(f *Field, _, v []byte) string {
 	n := string(v)
 	if f.Kind == Uint {

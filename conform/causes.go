@@ -217,13 +217,16 @@ func strictness(l codec.Level) int {
 	return 3
 }
 
-func newCause(s symptom, shown *Result, of []*Result) Cause {
+// newCause summarizes the failed results, which have the symptom s in common; shown is the example in reports. The
+// cause has the strictest level of the results, and is expected if the profile excuses all of them.
+func newCause(s symptom, shown *Result, results []*Result) Cause {
 	c := Cause{
-		Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(of), Level: of[0].Level(), Example: shown, results: of,
+		Kind: s.kind, Text: s.text, Rule: s.rule, Instances: len(results), Level: results[0].Level(), Example: shown,
+		results: results,
 	}
 	c.Expected = true
-	rule := of[0].Rule()
-	for _, res := range of {
+	rule := results[0].Rule()
+	for _, res := range results {
 		if n := len(c.Cases); n == 0 || c.Cases[n-1] != res.Case.Family {
 			c.Cases = append(c.Cases, res.Case.Family)
 		}
@@ -238,25 +241,26 @@ func newCause(s symptom, shown *Result, of []*Result) Cause {
 		}
 		c.Expected = c.Expected && res.Verdict.Row().Class == verdict.Excused
 	}
-	if names := brokenSetups(of); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
+	if names := brokenSetups(results); len(names) > 0 && c.Kind != CauseSetup { // only setups failed, no case
 		c.Kind = CauseSetup
 		c.Text = fmt.Sprintf("setups do not work on this target (%s): %s", strings.Join(names, ", "), c.Text)
 	}
 	if c.Kind == CauseInconsistent {
-		c.Text = fmt.Sprintf("the result%s depends on how the messages are divided into writes to the socket", afterSent(of))
+		c.Text = fmt.Sprintf("the result%s depends on how the messages are divided into writes to the socket",
+			afterSent(results))
 	}
 	if _, p := shown.Conversation(); s.kind == CauseInvalidMessage && p != nil && p.Failure != nil {
 		c.Text += ", in place of " + p.Failure.Wanted()
 	}
 	if strings.HasPrefix(s.key, unsent) || s.kind == CauseInvalidMessage || s.kind == CauseSetup {
-		c.Text += afterSent(of)
+		c.Text += afterSent(results)
 	}
 	same := []CauseKind{CauseInvalidMessage, CauseNoReply, CauseWrongReply}
 	if c.Rule == "" && rule != "" && slices.Contains(same, c.Kind) {
 		c.Rule = rule
 		c.Text = brokenRule(c.Kind, shown.Case, rule, c.Text).text
 	}
-	c.Try = hints(&c, s, of)
+	c.Try = hints(&c, s, results)
 	return c
 }
 

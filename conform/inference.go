@@ -38,6 +38,8 @@ type sameFailures struct {
 // may reports whether the other instances may be inferred.
 func (s *sameFailures) may() bool { return s.ends || !s.other }
 
+// newInference returns the order in which the cases of a suite start. If after is greater than 0, the most informative
+// cases are first, and the other instances of a case can be inferred once after of them failed in the same way.
 func newInference(s *Suite, after int) *inference {
 	f := &inference{
 		after: after, suite: s, cases: map[string]*sameFailures{}, known: map[string]int{},

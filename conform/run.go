@@ -303,6 +303,8 @@ type resultOrder struct {
 	done     func(Result)
 }
 
+// end records the result of the case with the index i and passes on all results that are now complete in the order of
+// the suite. A second result for a case, which replaces the first, is passed on at once.
 func (o *resultOrder) end(i int, r Result) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

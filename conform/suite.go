@@ -172,6 +172,8 @@ const setupFile = "setup.wire"
 // ([*transcript.Error]).
 func LoadFS(p *codec.Protocol, fsys fs.FS) (*Suite, error) { return loadFS(p, fsys, nil) }
 
+// loadFS is [LoadFS] for the cases that keep selects; a nil keep selects all. It parses the files in parallel, and
+// reports the errors in the order of the files.
 func loadFS(p *codec.Protocol, fsys fs.FS, keep func(family string, rules []string) bool) (*Suite, error) {
 	files, err := fs.Glob(fsys, "*.wire")
 	if err != nil {

@@ -79,6 +79,8 @@ var kinds = [...]string{codec.Opaque: "opaque", codec.Text: "text", codec.Number
 // specification.
 const MaxData = 17 << 20
 
+// describe converts the definition of a protocol to the tables that the dissector contains. name is the name of the
+// dissector in Wireshark.
 func describe(p *codec.Protocol, name string) *contract {
 	c := &contract{Name: name, Title: p.Title, Server: p.ServerName, Port: p.DefaultPort, Rules: map[string]string{},
 		Header: p.Framing.Header, Lines: p.Framing.Lines, Values: p.Framing.Values, MaxData: MaxData, Pairing: p.Pairing,
@@ -93,6 +95,8 @@ func describe(p *codec.Protocol, name string) *contract {
 	return c
 }
 
+// describeType converts the definition of a message type. keys are the names of the dissector's fields by kind and
+// field name.
 func describeType(p *codec.Protocol, t *codec.Type, keys map[codec.Kind]map[string]string) messageType {
 	m := messageType{Name: t.Name, Word: t.Word, Sep: t.Sep, End: t.End, Stop: t.Stop,
 		Code: int(t.Code), Coded: p.Framing.Header != nil && t.Word == "" && t.End == "",
@@ -137,6 +141,8 @@ func effect(e codec.Effect) string {
 		codec.Wake: "wake"}[e]
 }
 
+// describeField converts the definition of a field. Numbers are decimal strings, because a number in Lua may not
+// represent all 64 bits.
 func describeField(f *codec.Field, keys map[codec.Kind]map[string]string) field {
 	d := field{Name: f.Name, Kind: kinds[f.Kind], Width: f.Width, Max: f.Max, Lead: f.Prefix, Term: f.Term,
 		NotFirst: f.NotFirst, Values: f.Values,

@@ -11,6 +11,8 @@ import (
 // elements of maps with the zero value are omitted.
 func appendLua(b *strings.Builder, v any, depth int) { appendValue(b, reflect.ValueOf(v), depth) }
 
+// appendValue appends a value as a Lua expression and follows pointers. Maps are written in the order of their keys, so
+// that the output is always the same.
 func appendValue(b *strings.Builder, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Invalid:

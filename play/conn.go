@@ -135,8 +135,8 @@ type outcomeKind uint8
 
 const (
 	waiting outcomeKind = iota // no complete message yet
-	message                    // l.frame contains it
-	broken                     // invalid bytes; l.frame contains the fields that were decoded
+	message                    // conn.frame contains it
+	broken                     // invalid bytes; conn.frame contains the fields that were decoded
 	ended                      // end of stream
 	reset                      // the connection was reset
 )
@@ -153,6 +153,8 @@ func (cn *conn) next(from codec.Side) outcome {
 	return cn.head
 }
 
+// decode decodes the first message in the bytes that have arrived, without consuming them. If no complete message has
+// arrived, it returns waiting, or how the connection ended.
 func (cn *conn) decode(from codec.Side) outcome {
 	cn.mu.Lock()
 	defer cn.mu.Unlock()
@@ -335,6 +337,7 @@ func (cn *conn) disconnected() {
 	cn.close()
 }
 
+// close closes the connection, or stops the program that plays the actor. Further calls do nothing.
 func (cn *conn) close() {
 	switch {
 	case cn.closed:

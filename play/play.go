@@ -171,6 +171,8 @@ type performer struct {
 	connect func(context.Context, transcript.Actor, *transcript.Step, time.Time) (*conn, error)
 }
 
+// newPerformer returns a performer with defaults in place of the options that are not set. A large script waits here
+// until fewer other large conversations run than Options.Large allows.
 func newPerformer(s *transcript.Script, side codec.Side, o Options) *performer {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -206,21 +208,24 @@ func (p *performer) dialer(dial Dialer) func(context.Context, transcript.Actor, 
 	}
 }
 
-func (p *performer) adopt(c net.Conn) *conn {
-	l := newConn(c, p.script.Protocol, p.opts.Codec, p.wake, p.large)
-	p.conns = append(p.conns, l)
+// adopt adds a new connection to the performer and starts the goroutine that reads from it.
+func (p *performer) adopt(nc net.Conn) *conn {
+	cn := newConn(nc, p.script.Protocol, p.opts.Codec, p.wake, p.large)
+	p.conns = append(p.conns, cn)
 	go func() {
-		defer close(l.done)
-		l.read()
+		defer close(cn.done)
+		cn.read()
 	}()
-	return l
+	return cn
 }
 
+// run performs the steps of the actors that the performer plays, up to the first failure, and returns the result.
+// Before it returns, it closes all connections and waits for their goroutines.
 func (p *performer) run(ctx context.Context) *Result {
 	defer func() {
-		for _, l := range p.conns {
-			l.close()
-			<-l.done
+		for _, cn := range p.conns {
+			cn.close()
+			<-cn.done
 		}
 		p.large.release()
 	}()

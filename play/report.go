@@ -83,6 +83,7 @@ func Excerpt(s *transcript.Script, r *Result, width int) []string {
 	return lines
 }
 
+// writeIndented writes a text with the indent before each line that is not empty.
 func writeIndented(w io.Writer, text []byte, indent string) error {
 	var out []byte
 	for line := range bytes.Lines(text) {
@@ -95,6 +96,8 @@ func writeIndented(w io.Writer, text []byte, indent string) error {
 	return err
 }
 
+// appendEvent appends one event of a conversation in the notation of transcripts, as a line or, if asBytes is set, with
+// the bytes of the message and their meaning.
 func appendEvent(dst []byte, pr *transcript.Printer, ev *Event, asBytes bool) []byte {
 	switch ev.Verb {
 	case transcript.Send, transcript.Raw:

@@ -69,6 +69,7 @@ type phase struct {
 	crlf      bool // the last text line ended with CR LF, and its reply must, too
 }
 
+// newConn returns the state of a connection. It does not start to read; run does.
 func newConn(s *Server, nc net.Conn) *Conn {
 	if s.opts.Wrap != nil {
 		nc = s.opts.Wrap(nc)

@@ -93,6 +93,7 @@ type Options struct {
 // violation, and f has the fields that could be decoded.
 type Trace func(c *Conn, from codec.Side, f *codec.Frame, raw []byte, err *codec.Error)
 
+// withDefaults returns the options with the defaults in place of those that are 0.
 func (o Options) withDefaults() Options {
 	o.Codec = o.Protocol.Limits(o.Codec)
 	if o.MaxOutput == 0 {
@@ -260,6 +261,8 @@ func (s *Server) Close() {
 	s.wait()
 }
 
+// wait waits until all connections have ended. If the server is stopping, it then stops the timer, and the state
+// becomes stopped.
 func (s *Server) wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -353,6 +356,8 @@ func (s *Server) disarm() {
 	}
 }
 
+// tick runs when the server's timer expires: it performs the delayed actions whose time has come, and calls the
+// machine's Tick if the machine needs it.
 func (s *Server) tick() {
 	s.mu.Lock()
 	if s.state == stopped {

@@ -29,12 +29,13 @@ type Verdict struct {
 type watch struct {
 	viewer    codec.Session // decodes both directions, to decode the server's own messages
 	nonStrict codec.Session // encodes messages that violate rules
-	primed    bool          // loose has decoded the first message
+	primed    bool          // nonStrict has decoded the first message
 
 }
 
 func (s *Server) watching() bool { return s.intercept != nil || s.opts.Trace != nil }
 
+// init creates the sessions that decode and encode messages once more, if messages are intercepted or traced.
 func (w *watch) init(s *Server) {
 	if !s.watching() {
 		return

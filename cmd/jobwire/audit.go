@@ -39,6 +39,8 @@ type auditOptions struct {
 // settleTime is how long the proxy waits for the connections of a program that has exited to close.
 const settleTime = time.Second
 
+// newAudit returns the command "audit", which runs a proxy between clients or workers and a server and checks their
+// traffic, with its subcommands.
 func newAudit() *cobra.Command {
 	o := &auditOptions{}
 	cmd := &cobra.Command{
@@ -88,6 +90,9 @@ func (o *auditOptions) check(cmd *cobra.Command, sys *catalog.Entry) (waive []co
 	return waive, o.color.On(cmd.OutOrStdout()), nil
 }
 
+// execute runs the proxy until --duration ends, the command of --program exits or the user interrupts it, and prints
+// violations as they occur. Then it writes the report and the files of --pcap and the transcripts, and returns an error
+// whose exit status states the outcome.
 func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	cli.TuneMemory(cli.SoftMemory, cli.GCPercent)
 	p := sys.Protocol

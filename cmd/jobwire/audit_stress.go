@@ -39,6 +39,8 @@ type stressOptions struct {
 	timeout  time.Duration
 }
 
+// newAuditStress returns the command "audit stress", which runs clients and workers while it injects faults into the
+// network and the server.
 func newAuditStress() *cobra.Command {
 	o := &stressOptions{}
 	cmd := &cobra.Command{

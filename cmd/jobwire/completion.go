@@ -62,6 +62,8 @@ func completeFlags(cmd *cobra.Command) {
 	}
 }
 
+// caseChoices returns the shell completions for the name of a case: the cases of the suite with their descriptions,
+// then the rules that do not have the name of a case. It returns nil if the suite cannot be read.
 func caseChoices(e *catalog.Entry) cli.Choices {
 	suite, err := conform.Load(e.Protocol)
 	if err != nil {

@@ -61,6 +61,8 @@ type conformOptions struct {
 	verbose  bool
 }
 
+// newConform returns the command "conform", which runs the cases of the suite against a server, client or worker, with
+// its subcommands.
 func newConform() *cobra.Command {
 	o := &conformOptions{}
 	cmd := &cobra.Command{

@@ -11,6 +11,8 @@ import (
 	"jobwire/codec/vectors"
 )
 
+// newCorpus returns the command "corpus", whose arguments after the protocol are the names of the test vectors to
+// print.
 func newCorpus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "corpus PROTOCOL [NAME...]",
@@ -21,6 +23,7 @@ func newCorpus() *cobra.Command {
 	return cmd
 }
 
+// showCorpus prints the selected test vectors in full. If none is selected, it lists the names of all vectors by file.
 func showCorpus(cmd *cobra.Command, sys *catalog.Entry, selected []string) error {
 	all, err := vectors.Read(sys.Protocol)
 	if err != nil {

@@ -29,6 +29,7 @@ type corpusAddOptions struct {
 	conversation string
 }
 
+// newCorpusAdd returns the command "corpus add", which extends the corpus in a working copy of jobwire.
 func newCorpusAdd() *cobra.Command {
 	o := &corpusAddOptions{}
 	cmd := &cobra.Command{
@@ -44,6 +45,8 @@ func newCorpusAdd() *cobra.Command {
 	return cmd
 }
 
+// execute adds vectors to the corpus for the messages of each file that the corpus does not contain yet, and prints one
+// line for each new vector. If a part of a file cannot be read, it adds the vectors of the rest and returns the error.
 func (o *corpusAddOptions) execute(cmd *cobra.Command, files []string) error {
 	if o.conversation != "" && (len(files) > 1 || strings.ContainsAny(o.conversation, `/\`)) {
 		return cli.Usage(fmt.Errorf("--conversation: expected a name without slashes and one transcript, got %q and %d files",

@@ -103,6 +103,7 @@ func (o *decodeOptions) command(name, short string,
 // decodeMemory is the soft memory limit, in bytes. Near it, the garbage collector runs more often.
 const decodeMemory = 96 << 20
 
+// newDecode returns the command "decode", which lists the messages in a capture, with its subcommands.
 func newDecode() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := o.command("decode", "List the messages of a packet capture", o.list)
@@ -134,6 +135,7 @@ func (o *decodeOptions) addCertain(cmd *cobra.Command) {
 		"only messages whose beginning the capture proves, no likely messages")
 }
 
+// newDecodeSummary returns the command "decode summary", which prints counts in place of messages.
 func newDecodeSummary() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := o.command("summary", "Count the messages of each type, gaps and violations", o.summarize)
@@ -161,6 +163,8 @@ func newDecodePackets() *cobra.Command {
 	return cmd
 }
 
+// newDecodeTranscripts returns the command "decode transcripts", which writes the messages of a capture to transcript
+// files.
 func newDecodeTranscripts() *cobra.Command {
 	o := &decodeOptions{}
 	cmd := o.command("transcripts", "Write transcripts that 'jobwire play' can send to any server",
@@ -174,6 +178,8 @@ func newDecodeTranscripts() *cobra.Command {
 	return cmd
 }
 
+// options converts the flags to the options of package pcap. With --audit it extends the filter, so that only messages
+// that violate a rule match.
 func (o *decodeOptions) options() (pcap.Options, error) {
 	opts := pcap.Options{Audit: o.audit}
 	for _, p := range o.ports {

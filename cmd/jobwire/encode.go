@@ -25,6 +25,8 @@ type encodeOptions struct {
 	actor    string
 }
 
+// newEncode returns the command "encode", which is the reverse of "decode": it writes the messages of a transcript as
+// bytes or as a capture.
 func newEncode() *cobra.Command {
 	o := &encodeOptions{}
 	cmd := &cobra.Command{
@@ -53,6 +55,8 @@ func newEncode() *cobra.Command {
 	return cmd
 }
 
+// execute encodes the scripts of a file and writes a capture of all connections, or only the bytes that --from and
+// --actor select. It warns about each expected message for which the transcript allows any value.
 func (o *encodeOptions) execute(cmd *cobra.Command, name string) error {
 	sides := map[string][]codec.Side{"peers": {codec.Peer}, "server": {codec.Server},
 		"both": {codec.Peer, codec.Server}}[o.from]

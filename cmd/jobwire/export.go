@@ -21,6 +21,7 @@ import (
 	"jobwire/play"
 )
 
+// newExport returns the command "export" with one subcommand for each output format.
 func newExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",

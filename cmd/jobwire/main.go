@@ -35,6 +35,9 @@ import (
 // and must not be lost. A second interrupt ends them.
 const inputTime = time.Second
 
+// main runs the command of the arguments and exits with its status. The first interrupt cancels the context of the
+// command; if the command then still waits for input after inputTime, main ends the program. A second interrupt ends
+// the program at once.
 func main() {
 	cli.Alone = true
 	cli.TuneMemory(math.MaxInt64, cli.GCPercent)
@@ -149,6 +152,8 @@ func onStart(cmd *cobra.Command, f func()) {
 	}
 }
 
+// newRoot returns the command "jobwire" with all subcommands, and adds their help texts and shell completions. It also
+// checks that a user does not combine flags that are mutually exclusive, before a subcommand runs.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "jobwire",
@@ -199,6 +204,8 @@ func describe(cmd *cobra.Command) {
 	}
 }
 
+// newVersion returns the command "version", which has the same output as the flag --version, and with --format json
+// also prints it for programs.
 func newVersion() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -217,6 +224,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
+// newHelp returns the command "help", which replaces that of cobra: it exits with an error for an unknown command.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

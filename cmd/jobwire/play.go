@@ -39,6 +39,8 @@ type playOptions struct {
 	color    cli.ColorFlag
 }
 
+// newPlay returns the command "play", which sends the messages of transcripts and compares the replies with the
+// expected ones, with its subcommand.
 func newPlay() *cobra.Command {
 	o := &playOptions{}
 	cmd := &cobra.Command{
@@ -109,13 +111,16 @@ func (o *playOptions) read(cmd *cobra.Command, files []string) (sys *catalog.Ent
 	return sys, scripts, waive, err
 }
 
+// execute plays the transcripts one after the other and reports each. It stops early when the user interrupts it, the
+// server has exited or is missing a login, or the target is not a server of the protocol. The exit status is the most
+// serious one of all transcripts.
 func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 	cli.TuneMemory(cli.SoftMemory, cli.GCPercent)
 	sys, scripts, waive, err := o.read(cmd, files)
 	if err != nil {
 		return err
 	}
-	if err := o.checkCast(scripts); err != nil {
+	if err := o.checkActors(scripts); err != nil {
 		return err
 	}
 	color := o.color.On(cmd.OutOrStdout())
@@ -156,16 +161,16 @@ func (o *playOptions) execute(cmd *cobra.Command, files []string) error {
 		}
 		got := o.report(cmd, s, r, show, len(scripts) > 1)
 		if r.Failure == nil {
-			amiss, err := stage.after(cmd.Context(), watcher, s, opts)
-			var short *play.Failure
+			problem, err := stage.after(cmd.Context(), watcher, s, opts)
+			var failure *play.Failure
 			switch {
-			case errors.As(err, &short):
-				amiss = err.Error()
+			case errors.As(err, &failure):
+				problem = err.Error()
 			case err != nil:
 				return cli.Usage(fmt.Errorf("%s: %w", s.File, err))
 			}
-			if amiss != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", s.File, amiss)
+			if problem != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "jobwire: %s: %s\n", s.File, problem)
 				got = cli.StatusFailed
 			}
 			status = max(status, got)
@@ -231,8 +236,8 @@ func replies(r *play.Result) int {
 // isFinding reports whether fuzz has saved the transcript.
 func isFinding(s *transcript.Script) bool { return strings.HasPrefix(s.Value("case"), "fuzz.") }
 
-// checkCast returns an error if --actor names neither an actor nor a role in the transcripts.
-func (o *playOptions) checkCast(scripts []*transcript.Script) error {
+// checkActors returns an error if --actor names neither an actor nor a role in the transcripts.
+func (o *playOptions) checkActors(scripts []*transcript.Script) error {
 	for _, name := range o.actors {
 		found := false
 		for _, s := range scripts {
@@ -255,6 +260,7 @@ type stage struct {
 	clear   func()
 }
 
+// stage opens the listener for --listen, or starts or connects to the target. The caller must call clear of the result.
 func (o *playOptions) stage(cmd *cobra.Command, sys *catalog.Entry, scripts []*transcript.Script) (*stage, error) {
 	if o.listen.Addr != "" {
 		ln, err := o.listen.Listen("")

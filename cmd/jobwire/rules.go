@@ -37,6 +37,8 @@ func newRules() *cobra.Command {
 	return cmd
 }
 
+// execute prints the rules of a protocol that match one of the patterns, with the cases that test them, as text or
+// JSON.
 func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry, globs []string) error {
 	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
@@ -72,6 +74,8 @@ func selectRules(p *codec.Protocol, rules []conform.RuleCoverage, globs []string
 	}), nil
 }
 
+// writeRulesJSON writes the rules as one JSON object. A rule that no case tests has an empty list, not null, in
+// tested_by.
 func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
 	type row struct {
 		ID             codec.RuleID `json:"id"`
@@ -95,6 +99,8 @@ func writeRulesJSON(w io.Writer, rules []conform.RuleCoverage) error {
 // ruleWidth is the maximum length of a line about a rule, in characters.
 const ruleWidth = 100
 
+// writeText writes the rules by section, wrapped to the width of the terminal, and a last line with the numbers of
+// rules that are tested, not testable and not tested. Without --verbose it names at most four cases of a rule.
 func (o *rulesOptions) writeText(w io.Writer, rules []conform.RuleCoverage) {
 	section, tested, untestable := "", 0, 0
 	width := ruleWidth

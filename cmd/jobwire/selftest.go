@@ -28,6 +28,9 @@ func newConformSelfTest() *cobra.Command {
 	return cmd
 }
 
+// runSelfTest runs the suite against the reference server, which must pass, and against each mutant, which must fail
+// exactly the cases that its KilledBy names. It returns an error with StatusFailed if a result differs, or if no mutant
+// fails a case.
 func (o *conformOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	suite, err := o.selected(sys, nil)
 	switch {

@@ -38,6 +38,8 @@ type serveOptions struct {
 	owners   map[string]string                   // the protocol of each flag that only one protocol has
 }
 
+// newServe returns the command "serve". It adds the flags of the reference servers of all protocols and records in
+// o.owners which protocol a flag belongs to, so that execute can reject the flags of other protocols.
 func newServe() *cobra.Command {
 	o := &serveOptions{machines: map[string]func() refserver.Machine{}, owners: map[string]string{}}
 	cmd := &cobra.Command{
@@ -74,6 +76,9 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
+// execute runs the reference server until the user interrupts it, with the faults, login and limits of the flags. It
+// prints messages or violations while the server runs; with --audit it returns an error with StatusFailed if there was
+// a violation.
 func (o *serveOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	p := sys.Protocol
 	waive, err := connect.RuleIDs(p, o.waive)

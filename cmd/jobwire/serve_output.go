@@ -60,6 +60,8 @@ func (s *spool) signal() {
 	}
 }
 
+// run writes the queued messages to the output until the spool is closed. After an error it continues to take messages
+// but records the error, which makes add drop later messages.
 func (s *spool) run() {
 	defer close(s.done)
 	var b []byte

@@ -7,6 +7,8 @@ import (
 	"jobwire/codec"
 )
 
+// Append implements [codec.Session]. It returns an error if the side does not send the message, if a reply has no
+// request that waits for it, or if an argument or the length of the line is illegal.
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	t, d := m.Type, &s.sides[from]
 	if !t.Sends(from) && !s.opts.Waived(RuleDirection) {

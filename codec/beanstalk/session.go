@@ -36,6 +36,8 @@ type side struct {
 	crlf codec.RuleID // rule that a body without CR LF after it violates
 }
 
+// newSession returns a session with the default limits of Beanstalk in place of those that are 0. The limit of the data
+// in replies is never below the default of package codec.
 func newSession(o codec.Options) codec.Session {
 	if o.MaxData == 0 {
 		o.MaxData = DefaultMaxData
@@ -51,6 +53,8 @@ func newSession(o codec.Options) codec.Session {
 	return s
 }
 
+// Decode implements [codec.Session]. It decodes the line at the beginning of b and the data that the line announces, if
+// all of them have arrived.
 func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
 	f.Reset(from)
 	end, next, err := s.findLine(b, from)
@@ -93,6 +97,9 @@ func (s *session) findLine(b []byte, from codec.Side) (end, next int, err error)
 		Detail: fmt.Sprintf("expected the end of the line within %d bytes, got none", limit)}
 }
 
+// decodeCommand decodes a command, whose line ends at end; next is the offset after the line end. It records the
+// command as waiting for its reply, also if the command is unknown or illegal, because the server replies to it with an
+// error.
 func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
 	if s.pending.Len() >= s.opts.MaxPending {
 		return 0, &codec.Error{Rule: RuleCommandPending, Field: commandField.Name, Fatal: true,
@@ -114,6 +121,8 @@ func (s *session) decodeCommand(f *codec.Frame, end, next int) (int, error) {
 	return n, err
 }
 
+// decodeReply decodes a reply, whose line ends at end; next is the offset after the line end. Which replies are legal
+// depends on the oldest request that waits; any complete reply answers that request.
 func (s *session) decodeReply(f *codec.Frame, end, next int) (int, error) {
 	word := string(firstWord(f.Raw[:end]))
 	msgTypes := s.candidates(word)

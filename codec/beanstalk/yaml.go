@@ -123,6 +123,8 @@ func (r *yamlReader) describe() string {
 	return fmt.Sprintf("%q", r.b[r.at:r.at+1])
 }
 
+// document reads one YAML document to the end of the input: directives, the marker ---, the content and the marker ...
+// are optional except the content. A second document is an error.
 func (r *yamlReader) document() *yamlError {
 	if bad := r.characters(); bad != nil {
 		return bad

@@ -72,6 +72,8 @@ func newLines(o codec.Options) *session {
 	return s
 }
 
+// Decode implements [codec.Session] for the administrative protocol, whose messages are lines of text. The session that
+// wraps this one decodes the binary packets.
 func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
 	f.Reset(from)
 	switch {
@@ -121,6 +123,8 @@ func hasWord(line []byte, word string) bool {
 	return len(line) >= len(word) && string(line[:len(word)]) == word && (len(line) == len(word) || line[len(word)] == ' ')
 }
 
+// decodeCommand decodes a text command, the line at the beginning of b. It records the command as waiting for its
+// reply, also if the command is unknown or illegal.
 func (s *session) decodeCommand(b []byte, f *codec.Frame) (int, error) {
 	end, n, err := s.textLine(codec.Peer, b, 0, 0)
 	if err != nil {
@@ -218,6 +222,9 @@ func (s *session) answered() {
 	}
 }
 
+// decodeReply decodes the reply to the oldest text command that waits: a line, or a list of lines that ends with a line
+// of its own. If the first row of a list is illegal, it returns that row as an illegal message and decodes the
+// following lines as the rest of the list.
 func (s *session) decodeReply(b []byte, f *codec.Frame) (int, error) {
 	p := s.resume(b)
 	if p.t != nil {
@@ -427,6 +434,8 @@ func (s *session) decodeList(p partial, b []byte, f *codec.Frame) (int, error) {
 	return n, nil
 }
 
+// Append implements [codec.Session] for the administrative protocol. It returns an error if no text command waits for
+// the reply, or if an argument or a line is illegal.
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	start, t := len(dst), m.Type
 	if from == codec.Server && !s.awaits(t) && !s.opts.Waived(RuleAdminAsked) {

@@ -9,6 +9,8 @@ import (
 	"jobwire/codec"
 )
 
+// Append implements [codec.Session]. It returns an error if the side does not send the message, if a reply has no
+// request that waits for it, or if the arguments are illegal for the type.
 func (s *session) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
 	t := m.Type
 	fm := s.forms[t.Index]

@@ -25,6 +25,7 @@ func checkInteger(v []byte) (bad int, detail string) {
 	return 0, "expected an integer of at most 64 bits, got a larger one"
 }
 
+// checkBigNumber accepts a signed decimal number of any length without a plus sign and without leading zeros.
 func checkBigNumber(v []byte) (bad int, detail string) {
 	first := 0
 	if len(v) > 0 && v[0] == '-' {

@@ -121,6 +121,9 @@ type scanner struct {
 	good        int   // number of spans before it
 }
 
+// message scans one complete value with all nested ones and returns the kind, null flag and count of the first one. It
+// uses a count for each depth instead of recursion. A message with many elements is first scanned without storing
+// spans, until it has arrived completely.
 func (sc *scanner) message() (first value, err error) {
 	var expected, attributes [maxDepth + 1]int // values still expected, and attributes before the next value, by depth
 	expected[0] = 1
@@ -176,12 +179,12 @@ func (sc *scanner) message() (first value, err error) {
 		}
 		expected[depth] = count
 		if count > maxIdleSpans && !sc.counts {
-			count := scanner{s: sc.s, b: sc.b, f: new(codec.Frame), from: sc.from, least: sc.least, counts: true}
-			if _, err := count.message(); err == codec.ErrShort {
-				*sc = count
+			counter := scanner{s: sc.s, b: sc.b, f: new(codec.Frame), from: sc.from, least: sc.least, counts: true}
+			if _, err := counter.message(); err == codec.ErrShort {
+				*sc = counter
 				return first, err
 			}
-			sc.f.Spans = slices.Grow(sc.f.Spans, count.spans)
+			sc.f.Spans = slices.Grow(sc.f.Spans, counter.spans)
 		}
 	}
 	return first, nil

@@ -30,6 +30,8 @@ func (g *grammar) newSession(o codec.Options) codec.Session {
 	return s
 }
 
+// Decode implements [codec.Session] for requests, which are arrays of bulk strings or lines, and for replies of RESP2
+// and RESP3.
 func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
 	f.Reset(from)
 	if len(b) == 0 {
@@ -47,6 +49,7 @@ func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error)
 	return n, err
 }
 
+// decodeRequest decodes a request if the number of requests that wait for a reply is below the limit.
 func (s *session) decodeRequest(f *codec.Frame, b []byte) (int, error) {
 	if s.waiting() >= s.opts.MaxPending {
 		return 0, &codec.Error{Rule: RulePending, Field: "Type", Fatal: true,
@@ -59,6 +62,8 @@ func (s *session) decodeRequest(f *codec.Frame, b []byte) (int, error) {
 	return n, err
 }
 
+// readRequest decodes a request and records it as waiting for its reply. A command that has no message type of its own
+// becomes a general one.
 func (s *session) readRequest(f *codec.Frame, b []byte) (int, error) {
 	if b[0] != '*' {
 		return s.decodeInline(f, b)
@@ -106,6 +111,8 @@ func (s *session) note(fm *form, words [][]byte, count int) {
 	s.asked(request{form: fm, effect: e}, words, count)
 }
 
+// decodeReply decodes a message of the server. Its type depends on the oldest request that waits, which it answers,
+// unless it is a push message of a subscription.
 func (s *session) decodeReply(f *codec.Frame, b []byte) (int, error) {
 	v, n, err := s.scan(b, codec.Server, f)
 	if err != nil {

@@ -281,6 +281,7 @@ func newEscapes(extra string) *escapes {
 	return &t
 }
 
+// appendEscaped appends b with each byte that has an escape sequence in t replaced by that sequence.
 func appendEscaped(dst, b []byte, t *escapes) []byte {
 	from := 0
 	for i, c := range b {

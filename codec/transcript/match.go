@@ -63,6 +63,8 @@ type binding struct {
 	chosen bool // chosen by a server, so that other keys must not have the same value
 }
 
+// bind adds a binding or replaces the value of its key. It records a value that a server chose in taken, so that
+// another key with the same value is detected.
 func (b *Bindings) bind(n binding) {
 	if b.live == nil {
 		b.live, b.taken = map[key]string{}, map[string]key{}
@@ -165,6 +167,8 @@ func lineEnd(crlf bool) string {
 	return `"\n"`
 }
 
+// typeMismatch returns the mismatch of a frame whose message type is not the expected one. It refers to the bytes of
+// the field that determines the type, if the frame has one.
 func typeMismatch(c *Choice, f *codec.Frame) *Mismatch {
 	m := &Mismatch{Arg: -1, Field: "message type", Want: c.Verb.String(), Got: "unknown"}
 	if c.Verb == Send {

@@ -19,6 +19,8 @@ func Parse(p *codec.Protocol, file string, src []byte) ([]*Script, error) {
 	return (*Setups)(nil).Parse(p, file, src)
 }
 
+// parse parses all lines of the source: it expands each section to its instances, one for each combination of parameter
+// values, and reads them in order. It returns the first error.
 func (ps *parser) parse() ([]*Script, error) {
 	for _, l := range ps.lines {
 		ps.strict = ps.strict || isDirectiveOnly(l.text)

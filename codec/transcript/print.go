@@ -55,6 +55,8 @@ func stepError(s *Script, i int, err error) error {
 	return fmt.Errorf("%s: message %d: %w", s.File, i+1, err)
 }
 
+// appendMeta appends the @-lines of a script and an empty line after them. It returns an error for a value that does
+// not fit on one line.
 func appendMeta(dst []byte, s *Script) ([]byte, error) {
 	for _, m := range s.Meta {
 		if strings.Contains(m.Value, "\n") || strings.HasSuffix(m.Value, "\r") {
@@ -123,6 +125,7 @@ func AppendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	return appendAlternatives(append(dst, '\n'), st)
 }
 
+// appendAlternatives appends one line "or ..." for each choice of a step after the first one.
 func appendAlternatives(dst []byte, st *Step) ([]byte, error) {
 	for i := range st.Choices[1:] {
 		c := &st.Choices[i+1]
@@ -163,6 +166,8 @@ func (c *Choice) String() string {
 	return string(text)
 }
 
+// appendChoice appends a choice without its actor, modifiers and line end. It returns an error if the choice lacks what
+// its verb needs: a type, bytes or a duration.
 func appendChoice(dst []byte, c *Choice) ([]byte, error) {
 	switch c.Verb {
 	case Send:
@@ -181,6 +186,7 @@ func appendChoice(dst []byte, c *Choice) ([]byte, error) {
 	return append(dst, c.Verb.String()...), nil
 }
 
+// appendMessage appends the name of a message type and the arguments, in the one-line notation.
 func appendMessage(dst []byte, c *Choice) ([]byte, error) {
 	if c.Type == nil {
 		return nil, errors.New("expected a message with a type, got a message without a type")
@@ -219,6 +225,8 @@ func appendArg(dst []byte, fd *codec.Field, a *Arg, limit int) []byte {
 	return appendValue(dst, fd, a.Value, limit)
 }
 
+// appendValue appends a value of the field fd: a binary integer in decimal, a word as it is, and everything else in
+// quotes. If limit is greater than 0, it abbreviates a text that is longer than limit bytes.
 func appendValue(dst []byte, fd *codec.Field, v []byte, limit int) []byte {
 	switch {
 	case isUint(fd) && fd.Width <= 8 && len(v) == fd.Width:
@@ -280,6 +288,8 @@ func run(v []byte, unit int) int {
 	return n
 }
 
+// appendQuoted appends a value in quotes with escape sequences. It writes a repeated unit once with the number of
+// repetitions, and if limit is greater than 0, only the first limit bytes of a longer value.
 func appendQuoted(dst, v []byte, limit int) []byte {
 	dst = append(dst, '"')
 	switch {
@@ -334,6 +344,8 @@ func isReadable(c byte) bool {
 // endpoints encode and decode one actor's connection while a script is printed.
 type endpoints struct{ writer, reader *wire }
 
+// appendStep appends a step as a block of bytes with their meaning, and its alternatives. A step that neither sends nor
+// expects bytes is written in the one-line notation; modifiers, which a block cannot have, are an error.
 func (e *endpoints) appendStep(dst []byte, p *codec.Protocol, st *Step) ([]byte, error) {
 	if len(st.Choices) == 0 {
 		return nil, errors.New("expected a message or action, got a step with neither")

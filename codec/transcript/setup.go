@@ -156,6 +156,7 @@ func (s *Setups) Proof(name string, choice Ways) (*Script, error) {
 	return probe, nil
 }
 
+// script parses the lines of a setup file as one script that uses the chosen ways of the setups.
 func (s *Setups) script(lines section, choice Ways) (*Script, error) {
 	r := &parser{proto: s.proto, setups: s, ways: choice, pos: position{file: s.file}, strict: true,
 		quotes: quotes{room: maxText, sharedTexts: s.texts}}

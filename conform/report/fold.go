@@ -25,6 +25,8 @@ func Fold(results []conform.Result) []conform.Result {
 	return all
 }
 
+// foldOne returns the result of a case from those of its instances: the first result with the worst verdict, the total
+// time, and the parameter values for each verdict.
 func foldOne(instances []conform.Result) conform.Result {
 	worst := instances[0]
 	for _, r := range instances {

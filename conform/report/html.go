@@ -212,6 +212,8 @@ func (p *htmlPage) Head() page.Head {
 // maxLinks is the maximum number of links to cases for each cause.
 const maxLinks = 12
 
+// causeViews returns the causes of the failures for the page, each with links to at most maxLinks cases. A cause that
+// is expected or inconclusive is not shown as a failure.
 func causeViews(r *conform.Report) []causeView {
 	var all []causeView
 	for _, c := range r.Causes() {
@@ -269,6 +271,8 @@ func tallies(results []conform.Result) (all []tally) {
 	return all
 }
 
+// newCell returns the cell of a table for one target: its results by verdict, and whether the target also crashed in a
+// way that the profile excuses. Without results the cell says that nothing ran.
 func newCell(target string, results ...conform.Result) cell {
 	c := cell{Target: target, Worst: verdict.Row{Verdict: verdict.NotRun, Tone: "none"}, Tallies: tallies(results)}
 	if len(c.Tallies) > 0 {
@@ -290,6 +294,9 @@ func shownInstance(c *conform.Case, results []map[string]conform.Result) *confor
 	return c
 }
 
+// newCaseView returns what the page shows of a case: the verdict of each target, the conversations that did not pass,
+// and the source of the case, in which the lines that failed or were accepted as non-strict name the targets. results
+// are by target and name of the case.
 func newCaseView(c *conform.Case, reports []*conform.Report, results []map[string]conform.Result) (caseView, error) {
 	view := caseView{Case: c}
 	var verdicts []string

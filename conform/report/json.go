@@ -127,6 +127,7 @@ func WriteJSON(w io.Writer, reports []*conform.Report) error {
 	return e.Encode(out)
 }
 
+// newReportJSON converts a report to the form of its JSON output, with the causes and the cases.
 func newReportJSON(r *conform.Report) reportJSON {
 	out := reportJSON{
 		HeadJSON: NewHeadJSON(r.Began, r.Took, r.Interrupted),

@@ -48,6 +48,8 @@ func WriteJUnit(w io.Writer, reports []*conform.Report) error {
 	return out.Write(w)
 }
 
+// junitCase converts a result to a test case of JUnit. The verdict determines whether it is an error, a failure, a
+// skipped test or a pass with output; the detail contains the conversation.
 func junitCase(class string, res conform.Result) junit.Case {
 	c := junit.Case{Name: res.Case.ID, Class: class + "." + res.Case.Section, Time: junit.Second(res.Took.Seconds())}
 	detail := &junit.Detail{Type: string(res.Verdict), Message: res.Note}

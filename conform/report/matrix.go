@@ -182,6 +182,9 @@ func (m *Matrix) Add(r io.Reader, name string) error {
 	return nil
 }
 
+// add adds the results of one server to the matrix. It returns an error if the results are not from conform, if they
+// name rules that this version of jobwire does not have, or if the server is in the matrix already. If name is "", the
+// name and version are those in the results.
 func (m *Matrix) add(r *reportJSON, name string) error {
 	if r.Target == "" || r.Cases == nil {
 		return errors.New("the file has no results of cases: expected a result of 'jobwire conform PROTOCOL --format json'")
@@ -214,16 +217,16 @@ func (m *Matrix) add(r *reportJSON, name string) error {
 		}
 	}
 	s.cases = matrixCases(p, r.Cases)
-	k := slices.IndexFunc(m.protocols, func(v *matrixProtocol) bool { return v.Protocol == p })
+	k := slices.IndexFunc(m.protocols, func(mp *matrixProtocol) bool { return mp.Protocol == p })
 	if k < 0 {
 		k = len(m.protocols)
 		m.protocols = append(m.protocols, &matrixProtocol{Protocol: p})
 	}
-	v := m.protocols[k]
-	if slices.ContainsFunc(v.Servers, func(other *matrixServer) bool { return other.Title() == s.Title() }) {
+	mp := m.protocols[k]
+	if slices.ContainsFunc(mp.Servers, func(other *matrixServer) bool { return other.Title() == s.Title() }) {
 		return fmt.Errorf("another file also has results of %s for %s: name them with NAME=FILE", s.Title(), p.Title)
 	}
-	v.Servers = append(v.Servers, s)
+	mp.Servers = append(mp.Servers, s)
 	if m.began.IsZero() || s.Began.Before(m.began) {
 		m.began = s.Began
 	}

@@ -42,6 +42,8 @@ func WriteTAP(w io.Writer, reports []*conform.Report) error {
 	return b.Flush()
 }
 
+// tapStatus returns the words of a TAP line for a result. An expected failure is "not ok" with the directive TODO,
+// which TAP consumers do not count as a failure.
 func tapStatus(res conform.Result) (status, directive string) {
 	switch res.Verdict.Row().Class {
 	case verdict.Failure, verdict.Error:

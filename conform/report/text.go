@@ -60,6 +60,8 @@ func (t *Text) flush() {
 	}
 }
 
+// write writes a case with its verdict, and if it did not pass, what happened. It writes the heading of a section
+// before the first case of the section, and a note that the previous case also has only once.
 func (t *Text) write(r conform.Result) {
 	switch r.Verdict {
 	case verdict.Passed, verdict.Skipped:

@@ -59,6 +59,8 @@ func parseFrames(lines []string, i int) (stack []frame, next int) {
 	return withoutStart(stack), i
 }
 
+// parseSanitizer parses the report of a sanitizer, such as AddressSanitizer, that begins at line i. It returns the
+// index of the line after the report, and no report if none begins there.
 func parseSanitizer(lines []string, i int) ([]Report, int) {
 	m := sanitizerLine().FindStringSubmatch(lines[i])
 	if m == nil {

@@ -158,6 +158,7 @@ func writeTar(files []file, date time.Time, owners map[string]int) ([]byte, erro
 	return b.Bytes(), err
 }
 
+// compress returns the data in gzip format. Equal data has equal results, so that builds are reproducible.
 func compress(data []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression) // its header has neither a name nor a time

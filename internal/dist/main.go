@@ -19,6 +19,7 @@ import (
 	"jobwire/internal/version"
 )
 
+// main writes the container image or the licenses for a release, as the flags say.
 func main() {
 	image := flag.String("image", "", "write an OCI archive with the container image to `FILE`")
 	licenses := flag.String("licenses", "", "write the licenses of the modules in the program, on all platforms, to `FILE`")
@@ -36,6 +37,8 @@ const (
 	imagePlatforms   = "linux/amd64,linux/arm64"
 )
 
+// run writes the file of one of the first two arguments, which are names of files; the other one must be "". The
+// working folder must be a checkout of jobwire.
 func run(image, licenses, platforms string) error {
 	if flag.NArg() > 0 || (image == "") == (licenses == "") {
 		return errors.New("expected either -image FILE or -licenses FILE, and no arguments")

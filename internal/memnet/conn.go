@@ -174,6 +174,7 @@ func (c *Conn) error(op string, err error) error {
 	return &net.OpError{Op: op, Net: "memory", Source: c.local, Addr: c.remote, Err: err}
 }
 
+// add appends one write to the bytes that wait for the reader, and records its length as a piece.
 func (s *stream) add(b []byte) {
 	if need := len(s.bytes) + len(b); need > cap(s.bytes) {
 		if need > cap(s.buffer) {

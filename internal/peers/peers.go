@@ -91,6 +91,8 @@ func find(name string) (string, error) {
 	return f.(func() (string, error))()
 }
 
+// find returns the path of the program. If the peer has a probe, the program must accept these arguments and print the
+// expected text; otherwise another program has the same name.
 func (p *peer) find() (string, error) {
 	path, err := exec.LookPath(p.program)
 	if err != nil || p.probe == nil {

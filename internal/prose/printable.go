@@ -27,6 +27,8 @@ type Writer struct {
 	buf  []byte
 }
 
+// Write writes p with control and invisible characters escaped. It keeps an incomplete character at the end of p for
+// the next call.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,6 +96,7 @@ var lineEnds = strings.NewReplacer("\n", `\n`, "\r", `\r`, "\t", `\t`)
 // Line returns a name that is not trusted without line ends and tabs, for lines and columns of text.
 func Line(s string) string { return lineEnds.Replace(s) }
 
+// appendPrintable appends the text with the bytes and characters escaped that must not reach a terminal.
 func appendPrintable(dst, text []byte) []byte {
 	for len(text) > 0 {
 		n := plain(text)

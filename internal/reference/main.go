@@ -36,6 +36,7 @@ const (
 //go:embed page.md.tmpl
 var layout string
 
+// main writes the reference page of each protocol to docs.
 func main() {
 	for _, e := range catalog.All() {
 		text, err := page(e.Protocol)
@@ -48,6 +49,7 @@ func main() {
 	}
 }
 
+// page returns the reference page of a protocol in Markdown, from its definition and a template.
 func page(p *codec.Protocol) (string, error) {
 	words, err := readWords()
 	if err != nil {

@@ -147,6 +147,8 @@ func Check(line string) error {
 	return checkArgs(args)
 }
 
+// checkArgs returns an error if the command of a server has no placeholder for the address on which the server must
+// listen, or contains both a port and a socket.
 func checkArgs(args []string) error {
 	if len(args) == 0 {
 		return badCommand("", "the command is empty")

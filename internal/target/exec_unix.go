@@ -103,6 +103,8 @@ type socketDir string
 
 func (d socketDir) Close() error { return os.RemoveAll(string(d)) }
 
+// claimAddr reserves the port of an address among the jobwire processes on the machine until the closer is closed. It
+// returns errInUse if a program listens on the address.
 func claimAddr(addr string) (io.Closer, error) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

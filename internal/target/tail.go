@@ -22,6 +22,7 @@ type Tail struct {
 	cut  int    // bytes that were cut since the beginning of head, including head
 }
 
+// Write adds output of the program. It never fails, and it takes any number of bytes.
 func (t *Tail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -53,6 +53,8 @@ type Error struct {
 	Err    error  // the cause, if there is one
 }
 
+// Error returns the target, the reason, how the process exited, and the part of its output that most likely explains
+// the failure.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", e.Target, e.Reason)
@@ -265,6 +267,7 @@ func Begun(t Target) time.Time {
 	return time.Time{}
 }
 
+// Err returns why the current process ended, or nil while it runs.
 func (s *supervised) Err() error {
 	l := s.life()
 	select {
@@ -275,6 +278,7 @@ func (s *supervised) Err() error {
 	}
 }
 
+// Restart stops the process and starts a new one on the same address.
 func (s *supervised) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,6 +301,8 @@ func (s *supervised) Stop() error {
 	return s.stop()
 }
 
+// stop asks the process to end and waits for that. It returns an error if the process still runs one second after the
+// grace period, in which case no other process can be started on its address.
 func (s *supervised) stop() error {
 	l := s.life()
 	l.cancel()

@@ -91,6 +91,8 @@ func (c counted) Read(p []byte) (int, error) {
 	return wait(func() (int, error) { return c.Reader.Read(p) })
 }
 
+// Read reads text. The first call checks the beginning of the file, removes a byte order mark, and returns an error if
+// the file is not text of the expected kind.
 func (r *Reader) Read(p []byte) (int, error) {
 	if !r.checked {
 		head, err := r.in.Peek(headSize)

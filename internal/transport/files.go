@@ -42,6 +42,7 @@ func (f Files) Server() (*tls.Config, error) {
 	return config, err
 }
 
+// pool returns the certificates of the file CA, or nil for those of the system if no file is named.
 func (f Files) pool() (*x509.CertPool, error) {
 	if f.CA == "" {
 		return nil, nil
@@ -57,6 +58,8 @@ func (f Files) pool() (*x509.CertPool, error) {
 	return pool, nil
 }
 
+// own returns the certificate with its key from the files Cert and Key, or none if neither is named. It returns an
+// error if only one of them is named.
 func (f Files) own() ([]tls.Certificate, error) {
 	if f.Cert == "" && f.Key == "" {
 		return nil, nil

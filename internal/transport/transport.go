@@ -135,6 +135,7 @@ func (d *Dialer) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return c, nil
 }
 
+// dial connects to an address on the network "tcp", "unix" or, inside this process, "memory".
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if network != "memory" {
 		return new(net.Dialer).DialContext(ctx, network, address)
@@ -146,6 +147,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return c, nil
 }
 
+// listen listens on an address of the network "tcp", "unix" or, inside this process, "memory".
 func listen(network, address string) (net.Listener, error) {
 	if network != "memory" {
 		return net.Listen(network, address)
@@ -177,6 +179,9 @@ func (d *Dialer) secure(ctx context.Context, nc net.Conn, network, address strin
 	return c, err
 }
 
+// handshake performs the TLS handshake, if the dialer uses TLS. A server can reject the client certificate only after
+// the handshake, so after the first handshake with a server that requests one, it waits rejectionTime for such an
+// error.
 func (d *Dialer) handshake(nc net.Conn, network, address string) (net.Conn, error) {
 	if d.TLS == nil {
 		return nc, nil

@@ -56,6 +56,8 @@ const unknownJob = "255"
 
 var errLost = peer.Failure{Words: []string{"other", "the server does not know the job"}}
 
+// create performs the task of submitting a job, and returns its result. With the option "handle" the job is submitted
+// as asynchronous; with "away" the server returns no handle, so there is no result.
 func create(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) ([]string, error) {
 	switch {
 	case t["HANDLE"] != "":
@@ -70,6 +72,8 @@ func create(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) ([]str
 	return answer, err
 }
 
+// batch performs the task of submitting several jobs at once. It then collects the results by handle, in the order of
+// the payloads.
 func batch(ctx context.Context, d *peer.Driver, t peer.Task, payloads []string) (answer []string, err error) {
 	t["TYPE"] = strconv.Itoa(protocol.Async)
 	calls := peer.Calls(t, payloads)

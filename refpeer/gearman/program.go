@@ -67,6 +67,7 @@ func Document() *peer.Program {
 	}
 }
 
+// batch performs the task of submitting several jobs at once, and returns their results in the order of the payloads.
 func batch(ctx context.Context, d *peer.Driver, t peer.Task, payloads []string) (answer []string, err error) {
 	calls := peer.Calls(t, payloads)
 	if err := d.Submit(ctx, calls...); err != nil {

@@ -79,6 +79,8 @@ func run(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) ([]string
 	return append(answer, t["JOB_ID"]), err
 }
 
+// get performs the task of reading a job. It returns the status, the output, and then the name and value of each other
+// field of FIELDS that the job has.
 func get(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) ([]string, error) {
 	_, err := peer.Ask("Get", "", 0)(ctx, d, t, nil)
 	answer := []string{t["job.status"], t["job.output"]}

@@ -87,6 +87,7 @@ func registered(_ peer.Task, m *codec.Message) error {
 	return ErrNothingRegistered
 }
 
+// takeNewID checks the reply to the request for a new job ID and stores the ID in the task.
 func takeNewID(t peer.Task, m *codec.Message) error {
 	switch {
 	case m.Type.Does == codec.Refuse:
@@ -98,6 +99,8 @@ func takeNewID(t peer.Task, m *codec.Message) error {
 	return nil
 }
 
+// unlocked checks the reply to BRPOP on the lock list of a job, which ends the wait for the job. A null reply means
+// that the wait timed out.
 func unlocked(t peer.Task, m *codec.Message) error {
 	switch m.Type.Name {
 	case "UNLOCKED":

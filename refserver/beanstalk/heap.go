@@ -45,6 +45,7 @@ func (h *heap[T]) add(key int64, number uint64, x T) {
 	h.up(h.len, entry[T]{key, number, x})
 }
 
+// remove removes the item at a place and calls its method moved with 0.
 func (h *heap[T]) remove(place int) {
 	h.at(place).item.moved(0)
 	last := h.at(h.len)

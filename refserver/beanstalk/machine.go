@@ -199,6 +199,8 @@ func (m *Machine) Next() time.Time {
 	return m.start.Add(time.Duration(e.key))
 }
 
+// Tick handles the timers that have expired, such as delays and times to run, and then serves the clients that wait for
+// a job.
 func (m *Machine) Tick(time.Time) {
 	now := m.now()
 	for e := m.timers.first(); e != nil && e.key <= now; e = m.timers.first() {

@@ -46,6 +46,7 @@ func (s *store) find(id uint64) *job {
 	return nil
 }
 
+// remove removes a job. A page without jobs is freed, unless new jobs are still added to it.
 func (s *store) remove(j *job) {
 	n := j.id / pageSize
 	*j = job{}

@@ -130,6 +130,8 @@ func (m *machine) HalfClosed(c *refserver.Conn) bool {
 	return p.ended
 }
 
+// Close removes a peer whose connection has ended. If the peer waited for a job that no other peer wants and no worker
+// runs, the job ends.
 func (m *machine) Close(c *refserver.Conn) {
 	p := c.Data.(*peer)
 	m.goodbye(p)

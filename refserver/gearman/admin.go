@@ -113,6 +113,8 @@ func showWorkers(m *machine, p *peer, _ *codec.Frame) {
 	p.list(workersReply, t)
 }
 
+// showStatus handles "status": it lists the functions with their numbers of jobs, running jobs and workers that can run
+// them.
 func showStatus(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	for fn := range m.order.All {
@@ -127,6 +129,8 @@ func showStatus(m *machine, p *peer, _ *codec.Frame) {
 	p.list(statusReply, t)
 }
 
+// showPriorities handles "prioritystatus": it lists the functions with the numbers of queued jobs of each priority and
+// of workers that can run them.
 func showPriorities(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	for fn := range m.order.All {
@@ -142,6 +146,8 @@ func showPriorities(m *machine, p *peer, _ *codec.Frame) {
 	p.list(prioritiesReply, t)
 }
 
+// showJobs handles "show jobs": it lists the handles of all jobs, each with the number of workers that it lost, a flag
+// that is always 0, and 1 unless a worker runs the job.
 func showJobs(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	zero, one := []byte("0"), []byte("1")
@@ -166,6 +172,7 @@ func showJobs(m *machine, p *peer, _ *codec.Frame) {
 	p.list(jobsReply, t)
 }
 
+// showUnique handles "show unique jobs": it lists the unique IDs of the jobs in the order of submission.
 func showUnique(m *machine, p *peer, _ *codec.Frame) {
 	t := p.table()
 	for _, n := range m.names.in(&m.unique, inUnique) {
@@ -202,6 +209,7 @@ func maxQueue(m *machine, p *peer, f *codec.Frame) {
 	p.conn.Send(okReply)
 }
 
+// shutdown handles "shutdown", with or without the argument "graceful": it replies OK and then stops the server.
 func shutdown(_ *machine, p *peer, f *codec.Frame) {
 	mode := f.Arg(0)
 	if mode != nil && string(mode) != "graceful" {
@@ -242,6 +250,8 @@ func createFunction(m *machine, p *peer, f *codec.Frame) {
 	p.conn.Send(okReply)
 }
 
+// dropFunction handles "drop function": it removes a function that has neither jobs nor workers, together with its
+// limits. Otherwise it replies with an error.
 func dropFunction(m *machine, p *peer, f *codec.Frame) {
 	fn := m.byName[string(f.Arg(0))]
 	switch {

@@ -2,7 +2,7 @@ package gearman
 
 import "math/bits"
 
-// text refers to a byte string in texts.
+// text refers to a byte string in a [blobStore].
 type text struct {
 	at   id
 	size uint32
@@ -24,6 +24,7 @@ const (
 	textPage = 64 << 10
 )
 
+// newBlobStore returns an empty store whose size classes have the units 16, 24, 32, 48 and so on bytes.
 func newBlobStore() (t blobStore) {
 	for i := range t.classes {
 		unit := smallest << (i / 2)
@@ -85,6 +86,7 @@ func (bs *blobStore) bytes(s text) []byte {
 	return *bs.large.at(s.at)
 }
 
+// remove frees the memory of a byte string. The caller must not use s afterwards.
 func (bs *blobStore) remove(s text) {
 	switch {
 	case s.size == 0:

@@ -40,6 +40,8 @@ func (h *handleIndex) block(n uint64) *block {
 	return h.recent
 }
 
+// add records that the job i has the handle with the number n. It takes a new or spare block if the job is the first
+// one of its block.
 func (h *handleIndex) add(n uint64, i id) {
 	b := h.block(n)
 	if b == nil {

@@ -50,6 +50,7 @@ func (h heap[T]) up(i int) {
 	}
 }
 
+// down moves the item at position i toward the end until neither of its children is before it.
 func (h heap[T]) down(i int) {
 	for {
 		least := i

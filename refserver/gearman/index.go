@@ -48,6 +48,7 @@ func (ix *index) find(hash uint32, is func(id) bool) id {
 	}
 }
 
+// add adds an item with its hash, after it has grown or split the part for the hash if that part is full.
 func (ix *index) add(hash uint32, i id) {
 	if ix.parts == nil {
 		ix.parts = []*part{{slots: make([]slot, minSlots)}}

@@ -124,6 +124,8 @@ func (m *machine) Open(c *refserver.Conn) {
 	p.id, *at = i, p
 }
 
+// Handle checks a message from a client or worker and calls its handler. It replies with ERROR to a message with
+// invalid values and to one that is not a request. A request that only workers send marks the connection as a worker.
 func (m *machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := c.Data.(*peer)
 	if code, text := validate(f); code != "" {
@@ -209,6 +211,8 @@ func (m *machine) HalfClosed(c *refserver.Conn) bool {
 	return p.ended
 }
 
+// Close removes a peer whose connection has ended: its abilities, its waits for jobs, and the jobs that it ran, which
+// go back to the front of their queues.
 func (m *machine) Close(c *refserver.Conn) {
 	p := c.Data.(*peer)
 	p.member.Remove()

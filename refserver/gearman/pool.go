@@ -70,6 +70,7 @@ func (p *pool[T, L]) pushBack(c *chain, k int, i id) {
 	c.len++
 }
 
+// pushFront adds i to the beginning of c, with the k-th link of the item.
 func (p *pool[T, L]) pushFront(c *chain, k int, i id) {
 	p.node(i).links[k] = link{next: c.first}
 	if c.first != 0 {

@@ -96,6 +96,7 @@ type extra struct {
 	timer            int       // index in machine.timers plus 1, or 0
 }
 
+// newStore returns an empty store. The prefix is the first part of the handles of all jobs.
 func newStore(prefix string) *store {
 	return &store{
 		prefix:    []byte(prefix),
@@ -269,6 +270,8 @@ func (s *store) oldestName(unique []byte, hash uint32) id {
 	return s.byUnique.find(hash, func(i id) bool { return bytes.Equal(s.blobs.bytes(s.names.at(i).text), unique) })
 }
 
+// addName records the unique ID of a new job: it adds the ID to the list in the order of submission, to the ring of the
+// names with the same ID, and to the index. For the ID "-" the workload takes the place of the ID in the key.
 func (s *store) addName(j *job, fn *function, unique, workload []byte) {
 	hash := s.hash(unique)
 	first := s.oldestName(unique, hash)
@@ -310,16 +313,18 @@ func (s *store) removeIndex(i id, n *name) {
 	}
 }
 
+// removeName removes the unique ID of a job that ends. If it was the oldest name of its ring, the next one becomes the
+// oldest.
 func (s *store) removeName(j *job) {
 	i, n := j.name, s.names.at(j.name)
 	s.removeIndex(i, n)
 	ring := s.names.node(i).links[inRing]
 	s.names.node(ring.prev).links[inRing].next = ring.next
 	s.names.node(ring.next).links[inRing].prev = ring.prev
-	if heir := s.names.at(ring.next); n.oldest && heir != n {
-		s.removeIndex(ring.next, heir)
-		heir.oldest = true
-		s.addIndex(ring.next, heir)
+	if next := s.names.at(ring.next); n.oldest && next != n {
+		s.removeIndex(ring.next, next)
+		next.oldest = true
+		s.addIndex(ring.next, next)
 	}
 	s.names.unlink(&s.unique, inUnique, i)
 	s.blobs.remove(n.text)

@@ -35,6 +35,8 @@ func (m *machine) Next() time.Time {
 	return m.timers[0].firesAt
 }
 
+// Tick handles the timers that have expired: a running job fails and a scheduled job is queued. It handles at most
+// atOnce timers; the server calls it again for the rest.
 func (m *machine) Tick(now time.Time) {
 	for range atOnce {
 		if len(m.timers) == 0 || m.timers[0].firesAt.After(now) {

@@ -14,6 +14,7 @@ const databases = 16
 // version is the version of Redis that the server reports.
 const version = "7.0.15"
 
+// ping handles PING. On a RESP2 connection that subscribes to channels, the reply is an array, as from Redis.
 func ping(c *call) {
 	text := ""
 	switch {
@@ -139,6 +140,7 @@ func (c *call) logIn(user, password string) bool {
 // mustLogIn reports whether a connection must log in before it sends other commands.
 func (m *Machine) mustLogIn(p *peer) bool { return m.password != "" && !p.loggedIn }
 
+// selectDB handles SELECT. In a script it changes the database of the script only, otherwise that of the connection.
 func selectDB(c *call) {
 	n, err := strconv.Atoi(c.words[1])
 	switch {
@@ -225,6 +227,8 @@ func setClientName(c *call) {
 	c.ok()
 }
 
+// clientReply handles CLIENT REPLY, which turns the replies of the connection on or off, or skips the reply to the next
+// command. Only ON has a reply.
 func clientReply(c *call) {
 	switch p := c.peer; strings.ToUpper(c.words[2]) {
 	case "ON":
@@ -359,6 +363,7 @@ var sections = []struct {
 	}},
 }
 
+// info handles INFO: it returns the sections that the arguments name, or all of them.
 func info(c *call) {
 	var b strings.Builder
 	for _, s := range sections {

@@ -76,6 +76,8 @@ type wait struct {
 
 func (w *wait) moved(place int) { w.place = place }
 
+// block handles all blocking commands, such as BRPOP. It replies at once if the command succeeds, has no BLOCK option,
+// or is part of a script or transaction; otherwise the connection waits until an element arrives or the timeout ends.
 func block(c *call) {
 	b := blockingCommands[c.command.name]
 	until, plain, text := b.deadline(c.words)

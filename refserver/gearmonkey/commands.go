@@ -49,6 +49,8 @@ var plain = map[int]string{
 // commands are all commands by name.
 var commands = map[string]*command{}
 
+// init fills the table of commands. It is not the initial value of commands, because the functions of some commands use
+// that table.
 func init() {
 	table := []command{
 		{"ping", -1, subscribed, ping},
@@ -196,7 +198,7 @@ func (c *call) run() {
 	m.wakeWaiting(c.words[1:], c.db(), c.command.flags&far != 0)
 }
 
-// find sets row, or returns the error that prevents the execution.
+// find sets c.command, or returns the error that prevents the execution.
 func (c *call) find() string {
 	c.command = commands[strings.ToLower(c.words[0])]
 	switch {
@@ -233,6 +235,8 @@ func (c *call) db() int {
 	return c.peer.db
 }
 
+// fail appends an error reply, whose text begins with an error code such as ERR. It replaces line ends by spaces,
+// because the reply is one line.
 func (c *call) fail(text string) {
 	text = strings.Map(func(r rune) rune {
 		if r == '\r' || r == '\n' {

@@ -53,6 +53,8 @@ func (m *Machine) expire(now time.Time) {
 	}
 }
 
+// add makes expire check the key at the time at, in milliseconds since 1970. It keeps an earlier time that is already
+// set.
 func (x *expiries) add(k key, at int64) {
 	e := x.of[k]
 	if e == nil {
@@ -257,6 +259,8 @@ func integerWord(text string, otherwise int) int {
 	return otherwise
 }
 
+// swapDB handles SWAPDB, which exchanges the contents of two databases. Each key of one of them may now exist in the
+// other one, so the expiry of all these keys is checked there too.
 func swapDB(c *call) {
 	a, b := integerWord(c.words[1], 0), integerWord(c.words[2], 0)
 	if max(a, b) >= databases {

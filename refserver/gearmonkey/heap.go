@@ -30,9 +30,10 @@ func (h *heap[T]) add(at int64, item T) {
 	h.up(len(h.items) - 1)
 }
 
+// remove removes the item at a place and calls its method moved with 0.
 func (h *heap[T]) remove(place int) {
 	last := len(h.items) - 1
-	out := h.items[place].item
+	removed := h.items[place].item
 	moved := h.items[last]
 	h.items[last] = entry[T]{}
 	h.items = h.items[:last]
@@ -40,7 +41,7 @@ func (h *heap[T]) remove(place int) {
 		h.items[place] = moved
 		h.up(h.down(place))
 	}
-	out.moved(0)
+	removed.moved(0)
 }
 
 // up moves an item up until its parent is not later.

@@ -90,6 +90,8 @@ func New(Options) *Machine {
 	return m
 }
 
+// Open adds a connection. Its own session decodes the replies of the server that depend on the request. The limits of
+// sizes and of waiting requests are waived in this session, and the rule that every reply needs a request.
 func (m *Machine) Open(c *refserver.Conn) {
 	p := &peer{
 		conn:  c,
@@ -103,6 +105,8 @@ func (m *Machine) Open(c *refserver.Conn) {
 	m.accepted++
 }
 
+// Handle executes one command. Before it, expired keys are deleted; after it, connections that wait for an element of a
+// key are served.
 func (m *Machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := c.Data.(*peer)
 	m.requested = words(m.requested[:0], f.Raw)

@@ -50,6 +50,8 @@ func discard(c *call) {
 	c.ok()
 }
 
+// exec handles EXEC: it executes the queued commands of the transaction and replies with an array of their replies. The
+// reply is null if a watched key has changed, and an error if a command could not be queued.
 func exec(c *call) {
 	p, tx := c.peer, c.peer.tx
 	if tx == nil {

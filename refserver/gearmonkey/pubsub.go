@@ -34,6 +34,7 @@ func (c *call) confirm(channel *string) {
 	c.number(int64(len(c.peer.channels) + len(c.peer.patterns)))
 }
 
+// subscribe handles SUBSCRIBE and PSUBSCRIBE, and replies once for each channel or pattern.
 func subscribe(c *call) {
 	all, own := c.subscriptions()
 	for _, name := range c.words[1:] {
@@ -45,6 +46,8 @@ func subscribe(c *call) {
 	}
 }
 
+// unsubscribe handles UNSUBSCRIBE and PUNSUBSCRIBE; without arguments, they end all subscriptions of the connection. It
+// replies once for each channel or pattern, and once if there is none.
 func unsubscribe(c *call) {
 	all, own := c.subscriptions()
 	names := c.words[1:]
@@ -60,6 +63,8 @@ func unsubscribe(c *call) {
 	}
 }
 
+// leave ends one subscription of a peer; own is the peer's list. It does nothing if the peer has not subscribed to the
+// name.
 func (t topics) leave(own *subscriptions, name string, p *peer) {
 	i := slices.Index(*own, name)
 	if i < 0 {
@@ -132,6 +137,8 @@ var pubsubCommands = map[string]command{
 	"numpat":   {arity: 2, run: func(c *call) { c.number(int64(len(c.m.patterns))) }},
 }
 
+// listChannels handles PUBSUB CHANNELS: it lists the channels with subscribers, or those of them that match the
+// pattern.
 func listChannels(c *call) {
 	if len(c.words) > 3 {
 		c.fail("ERR unknown subcommand or wrong number of arguments for '" + c.words[1] + "'. Try PUBSUB HELP.")
@@ -196,6 +203,8 @@ func matchByte(pattern string, b byte) (ok bool, n int) {
 	return pattern[0] == b, 1
 }
 
+// matchSet matches a byte with the set at the beginning of a pattern, such as [a-z] or [^abc]. It also returns the
+// length of the set in bytes; a set without ] extends to the end of the pattern.
 func matchSet(pattern string, b byte) (ok bool, n int) {
 	n = 1
 	not := n < len(pattern) && pattern[n] == '^'

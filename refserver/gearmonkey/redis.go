@@ -16,8 +16,8 @@ type side struct {
 	w    *bufio.Writer
 }
 
-// startMiniredis prepares miniredis to execute commands. miniredis can only be started with a connection, so embed
-// closes that at once, which ends the last goroutine.
+// startMiniredis prepares miniredis to execute commands. miniredis can only be started with a connection, which
+// startMiniredis closes at once; that ends the last goroutine.
 func (m *Machine) startMiniredis() {
 	nc, err := m.redis.Dial()
 	if err != nil {
@@ -38,6 +38,7 @@ func (m *Machine) newState() any {
 	return s.peer.Ctx
 }
 
+// side returns a free side, or a new one. The caller returns it with free.
 func (m *Machine) side() *side {
 	if n := len(m.sides); n > 0 {
 		s := m.sides[n-1]
@@ -51,6 +52,8 @@ func (m *Machine) side() *side {
 	return s
 }
 
+// free makes a side available for the next command. It releases a buffer of more than 1 MiB, so that one large reply
+// does not occupy memory forever.
 func (m *Machine) free(s *side) {
 	s.w.Flush()
 	s.peer.Ctx = nil

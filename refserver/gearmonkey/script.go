@@ -63,6 +63,8 @@ func (c *call) checkKeyCount() bool {
 	return false
 }
 
+// runScript executes the stored script with this SHA-1 hash, in the database of the connection, and appends its reply.
+// It converts an error of miniredis to the error of Redis.
 func (c *call) runScript(sha string) {
 	name := "EVALSHA"
 	if strings.HasSuffix(c.command.name, "_ro") {

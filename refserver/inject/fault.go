@@ -61,6 +61,8 @@ type action struct {
 // actions are the actions, in the order of the help text.
 var actions []*action
 
+// init fills the table of actions: name, arguments, help text, parser of the arguments and effect. Without a parser the
+// action has no arguments after TYPES; the actions without an effect replace bytes before they are decoded.
 func init() {
 	actions = []*action{
 		{"drop", "TYPES", "do not process or send the message", nil, func(_ *fault, m *Message, _ map[string]any) error {
@@ -391,6 +393,8 @@ func (m *Message) fail(err error) {
 	}
 }
 
+// doDelay performs "delay". It postpones a message to a peer by a field of the message; it drops a message from a peer
+// and passes a copy of it to the machine later, unless the peer is muted by then.
 func doDelay(f *fault, m *Message, _ map[string]any) error {
 	if f.side == codec.Server {
 		m.Delay = f.delay
@@ -433,6 +437,8 @@ func doClose(f *fault, m *Message, env map[string]any) error {
 	return err
 }
 
+// doAlter performs "alter": it sets a field, or with [KEY] the argument after the first argument that equals KEY. It
+// does nothing if there is no such argument.
 func doAlter(f *fault, m *Message, env map[string]any) error {
 	i := -1
 	if f.pair {
@@ -462,6 +468,7 @@ func doRemove(f *fault, m *Message, _ map[string]any) error {
 	return nil
 }
 
+// doNote performs "note": it stores a value under a name, in the notes of the connection or of the server.
 func doNote(f *fault, m *Message, env map[string]any) error {
 	name, err := f.name.eval(env)
 	if err != nil {
@@ -484,6 +491,8 @@ func doAnswer(f *fault, m *Message, env map[string]any) error {
 	return err
 }
 
+// doFollow performs "follow". The message OTHER is sent after a reply by means of the field Also of that message, and
+// after a request when the machine has handled the request.
 func doFollow(f *fault, m *Message, env map[string]any) error {
 	if f.side == codec.Server && f.peers == nil {
 		args, err := evalAll(f.args, env)
@@ -560,6 +569,7 @@ type part struct {
 	expr *vm.Program
 }
 
+// eval returns the text with the values of its expressions; env has the variables.
 func (t *template) eval(env map[string]any) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
@@ -584,6 +594,8 @@ func (t *template) any(env map[string]any) (any, error) {
 	return t.eval(env)
 }
 
+// evalAll returns the values of the arguments of a message. A template that is a list returns one value for each
+// element.
 func evalAll(all []*template, env map[string]any) ([]string, error) {
 	var values []string
 	for _, t := range all {

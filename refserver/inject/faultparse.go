@@ -280,6 +280,7 @@ func element(list ast.Node) any {
 	return reflect.Zero(list.Type()).Interface()
 }
 
+// compile compiles an expression. Its error lists the variables that the expression may use.
 func (p *faultParser) compile(source string, options ...expr.Option) (*vm.Program, error) {
 	if source == "" {
 		return nil, errors.New("expected an expression")
@@ -393,6 +394,7 @@ func parseDelay(p *faultParser, f *fault) (err error) {
 	return nil
 }
 
+// parseSplit parses the arguments of "split": a size in bytes and an optional pause.
 func parseSplit(p *faultParser, f *fault) (err error) {
 	if f.side == codec.Peer {
 		return errors.New("split works only on messages that the server sends: remove from-peer")
@@ -408,6 +410,8 @@ func parseSplit(p *faultParser, f *fault) (err error) {
 	return nil
 }
 
+// parseAlter parses the arguments of "alter": FIELD=VALUE, or [KEY]=VALUE for the argument after KEY. All remaining
+// words of the line belong to it.
 func parseAlter(p *faultParser, f *fault) error {
 	field, value, ok := strings.Cut(strings.Join(p.words, " "), "=")
 	if p.words = nil; !ok {
@@ -446,6 +450,8 @@ func parseText(p *faultParser, f *fault) (err error) {
 	return err
 }
 
+// parseNote parses the arguments of "note": NAME=VALUE, or peer.NAME=VALUE for a note of the connection. An equals sign
+// in an expression in braces does not end the name.
 func parseNote(p *faultParser, f *fault) error {
 	text := strings.Join(p.words, " ")
 	p.words = nil
@@ -473,6 +479,8 @@ func parseNote(p *faultParser, f *fault) error {
 	return err
 }
 
+// parseMisread parses the arguments of "misread" and "misread-segment": a regular expression and the text, perhaps in
+// quotes, that replaces what it matches.
 func parseMisread(p *faultParser, f *fault) error {
 	pattern, text := p.next(), p.next()
 	if text == "" {

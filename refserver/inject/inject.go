@@ -132,6 +132,7 @@ func (p *Protocol) Serve(ctx context.Context, ln net.Listener, r *MutantSpec) er
 	return p.serve(ctx, ln, r, edit)
 }
 
+// serve runs the server of a row with an edit, which may be nil, on the connections that ln accepts.
 func (p *Protocol) serve(ctx context.Context, ln net.Listener, r *MutantSpec, edit Edit) error {
 	machine := p.New()
 	if r.New != nil {
@@ -155,6 +156,8 @@ func (p *Protocol) Wrap(machine refserver.Machine, o *refserver.Options, script 
 	return p.wrap(machine, o, edit), nil
 }
 
+// wrap adds an edit to a machine. In o it sets the functions through which the faults see and change the messages of
+// the server, and if a fault needs it, another decoder.
 func (p *Protocol) wrap(machine refserver.Machine, o *refserver.Options, edit Edit) *Server {
 	s := p.server(machine)
 	edit(s)

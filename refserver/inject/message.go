@@ -44,6 +44,7 @@ type Message struct {
 	done bool     // the message was passed to the machine or dropped
 }
 
+// message returns a message of a frame. Its name and arguments are empty if the bytes could not be decoded.
 func (s *Server) message(p *Peer, f *codec.Frame) *Message {
 	m := &Message{Server: s, Peer: p, Frame: f}
 	// For an illegal message, the decoder may have set spans that exceed the bytes in f.Raw.

@@ -50,6 +50,7 @@ type Server struct {
 	variables map[string]any // variables and functions of expressions, without the values of a message
 }
 
+// server returns a server that passes all messages to the machine unchanged, until an edit adds functions to it.
 func (p *Protocol) server(m refserver.Machine) *Server {
 	return &Server{
 		Machine:   m,
@@ -119,6 +120,8 @@ func (s *Server) peer(c *refserver.Conn) *Peer {
 	return nil
 }
 
+// Open adds a peer for a new connection and calls the functions for the event Opened, after the machine has handled the
+// connection.
 func (s *Server) Open(c *refserver.Conn) {
 	p := &Peer{Conn: c, server: s, Count: map[string]int{}, Request: &Message{}, Noted: map[string]any{}}
 	s.Peers = append(s.Peers, p)
@@ -130,6 +133,8 @@ func (s *Server) Open(c *refserver.Conn) {
 	s.event(Opened, p)
 }
 
+// Handle records a message from a peer, calls the functions for its type, and passes the message to the machine unless
+// one of them dropped it.
 func (s *Server) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := s.peer(c)
 	if s.crashed || p.Ignored {
@@ -182,6 +187,8 @@ func update(do func(*Message), m *Message) {
 	}
 }
 
+// Reject calls the functions for the event Illegal, with the violation e in the message, and then passes the illegal
+// message to the machine unless one of them dropped it.
 func (s *Server) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
 	p := s.peer(c)
 	if s.crashed || p.Ignored {
@@ -227,6 +234,8 @@ func (s *Server) HalfClosed(c *refserver.Conn) bool {
 	return s.event(HalfClosed, p) || s.Machine.HalfClosed(c)
 }
 
+// Close removes the peer of a connection that has ended and calls the functions for the event Closed. The machine is
+// not informed if one of them dropped the event.
 func (s *Server) Close(c *refserver.Conn) {
 	p := s.peer(c)
 	s.end(p)
@@ -258,6 +267,9 @@ func (s *Server) Crash(p *Peer) {
 	p.Shutdown(false)
 }
 
+// intercept calls the functions for a message to a peer. The verdict says what the reference server sends in place of
+// the message, or that it sends nothing. intercept collects the reply to a request of an edit without sending it, and
+// does not change a message that an edit sends.
 func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (v refserver.Verdict) {
 	p := s.peer(c)
 	switch {

@@ -24,6 +24,8 @@ type session struct {
 	peer   *Peer // whose Rest is recorded; may be nil
 }
 
+// Decode decodes messages from a peer with the other decoder and records in [Peer].Rest the bytes that have arrived
+// after the message. After an incomplete message it asks for one more byte only, so that Rest is always current.
 func (s *session) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
 	if from != codec.Peer {
 		return s.Session.Decode(from, b, f)

@@ -67,6 +67,7 @@ type benchOptions struct {
 	start     time.Time           // parsed --start-at; zero: start at once
 }
 
+// New returns the command "bench" with its subcommands. The command itself measures nothing: it prints its help.
 func New() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",

@@ -9,6 +9,7 @@ import (
 	"jobwire/loadgen/experiment"
 )
 
+// newBenchMerge returns the command "bench merge", which makes one report of the results of several load generators.
 func newBenchMerge() *cobra.Command {
 	o := &benchOptions{}
 	cmd := &cobra.Command{
@@ -22,6 +23,8 @@ func newBenchMerge() *cobra.Command {
 	return cmd
 }
 
+// merge reads the results in args, merges them, checks the merged report against the objectives, and writes it to
+// standard output and the files that the flags name.
 func (o *benchOptions) merge(cmd *cobra.Command, args []string) error {
 	if err := o.parseObjectives(); err != nil {
 		return cli.Usage(err)

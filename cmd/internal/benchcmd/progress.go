@@ -25,6 +25,8 @@ func newBenchProgress(w io.Writer, quiet bool) *benchProgress {
 	return &benchProgress{w: w, live: cli.IsTerminal(w)}
 }
 
+// interval prints the figures of one interval of a run. measured is false for an interval outside of the measurement
+// window.
 func (p *benchProgress) interval(iv *loadgen.Interval, measured bool) {
 	if p.w == nil {
 		return

@@ -59,6 +59,7 @@ func nonEmpty(f *pflag.Flag) pflag.Value {
 // TextValue is the value of a flag that is not empty, or a list of such values.
 type TextValue struct{ pflag.Value }
 
+// Set sets the flag. It returns an error if the value, or an element of a list, is empty or consists of spaces.
 func (t TextValue) Set(s string) error {
 	parts := []string{s}
 	if t.Type() == "stringSlice" {
@@ -145,6 +146,8 @@ type NumberValue struct {
 	Limit numberLimit
 }
 
+// Set sets the flag. It returns an error that states the limits if the text is not a number or time, or if it, or an
+// element of a list, is outside of the limits.
 func (n NumberValue) Set(s string) error {
 	kind := "a number"
 	if n.Type() == "duration" {

@@ -14,6 +14,7 @@ import (
 	"jobwire/internal/version"
 )
 
+// NewMan returns the hidden command "man", which writes the man pages of all commands to a folder for a release.
 func NewMan() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",

@@ -41,6 +41,8 @@ type destination struct {
 	err  error
 }
 
+// Write passes the text on. It keeps the first error for the end of the program, and calls Gone if the reader of a pipe
+// has closed it.
 func (d *destination) Write(p []byte) (int, error) {
 	n, err := d.W.Write(p)
 	if err != nil {

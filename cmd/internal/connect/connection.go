@@ -52,6 +52,7 @@ type connectFlags struct {
 var ConnectionGroup = cli.FlagGroup{Title: "Connection",
 	Names: "tls tls-ca tls-cert tls-key tls-server-name tls-insecure tls-keylog login-file"}
 
+// add defines the flags for TLS and for the login on a command that connects to a server.
 func (c *connectFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.BoolVar(&c.tls, "tls", false, "connect to the server with TLS; the other --tls flags imply it")

@@ -61,6 +61,8 @@ func declaredProtocol(src []byte) string {
 // vectorKeys are the keys that transcripts may have in addition to those of cases. The corpus uses them.
 var vectorKeys = []string{"row", "rule", "offset", "field", "fatal", "protocol"}
 
+// parseScripts parses a file of transcripts for commands that send them. It returns an error for a transcript without
+// messages and for an unknown key of an @-line.
 func parseScripts(p *codec.Protocol, name string, src []byte) ([]*transcript.Script, error) {
 	scripts, err := transcript.Parse(p, name, src)
 	if err != nil {

@@ -52,6 +52,7 @@ type fuzzOptions struct {
 	logs     string
 }
 
+// New returns the command "fuzz" with its subcommands.
 func New() *cobra.Command {
 	o := &fuzzOptions{}
 	cmd := &cobra.Command{
@@ -132,6 +133,8 @@ func newFuzzReplay() *cobra.Command {
 	return cmd
 }
 
+// execute fuzzes a server until the duration or the number of executions is reached, or the user interrupts it, and
+// writes the findings and the report. It returns an error with the exit status for findings if there are any.
 func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	begun := time.Now()
 	cli.TuneMemory(cli.SoftMemory, 100) // until the server has answered: it may not be one of this protocol
@@ -267,6 +270,9 @@ func isLocal(addr string) bool {
 	return err == nil && !slices.ContainsFunc(ips, func(ip net.IP) bool { return !ip.IsLoopback() })
 }
 
+// config returns the configuration of a run: the seeds, the known failures of the profile, and how to start the server.
+// A server that is not embedded also gets the reference server for comparison, and with --fast-clock a second way to
+// start it, with a fast clock.
 func (o *fuzzOptions) config(cmd *cobra.Command, sys *catalog.Entry) (*fuzz.Config, error) {
 	suite, err := conform.Load(sys.Protocol)
 	if err != nil {
@@ -391,6 +397,7 @@ func (o *fuzzOptions) readSeeds(cmd *cobra.Command, sys *catalog.Entry, suite *c
 	return seeds, nil
 }
 
+// seedsOf returns the fuzzer inputs in a file of --seed-file, a capture or transcripts.
 func seedsOf(cmd *cobra.Command, p *codec.Protocol, name string) ([]*input.Input, error) {
 	if ext := filepath.Ext(name); ext == ".pcap" || ext == ".pcapng" || ext == ".cap" {
 		return captureSeeds(p, name)

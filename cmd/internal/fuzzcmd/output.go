@@ -48,6 +48,8 @@ type fuzzOutput struct {
 	page   *cli.TextFile              // for the HTML report, or nil
 }
 
+// newFuzzOutput creates the files of the output, and reads from the folder of --state which findings earlier runs have
+// reported.
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
 	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: cli.IsTerminal(cmd.ErrOrStderr()),
 		last: time.Now(), files: map[*triage.Finding]string{}}
@@ -74,6 +76,8 @@ func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuz
 	return out, nil
 }
 
+// begin adds the inputs that earlier runs have saved in the folder of --state to the seeds, and prints the first line,
+// with the random seed of the run.
 func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 	out.target, out.waive = out.o.target.Name(out.sys), cfg.Known.Waive
 	if out.o.state != "" {
@@ -122,6 +126,8 @@ func (out *fuzzOutput) progress(s fuzz.Stats) {
 	}
 }
 
+// statsLine returns the line of progress. prev are the figures of the previous line, so the rate is that of the time
+// between the two lines.
 func statsLine(s, prev fuzz.Stats) string {
 	rate := 0.0
 	if d := s.Elapsed - prev.Elapsed; d > 0 {

@@ -223,6 +223,8 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 // lines counts the steps of a script.
 func lines(s *transcript.Script) int { return len(s.Steps) }
 
+// printProof prints the result for one injected fault: that the fuzzer found it, missed it, or made no transcript that
+// is short enough and reproduces it. For the server without a fault every finding is a failure.
 func (o *fuzzOptions) printProof(cmd *cobra.Command, p *proof) {
 	w := cmd.OutOrStdout()
 	switch {

@@ -13,6 +13,7 @@ import (
 	"jobwire/corpus"
 )
 
+// readCorpus parses a file of the test vectors of a protocol. It ends the test if it cannot.
 func readCorpus(t *testing.T, p *codec.Protocol, file string) []*transcript.Script {
 	t.Helper()
 	name := path.Join(p.Name, file)

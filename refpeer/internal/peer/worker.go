@@ -53,6 +53,9 @@ func Work(ctx context.Context, d *Driver, t Task, _ []string) ([]string, error) 
 	return []string{strconv.Itoa(done)}, err
 }
 
+// work does jobs of the queues until it has done the given number, or, if the number is 0, until the server has no
+// more. It uses one connection per queue if d.PerQueue is set, and a new connection for each job if d.PerJob is set. It
+// polls every PollTime while there is no job.
 func (d *Driver) work(ctx context.Context, t Task, queues []string, jobs int) (done int, err error) {
 	lists := [][]string{queues}
 	if d.PerQueue {

@@ -83,6 +83,8 @@ func lined(l line) inject.Edit {
 	}
 }
 
+// pop handles BRPOP in place of the machine: it serves the peer at once or adds it to the line until an element arrives
+// or the timeout ends. The machine replies to a BRPOP with invalid arguments.
 func (l *line) pop(m *message) {
 	p, n := m.Peer, len(m.Args)-1
 	seconds, err := strconv.ParseFloat(m.Args[n], 64)
@@ -128,6 +130,8 @@ func (l *line) serve(q *wait) bool {
 	return false
 }
 
+// push handles LPUSH: after the machine has added the elements, it serves the peers in the line that wait for the list,
+// at most l.most of them. If a wait in l.gone is for the list, one element is lost.
 func (l *line) push(m *message) {
 	m.Pass()
 	if i := slices.IndexFunc(l.gone, func(q *wait) bool { return slices.Contains(q.keys, m.Args[0]) }); i >= 0 {
@@ -135,16 +139,16 @@ func (l *line) push(m *message) {
 		l.gone = slices.Delete(l.gone, i, i+1)
 	}
 	for n := 0; l.most == 0 || n < l.most; n++ {
-		var of []*wait
+		var candidates []*wait
 		for _, q := range l.waiting {
 			if slices.Contains(q.keys, m.Args[0]) && !(l.inTurn && l.hasEarlierWaiter(q)) {
-				of = append(of, q)
+				candidates = append(candidates, q)
 			}
 		}
-		if len(of) == 0 {
+		if len(candidates) == 0 {
 			return
 		}
-		q := l.turn(l, of)
+		q := l.turn(l, candidates)
 		if !l.serve(q) {
 			return
 		}

@@ -50,6 +50,8 @@ func New(t testing.TB, p *codec.Protocol, nc net.Conn) *Peer {
 	return e
 }
 
+// read decodes the messages of the server and sends a copy of each on the channel frames. At the end of the connection,
+// or after an illegal message, it sets pr.err and closes the channel.
 func (pr *Peer) read() {
 	defer close(pr.frames)
 	var f codec.Frame

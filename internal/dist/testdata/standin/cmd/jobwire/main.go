@@ -8,6 +8,7 @@ import (
 	"jobwire/internal/version"
 )
 
+// main imitates the commands of jobwire that a release build runs: completion, man and --version.
 func main() {
 	switch os.Args[1] {
 	case "completion":
