@@ -23,6 +23,8 @@ func newHistory() *history {
 	return &history{name: func(id int) string { return fmt.Sprint("connection ", id) }}
 }
 
+// TestHistories tests that the check of a history accepts orders of submitted and taken jobs that a queue may produce,
+// and describes the contradiction in all others.
 func TestHistories(t *testing.T) {
 	for name, c := range map[string]struct {
 		is   func(h *history)

@@ -13,6 +13,8 @@ var (
 	list       = Protocol.TypeNamed("list-reply")
 )
 
+// TestYAMLAccepts tests that the YAML reader accepts dictionaries and lists with comments, quotes, empty values and
+// braces or brackets.
 func TestYAMLAccepts(t *testing.T) {
 	for body, want := range map[string]*codec.Type{
 		"---\na: 1\n":             dictionary,
@@ -43,6 +45,8 @@ func TestYAMLAccepts(t *testing.T) {
 	}
 }
 
+// TestYAMLRefuses tests that the YAML reader rejects a body that is not a flat dictionary or list, or has a key twice,
+// and says where and what it expected.
 func TestYAMLRefuses(t *testing.T) {
 	tests := []struct {
 		msgType *codec.Type

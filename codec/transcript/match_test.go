@@ -211,6 +211,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestBinaryNow tests that $now in a binary field is sent as the time at which the message is sent, and matches only
+// about this time.
 func TestBinaryNow(t *testing.T) {
 	c := &parse(t, toy, "Client -> Server: count $now+1 1").Steps[0].Choices[0]
 	var b Bindings
@@ -231,6 +233,8 @@ func TestBinaryNow(t *testing.T) {
 	}
 }
 
+// TestVersion tests that the pattern *version matches a reply that contains a version number, and neither error
+// messages nor replies without a number.
 func TestVersion(t *testing.T) {
 	const toAdmin = "Job Server -> Admin: "
 	for line, want := range map[string]bool{

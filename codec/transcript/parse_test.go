@@ -279,6 +279,8 @@ func TestByteLines(t *testing.T) {
 	}
 }
 
+// TestBinaryNumbers tests that a number in a transcript is encoded in the width of its binary field, and decoded to a
+// number again, and that values of another width are errors.
 func TestBinaryNumbers(t *testing.T) {
 	s := parse(t, toy, "Client -> Server: count 16909060 255\nServer -> Client: count \"\\0\\0\\0\\x07\" $n\nServer -> Client: unchecked count x \"5\"\n")
 	if got := s.Steps[0].Choices[0].Args; !bytes.Equal(got[0].Value, be32(0x01020304)) || !bytes.Equal(got[1].Value, []byte{255}) {

@@ -39,6 +39,7 @@ const server = "jobwire serve gearman --listen 127.0.0.1:{port}"
 // program is jobwire, which TestMain builds once for all tests; "" with -short.
 var program string
 
+// TestMain builds jobwire, which the scripts of the examples run, and then runs the tests. With -short it builds nothing.
 func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
 }
@@ -211,8 +212,8 @@ func TestWorkflow(t *testing.T) {
 	t.Error("the workflow does not use action.yml")
 }
 
-// TestGitLab runs the script of the example for GitLab CI.
-func TestGitlab(t *testing.T) {
+// TestGitLab tests that the script of the example for GitLab CI runs and writes the reports that it promises.
+func TestGitLab(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
 	bash := peers.Need(t, "bash")

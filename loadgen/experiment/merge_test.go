@@ -127,6 +127,8 @@ func fourShares(t *testing.T, began time.Time, objectives ...string) (all []expe
 	return all
 }
 
+// TestMergeRefuses tests that Merge returns an error that says why if there is no share, a share is given twice, a
+// whole run is given, or a log belongs to another run.
 func TestMergeRefuses(t *testing.T) {
 	began := time.Now()
 	all := fourShares(t, began)
