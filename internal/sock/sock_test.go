@@ -56,7 +56,7 @@ func TestReadsAndWrites(t *testing.T) {
 	}
 }
 
-// TestWritesWhatFits tests that TryWrite writes as much as the buffers of the system can hold, returns 0 when they are
+// TestWritesWhatFits tests that TryWrite writes as much as the buffers of the system have room for, returns 0 when they are
 // full, and does not wait.
 func TestWritesWhatFits(t *testing.T) {
 	near, far := pair(t)

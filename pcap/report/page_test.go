@@ -77,7 +77,7 @@ func TestPageIsBounded(t *testing.T) {
 	}
 }
 
-// TestPageOfEmptyCapture tests that the page about a capture without jobs says so.
+// TestPageOfEmptyCapture tests that the page about a capture without jobs says that there are none.
 func TestPageOfEmptyCapture(t *testing.T) {
 	p := report.New()
 	var page bytes.Buffer
