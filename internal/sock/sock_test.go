@@ -56,8 +56,8 @@ func TestReadsAndWrites(t *testing.T) {
 	}
 }
 
-// TestWritesWhatFits tests that TryWrite writes as much as the buffers of the system have room for, returns 0 when they are
-// full, and does not wait.
+// TestWritesWhatFits tests that TryWrite writes as much as the buffers of the system have room for, returns 0 when they
+// are full, and does not wait.
 func TestWritesWhatFits(t *testing.T) {
 	near, far := pair(t)
 	a, b := sock.New(near), sock.New(far)

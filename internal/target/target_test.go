@@ -198,8 +198,8 @@ func reporter(t *testing.T) (addr string, born func() (died func())) {
 	}
 }
 
-// TestExecServesUntilStopped tests that a server that is started by a command serves until Stop, that Stop does not count as a crash,
-// and that a second Stop does nothing.
+// TestExecServesUntilStopped tests that a server that is started by a command serves until Stop, that Stop does not
+// count as a crash, and that a second Stop does nothing.
 func TestExecServesUntilStopped(t *testing.T) {
 	s, err := Exec(t.Context(), Join(helper("serve", "{addr}")))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"jobwire/refserver"
 )
 
-// TestTimeout tests that a job fails with WORK_FAIL when the timeout of its worker has passed, that 0 and very large
-// timeouts are no limit, and that CAN_DO removes the timeout.
+// TestTimeout tests that a job fails with WORK_FAIL when the timeout of its worker has passed, that the timeout 0 and
+// very large ones never pass, and that CAN_DO removes the timeout.
 func TestTimeout(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w := dial(), dial()
