@@ -386,7 +386,8 @@ func TestCrashingCaseIsFound(t *testing.T) {
 	}
 }
 
-// TestCrashIsReported runs cases on a server that crashes, with profiles that list the case.
+// TestCrashIsReported tests that a crash of the server fails the case, unless the profile lists the case with crash:
+// true, and that a profile which lists it only as failing is not enough.
 func TestCrashIsReported(t *testing.T) {
 	s := smallSuite(t, false)
 	crash := serve(func(net.Conn) error { return errors.New("out of luck") })
@@ -434,7 +435,8 @@ func TestPassOfSomeInstances(t *testing.T) {
 	}
 }
 
-// TestNonStrictNoteNamesTheReply runs a case that accepts several non-strict replies.
+// TestNonStrictNoteNamesTheReply tests that the note of a non-strict result names the expected and the received reply
+// and the line of the case file that accepts it, and that the JSON report has the received reply.
 func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	src := head + "@case non-strict\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or non-strict ERROR * *\n  or non-strict ECHO_RES a\n"
 	s := load(t, src)

@@ -218,7 +218,8 @@ func TestInvalidProgramsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSelfTestWithFaultyProgram runs a self-test whose mutant is a program.
+// TestSelfTestWithFaultyProgram tests that a self-test can run a mutant that is a client, and that a mutant of the
+// server does not fail a case about a client.
 func TestSelfTestWithFaultyProgram(t *testing.T) {
 	s := load(t, echoCase)
 	baseline := selftest.Baseline{Start: reference, Programs: map[string]conform.Program{

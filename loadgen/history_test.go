@@ -74,8 +74,8 @@ var fifo = porcupine.Model{
 	},
 }
 
-// TestHistoriesAgainstPorcupine compares the results for random histories with those of Porcupine, which searches all
-// possible orders.
+// TestHistoriesAgainstPorcupine tests that the check of random histories has the same results as Porcupine, which
+// searches all possible orders.
 func TestHistoriesAgainstPorcupine(t *testing.T) {
 	t.Parallel()
 	verdicts, histories := map[bool]int{}, uint64(20_000)

@@ -180,7 +180,8 @@ func TestUniqueNamesDifferBetweenRuns(t *testing.T) {
 	}
 }
 
-// TestFailures plays a server that differs from the script, and checks the reported failure.
+// TestFailures tests that playing against a server that differs from the script fails with the reason, the violated
+// rule and a text that the report also contains.
 func TestFailures(t *testing.T) {
 	tests := []struct {
 		name, peers, server string
@@ -300,7 +301,8 @@ func TestServerDistinguishesLikeActors(t *testing.T) {
 	}
 }
 
-// TestServerDistinguishesActors connects a worker before the client that is first in the script.
+// TestServerDistinguishesActors tests that the server side of a script accepts a worker that connects before the client
+// that is first in the script.
 func TestServerDistinguishesActors(t *testing.T) {
 	p, s := runBoth(t,
 		"Worker -> Job Server: CAN_DO f\nClient -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED $h\nJob Server -> Worker: nothing for 1s",
@@ -432,7 +434,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestProxyForwardsTheLastMessage uses a program that is still reading the last message when the script ends.
+// TestProxyForwardsTheLastMessage tests that the proxy forwards all bytes of the last message to a program that is
+// still reading when the script ends.
 func TestProxyForwardsTheLastMessage(t *testing.T) {
 	const reply = "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"
 	for _, how := range []play.Segmentation{play.Plain, play.Bytewise} {

@@ -233,7 +233,8 @@ func TestCloseFault(t *testing.T) {
 	}, "close JOB_ASSIGN", "close from-peer SUBMIT_JOB_LOW")
 }
 
-// TestSplit reads from a connection in memory, where one Read returns the data of one Write.
+// TestSplit tests that the fault split sends a message in pieces of a given size with a given pause between them. The
+// connection is in memory, where one Read returns the data of one Write.
 func TestSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := refserver.Options{Protocol: gearman.Protocol}

@@ -226,7 +226,8 @@ func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	refusal(t, "data over the cap", err, RuleSizeCap)
 }
 
-// TestHotPathAllocatesNothing decodes and encodes in one session, as a server does.
+// TestHotPathAllocatesNothing tests that decoding and encoding a message in one session, as a server does, allocates no
+// memory.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	for _, bm := range benchMessages {
 		s := Protocol.NewSession(codec.Options{})

@@ -279,7 +279,8 @@ func TestTextAndPacketsShareAConnection(t *testing.T) {
 	}
 }
 
-// TestPacketsDoNotAnswerText expects packets after a command of unknown type, as a transcript may.
+// TestPacketsDoNotAnswerText tests that a line that answers a command of unknown type is rejected even if a packet is
+// expected, as a transcript may, and is not decoded as that packet.
 func TestPacketsDoNotAnswerText(t *testing.T) {
 	for _, name := range []string{"NOOP", "JOB_CREATED"} {
 		var f codec.Frame
@@ -484,8 +485,8 @@ func askedFor(t testing.TB, command string) *session {
 	return s
 }
 
-// TestLongRepliesAreSearchedOnce counts the bytes that are searched for the end of a line, for many lines, for
-// one long line, and for one long line at the end of a list.
+// TestLongRepliesAreSearchedOnce tests that the bytes of a reply that arrives in pieces are searched for the end of a
+// line at most three times each on average, if it has many lines, one long line, or one long line at the end of a list.
 func TestLongRepliesAreSearchedOnce(t *testing.T) {
 	for _, size := range []int{256 << 10, 4 << 20} {
 		long := bytes.Repeat([]byte("f"), size)

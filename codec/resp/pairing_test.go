@@ -247,8 +247,8 @@ func TestLimitsAreOptions(t *testing.T) {
 	}
 }
 
-// TestLargeBulkStringIsScannedFewTimes counts how often Decode is called for a message that arrives byte by
-// byte, if the caller waits for the length that Decode returned.
+// TestLargeBulkStringIsScannedFewTimes tests that a large message that arrives byte by byte is decoded with few calls
+// of Decode, if the caller waits for the length that Decode returned.
 func TestLargeBulkStringIsScannedFewTimes(t *testing.T) {
 	tests := []struct {
 		name  string

@@ -263,7 +263,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLongArrayIsScannedFewTimes decodes an array of 100,000 elements that arrives in pieces, as from a socket.
+// TestLongArrayIsScannedFewTimes tests that an array of 100,000 elements that arrives in pieces, as from a socket, is
+// decoded with few calls of Decode.
 func TestLongArrayIsScannedFewTimes(t *testing.T) {
 	const elements = 100_000
 	raw := append([]byte("*100000\r\n"), bytes.Repeat([]byte("$1\r\nx\r\n"), elements)...)
@@ -290,8 +291,8 @@ func TestLongArrayIsScannedFewTimes(t *testing.T) {
 	}
 }
 
-// TestElementsAreBounded sends elements of minimum size, whose spans need more memory than the elements have
-// bytes.
+// TestElementsAreBounded tests that the limit of elements bounds the memory of a message, also for elements of minimum
+// size, whose spans need more memory than the elements have bytes.
 func TestElementsAreBounded(t *testing.T) {
 	if n := 2 * unsafe.Sizeof(codec.Span{}); n > spansSize {
 		t.Errorf("the spans of an element take %d bytes, more than %d", n, spansSize)

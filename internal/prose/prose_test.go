@@ -35,7 +35,8 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-// TestWriter writes each text with characters that are divided between writes, and without.
+// TestWriter tests that a Writer escapes control characters, directional characters and invalid bytes and keeps all
+// other text, also if a character is divided between two writes.
 func TestWriter(t *testing.T) {
 	for _, tt := range []struct{ s, want string }{
 		{"", ""},

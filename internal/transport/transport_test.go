@@ -284,7 +284,8 @@ func TestKeyLog(t *testing.T) {
 	}
 }
 
-// TestListenAgain listens on a Unix socket whose server has ended without removing its file, and on one that is in use.
+// TestListenAgain tests that Listen replaces the file of a Unix socket whose server has ended without removing it, and
+// returns an error for a socket that is in use.
 func TestListenAgain(t *testing.T) {
 	addr := socket(t)
 	ln, err := Listen(addr, nil)

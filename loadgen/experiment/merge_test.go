@@ -186,7 +186,8 @@ func TestMergeWithoutAShare(t *testing.T) {
 	schemacheck.Check(t, "../../docs/schema/bench.json", []byte(b.String()))
 }
 
-// TestMergeOfTheNewestRun merges files of two runs: the older run had more shares.
+// TestMergeOfTheNewestRun tests that Merge uses the files of the newest run, and lists those of an older run, which had
+// more shares, as left out.
 func TestMergeOfTheNewestRun(t *testing.T) {
 	began := time.Now()
 	newer := began.Add(time.Hour)

@@ -27,7 +27,8 @@ func TestEveryRequestHasAHandler(t *testing.T) {
 	}
 }
 
-// TestConversations performs the best and worst case of the draft.
+// TestConversations tests that the best and the worst case of the draft run on the reference server as the draft
+// describes them.
 func TestConversations(t *testing.T) {
 	for _, name := range []string{"best.wire", "worst.wire"} {
 		t.Run(name, func(t *testing.T) {
