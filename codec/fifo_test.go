@@ -7,6 +7,8 @@ import (
 	. "jobwire/codec"
 )
 
+// TestFIFO tests that a FIFO returns its elements in the order in which they were added, that a copy made before a Push
+// discards the new element, and that steady use allocates no memory.
 func TestFIFO(t *testing.T) {
 	var q FIFO[int]
 	var want []int

@@ -59,6 +59,8 @@ func values(f *Frame) (all []string) {
 	return all
 }
 
+// TestSplit tests that a text is divided into the arguments that the layout of its message type declares, without
+// losing a byte, and that Join makes the same text of the arguments.
 func TestSplit(t *testing.T) {
 	tests := []struct {
 		msgType *Type
@@ -95,6 +97,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestSplitRefuses tests that a text that does not have the layout of its message type is rejected with the rule, the
+// offset and the field.
 func TestSplitRefuses(t *testing.T) {
 	tests := []struct {
 		msgType *Type
@@ -138,6 +142,8 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
+// TestLengthIsNotWaived tests that a field that contains a length must be a number even if all rules are waived,
+// because the length determines where the message ends.
 func TestLengthIsNotWaived(t *testing.T) {
 	if f, err := split(&sized, "d 10", Options{WaiveAll: true}); err != nil || !slices.Equal(values(f), []string{"d", "10"}) {
 		t.Errorf("%q, %v", values(f), err)
@@ -147,6 +153,8 @@ func TestLengthIsNotWaived(t *testing.T) {
 	}
 }
 
+// TestParseNumber tests that ParseNumber returns a decimal number of up to 64 bits, or the position of the first
+// character that makes the text invalid.
 func TestParseNumber(t *testing.T) {
 	tests := []struct {
 		text string
@@ -160,6 +168,8 @@ func TestParseNumber(t *testing.T) {
 	}
 }
 
+// TestSignatureAndFieldAt tests that the signature of a message type shows its arguments, also optional and repeated
+// ones, and that FieldAt returns the field of each argument.
 func TestSignatureAndFieldAt(t *testing.T) {
 	if got := line.Signature(); got != "line tube [size] [delta]" {
 		t.Error(got)
@@ -217,6 +227,7 @@ func TestArgsOfFrame(t *testing.T) {
 	}
 }
 
+// TestCloneSharesNoMemory tests that a clone of a frame stays the same when the frame changes.
 func TestCloneSharesNoMemory(t *testing.T) {
 	f, err := split(&line, "tube 1", Options{})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+// TestParseRules tests that ParseRules reads the ID, level, section, text, interpretation and reason for no test of
+// each rule, and joins lines that are wrapped.
 func TestParseRules(t *testing.T) {
 	const text = `# A comment.
 
@@ -31,6 +33,8 @@ p.b DE-FACTO, S
 	}
 }
 
+// TestParseRulesPanics tests that ParseRules panics with the line number and the expected form if a file of rules has a
+// mistake.
 func TestParseRulesPanics(t *testing.T) {
 	const header = "p.a MUST, S\n"
 	for _, tt := range []struct{ text, want string }{

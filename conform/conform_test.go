@@ -205,6 +205,8 @@ func smallSuite(t *testing.T, alone bool) *conform.Suite {
 	return load(t, src)
 }
 
+// TestLoadRefuses tests that a mistake in a file of cases, such as an unknown rule or a duplicate name, is an error
+// that names the file and the line.
 func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ name, src, want string }{
 		{"unknown key", head + strings.Replace(echo, "@about", "@abuot", 1), "a.wire:3:"},
@@ -239,6 +241,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
+// TestSelect tests that cases can be selected by ID, rule and pattern, and left out by pattern, and that a pattern
+// without a match is an error.
 func TestSelect(t *testing.T) {
 	t.Parallel()
 	s := suite(t)
@@ -287,6 +291,8 @@ func serve(handle func(net.Conn) error) func(context.Context) (target.Target, er
 	}
 }
 
+// TestVerdictsOnBadTargets tests that conform reports a target that is absent, ends, never replies, disconnects or
+// sends another protocol with the verdict and the reason that fit.
 func TestVerdictsOnBadTargets(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -380,7 +386,8 @@ func TestCrashingCaseIsFound(t *testing.T) {
 	}
 }
 
-// TestCrashIsReported runs cases on a server that crashes, with profiles that list the case.
+// TestCrashIsReported tests that a crash of the server fails the case, unless the profile lists the case with crash:
+// true, and that a profile which lists it only as failing is not enough.
 func TestCrashIsReported(t *testing.T) {
 	s := smallSuite(t, false)
 	crash := serve(func(net.Conn) error { return errors.New("out of luck") })
@@ -428,7 +435,8 @@ func TestPassOfSomeInstances(t *testing.T) {
 	}
 }
 
-// TestNonStrictNoteNamesTheReply runs a case that accepts several non-strict replies.
+// TestNonStrictNoteNamesTheReply tests that the note of a non-strict result names the expected and the received reply
+// and the line of the case file that accepts it, and that the JSON report has the received reply.
 func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	src := head + "@case non-strict\n@about x\n@rules gearman.echo.same-data\nClient -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES b\n  or closes\n  or non-strict ERROR * *\n  or non-strict ECHO_RES a\n"
 	s := load(t, src)
@@ -447,6 +455,8 @@ func TestNonStrictNoteNamesTheReply(t *testing.T) {
 	}
 }
 
+// TestCaseWithAloneGetsItsOwnServer tests that a case with @alone gets a server of its own, and is skipped if the
+// server was not started by conform.
 func TestCaseWithAloneGetsItsOwnServer(t *testing.T) {
 	t.Parallel()
 	started := 0

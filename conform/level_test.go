@@ -38,8 +38,8 @@ func knownFailures(t *testing.T, check func(profile string, known conform.Except
 	}
 }
 
-// A rule is DE-FACTO only if all known servers follow it. Therefore the first rule of a case that a profile lists as
-// failing must not be DE-FACTO.
+// TestKnownServersFollowDeFactoRules tests that all known servers follow each DE-FACTO rule: the first rule of a case
+// that a profile lists as failing must not be DE-FACTO.
 func TestKnownServersFollowDeFactoRules(t *testing.T) {
 	t.Parallel()
 	knownFailures(t, func(profile string, known conform.Exception, cases []*conform.Case) {
@@ -51,8 +51,8 @@ func TestKnownServersFollowDeFactoRules(t *testing.T) {
 	})
 }
 
-// An entry of a profile about a case with level MUST or SHOULD must quote the words of the specification that the
-// server does not follow.
+// TestKnownFailuresQuoteTheSpecification tests that each entry of a profile about a case with level MUST or SHOULD
+// quotes the words of the specification that the server does not follow.
 func TestKnownFailuresQuoteTheSpecification(t *testing.T) {
 	t.Parallel()
 	stated := func(c *conform.Case) bool { return c.Level == codec.Must || c.Level == codec.Should }
@@ -86,7 +86,8 @@ Client -> Server: watch a
 Server -> Client: WATCHING 3
 `
 
-// A case of an interpretation that the server does not share is not a failure, unless the user asks for strict tests.
+// TestFailedInterpretationIsDifferent tests that a case of an interpretation that the server does not share is not a
+// failure, unless the user asks for strict tests.
 func TestFailedInterpretationIsDifferent(t *testing.T) {
 	t.Parallel()
 	suite, err := conform.LoadFS(beanstalk.Protocol, fstest.MapFS{"a.wire": {Data: []byte(interpretations)}})
@@ -131,7 +132,8 @@ Client -> Server: watch d
 Server -> Client: WATCHING {4}
 `
 
-// A failed step is reported with the rule that it tests, and the level of this rule decides the verdict.
+// TestRuleOfFailedStep tests that a failed step is reported with the rule that it tests, and that the level of this
+// rule decides the verdict.
 func TestRuleOfFailedStep(t *testing.T) {
 	t.Parallel()
 	server, err := catalog.Named("beanstalk")

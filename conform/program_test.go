@@ -73,6 +73,8 @@ func say(addr string, packets ...string) string {
 	return "echoed " + strings.Join(packets, " ")
 }
 
+// TestPrograms tests that a case about a client passes only if the client sends the expected messages, prints the
+// expected answer and exits, and that the note of a failure says what was wrong.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,6 +127,8 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
+// TestWithoutProgramItsCasesAreSkipped tests that a case about a client is skipped if no client is given, and that
+// selecting the cases about a role that has none is an error.
 func TestWithoutProgramItsCasesAreSkipped(t *testing.T) {
 	s := load(t, echoCase)
 	if res := run(t, conform.Runner{}, s)[0]; res.Verdict != verdict.Skipped {
@@ -154,6 +158,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// TestProgramByCommand tests that a client that is started as a command is tested in the same way, and that a failure
+// shows what it wrote to standard error.
 func TestProgramByCommand(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -183,7 +189,9 @@ func TestProgramByCommand(t *testing.T) {
 	}
 }
 
-func TestProgramsAreRefused(t *testing.T) {
+// TestInvalidProgramsAreRefused tests that the command of a client must be one that can be started with an address, and
+// that mistakes in the lines @program, @task and @answer of a case are errors.
+func TestInvalidProgramsAreRefused(t *testing.T) {
 	for _, line := range []string{"", "true", "/does/not/exist {addr}", "true | cat {addr}"} {
 		if _, err := conform.Command(line); err == nil {
 			t.Errorf("the command %q is taken", line)
@@ -210,7 +218,8 @@ func TestProgramsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSelfTestWithFaultyProgram runs a self-test whose mutant is a program.
+// TestSelfTestWithFaultyProgram tests that a self-test can run a mutant that is a client, and that a mutant of the
+// server does not fail a case about a client.
 func TestSelfTestWithFaultyProgram(t *testing.T) {
 	s := load(t, echoCase)
 	baseline := selftest.Baseline{Start: reference, Programs: map[string]conform.Program{

@@ -53,6 +53,8 @@ func readDictionary(t *testing.T, p *codec.Protocol) (tokens map[string]string, 
 	return tokens, names
 }
 
+// TestDictionary tests that the exported fuzzing dictionary has a token for the beginning of each message type, for
+// each listed value and for the limits of each number, no token twice, and none that is too long for AFL++.
 func TestDictionary(t *testing.T) {
 	for _, p := range protocols {
 		t.Run(p.Name, func(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"jobwire/export"
 )
 
+// TestDistinct tests that Distinct keeps one of several conversations with the same messages, drops empty ones, and
+// makes their names safe and different file names.
 func TestDistinct(t *testing.T) {
 	of := func(name string, messages ...string) export.Conversation {
 		c := export.Conversation{Name: name}
@@ -26,6 +28,8 @@ func TestDistinct(t *testing.T) {
 	}
 }
 
+// TestAFLNet tests that a seed for AFLNet has the length of each message, in little-endian order, before the message,
+// and that a raw seed has only the messages.
 func TestAFLNet(t *testing.T) {
 	c := export.Conversation{Messages: [][]byte{[]byte("put 0\r\n"), bytes.Repeat([]byte{'x'}, 0x10203), {0}}}
 	b := c.AFLNet()

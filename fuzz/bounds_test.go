@@ -150,7 +150,7 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// A protocol can be fuzzed without a model, but not without a barrier.
+// TestProtocolWithoutModel tests that a protocol can be fuzzed without a model, but not without a barrier.
 func TestProtocolWithoutModel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

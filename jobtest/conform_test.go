@@ -43,6 +43,8 @@ var scenarios = map[string]jobtest.ConformOptions{
 
 const scenarioVariable = "JOBTEST_SCENARIO"
 
+// TestScenario runs Conform as the environment variable says. TestResultsOfSubtests starts it in another process,
+// because its subtests fail on purpose.
 func TestScenario(t *testing.T) {
 	o, ok := scenarios[os.Getenv(scenarioVariable)]
 	if !ok {
@@ -51,6 +53,8 @@ func TestScenario(t *testing.T) {
 	jobtest.Conform(t, "gearman", o)
 }
 
+// TestResultsOfSubtests tests that Conform passes, fails and skips the subtest of each case as the case did, prints the
+// rule and the difference of a failure, and fails if it could test nothing.
 func TestResultsOfSubtests(t *testing.T) {
 	tests := []struct {
 		scenario, run string

@@ -28,6 +28,7 @@ func enqueue(addr, file string) error {
 // serve is the server that the page tests.
 var serve = reference("beanstalk", "")
 
+// TestEnqueue tests that the client of the example puts a job with the file name.
 func TestEnqueue(t *testing.T) {
 	srv := jobtest.NewServer(t, "beanstalk", jobtest.Options{})
 	if err := enqueue(srv.Addr(), "photo.jpg"); err != nil {
@@ -38,6 +39,7 @@ func TestEnqueue(t *testing.T) {
 	}
 }
 
+// TestEnqueueTriesAgain tests that the client of the example sends a job again after the server has refused it.
 func TestEnqueueTriesAgain(t *testing.T) {
 	srv := jobtest.NewServer(t, "beanstalk", jobtest.Options{
 		Faults: []string{"answer put DRAINING nth=1"}, // refuse the first job of each connection
@@ -56,6 +58,7 @@ func TestEnqueueTriesAgain(t *testing.T) {
 	}
 }
 
+// TestConformance tests that the server of the example passes the cases about the command use.
 func TestConformance(t *testing.T) {
 	jobtest.Conform(t, "beanstalk", jobtest.ConformOptions{
 		Serve: serve,                       // func(context.Context, net.Listener) error

@@ -88,6 +88,8 @@ const (
 	illegal = "Client -> Job Server: raw 00 \"REQ\" 00 00 00 63 00 00 00 00\nJob Server -> Client: ERROR * *\n"
 )
 
+// TestViolationsAreErrors tests that a test that uses the server fails if its client or worker violates a rule, unless
+// the level of the rule is not selected or the checks are switched off.
 func TestViolationsAreErrors(t *testing.T) {
 	tests := []struct {
 		name     string
@@ -119,6 +121,7 @@ func TestViolationsAreErrors(t *testing.T) {
 	}
 }
 
+// TestWaivedRule tests that a violation of a waived rule is not reported, and that the server accepts the message.
 func TestWaivedRule(t *testing.T) {
 	const rule = "gearman.work.final"
 	errs := errorsOf(func(tb testing.TB) {
@@ -134,6 +137,8 @@ func TestWaivedRule(t *testing.T) {
 	}
 }
 
+// TestMessagesOfServer tests that the server returns the transcript and the messages that it received, also illegal
+// ones, and that it accepts no connections after Close.
 func TestMessagesOfServer(t *testing.T) {
 	s := jobtest.NewServer(t, "gearman", jobtest.Options{Unchecked: true})
 	if err := perform(t, "gearman", s.Addr(), job+"Worker -> Job Server: PRE_SLEEP\n"+illegal); err != nil {
@@ -169,6 +174,7 @@ func TestMessagesOfServer(t *testing.T) {
 	}
 }
 
+// TestInvalidOptions tests that an unknown protocol, fault, rule or level ends the test with an error that names it.
 func TestInvalidOptions(t *testing.T) {
 	for _, tt := range []struct {
 		protocol string

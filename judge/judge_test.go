@@ -507,6 +507,8 @@ Server -> Client: NOT_FOUND
 `, ""},
 }
 
+// TestPipelined tests that the rules are checked correctly for requests that were sent before the reply that determines
+// whether they are allowed.
 func TestPipelined(t *testing.T) {
 	for _, tt := range pipelined {
 		t.Run(tt.protocol.Name+"/"+tt.name, func(t *testing.T) {
@@ -517,6 +519,7 @@ func TestPipelined(t *testing.T) {
 	}
 }
 
+// TestVerdicts tests that the checker reports exactly the rules that the messages of each conversation violate.
 func TestVerdicts(t *testing.T) {
 	for _, tt := range verdicts {
 		t.Run(tt.protocol.Name+"/"+tt.name, func(t *testing.T) {

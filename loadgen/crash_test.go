@@ -50,6 +50,8 @@ func (i *instance) Kill() {
 	}
 }
 
+// TestCrash tests that the crash test passes if the killed server keeps all jobs or may lose them, and fails if it
+// loses them, and that it counts lost and kept jobs correctly.
 func TestCrash(t *testing.T) {
 	created := map[*codec.Protocol]string{gearman.Protocol: "JOB_CREATED", beanstalk.Protocol: "INSERTED"}
 	for _, tt := range []struct {
@@ -125,6 +127,8 @@ func TestInterruptedCrash(t *testing.T) {
 	}
 }
 
+// TestCrashOfServerThatDoesNotStartAgain tests that the crash test fails, with the results so far, if the server does
+// not start again after it was killed.
 func TestCrashOfServerThatDoesNotStartAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		starts, srv := 0, newServer(t, gearman.Protocol, "delay JOB_CREATED 1ms")

@@ -23,6 +23,8 @@ func newHistory() *history {
 	return &history{name: func(id int) string { return fmt.Sprint("connection ", id) }}
 }
 
+// TestHistories tests that the check of a history accepts orders of submitted and taken jobs that a queue may produce,
+// and describes the contradiction in all others.
 func TestHistories(t *testing.T) {
 	for name, c := range map[string]struct {
 		is   func(h *history)
@@ -72,8 +74,8 @@ var fifo = porcupine.Model{
 	},
 }
 
-// TestHistoriesAgainstPorcupine compares the results for random histories with those of Porcupine, which searches all
-// possible orders.
+// TestHistoriesAgainstPorcupine tests that the check of random histories has the same results as Porcupine, which
+// searches all possible orders.
 func TestHistoriesAgainstPorcupine(t *testing.T) {
 	t.Parallel()
 	verdicts, histories := map[bool]int{}, uint64(20_000)

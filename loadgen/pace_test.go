@@ -47,6 +47,8 @@ func TestOpenLoopOverTCP(t *testing.T) {
 	}
 }
 
+// TestMaxInFlight tests that an open-loop run never has more jobs in flight than the limit per client, and counts the
+// jobs that it skips.
 func TestMaxInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		most := int64(0)

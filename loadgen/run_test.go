@@ -97,6 +97,8 @@ func rate(t *testing.T, text string) *schedule.Schedule {
 	return s
 }
 
+// TestScenariosLoseNothing tests that each scenario of each protocol completes all its jobs, in order and without
+// faults, also if it kills workers.
 func TestScenariosLoseNothing(t *testing.T) {
 	for p := range machines {
 		for _, sc := range loadgen.Scenarios(p) {
@@ -146,6 +148,8 @@ func (c countingConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// TestZipf tests that the option Zipf distributes the jobs over the functions by a Zipf distribution, and that an
+// exponent of 1, an infinite one, or one without several functions is an error.
 func TestZipf(t *testing.T) {
 	const jobs = 2000
 	names, counts := []string{"jobwire-1\x00", "jobwire-2\x00", "jobwire-3\x00"}, make([]atomic.Int64, 3)
@@ -174,6 +178,8 @@ func TestZipf(t *testing.T) {
 	}
 }
 
+// TestHistoriesOfReferenceServersAreLinearizable tests that the reference servers deliver jobs in an order that a
+// single queue may produce.
 func TestHistoriesOfReferenceServersAreLinearizable(t *testing.T) {
 	for p := range machines {
 		bubble(t, p.Name, func(t *testing.T) {

@@ -7,6 +7,8 @@ import (
 	"jobwire/loadgen/schedule"
 )
 
+// TestLateRunEndsWithTheOthers tests that a share that starts late has only the rest of the duration and of the
+// schedule, and is an error after the end.
 func TestLateRunEndsWithTheOthers(t *testing.T) {
 	rate, err := schedule.Parse("1000/10s,2000-4000/10s")
 	if err != nil {
@@ -24,6 +26,8 @@ func TestLateRunEndsWithTheOthers(t *testing.T) {
 	}
 }
 
+// TestSharesAddUp tests that the shares of a run have together the clients, workers, jobs and rate of the whole run,
+// with different seeds and names.
 func TestSharesAddUp(t *testing.T) {
 	rate, err := schedule.Parse("poisson:1000-9000/30s")
 	if err != nil {

@@ -283,7 +283,8 @@ func TestCutFiles(t *testing.T) {
 	}
 }
 
-// TestDecoderReadsWhatWriterWrites decodes the output of the package's Writer.
+// TestDecoderReadsWhatWriterWrites tests that the messages of a capture that the package's Writer wrote are decoded
+// unchanged.
 func TestDecoderReadsWhatWriterWrites(t *testing.T) {
 	want, _ := conversation()
 	var events []pcap.Event

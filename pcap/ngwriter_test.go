@@ -58,7 +58,8 @@ func TestPacketsSurviveWriting(t *testing.T) {
 	}
 }
 
-// TestSectionNamesJobwire reads the header of a written file with gopacket.
+// TestSectionNamesJobwire tests that the header of a written pcapng file names jobwire, its version, the hardware and
+// the system, and that its times are in nanoseconds. The reader is gopacket.
 func TestSectionNamesJobwire(t *testing.T) {
 	r, err := pcapgo.NewNgReader(bytes.NewReader(write(t, 4730, pcap.Event{Kind: pcap.Opens})), pcapgo.DefaultNgReaderOptions)
 	if err != nil {

@@ -90,6 +90,8 @@ func show(o pcap.Options, steps ...step) (items []string, st pcap.Stats) {
 	return items, d.Stats()
 }
 
+// TestStreams tests that packets of a TCP connection, also with retransmissions, resets, losses, reused ports and a
+// beginning in the middle, are decoded to the messages, gaps and ends that they prove.
 func TestStreams(t *testing.T) {
 	const p, s = codec.Peer, codec.Server
 	hello := []step{{from: p, flags: syn}, {from: s, flags: syn | acks}}

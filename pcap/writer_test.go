@@ -114,6 +114,8 @@ func checksum(parts ...[]byte) uint16 {
 	return ^uint16(sum)
 }
 
+// TestEveryPacketIsWellFormed tests that written captures have packets with correct checksums, sequence numbers, sizes
+// and increasing times, and contain all data.
 func TestEveryPacketIsWellFormed(t *testing.T) {
 	long := bytes.Repeat([]byte("0123456789"), 500)
 	file := write(t, 4730,
@@ -166,6 +168,8 @@ func TestEveryPacketIsWellFormed(t *testing.T) {
 	}
 }
 
+// TestPacketsThatOpenAndCloseAConnection tests that a written capture has the packets with which TCP opens, closes,
+// half-closes or resets a connection, and acknowledges data.
 func TestPacketsThatOpenAndCloseAConnection(t *testing.T) {
 	handshake := []string{"C SYN", "S SYN ACK", "C ACK"}
 	tests := []struct {
@@ -201,6 +205,8 @@ func TestPacketsThatOpenAndCloseAConnection(t *testing.T) {
 	}
 }
 
+// TestTimes tests that packets have the times of their events, later ones if an event is older than the packet before,
+// and the Unix epoch if no event has a time.
 func TestTimes(t *testing.T) {
 	file := write(t, 4730,
 		pcap.Event{Kind: pcap.Opens, At: noon},
@@ -227,6 +233,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
+// TestSameEventsSameBytes tests that captures of the same events are identical.
 func TestSameEventsSameBytes(t *testing.T) {
 	var events []pcap.Event
 	for i := range 20 {
@@ -237,6 +244,8 @@ func TestSameEventsSameBytes(t *testing.T) {
 	}
 }
 
+// TestClientPortsDiffer tests that each connection in a written capture has its own client port, also if its number was
+// used before, and that no port equals that of the server.
 func TestClientPortsDiffer(t *testing.T) {
 	seen := map[layers.TCPPort]bool{}
 	for _, s := range read(t, write(t, 40001,
@@ -257,6 +266,8 @@ func TestClientPortsDiffer(t *testing.T) {
 	}
 }
 
+// TestWriterRefuses tests that an invalid port, side or kind, and an event that is impossible in the state of its
+// connection, is an error.
 func TestWriterRefuses(t *testing.T) {
 	for _, port := range []int{-1, 0, 65536} {
 		if _, err := pcap.NewWriter(io.Discard, port); err == nil {

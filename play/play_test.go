@@ -70,6 +70,8 @@ Job Server -> Client: JOB_CREATED $h
 Job Server -> Client: WORK_COMPLETE $h tset within 10s
 `
 
+// TestBothSidesOfAScript tests that a script can be played as the peers and as the server, and that both succeed when
+// they are connected to each other.
 func TestBothSidesOfAScript(t *testing.T) {
 	server := strings.ReplaceAll(submit, " within 10s", "")
 	server = strings.ReplaceAll(server, "$h", "H:lap:1")
@@ -84,6 +86,8 @@ func TestBothSidesOfAScript(t *testing.T) {
 	}
 }
 
+// TestLiteralHandlesAreBoundAndRewritten tests that a recorded handle stands for the handle that the server really
+// assigns, unless the option Exact is set.
 func TestLiteralHandlesAreBoundAndRewritten(t *testing.T) {
 	recorded := `
 Client -> Job Server: SUBMIT_JOB reverse "" test
@@ -160,6 +164,7 @@ Client -> Job Server: ECHO_REQ three
 	}
 }
 
+// TestUniqueNamesDifferBetweenRuns tests that a name such as $word that is sent first gets another value in each run.
 func TestUniqueNamesDifferBetweenRuns(t *testing.T) {
 	script := "Client -> Job Server: ECHO_REQ $word\nJob Server -> Client: ECHO_RES $word\n"
 	seen := map[string]bool{}
@@ -175,7 +180,8 @@ func TestUniqueNamesDifferBetweenRuns(t *testing.T) {
 	}
 }
 
-// TestFailures plays a server that differs from the script, and checks the reported failure.
+// TestFailures tests that playing against a server that differs from the script fails with the reason, the violated
+// rule and a text that the report also contains.
 func TestFailures(t *testing.T) {
 	tests := []struct {
 		name, peers, server string
@@ -242,6 +248,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestExpectationsThatAllowMore tests that an expected reply may have alternatives, wildcards, non-strict alternatives
+// and messages to ignore, and that the result says whether the reply was strict.
 func TestExpectationsThatAllowMore(t *testing.T) {
 	tests := []struct {
 		name, peers, server string
@@ -293,7 +301,8 @@ func TestServerDistinguishesLikeActors(t *testing.T) {
 	}
 }
 
-// TestServerDistinguishesActors connects a worker before the client that is first in the script.
+// TestServerDistinguishesActors tests that the server side of a script accepts a worker that connects before the client
+// that is first in the script.
 func TestServerDistinguishesActors(t *testing.T) {
 	p, s := runBoth(t,
 		"Worker -> Job Server: CAN_DO f\nClient -> Job Server: SUBMIT_JOB_BG f \"\" x\nJob Server -> Client: JOB_CREATED $h\nJob Server -> Worker: nothing for 1s",
@@ -303,7 +312,8 @@ func TestServerDistinguishesActors(t *testing.T) {
 	}
 }
 
-func TestActorsSelectsWhoIsPlayed(t *testing.T) {
+// TestOnlySelectedActorsArePlayed tests that only the steps of the actors in the option Actors are played.
+func TestOnlySelectedActorsArePlayed(t *testing.T) {
 	script := "Worker -> Job Server: GRAB_JOB\nJob Server -> Worker: NO_JOB\nClient -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x\n"
 	p, s := runBoth(t, script, "Client -> Job Server: ECHO_REQ x\nJob Server -> Client: ECHO_RES x", play.Options{Actors: []string{"Client"}})
 	if p.Failure != nil || s.Failure != nil || len(p.Events) != 2 {
@@ -311,7 +321,9 @@ func TestActorsSelectsWhoIsPlayed(t *testing.T) {
 	}
 }
 
-func TestExpectedEndsOfConnections(t *testing.T) {
+// TestClientEndsConnections tests that the steps closes, half-closes and resets end the connection in the way that the
+// server then observes.
+func TestClientEndsConnections(t *testing.T) {
 	for _, ending := range []string{"closes", "half-closes", "resets"} {
 		synctest.Test(t, func(t *testing.T) {
 			ln, dial := listen(t)
@@ -422,7 +434,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestProxyForwardsTheLastMessage uses a program that is still reading the last message when the script ends.
+// TestProxyForwardsTheLastMessage tests that the proxy forwards all bytes of the last message to a program that is
+// still reading when the script ends.
 func TestProxyForwardsTheLastMessage(t *testing.T) {
 	const reply = "\x00RES\x00\x00\x00\x11\x00\x00\x00\x01x"
 	for _, how := range []play.Segmentation{play.Plain, play.Bytewise} {
@@ -470,6 +483,8 @@ func TestProxyForwardsTheLastMessage(t *testing.T) {
 	}
 }
 
+// TestRefusedConnectionCountsAsClosed tests that a connection that the server refuses fulfills an expected close, and
+// makes any other step fail as unreachable.
 func TestRefusedConnectionCountsAsClosed(t *testing.T) {
 	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, io.ErrClosedPipe }
 	r := play.Peers(t.Context(), parse(t, "Client -> Job Server: opens\nJob Server -> Client: closes"), dial, play.Options{})
@@ -482,6 +497,7 @@ func TestRefusedConnectionCountsAsClosed(t *testing.T) {
 	}
 }
 
+// TestNoConnection tests that a script fails as unreachable if no connection can be opened.
 func TestNoConnection(t *testing.T) {
 	dial := func(context.Context, transcript.Actor) (net.Conn, error) { return nil, io.ErrClosedPipe }
 	r := play.Peers(t.Context(), parse(t, submit), dial, play.Options{})
@@ -506,6 +522,8 @@ func TestExampleOnGearmand(t *testing.T) {
 	}
 }
 
+// TestEncodeGivesTheBytesThatBothSidesSend tests that Encode returns the bytes of each step of a script, and an error
+// that names the line if a step has a wildcard.
 func TestEncodeGivesTheBytesThatBothSidesSend(t *testing.T) {
 	src, err := corpus.FS.ReadFile("gearman/example.wire")
 	if err != nil {

@@ -88,6 +88,8 @@ func TestParseFaults(t *testing.T) {
 
 var injector = &inject.Protocol{Protocol: gearman.Protocol, New: func() refserver.Machine { return machine.New(machine.Options{}) }}
 
+// TestDrop tests that the fault drop removes messages of the server or of a peer, and that the replies to later
+// commands are still decoded correctly.
 func TestDrop(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		w, c := dial(), dial()
@@ -112,6 +114,7 @@ func TestDrop(t *testing.T) {
 	}, "drop version")
 }
 
+// TestDelay tests that the fault delay sends or handles a message later, and that other messages overtake it.
 func TestDelay(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
@@ -188,6 +191,8 @@ func TestFaultsOfEvents(t *testing.T) {
 	}, "delay from-peer * 1ms", "duplicate (illegal)", "pass (opened)", "hangup (half-closed)")
 }
 
+// TestDuplicateAndAlter tests that the fault duplicate sends or handles a message twice, and that alter changes a
+// field, also to an illegal value.
 func TestDuplicateAndAlter(t *testing.T) {
 	o := []string{"duplicate JOB_CREATED nth=1", "alter JOB_CREATED job-handle=H:x:1", "alter from-peer ECHO_REQ data=other",
 		"duplicate GRAB_JOB", "alter STATUS_RES known=maybe"}
@@ -211,6 +216,8 @@ func TestDuplicateAndAlter(t *testing.T) {
 	}, o...)
 }
 
+// TestCloseFault tests that the fault close ends the connection in place of a message, and that a job which was about
+// to be assigned is not lost.
 func TestCloseFault(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c, w, x := dial(), dial(), dial()
@@ -226,7 +233,8 @@ func TestCloseFault(t *testing.T) {
 	}, "close JOB_ASSIGN", "close from-peer SUBMIT_JOB_LOW")
 }
 
-// TestSplit reads from a connection in memory, where one Read returns the data of one Write.
+// TestSplit tests that the fault split sends a message in pieces of a given size with a given pause between them. The
+// connection is in memory, where one Read returns the data of one Write.
 func TestSplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := refserver.Options{Protocol: gearman.Protocol}
@@ -264,6 +272,8 @@ func TestSplit(t *testing.T) {
 	})
 }
 
+// TestInterceptAndTrace tests that Intercept can replace the bytes of a message, and that Trace gets each message with
+// its size and the rule that it violates.
 func TestInterceptAndTrace(t *testing.T) {
 	var log []string
 	raw := []byte("\x00RES\x00\x00\x00\x09\x00\x00\x00\x00")
@@ -310,6 +320,8 @@ func TestInterceptAndTrace(t *testing.T) {
 	}
 }
 
+// TestRetype tests that the fault retype changes the type of a message, keeps the fields that both types have, and
+// leaves the others empty.
 func TestRetype(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c, w := dial(), dial()
@@ -329,6 +341,8 @@ func TestRetype(t *testing.T) {
 	}, "retype SUBMIT_JOB_HIGH SUBMIT_JOB_LOW", "retype from-server WORK_DATA WORK_WARNING", "retype WORK_FAIL WORK_COMPLETE", "retype JOB_ASSIGN_UNIQ JOB_ASSIGN")
 }
 
+// TestAnswerAndFollow tests that the fault answer replies to a request in place of the server, that follow sends a
+// message after another one, and that faults do not apply to these messages.
 func TestAnswerAndFollow(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c, w := dial(), dial()
@@ -350,6 +364,7 @@ func TestAnswerAndFollow(t *testing.T) {
 	}, "answer SUBMIT_JOB ERROR QUEUE_ERROR full when function == \"f\"", "answer version ERR NO why", "follow JOB_CREATED WORK_FAIL H:x:1 nth=2", "follow NOOP NOOP")
 }
 
+// TestConditions tests that a fault with a condition applies only to messages whose fields fulfill it.
 func TestConditions(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
@@ -378,6 +393,8 @@ func TestConditions(t *testing.T) {
 	}, `drop ECHO_REQ when data == ""`, `alter ECHO_RES data=one when data matches "^a.*c.*e$"`, `alter ECHO_RES data=two when data matches "^b.d$" nth=2`, `alter ECHO_RES data="three bytes" when len(data) == 3 and data startsWith "\u00e9"`, `alter status-reply total=9 when "1" in running`, `drop from-peer * when option == "x"`)
 }
 
+// TestAskAndReread tests that the fault ask makes the server handle another request first, that reread replaces the
+// bytes of a request, and that a field can be computed from its value.
 func TestAskAndReread(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()

@@ -67,7 +67,7 @@ func listening(t *testing.T,
 	})
 }
 
-// TestByteByByte sends messages one byte at a time.
+// TestByteByByte tests that the server handles messages that arrive one byte at a time.
 func TestByteByByte(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
@@ -81,7 +81,8 @@ func TestByteByByte(t *testing.T) {
 	})
 }
 
-// TestPipelined sends many messages in one write that exceeds every buffer, with a large message among them.
+// TestPipelined tests that the server answers all of many messages that arrive in one write that exceeds every buffer,
+// with a large message among them.
 func TestPipelined(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()

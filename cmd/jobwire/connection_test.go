@@ -189,7 +189,8 @@ func TestConnectionVerdicts(t *testing.T) {
 	}
 }
 
-// TestConnectionCommands runs the other commands that connect to a server over each transport.
+// TestConnectionCommands tests that bench, fuzz, play and audit connect to a server over each transport, with TLS and
+// with a login.
 func TestConnectionCommands(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"gearman", "gearmonkey"} {
@@ -308,8 +309,8 @@ func TestConnectionErrors(t *testing.T) {
 	}
 }
 
-// TestLoginMissing connects to a server that requires a login, without one. A client of audit or a transcript of play may log
-// in itself, so these commands print a warning instead of an error.
+// TestLoginMissing tests that each command names the missing login in one line if the server requires one. A client of
+// audit or a transcript of play may log in itself, so these commands print a warning instead of an error.
 func TestLoginMissing(t *testing.T) {
 	e, err := catalog.Named("gearmonkey")
 	if err != nil {
@@ -385,7 +386,7 @@ func TestConnectionUsage(t *testing.T) {
 	}
 }
 
-// TestPasswordIsSecret searches everything that commands write for the password.
+// TestPasswordIsSecret tests that the password is in nothing that commands write.
 func TestPasswordIsSecret(t *testing.T) {
 	e, err := catalog.Named("gearmonkey")
 	if err != nil {
@@ -449,7 +450,8 @@ func (l *recordingListener) Accept() (net.Conn, error) {
 	return recorded{Conn: c, wire: l.wire, conn: l.conns, from: codec.Server, both: true}, nil
 }
 
-// TestKeyLog decodes the TLS connections of commands with the keys that they logged.
+// TestKeyLog tests that the TLS connections of play, conform and bench can be decoded with the keys that they logged,
+// and not without.
 func TestKeyLog(t *testing.T) {
 	e, err := catalog.Named("gearman")
 	if err != nil {

@@ -353,7 +353,8 @@ func TestDecodeTLSUnsupported(t *testing.T) {
 	}
 }
 
-// TestDecodeTLSLateKeys decodes a connection whose keys are logged after its handshake was captured.
+// TestDecodeTLSLateKeys tests that a live capture is decrypted completely although the keys of a connection are logged
+// after its handshake was captured, and in two parts.
 func TestDecodeTLSLateKeys(t *testing.T) {
 	t.Parallel()
 	want := []sent{{40000, codec.Peer, "use a\r\n"}, {40000, codec.Server, "USING a\r\n"}}
@@ -386,7 +387,8 @@ func TestDecodeTLSLateKeys(t *testing.T) {
 	}
 }
 
-// TestDecodeTLSKeyUpdate captures a client that updates its keys, and makes the server do the same.
+// TestDecodeTLSKeyUpdate tests that a TLS connection is still decrypted after both sides have updated their keys. The
+// client openssl starts the updates.
 func TestDecodeTLSKeyUpdate(t *testing.T) {
 	t.Parallel()
 	openssl := peers.Need(t, "openssl")
@@ -481,7 +483,8 @@ func messageLines(out string) []string {
 	return all
 }
 
-// TestDecodeTLSKeys passes keys by the flag and in the capture, to the outputs of the command.
+// TestDecodeTLSKeys tests that decode and its subcommands use the keys of the flag --tls-keys or of the capture, and
+// say that connections are encrypted if there are none.
 func TestDecodeTLSKeys(t *testing.T) {
 	t.Parallel()
 	plain := plainCapture(t, "gearman")

@@ -16,6 +16,8 @@ import (
 // cacheDir is the environment variable with the user's cache directory on Linux, in which conform keeps the last runs.
 const cacheDir = "XDG_CACHE_HOME"
 
+// TestMain runs the tests, or one of the commands that the tests start: jobwire, jobwire with a tiny protocol, and the
+// writer of captures.
 func TestMain(m *testing.M) {
 	flag.Set("test.parallel", "6") // tests mostly wait; the command line can override this
 	testscript.Main(withProgram{m}, map[string]func(){"jobwire-tiny": jobwireWithTiny, "write-capture": captureWriter})

@@ -202,6 +202,8 @@ func loosely(line string) string {
 	return regexp.QuoteMeta(line)
 }
 
+// TestPageComparisonFindsDifferences tests that the comparison of a documentation page with real output ignores
+// measured values, names and omitted lines, and finds all other differences.
 func TestPageComparisonFindsDifferences(t *testing.T) {
 	tests := []struct {
 		page, output string

@@ -73,6 +73,8 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
+// TestHotPathAllocatesNothing tests that decoding and encoding the messages of a job from put to delete allocates no
+// memory.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	s := newSession(codec.Options{})
 	var raws [][]byte

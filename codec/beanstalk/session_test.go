@@ -19,12 +19,16 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
+// TestDeclarationsAreConsistent tests that the declaration of the protocol has no contradictions, such as a message
+// type that refers to a missing rule.
 func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
 	}
 }
 
+// TestRulesAreConsistent tests that each rule of Beanstalk has an ID with the prefix "beanstalk." and a text that ends
+// with a period.
 func TestRulesAreConsistent(t *testing.T) {
 	for _, r := range codec.ParseRules(rules) {
 		if !strings.HasPrefix(string(r.ID), "beanstalk.") || !strings.HasSuffix(r.Text, ".") {
@@ -33,7 +37,11 @@ func TestRulesAreConsistent(t *testing.T) {
 	}
 }
 
-func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+// TestEveryTypeRoundTrips tests that a message of each type is the same after it has been encoded and decoded.
+func TestEveryTypeRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+
+// TestEveryPrefixIsIncomplete tests that the decoder asks for more bytes, and not for more than the message has, while
+// a message of any type is incomplete.
 func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
@@ -119,6 +127,8 @@ var rejects = []struct {
 	{"OK, nothing", codec.Server, "stats\r\n", "OK 0\r\n\r\n", RuleReplyYAML, 6, "YAML", 0},
 }
 
+// TestRejectsNameRuleOffsetAndField tests that the error about an illegal message names the violated rule, the offset
+// and the field, whether the message arrives in one piece or byte by byte.
 func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 	for _, tt := range rejects {
 		t.Run(tt.name, func(t *testing.T) {
@@ -141,6 +151,8 @@ func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 	}
 }
 
+// TestUnboundedLinesAndBodiesAreFatal tests that the decoder returns a fatal error if it finds no end of a line or body
+// within the limit of bytes that it searches.
 func TestUnboundedLinesAndBodiesAreFatal(t *testing.T) {
 	open := func() codec.Session { return Protocol.NewSession(codec.Options{}) }
 	want := codec.Error{Rule: RuleLineLength, Offset: maxScan - 1, Field: "Command", Fatal: true}
@@ -149,6 +161,8 @@ func TestUnboundedLinesAndBodiesAreFatal(t *testing.T) {
 	codectest.Refused(t, open, codec.Peer, []byte("put 1 0 60 0\r\n"+repeat("a", maxScan)+"\r\n"), want, 0)
 }
 
+// TestLongestLineIsAccepted tests that the default limit of a command line is exactly the length of the longest legal
+// command.
 func TestLongestLineIsAccepted(t *testing.T) {
 	raw := "pause-tube " + repeat("t", maxName) + " 4294967295\r\n"
 	if len(raw) != DefaultMaxLine {
@@ -160,6 +174,8 @@ func TestLongestLineIsAccepted(t *testing.T) {
 	}
 }
 
+// TestWaivers tests that a message that violates one rule is rejected, and is decoded with its arguments if this rule
+// is waived.
 func TestWaivers(t *testing.T) {
 	tests := []struct {
 		waive codec.RuleID
@@ -221,6 +237,8 @@ func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []strin
 	return all
 }
 
+// TestRepliesFollowTheirRequests tests that each reply is decoded as a reply to the oldest request without one, so that
+// the same word, such as BURIED, gets the type that belongs to the request.
 func TestRepliesFollowTheirRequests(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{})
 	up := read(t, s, codec.Peer, "reserve\r\nput 1 0 60 8\r\nquit\r\n..\r\nlist-tubes\r\nnonsense\r\nkick 2\r\nkick-job 7\r\nbury 7 1\r\nstats\r\nquit\r\n")
@@ -266,6 +284,7 @@ func TestExpectedReplies(t *testing.T) {
 	}
 }
 
+// TestBodiesAreNotRunAsCommands tests that the body of a rejected put is discarded and not decoded as commands.
 func TestBodiesAreNotRunAsCommands(t *testing.T) {
 	tests := []struct {
 		name, raw string
@@ -287,6 +306,8 @@ func TestBodiesAreNotRunAsCommands(t *testing.T) {
 	}
 }
 
+// TestFormsOfYAML tests that the statistics and lists that servers write in various forms of YAML are decoded to the
+// same arguments, and that invalid YAML violates a rule.
 func TestFormsOfYAML(t *testing.T) {
 	tests := []struct{ request, body, want string }{
 		{"stats", "---\npid: 42\nversion: \"1.12\"\nos: #1 SMP x\nhost: a b-c:d\nempty: \nneg: -1\n",
@@ -356,6 +377,8 @@ func TestAppendQuotes(t *testing.T) {
 	}
 }
 
+// TestAppendRejectsWhatDecodeRejects tests that a message that the decoder would reject is not encoded, unless all
+// rules are waived, and that the buffer does not change.
 func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		asked string
@@ -404,6 +427,8 @@ func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	}
 }
 
+// TestLimitsAreOptions tests that the options MaxData, MaxLine and MaxPending limit the size of a body, the length of a
+// line and the number of requests without a reply.
 func TestLimitsAreOptions(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{MaxData: 4, MaxLine: 20, MaxPending: 2})
 	if got := read(t, s, codec.Peer, "put 1 0 60 4\r\nabcd\r\nput 1 0 60 5\r\n"); !slices.Equal(got, []string{"put 1 0 60 abcd", string(RulePutSize)}) {

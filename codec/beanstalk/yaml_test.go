@@ -13,6 +13,8 @@ var (
 	list       = Protocol.TypeNamed("list-reply")
 )
 
+// TestYAMLAccepts tests that the YAML reader accepts dictionaries and lists with comments, quotes, empty values and
+// braces or brackets.
 func TestYAMLAccepts(t *testing.T) {
 	for body, want := range map[string]*codec.Type{
 		"---\na: 1\n":             dictionary,
@@ -43,6 +45,8 @@ func TestYAMLAccepts(t *testing.T) {
 	}
 }
 
+// TestYAMLRefuses tests that the YAML reader rejects a body that is not a flat dictionary or list, or has a key twice,
+// and says where and what it expected.
 func TestYAMLRefuses(t *testing.T) {
 	tests := []struct {
 		msgType *codec.Type
@@ -102,8 +106,8 @@ func TestYAMLRefuses(t *testing.T) {
 	}
 }
 
-// TestYAMLIsLinear limits the number of bytes that are read, for bodies that make other decoders recurse or
-// read bytes repeatedly.
+// TestYAMLIsLinear tests that the YAML reader reads each byte at most 16 times on average, also in bodies that make
+// other decoders recurse or read bytes repeatedly.
 func TestYAMLIsLinear(t *testing.T) {
 	pieces := []string{"[", "{", "- ", "? ", "&a *a ", "&a ", "*a ", "!!a ", " ", "\t", "\"", "'", "''", "\"\\", "a", "a: ", "a:", ":", ": ", ",", "#", " #", "\n", "\r\n", "\r",
 		"- a\n", "a: b\n", "a: 'b' # c\n", "- \"a\\x41\"\n", "[a],", "a,", "{a: b}, ", "---\n", "...\n", "|\n ", "\x00", "\xff", "ä"}
@@ -159,7 +163,8 @@ func TestLongYAML(t *testing.T) {
 	}
 }
 
-// TestHostileYAMLIsRefused decodes hostile bodies in a session.
+// TestHostileYAMLIsRefused tests that bodies that repeat one piece of YAML, with which other decoders recurse deeply,
+// violate the rule about YAML in each reply that has a body.
 func TestHostileYAMLIsRefused(t *testing.T) {
 	for _, piece := range []string{"[", "{", "- ", "? ", "&a *a ", " ", "\"", "'"} {
 		for _, request := range []string{"stats", "stats-job 1", "stats-tube t", "list-tubes", "list-tubes-watched"} {

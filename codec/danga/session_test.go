@@ -35,6 +35,8 @@ func refusal(t *testing.T, what string, err error, rule codec.RuleID) *codec.Err
 	return e
 }
 
+// TestDeclarationsAreConsistent tests that the declaration of the protocol has the 14 message types of the draft, in
+// the order of their numbers, and complete rules.
 func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
@@ -54,9 +56,15 @@ func TestDeclarationsAreConsistent(t *testing.T) {
 	}
 }
 
-func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+// TestEveryTypeRoundTrips tests that a message of each type is the same after it has been encoded and decoded.
+func TestEveryTypeRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+
+// TestEveryPrefixIsIncomplete tests that the decoder asks for more bytes, and not for more than the message has, while
+// a message of any type is incomplete.
 func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
+// TestFirstPacketFixesTheMagic tests that the first packet determines the magic of the connection: both sides must then
+// use it, and a packet with another magic is a fatal error.
 func TestFirstPacketFixesTheMagic(t *testing.T) {
 	const magic = "\x00\xffA\x01"
 	var f codec.Frame
@@ -83,6 +91,8 @@ func TestFirstPacketFixesTheMagic(t *testing.T) {
 	}
 }
 
+// TestRefusedPacketFixesTheMagic tests that a packet that is rejected for another reason also determines the magic of
+// the connection.
 func TestRefusedPacketFixesTheMagic(t *testing.T) {
 	var f codec.Frame
 	s := Protocol.NewSession(codec.Options{})
@@ -95,6 +105,7 @@ func TestRefusedPacketFixesTheMagic(t *testing.T) {
 	refusal(t, "another magic", err, RuleMagic)
 }
 
+// TestMagicIsNotFixedByHalfAPacket tests that an incomplete packet does not determine the magic of the connection.
 func TestMagicIsNotFixedByHalfAPacket(t *testing.T) {
 	var f codec.Frame
 	s := Protocol.NewSession(codec.Options{})
@@ -106,6 +117,8 @@ func TestMagicIsNotFixedByHalfAPacket(t *testing.T) {
 	}
 }
 
+// TestSentPacketFixesTheMagic tests that a packet that this side sends determines the magic that the other side must
+// use.
 func TestSentPacketFixesTheMagic(t *testing.T) {
 	var f codec.Frame
 	s := Protocol.NewSession(codec.Options{})
@@ -116,6 +129,7 @@ func TestSentPacketFixesTheMagic(t *testing.T) {
 	refusal(t, "a server with a magic of its own", err, RuleMagic)
 }
 
+// TestNumberOfNamesIsLimited tests that worker_connect with more names than the limit is neither decoded nor encoded.
 func TestNumberOfNamesIsLimited(t *testing.T) {
 	names := func(n int) string { return strings.TrimSuffix(strings.Repeat("n\x00", n), "\x00") }
 	var f codec.Frame
@@ -131,6 +145,8 @@ func TestNumberOfNamesIsLimited(t *testing.T) {
 	refusal(t, "writing one name too many", err, RuleNamesCap)
 }
 
+// TestWaivers tests that a packet that violates one rule is rejected, and is decoded with its arguments if this rule is
+// waived.
 func TestWaivers(t *testing.T) {
 	tests := []struct {
 		waive codec.RuleID
@@ -171,6 +187,8 @@ func TestWaivers(t *testing.T) {
 	}
 }
 
+// TestAppendRejectsWhatDecodeRejects tests that a message that the decoder would reject is not encoded, unless all
+// rules are waived, and that the buffer does not change.
 func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		from codec.Side
@@ -208,7 +226,8 @@ func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	refusal(t, "data over the cap", err, RuleSizeCap)
 }
 
-// TestHotPathAllocatesNothing decodes and encodes in one session, as a server does.
+// TestHotPathAllocatesNothing tests that decoding and encoding a message in one session, as a server does, allocates no
+// memory.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	for _, bm := range benchMessages {
 		s := Protocol.NewSession(codec.Options{})

@@ -18,6 +18,8 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
+// TestDeclarationsAreConsistent tests that the declaration of the protocol has no contradictions, and that each packet
+// type from 1 to 42 except the unused 5 is declared once.
 func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
@@ -33,7 +35,11 @@ func TestDeclarationsAreConsistent(t *testing.T) {
 	}
 }
 
-func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+// TestEveryTypeRoundTrips tests that a message of each type is the same after it has been encoded and decoded.
+func TestEveryTypeRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+
+// TestEveryPrefixIsIncomplete tests that the decoder asks for more bytes, and not for more than the message has, while
+// a message of any type is incomplete.
 func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
 // TestForward checks that Forward appends the same bytes as Append.
@@ -128,6 +134,8 @@ var rejects = []struct {
 	{"list with mixed ends", codec.Server, "status", "f\t1\t2\t3\r\n.\n", RuleAdminReply, 7, "End of list", false},
 }
 
+// TestRejectsNameRuleOffsetAndField tests that the error about an illegal message names the violated rule, the offset
+// and the field, whether the message arrives in one piece or byte by byte.
 func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 	for _, tt := range rejects {
 		t.Run(tt.name, func(t *testing.T) {
@@ -149,6 +157,8 @@ func TestRejectsNameRuleOffsetAndField(t *testing.T) {
 	}
 }
 
+// TestErrorLines tests that the text with which real servers refuse an administrative command is decoded as an error,
+// and that an echo of the command, or a reply of another form, is not.
 func TestErrorLines(t *testing.T) {
 	tests := []struct{ command, reply, want string }{
 		{"bogus", "ERR unknown_command Unknown+server+command", "ERR"},
@@ -188,6 +198,8 @@ func TestErrorLines(t *testing.T) {
 	}
 }
 
+// TestWaivers tests that a message that violates one rule is rejected, and is decoded with its arguments if this rule
+// is waived.
 func TestWaivers(t *testing.T) {
 	tests := []struct {
 		waive codec.RuleID
@@ -236,6 +248,8 @@ func TestWaivers(t *testing.T) {
 	}
 }
 
+// TestTextAndPacketsShareAConnection tests that binary packets and administrative lines on one connection are
+// distinguished, and that each reply is decoded for its request.
 func TestTextAndPacketsShareAConnection(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{})
 	up := []byte(req(16, "one") + "status\nversion\r\n" + req(9, "") + "nonsense\nmaxqueue f\n")
@@ -265,7 +279,8 @@ func TestTextAndPacketsShareAConnection(t *testing.T) {
 	}
 }
 
-// TestPacketsDoNotAnswerText expects packets after a command of unknown type, as a transcript may.
+// TestPacketsDoNotAnswerText tests that a line that answers a command of unknown type is rejected even if a packet is
+// expected, as a transcript may, and is not decoded as that packet.
 func TestPacketsDoNotAnswerText(t *testing.T) {
 	for _, name := range []string{"NOOP", "JOB_CREATED"} {
 		var f codec.Frame
@@ -279,6 +294,8 @@ func TestPacketsDoNotAnswerText(t *testing.T) {
 	}
 }
 
+// TestRepliesOfRealServers tests that the replies of real servers to administrative commands, which differ in their
+// form, are decoded to the type and arguments that they mean.
 func TestRepliesOfRealServers(t *testing.T) {
 	tests := []struct{ command, reply, want string }{
 		{"version", "OK 1.1.20+ds\n", "version-reply [OK 1.1.20+ds]"},
@@ -315,6 +332,8 @@ func TestRepliesOfRealServers(t *testing.T) {
 	}
 }
 
+// TestAppendRejectsWhatDecodeRejects tests that a message that the decoder would reject is not encoded, unless all
+// rules are waived, and that the buffer does not change.
 func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		from codec.Side
@@ -356,6 +375,8 @@ func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	}
 }
 
+// TestPendingCommandsAreLimited tests that one administrative command more than the option MaxPending allows without a
+// reply is a fatal error.
 func TestPendingCommandsAreLimited(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{MaxPending: 3})
 	var f codec.Frame
@@ -370,6 +391,7 @@ func TestPendingCommandsAreLimited(t *testing.T) {
 	}
 }
 
+// TestHotPathAllocatesNothing tests that decoding and encoding each frequent message allocates no memory.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{})
 	var f codec.Frame
@@ -463,8 +485,8 @@ func askedFor(t testing.TB, command string) *session {
 	return s
 }
 
-// TestLongRepliesAreSearchedOnce counts the bytes that are searched for the end of a line, for many lines, for
-// one long line, and for one long line at the end of a list.
+// TestLongRepliesAreSearchedOnce tests that the bytes of a reply that arrives in pieces are searched for the end of a
+// line at most three times each on average, if it has many lines, one long line, or one long line at the end of a list.
 func TestLongRepliesAreSearchedOnce(t *testing.T) {
 	for _, size := range []int{256 << 10, 4 << 20} {
 		long := bytes.Repeat([]byte("f"), size)

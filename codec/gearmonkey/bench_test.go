@@ -66,6 +66,7 @@ func BenchmarkSession(b *testing.B) {
 	}
 }
 
+// TestHotPathAllocatesNothing tests that decoding and encoding the messages of a job allocates no memory.
 func TestHotPathAllocatesNothing(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{})
 	var raws [][]byte

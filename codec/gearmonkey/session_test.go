@@ -25,6 +25,8 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
+// TestDeclarationsAreConsistent tests that the declaration of the protocol has no contradictions, and that the general
+// message types of RESP come after those of GearMonkey.
 func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
@@ -40,6 +42,8 @@ func TestDeclarationsAreConsistent(t *testing.T) {
 	}
 }
 
+// TestRulesAreConsistent tests that each rule of GearMonkey has an ID with the prefix "gearmonkey." and a text that
+// ends with a period.
 func TestRulesAreConsistent(t *testing.T) {
 	for _, r := range codec.ParseRules(rules) {
 		if !strings.HasPrefix(string(r.ID), "gearmonkey.") || !strings.HasSuffix(r.Text, ".") {
@@ -48,7 +52,11 @@ func TestRulesAreConsistent(t *testing.T) {
 	}
 }
 
-func TestEveryTypeRoundTrips(t *testing.T)     { samples.RoundTrips(t) }
+// TestEveryTypeRoundTrips tests that a message of each type is the same after it has been encoded and decoded.
+func TestEveryTypeRoundTrips(t *testing.T) { samples.RoundTrips(t) }
+
+// TestEveryPrefixIsIncomplete tests that the decoder asks for more bytes, and not for more than the message has, while
+// a message of any type is incomplete.
 func TestEveryPrefixIsIncomplete(t *testing.T) { samples.Prefixes(t) }
 
 // array encodes words as a request.
@@ -82,6 +90,8 @@ func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []strin
 	return all
 }
 
+// TestRequestHasTheFirstMatchingType tests that a Redis command with the keys and values of GearMonkey is decoded as
+// the message type of its step, and any other command as a general one.
 func TestRequestHasTheFirstMatchingType(t *testing.T) {
 	sha := strings.Repeat("0123abCD", 5)
 	tests := []struct{ words, want string }{
@@ -158,6 +168,8 @@ func TestRequestHasTheFirstMatchingType(t *testing.T) {
 	}
 }
 
+// TestReplyTypeDependsOnTheRequest tests that a reply gets the message type that belongs to its request and form, and
+// that a second reply to the same request is rejected.
 func TestReplyTypeDependsOnTheRequest(t *testing.T) {
 	sha := strings.Repeat("0a", 20)
 	tests := []struct {
@@ -202,6 +214,8 @@ func TestReplyTypeDependsOnTheRequest(t *testing.T) {
 	}
 }
 
+// TestEventsNeedNoRequest tests that messages of a subscribed channel are decoded as events although no request waits
+// for a reply, and that they do not count as replies.
 func TestEventsNeedNoRequest(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{})
 	read(t, s, codec.Peer, array("SUBSCRIBE", "channel:a", "channel:b"))
@@ -216,6 +230,8 @@ func TestEventsNeedNoRequest(t *testing.T) {
 	}
 }
 
+// TestRepliesToMessagesSentWithWaivedRules tests that replies are still assigned to their requests if the requests
+// violated rules that were waived when they were sent.
 func TestRepliesToMessagesSentWithWaivedRules(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{WaiveAll: true})
 	if _, err := s.Append(nil, codec.Peer, message("SUBSCRIBE_CHANNEL", "a", "b")); err != nil {
@@ -270,6 +286,8 @@ func TestLongArrays(t *testing.T) {
 	}
 }
 
+// TestCommandsAreWrittenInCapitals tests that commands of GearMonkey are encoded in upper case, whatever the case in
+// which they were received, and that other commands do not change.
 func TestCommandsAreWrittenInCapitals(t *testing.T) {
 	s := Protocol.NewSession(codec.Options{})
 	for _, tt := range []struct{ in, out string }{
@@ -342,7 +360,9 @@ func TestAppendRejectsIllegalMessages(t *testing.T) {
 	}
 }
 
-func TestScript(t *testing.T) {
+// TestHashOfScript tests that the hash that the specification prints belongs to the script as it was hashed, and that
+// the hash of the script that jobwire loads has not changed.
+func TestHashOfScript(t *testing.T) {
 	for script, want := range map[string]string{hashedScript: printedSHA1, Script: "14eede1cd25f7ebc1c5c3dc8db79813a62abacba"} {
 		if got := fmt.Sprintf("%x", sha1.Sum([]byte(script))); got != want {
 			t.Errorf("%s: the hash is %s, want %s", script, got, want)

@@ -25,6 +25,8 @@ func converse(t *testing.T, s codec.Session, pieces []piece) {
 	}
 }
 
+// TestRepliesFollowTheirRequests tests that the decoder knows which messages of a Redis server answer a request and
+// which are pushed, also after subscriptions, CLIENT REPLY, MONITOR and RESET, and rejects a reply without a request.
 func TestRepliesFollowTheirRequests(t *testing.T) {
 	unasked := string(RuleReplyAsked)
 	message := "*3\r\n$7\r\nmessage\r\n$1\r\na\r\n$1\r\nx\r\n"
@@ -110,6 +112,7 @@ func TestRepliesFollowTheirRequests(t *testing.T) {
 	}
 }
 
+// TestWaivers tests that a message that violates one rule is rejected, and is decoded if this rule is waived.
 func TestWaivers(t *testing.T) {
 	tests := []struct {
 		waive codec.RuleID
@@ -154,6 +157,8 @@ func TestWaivers(t *testing.T) {
 	}
 }
 
+// TestAppendRejectsWhatDecodeRejects tests that a message that the decoder would reject is not encoded, unless all
+// rules are waived, and that neither the buffer nor the waiting request changes.
 func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	tests := []struct {
 		asked string
@@ -211,6 +216,8 @@ func TestAppendRejectsWhatDecodeRejects(t *testing.T) {
 	}
 }
 
+// TestLimitsAreOptions tests that the options MaxData, MaxLine and MaxPending limit the size of a message, the number
+// of its elements, the length of a line and the number of requests without a reply.
 func TestLimitsAreOptions(t *testing.T) {
 	o := codec.Options{MaxData: 128, MaxLine: 8, MaxPending: 2} // 1026 elements
 	tests := []struct {
@@ -240,8 +247,8 @@ func TestLimitsAreOptions(t *testing.T) {
 	}
 }
 
-// TestLargeBulkStringIsScannedFewTimes counts how often Decode is called for a message that arrives byte by
-// byte, if the caller waits for the length that Decode returned.
+// TestLargeBulkStringIsScannedFewTimes tests that a large message that arrives byte by byte is decoded with few calls
+// of Decode, if the caller waits for the length that Decode returned.
 func TestLargeBulkStringIsScannedFewTimes(t *testing.T) {
 	tests := []struct {
 		name  string

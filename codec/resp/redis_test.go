@@ -86,7 +86,8 @@ func (c *connection) next() (name string, args []string) {
 	}
 }
 
-// TestEveryKindOfValue requests each kind of value from a real server, in both versions of the protocol.
+// TestEveryKindOfValue tests that each kind of value that a real Redis server sends is decoded as its message type, in
+// RESP2 and RESP3.
 func TestEveryKindOfValue(t *testing.T) {
 	redis := peers.Start(t, "redis-server", "--enable-debug-command", "yes")
 	tests := []struct{ kind, resp2, resp3 string }{
@@ -297,8 +298,9 @@ func TestRandomValues(t *testing.T) {
 	}
 }
 
-// TestRedisRejectsWhatTheCodecRejects sends the requests that the codec rejects to a real server. rules.txt lists
-// the cases that Redis does not check.
+// TestRedisRejectsWhatTheCodecRejects tests that a real Redis server replies with an error and closes the connection
+// after a request that the codec rejects as fatal, and ignores the other requests that the codec rejects. rules.txt
+// lists the cases that Redis does not check.
 func TestRedisRejectsWhatTheCodecRejects(t *testing.T) {
 	redis := peers.Start(t, "redis-server")
 	unseen := []codec.RuleID{RuleLineEnd, RuleBulkEnd, RuleCap}

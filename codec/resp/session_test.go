@@ -24,6 +24,8 @@ func message(name string, args ...string) *codec.Message {
 	return codectest.Message(Protocol, name, args...)
 }
 
+// TestDeclarationsAreConsistent tests that the declaration of the protocol has no contradictions, and that each rule
+// has an ID with the prefix "resp." and a text that ends with a period.
 func TestDeclarationsAreConsistent(t *testing.T) {
 	if err := Protocol.Check(); err != nil {
 		t.Fatal(err)
@@ -35,7 +37,11 @@ func TestDeclarationsAreConsistent(t *testing.T) {
 	}
 }
 
-func TestEveryTypeRoundTrips(t *testing.T)     { typeTests.RoundTrips(t) }
+// TestEveryTypeRoundTrips tests that a message of each type is the same after it has been encoded and decoded.
+func TestEveryTypeRoundTrips(t *testing.T) { typeTests.RoundTrips(t) }
+
+// TestEveryPrefixIsIncomplete tests that the decoder asks for more bytes, and not for more than the message has, while
+// a message of any type is incomplete.
 func TestEveryPrefixIsIncomplete(t *testing.T) { typeTests.Prefixes(t) }
 
 func repeat(s string, n int) string { return strings.Repeat(s, n) }
@@ -124,6 +130,8 @@ func pingSession(t *testing.T, o codec.Options) codec.Session {
 	return s
 }
 
+// TestRejects tests that the error about an illegal message names the violated rule, the offset and the field, whether
+// the message arrives in one piece or byte by byte.
 func TestRejects(t *testing.T) {
 	for _, tt := range rejects {
 		t.Run(tt.name, func(t *testing.T) {
@@ -185,7 +193,9 @@ func read(t *testing.T, s codec.Session, from codec.Side, b string) (all []strin
 	return all
 }
 
-func TestValues(t *testing.T) {
+// TestReplies tests that each type of RESP value that a server sends, also a nested one, is decoded as the message type
+// and arguments that it stands for.
+func TestReplies(t *testing.T) {
 	tests := []struct{ raw, want string }{
 		{"+OK\r\n", "simple OK"},
 		{"+\r\n", "simple "},
@@ -230,6 +240,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// TestRequests tests that requests are decoded as arrays of bulk strings or as inline commands, and that empty requests
+// violate a rule.
 func TestRequests(t *testing.T) {
 	tests := []struct {
 		raw  string
@@ -251,7 +263,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestLongArrayIsScannedFewTimes decodes an array of 100,000 elements that arrives in pieces, as from a socket.
+// TestLongArrayIsScannedFewTimes tests that an array of 100,000 elements that arrives in pieces, as from a socket, is
+// decoded with few calls of Decode.
 func TestLongArrayIsScannedFewTimes(t *testing.T) {
 	const elements = 100_000
 	raw := append([]byte("*100000\r\n"), bytes.Repeat([]byte("$1\r\nx\r\n"), elements)...)
@@ -278,8 +291,8 @@ func TestLongArrayIsScannedFewTimes(t *testing.T) {
 	}
 }
 
-// TestElementsAreBounded sends elements of minimum size, whose spans need more memory than the elements have
-// bytes.
+// TestElementsAreBounded tests that the limit of elements bounds the memory of a message, also for elements of minimum
+// size, whose spans need more memory than the elements have bytes.
 func TestElementsAreBounded(t *testing.T) {
 	if n := 2 * unsafe.Sizeof(codec.Span{}); n > spansSize {
 		t.Errorf("the spans of an element take %d bytes, more than %d", n, spansSize)

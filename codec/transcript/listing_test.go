@@ -11,7 +11,8 @@ import (
 	. "jobwire/codec/transcript"
 )
 
-// TestListings prints frames in all listing formats.
+// TestListings tests that frames and events are listed in each format as in the golden file, and that a listing is a
+// transcript unless long values are folded.
 func TestListings(t *testing.T) {
 	plain, folded, painted := Printer{Protocol: gearman.Protocol}, Printer{Protocol: gearman.Protocol, Fold: 2}, Printer{Protocol: gearman.Protocol, Color: true}
 	small := frame(t, `Client -> Job Server: SUBMIT_JOB reverse "" "a b"`)
@@ -49,7 +50,8 @@ func TestListings(t *testing.T) {
 	}
 }
 
-// TestBroken prints messages that the decoder rejects.
+// TestBroken tests that the listing of a message that the decoder rejects shows each byte once and one mark below the
+// byte that violates the rule, as in the golden file.
 func TestBroken(t *testing.T) {
 	header := func(code, size byte) string {
 		return "\x00REQ\x00\x00\x00" + string(code) + "\x00\x00\x00" + string(size)

@@ -41,8 +41,9 @@ func frame(t *testing.T, step string) *codec.Frame {
 	return &f
 }
 
-// TestMatch matches pairs of messages: an expected message and a received one. want is the mismatch of the
-// last pair, if any.
+// TestMatch tests that a received message matches an expected one with wildcards, names, rows and times, or that the
+// mismatch names the byte, the field and both values. Each case is a list of pairs of an expected and a received
+// message, and want is the mismatch of the last pair, if any.
 func TestMatch(t *testing.T) {
 	const toClient, toAdmin = "Job Server -> Client: ", "Job Server -> Admin: "
 	tests := []struct {
@@ -157,7 +158,8 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestResolve sends messages after a handle was bound.
+// TestResolve tests that a message is sent with the values that names and literal handles have from earlier messages,
+// and that a step without a definite value is an error.
 func TestResolve(t *testing.T) {
 	const from = "Client -> Job Server: "
 	tests := []struct{ send, want string }{
@@ -211,6 +213,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestBinaryNow tests that $now in a binary field is sent as the time at which the message is sent, and matches only
+// about this time.
 func TestBinaryNow(t *testing.T) {
 	c := &parse(t, toy, "Client -> Server: count $now+1 1").Steps[0].Choices[0]
 	var b Bindings
@@ -231,6 +235,8 @@ func TestBinaryNow(t *testing.T) {
 	}
 }
 
+// TestVersion tests that the pattern *version matches a reply that contains a version number, and neither error
+// messages nor replies without a number.
 func TestVersion(t *testing.T) {
 	const toAdmin = "Job Server -> Admin: "
 	for line, want := range map[string]bool{
@@ -246,8 +252,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestMatchOfLongEscapedValue compares a YAML scalar whose value is longer than the text of its escape sequences: each \L has two
-// bytes and represents three.
+// TestMatchOfLongEscapedValue tests that a YAML scalar matches although its value is longer than the text of its escape
+// sequences: each \L has two bytes and represents three.
 func TestMatchOfLongEscapedValue(t *testing.T) {
 	value := strings.Repeat("\u2028", 12)
 	body := "---\nk: \"" + strings.Repeat(`\L`, 12) + "y\"\n"

@@ -67,7 +67,9 @@ func TestSeparated(t *testing.T) {
 	}
 }
 
-func TestDomains(t *testing.T) {
+// TestValuesOfParameters tests that the values after @for, such as ranges, bounds, powers and the maximum of a field,
+// produce one instance of the case each.
+func TestValuesOfParameters(t *testing.T) {
 	tests := []struct{ values, want string }{
 		{"1 2 64", "1 2 64"},
 		{"3..5 4 9", "3 4 5 9"},
@@ -100,6 +102,8 @@ func TestDomains(t *testing.T) {
 	}
 }
 
+// TestReferences tests that {n} in a case is replaced by the value of the parameter, also in an expression, a loop and
+// the description, and that the lines keep their numbers.
 func TestReferences(t *testing.T) {
 	scripts := parseFor(t, "@about {n} bytes", "@for n in 1..2", `@for b in nul="\0"`,
 		`Producer -> Server: put 0 0 {n+1} {b}`,
@@ -146,6 +150,8 @@ func TestPairwise(t *testing.T) {
 	}
 }
 
+// TestParameterErrors tests that a mistake in @for, in a reference or in a loop, or more instances than allowed, is an
+// error that says what was expected.
 func TestParameterErrors(t *testing.T) {
 	tests := []struct{ lines, want string }{
 		{"@for n 1 2", `1 2`},

@@ -181,7 +181,8 @@ func TestStepsPrintAsWritten(t *testing.T) {
 	}
 }
 
-// TestSuite parses a file of cases that contains every part of the notation.
+// TestSuite tests that a file of cases that contains every part of the notation is parsed with the keys, steps,
+// modifiers and positions that it has.
 func TestSuite(t *testing.T) {
 	src, err := os.ReadFile("testdata/suite.wire")
 	if err != nil {
@@ -232,7 +233,8 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// TestExample parses prose with blocks and prints it in both forms.
+// TestExample tests that prose with blocks is parsed as a script, and that both printed forms of the script have the
+// same meaning and are as in the golden files.
 func TestExample(t *testing.T) {
 	src, err := os.ReadFile("testdata/example.wire")
 	if err != nil {
@@ -259,7 +261,8 @@ func TestExample(t *testing.T) {
 	}
 }
 
-// TestByteLines parses lines of bytes that are divided and formatted in other ways than the printer's.
+// TestByteLines tests that lines of bytes that are divided and formatted in other ways than the printer's are parsed as
+// the same message.
 func TestByteLines(t *testing.T) {
 	s := parse(t, gearman.Protocol, strings.Join([]string{
 		"Client -> Job Server",
@@ -279,6 +282,8 @@ func TestByteLines(t *testing.T) {
 	}
 }
 
+// TestBinaryNumbers tests that a number in a transcript is encoded in the width of its binary field, and decoded to a
+// number again, and that values of another width are errors.
 func TestBinaryNumbers(t *testing.T) {
 	s := parse(t, toy, "Client -> Server: count 16909060 255\nServer -> Client: count \"\\0\\0\\0\\x07\" $n\nServer -> Client: unchecked count x \"5\"\n")
 	if got := s.Steps[0].Choices[0].Args; !bytes.Equal(got[0].Value, be32(0x01020304)) || !bytes.Equal(got[1].Value, []byte{255}) {

@@ -9,7 +9,8 @@ import (
 	. "jobwire/codec/transcript"
 )
 
-// TestReadLine reads lines that are shorter and longer than the buffer of the reader.
+// TestReadLine tests that ReadLine returns lines that are shorter and longer than the buffer of the reader, and an
+// error for a line above the limit.
 func TestReadLine(t *testing.T) {
 	long := strings.Repeat("x", 50)
 	r := bufio.NewReaderSize(strings.NewReader("a b\r\n\n"+long+"\nlast"), 16)

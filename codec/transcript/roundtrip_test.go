@@ -226,7 +226,8 @@ func send(peer Actor, from codec.Side, m *codec.Message) Step {
 	return Step{Peer: peer, From: from, Choices: []Choice{c}}
 }
 
-// TestRawInBytes prints every byte as raw, in both forms.
+// TestRawInBytes tests that bytes that a transcript sends as raw are the same after they have been printed and parsed,
+// in both forms.
 func TestRawInBytes(t *testing.T) {
 	for _, v := range difficultValues() {
 		if len(v) == 0 {

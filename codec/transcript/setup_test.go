@@ -39,6 +39,8 @@ func steps(s *transcript.Script) string {
 	return b.String()
 }
 
+// TestSetups tests that a line "setup NAME" is replaced by the lines of the setup with its arguments, and that another
+// way of the setup can be chosen later.
 func TestSetups(t *testing.T) {
 	all, err := transcript.ParseSetups(gearman.Protocol, "setup.wire", []byte(setups))
 	if err != nil {
@@ -83,6 +85,8 @@ barrier|Job Server -> Client 2: ECHO_RES sync past WORK_DATA within 3s
 	}
 }
 
+// TestSetupErrors tests that an unknown, incomplete, recursive or too large setup, or one with wrong arguments, is an
+// error.
 func TestSetupErrors(t *testing.T) {
 	chain := []string{"@setup a\n@about A.\n@probe\nClient -> Job Server: setup f\n@way x\nClient -> Job Server: version\n"}
 	for _, name := range "bcdef" { // each uses the one before it twenty times

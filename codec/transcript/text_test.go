@@ -95,7 +95,8 @@ func corpusInText(t *testing.T, p *codec.Protocol, name string) {
 	}
 }
 
-// TestBrokenText marks bytes in lines of text.
+// TestBrokenText tests that the listing of an illegal line shows each byte once and one mark below the byte that
+// violates the rule, as text and in hexadecimal.
 func TestBrokenText(t *testing.T) {
 	tests := []struct {
 		name string
@@ -146,7 +147,8 @@ func TestBrokenText(t *testing.T) {
 	golden(t, "broken.text", out)
 }
 
-// TestTextLines parses lines of text that are divided and formatted in other ways than the printer's.
+// TestTextLines tests that lines of text that are divided and formatted in other ways than the printer's are parsed as
+// the same messages.
 func TestTextLines(t *testing.T) {
 	s := parse(t, beanstalk.Protocol, strings.Join([]string{
 		"Producer -> Server",
@@ -211,8 +213,8 @@ func TestTextLinesRefused(t *testing.T) {
 	}
 }
 
-// TestReplyOfAnyRequest parses literal replies with the form of the last request that they may answer, not of
-// the first.
+// TestReplyOfAnyRequest tests that a literal reply is parsed with the form of the last request that it may answer, not
+// of the first.
 func TestReplyOfAnyRequest(t *testing.T) {
 	parse(t, beanstalk.Protocol, "Client -> Server: list-tubes\nServer -> Client: OK \"--- [a b]\\n\"")
 	parse(t, beanstalk.Protocol, "Client -> Server: stats\nServer -> Client: OK \"--- {a: '\\\"b\\\"'}\\n\"")

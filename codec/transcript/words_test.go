@@ -7,6 +7,8 @@ import (
 	"jobwire/codec/transcript"
 )
 
+// TestMatchWords tests that the words of an answer match a pattern with names, * and ..., and that the names get the
+// values of the words only if they match.
 func TestMatchWords(t *testing.T) {
 	sameLength := func(literal, word string) bool { return len(literal) == len(word) }
 	for _, tt := range []struct {

@@ -42,6 +42,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
+// TestParseGoFuzz tests that ParseGoFuzz returns the messages of an input of Go's fuzzer, an error for a damaged one,
+// and nothing for another kind of file.
 func TestParseGoFuzz(t *testing.T) {
 	for src, want := range map[string]int{
 		"go test fuzz v1\n[]byte(\"a\\x00\")\n":             1,

@@ -85,6 +85,9 @@ func elements(t *testing.T, page string) []*element {
 	}
 }
 
+// TestHTMLIsWellFormedAndSelfContained tests that the HTML report contains every case with its transcript and marked
+// failure, loads nothing from elsewhere, has no broken links, and shows text of servers and cases as text and not as
+// markup.
 func TestHTMLIsWellFormedAndSelfContained(t *testing.T) {
 	s, reports := sampleReports(t)
 	page := htmlOf(t, s, reports)
@@ -182,6 +185,8 @@ func TestHTMLMatrix(t *testing.T) {
 	}
 }
 
+// TestHTMLOfPartialReports tests that the HTML report shows cases without a result as not run, and is well-formed even
+// without any report.
 func TestHTMLOfPartialReports(t *testing.T) {
 	s, reports := sampleReports(t)
 	reports[0].Results = reports[0].Results[:1]
@@ -191,6 +196,7 @@ func TestHTMLOfPartialReports(t *testing.T) {
 	elements(t, htmlOf(t, s, nil))
 }
 
+// TestHTMLFoldsLongPayloads tests that a large payload makes the HTML report only a little larger.
 func TestHTMLFoldsLongPayloads(t *testing.T) {
 	s, reports := sampleReports(t)
 	before := len(htmlOf(t, s, reports))
@@ -304,6 +310,8 @@ func inBrowser(t *testing.T, probe, page string, seen any) {
 	}
 }
 
+// TestHTMLInABrowser tests that the HTML report fits narrow and wide windows, opens the case that the address names,
+// and can be searched and filtered in a browser, and that cases unfold without scripts.
 func TestHTMLInABrowser(t *testing.T) {
 	s, reports := sampleReports(t)
 	var seen map[string]struct {

@@ -17,6 +17,8 @@ import (
 // reportSchema is the schema of JSON reports.
 const reportSchema = "../../docs/schema/conform.json"
 
+// TestJSONMatchesSchema tests that the JSON report matches the published schema, and has the summary and the cases of
+// the run.
 func TestJSONMatchesSchema(t *testing.T) {
 	_, reports := sampleReports(t)
 	for name, some := range map[string][]*conform.Report{"passing": reports[:1], "failing": reports[1:], "both": reports} {

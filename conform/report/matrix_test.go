@@ -196,6 +196,8 @@ addEventListener("load", function () {
 </script>
 `
 
+// TestMatrixInABrowser tests that the comparison of servers fits a narrow window, and can be filtered and searched in a
+// browser, and that a link to a hidden requirement shows it.
 func TestMatrixInABrowser(t *testing.T) {
 	const wakeRule = "gearman.worker.wake-each" // SHOULD
 	m := &report.Matrix{FindingsURL: "findings.md"}
@@ -262,7 +264,9 @@ func TestMatrixReadsReports(t *testing.T) {
 	}
 }
 
-func TestResultsThatAMatrixDoesNotTake(t *testing.T) {
+// TestInvalidResultsOfMatrix tests that a file that is not a result of conform, is damaged or belongs to a server that
+// is already in the comparison is rejected with the reason.
+func TestInvalidResultsOfMatrix(t *testing.T) {
 	echo := saved("echo", verdict.Passed, echoRule)
 	for _, tt := range []struct {
 		name, want string

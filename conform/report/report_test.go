@@ -149,7 +149,8 @@ type junitCounts struct {
 	Skipped  int `xml:"skipped,attr"`
 }
 
-// TestJUnit parses the report as continuous integration systems do.
+// TestJUnit tests that a parser as in continuous integration systems finds in the JUnit report each case once, with the
+// kind of its verdict and correct counts.
 func TestJUnit(t *testing.T) {
 	_, reports := sampleReports(t)
 	var out bytes.Buffer
@@ -241,7 +242,8 @@ func TestJUnit(t *testing.T) {
 	}
 }
 
-// TestTAP parses the report as a TAP harness does, which interprets an unescaped # as a directive.
+// TestTAP tests that a parser as in a TAP harness, which interprets an unescaped # as a directive, finds in the TAP
+// report each case with its result and directive.
 func TestTAP(t *testing.T) {
 	_, reports := sampleReports(t)
 	var out bytes.Buffer

@@ -53,6 +53,8 @@ func threeCases(t *testing.T) *conform.Suite {
 	return s
 }
 
+// TestSelfTestPasses tests that the self-test passes if each mutant fails its cases and each case is failed by a
+// mutant, and that it does not run mutants about other cases.
 func TestSelfTestPasses(t *testing.T) {
 	t.Parallel()
 	reported := 0
@@ -69,7 +71,8 @@ func TestSelfTestPasses(t *testing.T) {
 	}
 }
 
-// The self-test reports a mutant that survives, a mutant that fails too many cases, and a case that no mutant fails.
+// TestSelfTestFails tests that the self-test reports a mutant that survives, a mutant that fails too many cases, and a
+// case that no mutant fails.
 func TestSelfTestFails(t *testing.T) {
 	t.Parallel()
 	survives := mutant("survives", "gearman.echo gearman.none", "drop ECHO_REQ when data == \"\"")
@@ -89,7 +92,7 @@ func TestSelfTestFails(t *testing.T) {
 	}
 }
 
-// A self-test tests no mutants if the faultless server has a fault.
+// TestSelfTestNeedsFaultlessServer tests that a self-test runs no mutants if the faultless server has a fault.
 func TestSelfTestNeedsFaultlessServer(t *testing.T) {
 	t.Parallel()
 	bad := mutant("bad", "", "drop ECHO_REQ when data == \"\"")

@@ -39,6 +39,8 @@ const server = "jobwire serve gearman --listen 127.0.0.1:{port}"
 // program is jobwire, which TestMain builds once for all tests; "" with -short.
 var program string
 
+// TestMain builds jobwire, which the scripts of the examples run, and then runs the tests. With -short it builds
+// nothing.
 func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
 }
@@ -122,7 +124,8 @@ func readYAML(t *testing.T, name string, v any) {
 
 var expression = regexp.MustCompile(`\$\{\{ *([a-z]+)\.([a-z_-]+) *\}\}`)
 
-// TestAction runs the scripts of action.yml.
+// TestAction tests that the scripts of action.yml run with the inputs of the action and write the reports that it
+// promises.
 func TestAction(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -211,7 +214,7 @@ func TestWorkflow(t *testing.T) {
 	t.Error("the workflow does not use action.yml")
 }
 
-// TestGitLab runs the script of the example for GitLab CI.
+// TestGitlab tests that the script of the example for GitLab CI runs and writes the reports that it promises.
 func TestGitlab(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
@@ -231,7 +234,7 @@ func TestGitlab(t *testing.T) {
 	j.want("reports/conform.xml", "reports/conform.html", "reports/fuzz.xml", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
 }
 
-// TestMakefile runs the targets of the example for make.
+// TestMakefile tests that the targets of the example for make run and write the reports that they promise.
 func TestMakefile(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()

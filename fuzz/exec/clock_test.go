@@ -6,6 +6,8 @@ import (
 	"time"
 )
 
+// TestClock tests that durations and Unix times for a server whose clock runs faster than the machine's are converted
+// correctly, also for a server without such a clock.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

@@ -30,7 +30,8 @@ func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, str
 	return x
 }
 
-// TestExecutes runs an input on sockets, with and without a prefix.
+// TestExecutes tests that an input that is executed on a server gets the expected replies, with and without a prefix of
+// its names.
 func TestExecutes(t *testing.T) {
 	x := executorOf(t, gearman.Protocol, target.Func)
 	c := fuzztest.Input(t, gearman.Protocol, fuzztest.Work)

@@ -2,6 +2,8 @@ package exec
 
 import "testing"
 
+// TestGrowth tests that memory that grows in both halves of the rounds counts as a leak, also in large pieces or beside
+// a garbage collector, and that growth at the beginning or too few rounds do not.
 func TestGrowth(t *testing.T) {
 	const leak = MinLeak * LeakExecutions // growth in one round that counts as a leak
 	for _, tt := range []struct {

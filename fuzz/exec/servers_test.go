@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// At the end of a run, begin stops a server that is still starting, and does not stop a server that has started.
+// TestEndWhileStarting tests that begin stops a server that is still starting at the end of a run, and does not stop a
+// server that has started.
 func TestEndWhileStarting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

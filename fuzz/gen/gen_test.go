@@ -25,7 +25,7 @@ func requests(p *codec.Protocol) (all []*codec.Type) {
 	return all
 }
 
-// A seed determines which message is generated and how it is mutated.
+// TestSeedDeterminesMessage tests that a seed determines which message is generated and how it is mutated.
 func TestSeedDeterminesMessage(t *testing.T) {
 	for _, p := range protocols {
 		for seed := range uint64(200) {
@@ -54,7 +54,7 @@ func TestSeedDeterminesMessage(t *testing.T) {
 	}
 }
 
-// Every request is generated, also with values at the limits.
+// TestMessagesReachBounds tests that every request is generated, also with values at the limits.
 func TestMessagesReachBounds(t *testing.T) {
 	for _, p := range protocols {
 		r := gen.New(1)
@@ -79,7 +79,7 @@ func TestMessagesReachBounds(t *testing.T) {
 	}
 }
 
-// With Options.Safe, different messages contain the same names.
+// TestSafeMessagesShareNames tests that different messages that are generated with Options.Safe contain the same names.
 func TestSafeMessagesShareNames(t *testing.T) {
 	r := gen.New(3)
 	msgType := gearman.Protocol.TypeNamed("SUBMIT_JOB")
@@ -94,7 +94,8 @@ func TestSafeMessagesShareNames(t *testing.T) {
 	}
 }
 
-// Mutations of a legal packet include another type, another length, a shorter message and a longer message.
+// TestMutationsAreOfEveryKind tests that mutations of a legal packet include another type, another length, a shorter
+// message and a longer message.
 func TestMutationsAreOfEveryKind(t *testing.T) {
 	const packet = "\x00REQ\x00\x00\x00\x07\x00\x00\x00\x09f\x00u\x00hello"
 	var f codec.Frame

@@ -39,7 +39,8 @@ func inTurn(c *Input, conds ...func(s *Step) bool) bool {
 	return len(conds) == 0
 }
 
-// The generator reaches, without seeds, messages that are known to crash real servers.
+// TestGeneratesWhatBreaksServers tests that the generator reaches, without seeds, messages that are known to crash real
+// servers.
 func TestGeneratesWhatBreaksServers(t *testing.T) {
 	any := func(cond func(s *Step) bool) func(c *Input) bool {
 		return func(c *Input) bool { return inTurn(c, cond) }
@@ -128,6 +129,8 @@ func TestMessagesWithLongLists(t *testing.T) {
 	t.Error("no message has a list of 256 values")
 }
 
+// TestCorpusFile tests that a corpus that is written to a file is read back unchanged, that a missing file is an empty
+// corpus, and that the corpus of another protocol is an error.
 func TestCorpusFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "corpus")
 	none, err := ReadCorpus(gearman.Protocol, name)

@@ -11,7 +11,7 @@ import (
 	"jobwire/codec/gearmonkey"
 )
 
-// IsUnsafe also finds an unsafe word that is sent in several parts.
+// TestWordsInParts tests that IsUnsafe also finds an unsafe word that is sent in several parts.
 func TestWordsInParts(t *testing.T) {
 	d := TraitsOf(gearman.Protocol)
 	if !d.IsUnsafe([]byte("status\nshut"), []byte("down\n")) || d.IsUnsafe([]byte("shut\n"), []byte("status\n")) {
@@ -33,7 +33,7 @@ func TestWordsInParts(t *testing.T) {
 	}
 }
 
-// TraitsOf derives the properties of each protocol from its contract.
+// TestTraits tests that TraitsOf derives the properties of each protocol from its contract.
 func TestTraits(t *testing.T) {
 	for _, tt := range []struct {
 		p                                                                 *codec.Protocol
@@ -86,6 +86,7 @@ func TestTraits(t *testing.T) {
 	}
 }
 
+// TestPrefixesDiffer tests that the prefixes of names are different, as long as the placeholder, and do not contain it.
 func TestPrefixesDiffer(t *testing.T) {
 	const prefixes = 30 * 30 * 30 * 30 * 30 // with the same first letter
 	seen := map[string]uint64{}

@@ -31,7 +31,8 @@ func (s faulty) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, e
 	return s.Session.Append(dst, from, m)
 }
 
-// Each law detects an injected fault of a session, and Reduce finds a small case that shows the fault.
+// TestLawsFindFaults tests that each law detects an injected fault of a session, and that Reduce finds a small case
+// that shows the fault.
 func TestLawsFindFaults(t *testing.T) {
 	for _, tt := range []struct {
 		name  string

@@ -46,6 +46,7 @@ var laws = []struct {
 	{"mutations-transcripts", Broken, Transcripts, false},
 }
 
+// TestLaws tests that the codec of each protocol follows each law for random cases.
 func TestLaws(t *testing.T) {
 	old := debug.SetGCPercent(400) // the test allocates many short-lived cases
 	t.Cleanup(func() { debug.SetGCPercent(old) })

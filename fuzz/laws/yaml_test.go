@@ -8,7 +8,8 @@ import (
 	"jobwire/codec/beanstalk"
 )
 
-// The quotes, comments and spaces around the scalars of a YAML body are framing, not part of the values.
+// TestYAMLIsWrittenAgain tests that the quotes, comments and spaces around the scalars of a YAML body are framing, not
+// part of the values, so that the body is encoded again unchanged.
 func TestYAMLIsWrittenAgain(t *testing.T) {
 	for _, tt := range []struct{ request, body string }{
 		{"stats", "---\nid: 42\ntube: \"a\"\n"},

@@ -8,7 +8,8 @@ import (
 	codecdanga "jobwire/codec/danga"
 )
 
-// After a violation, the model allows messages that the server may have sent before the violation, and no others.
+// TestMessageBeforeViolation tests that the model allows, after a violation, messages that the server may have sent
+// before the violation, and no others.
 func TestMessageBeforeViolation(t *testing.T) {
 	for _, first := range []string{"worker_connect", "job_complete_announce"} {
 		m := New(codecdanga.Protocol, time.Now())
@@ -30,7 +31,8 @@ func TestMessageBeforeViolation(t *testing.T) {
 	}
 }
 
-// If other clients use the server, a handle that the model does not know may belong to one of their jobs.
+// TestHandleOfOtherClient tests that a handle that the model does not know may belong to a job of another client, if
+// other clients use the server.
 func TestHandleOfOtherClient(t *testing.T) {
 	for _, q := range []Quirk{Watched, Shared} {
 		for request, reply := range map[string][]string{

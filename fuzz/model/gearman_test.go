@@ -50,7 +50,8 @@ func gearmanModel(t *testing.T) (m Model, sent, received func(conn int, name str
 	return m, sent, received
 }
 
-// After a client has sent bytes whose effect is unknown, no message is required.
+// TestNothingIsRequiredAfterUnknownBytes tests that no message is required after a client has sent bytes whose effect
+// is unknown.
 func TestNothingIsRequiredAfterUnknownBytes(t *testing.T) {
 	m := New(codecgearman.Protocol, time.Now())
 	sent := func(conn int, name string, args ...string) { m.Sent(conn, gearmanFrame(t, codec.Peer, name, args...)) }
@@ -81,7 +82,7 @@ func refusedCommand(t *testing.T, command string) *codec.Frame {
 	return f
 }
 
-// A server need not implement the messages that are not in the specification.
+// TestUnknownExtension tests that a server need not implement the messages that are not in the specification.
 func TestUnknownExtension(t *testing.T) {
 	for name, command := range map[string]string{"prioritystatus": "prioritystatus\n", "show-jobs": "show jobs\n", "status": "status\n"} {
 		m, sent, _ := gearmanModel(t)
@@ -100,8 +101,8 @@ func TestUnknownExtension(t *testing.T) {
 	}
 }
 
-// The server may wake a worker at about the time of a scheduled job, whatever the server has sent to the worker before, but
-// not earlier.
+// TestModelAllowsWakeNearScheduledTime tests that the server may wake a worker at about the time of a scheduled job,
+// whatever the server has sent to the worker before, but not earlier.
 func TestModelAllowsWakeNearScheduledTime(t *testing.T) {
 	for wait, early := range map[time.Duration]bool{Slack: true, 10*time.Second - Slack/2: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -131,8 +132,8 @@ func TestModelAllowsWakeNearScheduledTime(t *testing.T) {
 	}
 }
 
-// After the time limit of a job may have been exceeded, the model accepts any report about the job from its worker, also if
-// the client has disconnected.
+// TestReportAfterTimeLimit tests that the model accepts any report about a job from its worker after the time limit of
+// the job may have been exceeded, also if the client has disconnected.
 func TestReportAfterTimeLimit(t *testing.T) {
 	m, sent, received := gearmanModel(t)
 	sent(1, "CAN_DO_TIMEOUT", "a", "1000")
@@ -178,7 +179,7 @@ func TestShortTimeLimitFailsJobBeforeAssignment(t *testing.T) {
 	}
 }
 
-// A server may fail jobs with the time limit 0 at once, or take 0 for no limit.
+// TestZeroTimeLimit tests that a server may fail jobs with the time limit 0 at once, or treat 0 as no limit.
 func TestZeroTimeLimit(t *testing.T) {
 	for _, fails := range []bool{true, false} {
 		m, sent, received := gearmanModel(t)
@@ -201,7 +202,8 @@ func TestZeroTimeLimit(t *testing.T) {
 	}
 }
 
-// A server may read a time limit as seconds: the specification does not state the unit.
+// TestUnitOfTimeLimit tests that a server may treat a time limit as seconds, because the specification does not state
+// the unit.
 func TestUnitOfTimeLimit(t *testing.T) {
 	m, sent, received := gearmanModel(t)
 	sent(1, "CAN_DO_TIMEOUT", "a", "2")
@@ -219,8 +221,8 @@ func TestUnitOfTimeLimit(t *testing.T) {
 	}
 }
 
-// The server must report an exceeded time limit to the client, once, and must wake workers when a scheduled time comes,
-// also if the model was asked while the time was near.
+// TestModelExpectsMessagesWhenTimesCome tests that the server must report an exceeded time limit to the client, once,
+// and must wake workers when a scheduled time comes, also if the model was asked while the time was near.
 func TestModelExpectsMessagesWhenTimesCome(t *testing.T) {
 	for _, reported := range []bool{true, false} {
 		m, sent, received := gearmanModel(t)
@@ -250,7 +252,8 @@ func TestModelExpectsMessagesWhenTimesCome(t *testing.T) {
 	}
 }
 
-// A server that wakes one of several workers breaks another rule than a server that wakes none.
+// TestModelDistinguishesWakingSomeAndNoWorkers tests that a server that wakes one of several workers violates another
+// rule than a server that wakes none.
 func TestModelDistinguishesWakingSomeAndNoWorkers(t *testing.T) {
 	for woken, rule := range []codec.RuleID{"gearman.worker.wake", "gearman.worker.wake-each", "gearman.worker.wake-each", ""} {
 		m, sent, received := gearmanModel(t)
@@ -271,7 +274,7 @@ func TestModelDistinguishesWakingSomeAndNoWorkers(t *testing.T) {
 	}
 }
 
-// If a worker finishes a job just before the time limit, WORK_FAIL is not expected.
+// TestEndNearTimeLimit tests that WORK_FAIL is not expected if a worker finishes a job just before the time limit.
 func TestEndNearTimeLimit(t *testing.T) {
 	m, sent, received := gearmanModel(t)
 	sent(0, "SUBMIT_JOB", "a", "", "x")
@@ -288,7 +291,8 @@ func TestEndNearTimeLimit(t *testing.T) {
 	}
 }
 
-// A job whose scheduled time has come may be queued in the order of submission, or at the time when its time came.
+// TestModelAllowsBothOrdersOfScheduledJob tests that a job whose scheduled time has come may be queued in the order of
+// submission, or at the time when its time came.
 func TestModelAllowsBothOrdersOfScheduledJob(t *testing.T) {
 	for _, first := range []string{"H:1", "H:2"} {
 		m, sent, received := gearmanModel(t)
@@ -303,7 +307,8 @@ func TestModelAllowsBothOrdersOfScheduledJob(t *testing.T) {
 	}
 }
 
-// A server may reject a report of progress from a worker to which the job may not be assigned.
+// TestProgressBeforeAssignment tests that a server may reject a report of progress from a worker to which the job may
+// not be assigned.
 func TestProgressBeforeAssignment(t *testing.T) {
 	m, sent, received := gearmanModel(t)
 	sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// The list of targets, from which other programs build them, contains every target of the module and nothing else.
+// TestTargetsAreListed tests that the list of fuzz targets, from which other programs build them, contains every target
+// of the module and nothing else.
 func TestTargetsAreListed(t *testing.T) {
 	const root = "../.."
 	var listed, found []string

@@ -160,6 +160,8 @@ func TestSARIF(t *testing.T) {
 	}
 }
 
+// TestLongLinesAreShortened tests that a long line of a report is cut after a limit, with the number of omitted bytes,
+// and that a short line does not change.
 func TestLongLinesAreShortened(t *testing.T) {
 	short := "Client -> Job Server: ECHO_REQ there"
 	if got := shortened(short); got != short {
@@ -171,6 +173,8 @@ func TestLongLinesAreShortened(t *testing.T) {
 	}
 }
 
+// TestLastOutput tests that a finding shows the last lines of the server's output, and equal adjacent lines as one line
+// with their number.
 func TestLastOutput(t *testing.T) {
 	f := &Finding{Output: "a\nb\nb\nb\nc\nd\nd\n"}
 	if got := strings.Join(f.lastOutput(3), "|"); got != "b (3 times)|c|d (2 times)" {

@@ -87,6 +87,8 @@ func runSanitized(t *testing.T, program string, requests ...string) (exit, outpu
 	return "", s.Output(), strings.TrimSpace(reply)
 }
 
+// TestSanitizedFaults tests that each injected memory fault of a server that is built with sanitizers produces the
+// expected report, with the same bucket each time, and that the server without a fault produces none.
 func TestSanitizedFaults(t *testing.T) {
 	const put, reserve = "put 7 0 60 4\r\ntest", "reserve-with-timeout 0"
 	long := strings.Repeat("n", 200)
@@ -146,7 +148,8 @@ func TestSanitizedFaults(t *testing.T) {
 	}
 }
 
-// Fault 4 is a leak of reachable memory, which only the growth of the server's memory reveals.
+// TestSanitizedGrowth tests that a leak of memory that is still reachable (fault 4), which sanitizers do not report,
+// makes the memory of the server's process grow.
 func TestSanitizedGrowth(t *testing.T) {
 	const requests = 4000
 	var growth [2]int64

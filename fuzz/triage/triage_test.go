@@ -35,7 +35,8 @@ func TestProvedDisclosure(t *testing.T) {
 	}
 }
 
-// A crash that was not reproduced is examined again when it is observed again. A reproduced crash is not.
+// TestCrashIsExaminedAgain tests that a crash that was not reproduced is examined again when it is observed again, and
+// that a reproduced crash is not.
 func TestCrashIsExaminedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

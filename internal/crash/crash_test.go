@@ -68,9 +68,9 @@ func buckets(output string) (all []string) {
 	return all
 }
 
-// For each recorded output, the test makes a second one, as of a process with other addresses, another process ID and
-// log lines before the report.
-func TestRecorded(t *testing.T) {
+// TestRecordedOutputs tests that each recorded crash output gets its bucket, and the same bucket if the addresses and
+// the process ID differ and log lines come before the report.
+func TestRecordedOutputs(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) != len(recorded) {
 		t.Fatalf("%d files, want %d, %v", len(files), len(recorded), err)
@@ -111,6 +111,8 @@ func shift(output string) string {
 	return process.ReplaceAllString(output, "${1}77$2")
 }
 
+// TestFields tests that a crash report has the kind, the tool, the text, the stack frames and the place of the crash,
+// and the number of leaked bytes.
 func TestFields(t *testing.T) {
 	read := func(name string) string {
 		data, err := os.ReadFile("testdata/" + name + ".txt")
@@ -145,6 +147,8 @@ func TestFields(t *testing.T) {
 	}
 }
 
+// TestEnded tests that the exit status of a server and its output together give the cause of the crash, and that a
+// killed server counts as killed, whatever its output says.
 func TestEnded(t *testing.T) {
 	for _, test := range []struct{ exit, output, bucket, signal, text string }{
 		{"signal: segmentation fault (core dumped)", "", "segmentation fault", "segmentation fault", "the server process was killed by a signal: segmentation fault"},
@@ -165,8 +169,9 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// A part of a sanitizer's report is a report, if the beginning or the end of the output is missing.
-func TestCut(t *testing.T) {
+// TestTruncatedOutputs tests that a part of a sanitizer's report is recognized if the beginning or the end of the
+// output is missing.
+func TestTruncatedOutputs(t *testing.T) {
 	for name := range recorded {
 		data, err := os.ReadFile("testdata/" + name + ".txt")
 		if err != nil {

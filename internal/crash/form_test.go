@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Forms of output that other systems and versions print.
+// TestForms tests that the outputs of other systems, versions and languages are recognized and get their bucket, and
+// that similar log lines are not taken for a crash.
 func TestForms(t *testing.T) {
 	for _, test := range []struct{ output, bucket string }{
 		// C

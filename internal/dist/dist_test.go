@@ -168,6 +168,8 @@ func TestImage(t *testing.T) {
 	})
 }
 
+// TestReleaseVersion tests that the version of a release is that of its only tag, which must match the version of the
+// source.
 func TestReleaseVersion(t *testing.T) {
 	for _, tt := range []struct{ source, tags, want, err string }{
 		{"0.9.0-dev", "v0.9.0", "0.9.0", ""},
@@ -183,6 +185,7 @@ func TestReleaseVersion(t *testing.T) {
 	}
 }
 
+// TestPlatforms tests that an unknown platform is rejected, and that an empty list stands for all platforms.
 func TestPlatforms(t *testing.T) {
 	if _, err := parsePlatforms("linux/mips", archivePlatforms); err == nil {
 		t.Error("an unknown platform was accepted")

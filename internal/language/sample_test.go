@@ -214,6 +214,8 @@ func inContext(sentence, text string) string {
 	return before + ">> " + sentence + " <<" + after
 }
 
+// TestSplit tests that split returns the sentences of a text and leaves out short ones, table borders and bytes in
+// hexadecimal.
 func TestSplit(t *testing.T) {
 	got := split("The server closes the connection at once. Yes.\n\n| a | The client sends one more request |\n\n00 52 45 51 52 53")
 	want := []string{"The server closes the connection at once", "The client sends one more request"}

@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+// TestLongestDelayIsRemembered tests that a Meter returns the longest delay of the machine since a time and the sum of
+// all delays, and none for a machine that was never late.
 func TestLongestDelayIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -31,7 +33,8 @@ func TestLongestDelayIsRemembered(t *testing.T) {
 	})
 }
 
-// If the machine is late for hours, a Meter must use little memory and still return the longest delay since any time.
+// TestHistoryIsBounded tests that a Meter uses little memory if the machine is late for hours, and still returns the
+// longest delay since any time.
 func TestHistoryIsBounded(t *testing.T) {
 	m := &Meter{}
 	start := time.Now()

@@ -180,6 +180,7 @@ func matchAny(patterns []string, name, pkg string) bool {
 	return false
 }
 
+// TestImports tests that each package imports only what its layer allows.
 func TestImports(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, imp := range s.imports() {
@@ -190,6 +191,8 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// TestImportsAreRejected tests that the check of imports rejects imports that the layer of a package does not allow,
+// with the reason, and accepts all others.
 func TestImportsAreRejected(t *testing.T) {
 	tests := []struct {
 		pkg, imp string

@@ -152,6 +152,8 @@ func TestMessageTypesAreNotNamed(t *testing.T) {
 	}
 }
 
+// TestTypeLiteralsAreFound tests that the check for names of message types finds them in string literals, and does not
+// take English words and other text for them.
 func TestTypeLiteralsAreFound(t *testing.T) {
 	p := catalog.All()[0].Protocol
 	for body, want := range map[string]int{

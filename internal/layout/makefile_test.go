@@ -38,6 +38,8 @@ func targetProblems(makefile string) (problems []string) {
 	return problems
 }
 
+// TestMakeTargets tests that each target of the Makefile is phony and described in "make help", and that the usual
+// targets exist.
 func TestMakeTargets(t *testing.T) {
 	makefile, err := os.ReadFile(root + "/Makefile")
 	if err != nil {
@@ -53,6 +55,8 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
+// TestTargetsAreRejected tests that the check of the Makefile finds targets without a description, targets that are not
+// phony, and phony targets that are not defined.
 func TestTargetsAreRejected(t *testing.T) {
 	for makefile, want := range map[string]string{
 		".PHONY: a\nA = b\nA:= b\na: b ## do it\n\tdo\n": "",

@@ -108,6 +108,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
+// TestLineLengths tests that at most one in 200 lines of the product's code is longer than 120 columns.
 func TestLineLengths(t *testing.T) {
 	lines, long := 0, 0
 	tree(t, func(name string, data []byte) {
@@ -126,6 +127,8 @@ func TestLineLengths(t *testing.T) {
 	}
 }
 
+// TestSizesAreMeasured tests that the check of sizes counts the branches of a function and finds a struct with too many
+// fields.
 func TestSizesAreMeasured(t *testing.T) {
 	s, err := parse("p/f.go", []byte("package p\n\nfunc f(a, b bool) {\n\tif a && b {\n\t\tfor range 3 {\n\t\t}\n\t}\n"+
 		"\tswitch {\n\tcase a:\n\tdefault:\n\t}\n}\n\ntype T struct{ "+strings.Repeat("a, ", maxFields)+"b int }\n"))

@@ -197,6 +197,7 @@ func TestForeignTextIsEscaped(t *testing.T) {
 	}
 }
 
+// TestNoSleepsInTests tests that tests do not wait for a fixed time, except in a synctest bubble or a polling loop.
 func TestNoSleepsInTests(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, at := range sleeps(&s) {
@@ -205,6 +206,7 @@ func TestNoSleepsInTests(t *testing.T) {
 	}
 }
 
+// TestLibrariesStayQuiet tests that only commands print or exit.
 func TestLibrariesStayQuiet(t *testing.T) {
 	for _, s := range sources(t) {
 		for _, at := range noises(&s) {
@@ -213,7 +215,9 @@ func TestLibrariesStayQuiet(t *testing.T) {
 	}
 }
 
-func TestSourcesAreRejected(t *testing.T) {
+// TestForbiddenCallsAreFound tests that the checks find calls that sleep in tests, that print or exit in libraries and
+// that write text without escapes, and allow them where they are permitted.
+func TestForbiddenCallsAreFound(t *testing.T) {
 	tests := []struct {
 		name, body             string
 		sleep, noises, writers int
@@ -268,7 +272,8 @@ func checkFile(name string, data []byte) string {
 	return ""
 }
 
-func TestNoMachinePaths(t *testing.T) {
+// TestNoMachinePathsOrLargeFiles tests that no file contains a path of one machine or is larger than allowed.
+func TestNoMachinePathsOrLargeFiles(t *testing.T) {
 	tree(t, func(name string, data []byte) {
 		if wrong := checkFile(name, data); wrong != "" {
 			t.Error(wrong)
@@ -276,7 +281,9 @@ func TestNoMachinePaths(t *testing.T) {
 	})
 }
 
-func TestFilesAreRejected(t *testing.T) {
+// TestMachinePathsAndLargeFilesAreFound tests that the check of files finds paths of one machine and files that are too
+// large, and ignores URLs, usual paths and binary files.
+func TestMachinePathsAndLargeFilesAreFound(t *testing.T) {
 	dir := "/" + "root/" // split, because this file is checked too
 	tests := []struct {
 		data, wrong string

@@ -51,6 +51,8 @@ func (fakeTB) Helper()                      {}
 func (fakeTB) Skipf(f string, args ...any)  { panic(ending{"skip", fmt.Sprintf(f, args...)}) }
 func (fakeTB) Fatalf(f string, args ...any) { panic(ending{"fail", fmt.Sprintf(f, args...)}) }
 
+// TestMissingPeer tests that a test whose peer is absent, broken or another program is skipped, or fails if peers are
+// required, and says how to install it.
 func TestMissingPeer(t *testing.T) {
 	known["absent"] = peer{program: "no-such-program-anywhere"}
 	known["hollow"] = peer{program: "sh", probe: []string{"-c", "exit 1"}}
@@ -77,6 +79,8 @@ func TestMissingPeer(t *testing.T) {
 	}
 }
 
+// TestNeedFindsLibraries tests that Need returns the absolute path of the program for each known peer that is not a
+// server.
 func TestNeedFindsLibraries(t *testing.T) {
 	for name, p := range known {
 		if p.serve == nil {

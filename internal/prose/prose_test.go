@@ -9,6 +9,8 @@ import (
 	"unicode"
 )
 
+// TestWrap tests that Wrap divides a text into lines of the given width with their prefixes, counts characters and not
+// bytes, and does not divide words.
 func TestWrap(t *testing.T) {
 	for _, tt := range []struct{ first, rest, s, want string }{
 		{"", "", "", ""},
@@ -24,6 +26,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
+// TestGrouped tests that Grouped writes a number with a comma between groups of three digits.
 func TestGrouped(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000", -100: "-100"} {
 		if got := Grouped(n); got != want {
@@ -32,7 +35,8 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-// TestWriter writes each text with characters that are divided between writes, and without.
+// TestWriter tests that a Writer escapes control characters, directional characters and invalid bytes and keeps all
+// other text, also if a character is divided between two writes.
 func TestWriter(t *testing.T) {
 	for _, tt := range []struct{ s, want string }{
 		{"", ""},
@@ -103,6 +107,7 @@ func TestWriterAllocates(t *testing.T) {
 	}
 }
 
+// TestDistance tests that Distance returns the number of edits between two words, also for very long ones.
 func TestDistance(t *testing.T) {
 	for _, tt := range []struct {
 		a, b string

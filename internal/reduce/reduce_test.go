@@ -16,6 +16,8 @@ func numbers(n int) []int {
 	return all
 }
 
+// TestList tests that List finds the smallest list for which the condition holds, with few calls, and removes nothing
+// if the condition never holds or the time is over.
 func TestList(t *testing.T) {
 	for _, need := range [][]int{{0}, {99}, {50}, {3, 4}, {0, 99}, {1, 31, 77, 78}, {10, 20, 30, 40, 50, 60}} {
 		calls := 0
@@ -35,6 +37,7 @@ func TestList(t *testing.T) {
 	}
 }
 
+// TestPairs tests that Pairs removes elements that can be removed only together.
 func TestPairs(t *testing.T) {
 	even := func(list []int) bool {
 		sum := 0
@@ -48,6 +51,7 @@ func TestPairs(t *testing.T) {
 	}
 }
 
+// TestBytes tests that Bytes finds the shortest and simplest value for which the condition holds.
 func TestBytes(t *testing.T) {
 	for _, tt := range []struct {
 		value, result string

@@ -32,6 +32,8 @@ func pair(t *testing.T) (near, far net.Conn) {
 	return near, far
 }
 
+// TestReadsAndWrites tests that bytes written to one socket are read from the other, and that the end of a connection
+// and a closed socket are reported.
 func TestReadsAndWrites(t *testing.T) {
 	near, far := pair(t)
 	a, b := sock.New(near), sock.New(far)
@@ -54,6 +56,8 @@ func TestReadsAndWrites(t *testing.T) {
 	}
 }
 
+// TestWritesWhatFits tests that TryWrite writes as much as the buffers of the system have room for, returns 0 when they
+// are full, and does not wait.
 func TestWritesWhatFits(t *testing.T) {
 	near, far := pair(t)
 	a, b := sock.New(near), sock.New(far)
@@ -78,6 +82,7 @@ func TestWritesWhatFits(t *testing.T) {
 	}
 }
 
+// TestReadKeepsDeadlines tests that Read returns an error when the read deadline of the connection has passed.
 func TestReadKeepsDeadlines(t *testing.T) {
 	near, _ := pair(t)
 	near.SetReadDeadline(time.Unix(1, 0))
@@ -86,6 +91,7 @@ func TestReadKeepsDeadlines(t *testing.T) {
 	}
 }
 
+// TestNoSocket tests that New returns nil for a connection without a socket.
 func TestNoSocket(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()

@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// TestSplit tests that a command line is divided into words like in a shell, and that Join is the inverse.
 func TestSplit(t *testing.T) {
 	tests := []struct {
 		line string
@@ -34,6 +35,8 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// TestSplitRefuses tests that an empty command line, an open quote and characters that are special only in a shell are
+// errors.
 func TestSplitRefuses(t *testing.T) {
 	tests := []struct{ line, why string }{
 		{"", "empty"},
@@ -55,6 +58,7 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
+// TestExpand tests that {port}, {host} and {addr} in the words of a command are replaced by the parts of the address.
 func TestExpand(t *testing.T) {
 	got, err := Expand([]string{"-p{port}", "{host}", "http://{addr}/{port}"}, "127.0.0.1:99")
 	want := []string{"-p99", "127.0.0.1", "http://127.0.0.1:99/99"}

@@ -198,6 +198,8 @@ func reporter(t *testing.T) (addr string, born func() (died func())) {
 	}
 }
 
+// TestExecServesUntilStopped tests that a server that is started by a command serves until Stop, that Stop does not
+// count as a crash, and that a second Stop does nothing.
 func TestExecServesUntilStopped(t *testing.T) {
 	s, err := Exec(t.Context(), Join(helper("serve", "{addr}")))
 	if err != nil {
@@ -223,6 +225,8 @@ func TestExecServesUntilStopped(t *testing.T) {
 	}
 }
 
+// TestExitIsNoticed tests that a server that exits or is killed is reported as crashed with its exit status, and with
+// the last lines of its output.
 func TestExitIsNoticed(t *testing.T) {
 	for order, exit := range map[string]string{"exit": "exit status 7", "kill": "signal: killed"} {
 		t.Run(order, func(t *testing.T) {
@@ -246,6 +250,8 @@ func TestExitIsNoticed(t *testing.T) {
 	}
 }
 
+// TestDialDistinguishesCrashFromSilence tests that a failed connection to a started program that has ended is reported
+// as a crash, and to an address as unreachable.
 func TestDialDistinguishesCrashFromSilence(t *testing.T) {
 	s := start(t, Command{Args: helper("serve", "{addr}")})
 	say(t, s, "exit")
@@ -267,6 +273,8 @@ func TestDialDistinguishesCrashFromSilence(t *testing.T) {
 	}
 }
 
+// TestFailureToStart tests that each way in which a server may not start, such as an exit, a missing program or a
+// canceled start, is an error that says what happened.
 func TestFailureToStart(t *testing.T) {
 	t.Run("dies", func(t *testing.T) {
 		_, err := Command{Args: helper("die", "{port}")}.Start(t.Context())
@@ -319,7 +327,9 @@ func TestFailureToStart(t *testing.T) {
 	})
 }
 
-func TestStubbornProgramIsKilled(t *testing.T) {
+// TestProgramThatIgnoresTerminationIsKilled tests that Stop kills a program that ignores the request to terminate after
+// the grace period.
+func TestProgramThatIgnoresTerminationIsKilled(t *testing.T) {
 	s := start(t, Command{Args: helper("serve", "{addr}", "ignore-term"), Grace: 50 * time.Millisecond})
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)
@@ -329,6 +339,8 @@ func TestStubbornProgramIsKilled(t *testing.T) {
 	}
 }
 
+// TestChildrenDieWithTheProgram tests that the child processes of a server end with it, whether it is stopped, exits or
+// is canceled.
 func TestChildrenDieWithTheProgram(t *testing.T) {
 	for _, how := range []string{"Stop", "exit", "cancel"} {
 		t.Run(how, func(t *testing.T) {
@@ -355,6 +367,7 @@ func TestChildrenDieWithTheProgram(t *testing.T) {
 	}
 }
 
+// TestProgramDiesWithItsStarter tests that a server ends when the process that started it ends (only on Linux).
 func TestProgramDiesWithItsStarter(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux ends a program with the one that started it")
@@ -369,6 +382,8 @@ func TestProgramDiesWithItsStarter(t *testing.T) {
 	starter.Wait()
 }
 
+// TestLostPortIsReplaced tests that a server is started on another port if another process has taken the free port in
+// the meantime.
 func TestLostPortIsReplaced(t *testing.T) {
 	// A port that is bound, but does not accept connections.
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -498,6 +513,8 @@ func TestPortClaimed(t *testing.T) {
 	}
 }
 
+// TestRestart tests that Restart starts a running or crashed server again at the same address, without the output of
+// the earlier process.
 func TestRestart(t *testing.T) {
 	for _, state := range []string{"alive", "dead"} {
 		t.Run(state, func(t *testing.T) {
@@ -528,6 +545,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// TestInMemory tests that a server in memory can be started, can fail, can be restarted and can be stopped like a
+// process.
 func TestInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fail := make(chan error)
@@ -576,6 +595,8 @@ func TestInMemory(t *testing.T) {
 	})
 }
 
+// TestServerThatDoesNotEnd tests that Stop returns an error, and does not wait forever, if a server in memory does not
+// return.
 func TestServerThatDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -592,6 +613,8 @@ func TestServerThatDoesNotEnd(t *testing.T) {
 	})
 }
 
+// TestAddress tests that a target at an address checks the form of the address, cannot be restarted, and that Stop does
+// nothing.
 func TestAddress(t *testing.T) {
 	for _, bad := range []string{"", "host", "host:", "1:2:3"} {
 		if _, err := Address(bad); err == nil {
@@ -665,6 +688,7 @@ func TestCrashReport(t *testing.T) {
 	}
 }
 
+// TestOutputIsBounded tests that only the last bytes of a server's output are kept, whatever the sizes of its writes.
 func TestOutputIsBounded(t *testing.T) {
 	var l Tail
 	var all strings.Builder

@@ -22,6 +22,8 @@ import (
 	"time"
 )
 
+// TestCheck tests that Check accepts HOST:PORT, [IPV6]:PORT and unix:PATH, and that the error about another address
+// names it and the expected form.
 func TestCheck(t *testing.T) {
 	for addr, want := range map[string]string{
 		"127.0.0.1:4730":                         "",
@@ -164,6 +166,8 @@ func send(t *testing.T, d *Dialer, addr string) {
 	}
 }
 
+// TestDial tests that data is sent and received over TCP, IPv6 and Unix sockets, with and without TLS and client
+// certificates.
 func TestDial(t *testing.T) {
 	own := authority(t)
 	onlyServer := Files{Cert: own.Cert, Key: own.Key}
@@ -194,6 +198,8 @@ func TestDial(t *testing.T) {
 	}
 }
 
+// TestDialErrors tests that a failed connection is reported in one line that says what to check, such as the path, the
+// certificate or the flag.
 func TestDialErrors(t *testing.T) {
 	own, other := authority(t), authority(t)
 	onlyServer := Files{Cert: own.Cert, Key: own.Key}
@@ -265,6 +271,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
+// TestKeyLog tests that the keys of a TLS connection are written to the key log, so that other tools can decrypt a
+// capture.
 func TestKeyLog(t *testing.T) {
 	own := authority(t)
 	config := client(t, own)
@@ -276,7 +284,8 @@ func TestKeyLog(t *testing.T) {
 	}
 }
 
-// TestListenAgain listens on a Unix socket whose server has ended without removing its file, and on one that is in use.
+// TestListenAgain tests that Listen replaces the file of a Unix socket whose server has ended without removing it, and
+// returns an error for a socket that is in use.
 func TestListenAgain(t *testing.T) {
 	addr := socket(t)
 	ln, err := Listen(addr, nil)
@@ -291,6 +300,8 @@ func TestListenAgain(t *testing.T) {
 	send(t, nil, echo(t, addr, nil))
 }
 
+// TestFiles tests that an unusable certificate or key file, or a certificate without its key, is an error that names
+// the file.
 func TestFiles(t *testing.T) {
 	own := authority(t)
 	for _, tt := range []struct {
@@ -311,6 +322,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// TestReadCredentials tests that a file with credentials has a password, or a user name and a password, in lines with
+// any line end, and that the error about another file does not show its content.
 func TestReadCredentials(t *testing.T) {
 	for text, want := range map[string]Credentials{
 		"secret":            {"", "secret"},

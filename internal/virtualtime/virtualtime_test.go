@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// TestProgram runs bubbles in a program whose arguments are not those of a test.
+// TestProgram tests that a program can run code in virtual time although its arguments are not those of a test, and
+// that only the program's own output is printed.
 func TestProgram(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "--run", "an argument of the program")
 	cmd.Env = append(os.Environ(), "VIRTUALTIME_PROGRAM=1")

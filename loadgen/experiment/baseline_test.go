@@ -55,6 +55,8 @@ func slowedReport(r *report.Report, times float64) *report.Report {
 	return r
 }
 
+// TestBaseline tests that a run fails if a figure is worse than in earlier runs by more than the tolerance, and that
+// runs with other settings cannot be compared.
 func TestBaseline(t *testing.T) {
 	for _, tt := range []struct {
 		rate   float64

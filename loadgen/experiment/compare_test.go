@@ -7,6 +7,7 @@ import (
 	"jobwire/loadgen/internal/loadtest"
 )
 
+// TestCompareRatios tests that the comparison of two targets has the ratio of each figure with its confidence interval.
 func TestCompareRatios(t *testing.T) {
 	c := Compare([]Group{{"old", loadtest.Rates(100, 110, 90, 105, 95, 100)}, {"new", loadtest.Rates(210, 220, 190, 200, 205, 195)}})
 	got := c.Targets[1].Ratios["rate"]
@@ -27,6 +28,8 @@ func TestComparePairsTurns(t *testing.T) {
 	}
 }
 
+// TestCompareOfFewOrUnlikeRuns tests that a comparison of too few runs has no confidence interval, and that one of runs
+// with other settings says which setting differs.
 func TestCompareOfFewOrUnlikeRuns(t *testing.T) {
 	odd := loadtest.Rates(50)
 	odd[0].Window = 1

@@ -127,6 +127,8 @@ func fourShares(t *testing.T, began time.Time, objectives ...string) (all []expe
 	return all
 }
 
+// TestMergeRefuses tests that Merge returns an error that says why if there is no share, a share is given twice, a
+// whole run is given, or a log belongs to another run.
 func TestMergeRefuses(t *testing.T) {
 	began := time.Now()
 	all := fourShares(t, began)
@@ -184,7 +186,8 @@ func TestMergeWithoutAShare(t *testing.T) {
 	schemacheck.Check(t, "../../docs/schema/bench.json", []byte(b.String()))
 }
 
-// TestMergeOfTheNewestRun merges files of two runs: the older run had more shares.
+// TestMergeOfTheNewestRun tests that Merge uses the files of the newest run, and lists those of an older run, which had
+// more shares, as left out.
 func TestMergeOfTheNewestRun(t *testing.T) {
 	began := time.Now()
 	newer := began.Add(time.Hour)

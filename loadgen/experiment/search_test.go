@@ -14,6 +14,8 @@ func searchFor(limit float64, from float64) (*LimitRange, error) {
 	return s.Run(context.Background())
 }
 
+// TestSearchBracketsTheLimit tests that the search finds two rates close to each other, of which the lower passes and
+// the higher fails, from any first rate, and tries both at least three times.
 func TestSearchBracketsTheLimit(t *testing.T) {
 	for _, limit := range []float64{3, 999, 1000, 1001, 54321, 2e6} {
 		for _, from := range []float64{1, 1000, 1e6} {
@@ -58,6 +60,8 @@ func TestSearchRepeatsNearTheLimit(t *testing.T) {
 	}
 }
 
+// TestSearchWhenAllOrNoRatesPass tests that the search ends at the lowest or highest rate if no rate or every rate
+// passes.
 func TestSearchWhenAllOrNoRatesPass(t *testing.T) {
 	if b, _ := searchFor(0.1, 1000); b.Passed != 0 || b.Failed != 1 {
 		t.Errorf("nothing holds: %+v", b)
@@ -67,6 +71,7 @@ func TestSearchWhenAllOrNoRatesPass(t *testing.T) {
 	}
 }
 
+// TestSearchReturnsErrorOfTrial tests that the search returns the error of a trial that cannot run.
 func TestSearchReturnsErrorOfTrial(t *testing.T) {
 	gone := errors.New("gone")
 	s := Search{From: 1, Precision: 0.1, Repeats: 1, Trials: 10, Try: func(context.Context, float64) (Trial, error) { return Trial{}, gone }}

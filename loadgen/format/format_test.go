@@ -41,6 +41,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
+// TestReportsMatchGoldenFiles tests that the reports in each format are the same as the golden files, and that the JSON
+// matches the published schema.
 func TestReportsMatchGoldenFiles(t *testing.T) {
 	bad := loadtest.Result()
 	bad.Account.Lost, bad.Account.Redelivered, bad.Account.First = 3, 12, "# Worker 2: the payload is not one that was sent\nJob Server -> Worker 2: JOB_ASSIGN H:1 f x\n"
@@ -114,6 +116,8 @@ func TestJSONHasTheDocumentedKeys(t *testing.T) {
 	}
 }
 
+// TestSavedReportsAreReadBack tests that a saved report is the same after it has been read, and that a file with
+// missing keys or values out of range is rejected.
 func TestSavedReportsAreReadBack(t *testing.T) {
 	r := loadtest.Report(loadtest.Result())
 	var b bytes.Buffer

@@ -74,6 +74,8 @@ func pageOf(t *testing.T, write func(io.Writer) error) string {
 	return b.String()
 }
 
+// TestSearchPage tests that the page of a search shows the highest rate that passed and each trial, also after the
+// search was saved and read.
 func TestSearchPage(t *testing.T) {
 	s := sampleSearch(t)
 	saved := pageOf(t, func(w io.Writer) error { return format.JSON(w, s) })
@@ -115,6 +117,8 @@ func comparePage(t *testing.T, tolerance float64) string {
 	return pageOf(t, func(w io.Writer) error { return format.ComparisonHTML(w, c, tolerance) })
 }
 
+// TestComparePage tests that the page of a comparison shows the ratios of all figures, and which are better or worse
+// than the tolerance allows.
 func TestComparePage(t *testing.T) {
 	page := comparePage(t, 0.05)
 	for _, want := range []string{
@@ -129,7 +133,9 @@ func TestComparePage(t *testing.T) {
 	}
 }
 
-func TestPageStandsAlone(t *testing.T) {
+// TestPageIsSelfContained tests that the pages of bench load nothing from elsewhere, show the figures of the run, and
+// show the name of a target as text and not as markup.
+func TestPageIsSelfContained(t *testing.T) {
 	page := samplePage(t)
 	for _, want := range []string{"1,000", "512 job requests each, 1 function; closed loop, window 128", "5.50 ms", "✓ passed", "none lost", "15.0 us", "1,234 jobs finished after the measurement", "jobwire 1.2.3"} {
 		if !strings.Contains(page, want) {

@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// TestHeatMapCountsEveryJob tests that the heatmap counts each job once, in the interval and the range of its latency.
 func TestHeatMapCountsEveryJob(t *testing.T) {
 	var f HeatMap
 	for i, stages := range sampleIntervals() {

@@ -62,6 +62,8 @@ func TestLogIsReadByTheLibrary(t *testing.T) {
 	}
 }
 
+// TestLogTagsContainNoSeparators tests that the names of stages, which are tags in a histogram log, contain no
+// characters that separate the fields of the log.
 func TestLogTagsContainNoSeparators(t *testing.T) {
 	for _, stage := range Stages {
 		if bytes.ContainsAny([]byte(stage), ", \n") {

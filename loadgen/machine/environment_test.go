@@ -6,6 +6,8 @@ import (
 	"testing"
 )
 
+// TestEnvironment tests that the environment in a report describes the processors, the memory and the system of the
+// machine, and the command.
 func TestEnvironment(t *testing.T) {
 	e := ReadEnvironment([]string{"jobwire", "bench"})
 	if e.Processors < 1 || !strings.HasPrefix(e.System, runtime.GOOS) || len(e.Command) != 2 {

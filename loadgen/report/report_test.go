@@ -10,6 +10,8 @@ import (
 	"jobwire/loadgen/schedule"
 )
 
+// TestSaturation tests that a report says that the load generator was the bottleneck if it used its processor time or
+// was late, and not if other processes used the time.
 func TestSaturation(t *testing.T) {
 	cores := func(generator, target, foreign float64) report.Cores {
 		return report.Cores{&generator, &target, &foreign, nil}
@@ -39,6 +41,8 @@ func TestSaturation(t *testing.T) {
 	}
 }
 
+// TestObjectives tests that an objective such as p99<8ms passes or fails by the figures of the report, and that an
+// invalid objective is an error.
 func TestObjectives(t *testing.T) {
 	r := loadtest.Report(loadtest.Result())
 	for text, want := range map[string]report.Verdict{

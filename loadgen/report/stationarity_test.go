@@ -7,6 +7,8 @@ import (
 	"jobwire/loadgen/report"
 )
 
+// TestStationarity tests that a report says that the rate changed during a run if it rises or falls, and ignores a
+// small trend, a single slow interval and the warm-up.
 func TestStationarity(t *testing.T) {
 	noise := func(i int) float64 { return float64(i*7%5) - 2 }
 	for _, tt := range []struct {

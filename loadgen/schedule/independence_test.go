@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+// TestIndependence tests that gaps between jobs that depend on the gap before are found, and that too few, too short
+// and constant gaps are not checked.
 func TestIndependence(t *testing.T) {
 	const mean = time.Millisecond
 	r := rand.New(rand.NewPCG(1, 2))

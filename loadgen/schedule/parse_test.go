@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+// TestScheduleRoundTrip tests that a schedule of rates is the same after it has been parsed and printed, and that an
+// invalid schedule is an error.
 func TestScheduleRoundTrip(t *testing.T) {
 	for _, text := range []string{"5000", "0.5", "1000-9000/30s", "poisson:5000", "1000/10s,2000/10s,4000", "poisson:100-200/1m0s,50/2s"} {
 		s, err := Parse(text)
@@ -21,6 +23,8 @@ func TestScheduleRoundTrip(t *testing.T) {
 	}
 }
 
+// TestScheduleLengthAndUnits tests that the length of a schedule is the sum of its steps, and that k and M in rates
+// stand for thousands and millions.
 func TestScheduleLengthAndUnits(t *testing.T) {
 	s, err := Parse("1k-2M/30s,5/500ms")
 	if err != nil {
@@ -31,6 +35,8 @@ func TestScheduleLengthAndUnits(t *testing.T) {
 	}
 }
 
+// TestScheduleMean tests that Mean returns the mean rate of a schedule between two times, also within a ramp and after
+// the end of the schedule.
 func TestScheduleMean(t *testing.T) {
 	for _, tt := range []struct {
 		text     string

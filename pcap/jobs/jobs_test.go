@@ -261,6 +261,7 @@ Job Server -> Application: job_complete_res 1 3 ""
 `, []string{"1 assigned, 0 redelivered, 0 completed, 1 failed", "return "}, "#"},
 }
 
+// TestJobs tests that the report about the jobs in a capture has the expected lines for each conversation.
 func TestJobs(t *testing.T) {
 	for _, tt := range stories {
 		t.Run(tt.protocol.Name+"/"+tt.name, func(t *testing.T) {

@@ -118,6 +118,8 @@ Job Server -> Application: job_status_res 0 1 4294967295
 	inOrder(t, out["danga-1.wire"].String(), "job_complete_req $job1", "job_complete_res 0", "job_status_req $job1", "job_status_res 0")
 }
 
+// TestTranscriptsAreBounded tests that the transcript of a long connection is limited, and says that the capture has
+// more messages.
 func TestTranscriptsAreBounded(t *testing.T) {
 	const pairs, batch = 40_000, 100
 	line := fmt.Sprintf("Worker -> Server: raw %q\nServer -> Worker: raw %q\n", strings.Repeat("delete 1\r\n", batch), strings.Repeat("NOT_FOUND\r\n", batch))

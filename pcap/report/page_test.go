@@ -34,7 +34,9 @@ func pageOf(t *testing.T, count int, function string) string {
 	return page.String()
 }
 
-func TestPageStandsAlone(t *testing.T) {
+// TestPageIsSelfContained tests that the page about a capture loads and runs nothing, shows the phases of each job, and
+// shows text of the capture as text and not as markup.
+func TestPageIsSelfContained(t *testing.T) {
 	page := strings.ReplaceAll(pageOf(t, 3, "<script>reverse"), "&#43;", "+")
 	for _, want := range []string{"4 jobs, 21 messages", "2 connections", "H:&lt;i&gt;:2", "&lt;script&gt;reverse", "never assigned",
 		"submitted (connection 2), created +1.00 ms (connection 2), assigned +3.00 ms (connection 1), completed +4.00 ms (connection 1), result delivered +5.00 ms"} {
@@ -58,6 +60,8 @@ func TestPageStandsAlone(t *testing.T) {
 	}
 }
 
+// TestPageIsBounded tests that the page about a capture with many jobs draws only some of them, and says how many it
+// omits.
 func TestPageIsBounded(t *testing.T) {
 	page := pageOf(t, 1500, "reverse")
 	if n := len(page); n > 250_000 {
@@ -73,6 +77,7 @@ func TestPageIsBounded(t *testing.T) {
 	}
 }
 
+// TestPageOfEmptyCapture tests that the page about a capture without jobs says that there are none.
 func TestPageOfEmptyCapture(t *testing.T) {
 	p := report.New()
 	var page bytes.Buffer

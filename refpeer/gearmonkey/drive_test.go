@@ -28,6 +28,8 @@ func drive(t testing.TB, addr string, tasks ...string) []string {
 	return answers
 }
 
+// TestDriveAgainstRedis tests that the reference client and worker perform each task on a real Redis server, and that
+// invalid tasks are errors that change nothing.
 func TestDriveAgainstRedis(t *testing.T) {
 	addr := peers.Start(t, "redis-server").Addr()
 	for i, tt := range []struct{ task, want string }{
@@ -85,6 +87,8 @@ func TestDriveAgainstRedis(t *testing.T) {
 	}
 }
 
+// TestDriveReportsRedisErrors tests that an error reply of Redis is the answer to the task, and that the count of
+// workers is correct afterwards.
 func TestDriveReportsRedisErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		addr := serve(t)
@@ -184,6 +188,8 @@ func TestDriveEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestDriveReportsPipeErrors tests that Drive returns the error if the tasks cannot be read or the answers cannot be
+// written.
 func TestDriveReportsPipeErrors(t *testing.T) {
 	broken := errors.New("broken")
 	if err := Drive(t.Context(), "", io.MultiReader(strings.NewReader("x\n"), failing{broken}), io.Discard); !errors.Is(err, broken) {

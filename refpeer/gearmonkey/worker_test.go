@@ -66,6 +66,8 @@ func TestWorkEndsAtAnError(t *testing.T) {
 	}
 }
 
+// TestScriptIsLoadedAgainOnce tests that a worker loads its script again after NOSCRIPT, and gives up after the second
+// NOSCRIPT.
 func TestScriptIsLoadedAgainOnce(t *testing.T) {
 	const no = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: error NOSCRIPT\n"
 	answering(t, joined+no+loaded+no+left, "work reverse echo 1", "error redis NOSCRIPT")
@@ -95,6 +97,8 @@ func TestFunctionsInTurn(t *testing.T) {
 	answering(t, script, "work a,b,a,c echo 0", "ok 2")
 }
 
+// TestWorkerDeregistersOnlyRegisteredFunctions tests that a worker whose registration fails decrements only the counts
+// that it has incremented.
 func TestWorkerDeregistersOnlyRegisteredFunctions(t *testing.T) {
 	script := joined + "Worker -> Server: INCR_COUNT b\nServer -> Worker: error WRONGTYPE\n" + left
 	answering(t, script, "work reverse,b,c echo 1", "error redis WRONGTYPE")

@@ -11,6 +11,7 @@ import (
 	"jobwire/refserver"
 )
 
+// TestEveryCommandHasAHandler tests that the reference server has a handler for each command, and for no reply.
 func TestEveryCommandHasAHandler(t *testing.T) {
 	for _, msgType := range beanstalk.Protocol.Types {
 		if has := handlers[msgType.Index] != nil; has != (msgType.Req != 0) {
@@ -133,6 +134,7 @@ func TestLongPipelineAfterReserve(t *testing.T) {
 	})
 }
 
+// TestDraining tests that a draining server refuses each put with DRAINING, and still executes other commands.
 func TestDraining(t *testing.T) {
 	for _, from := range []bool{true, false} {
 		bubble(t, Options{Draining: from}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {

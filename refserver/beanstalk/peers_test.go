@@ -41,7 +41,7 @@ func waitUntil(t testing.TB, ok func() bool) {
 	}
 }
 
-// TestBeaneater runs the commands of the Ruby client beaneater.
+// TestBeaneater tests that the commands of the Ruby client beaneater work on the reference server.
 func TestBeaneater(t *testing.T) {
 	ruby, addr := peers.Need(t, "beaneater"), serveTCP(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -91,7 +91,7 @@ func TestBeaneater(t *testing.T) {
 	}
 }
 
-// TestGoBeanstalk runs the commands of the Go client go-beanstalk.
+// TestGoBeanstalk tests that the commands of the Go client go-beanstalk work on the reference server.
 func TestGoBeanstalk(t *testing.T) {
 	addr := serveTCP(t)
 	dial := func() *client.Conn {

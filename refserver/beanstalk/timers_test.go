@@ -20,6 +20,8 @@ func after(t *testing.T, start time.Time, want time.Duration) {
 	}
 }
 
+// TestDelay tests that jobs with a delay become ready when it has passed, in the order of priority at the same time,
+// also after a release with a delay, and that stats-job shows the rest.
 func TestDelay(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -64,6 +66,8 @@ func TestDelaysInSeveralTubes(t *testing.T) {
 	})
 }
 
+// TestTimeToRun tests that a job returns to the ready queue when its time to run has passed since reserve or touch,
+// also if no client is connected to it then.
 func TestTimeToRun(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w, next := dial(), dial(), dial()
@@ -112,6 +116,8 @@ func TestLeastTimeToRun(t *testing.T) {
 	})
 }
 
+// TestReserveTimeout tests that reserve-with-timeout replies TIMED_OUT when the time has passed, waits without a limit
+// for negative and very large values, and that later commands wait for it.
 func TestReserveTimeout(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -141,6 +147,8 @@ func TestReserveTimeout(t *testing.T) {
 	})
 }
 
+// TestDeadlineSoon tests that a worker that waits gets DEADLINE_SOON in the last second of the time to run of its jobs,
+// and that ready jobs are reserved nevertheless.
 func TestDeadlineSoon(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()
@@ -178,6 +186,8 @@ func TestDeadlineSoon(t *testing.T) {
 	})
 }
 
+// TestPause tests that no job of a paused tube is reserved until the pause has passed, and that a later pause-tube
+// replaces the pause.
 func TestPause(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, m *Machine, dial func() peerOf) {
 		p, w := dial(), dial()

@@ -17,6 +17,8 @@ import (
 	"jobwire/refserver/internal/peertest"
 )
 
+// TestEveryRequestHasAHandler tests that the reference server has a handler for each request, and for no message that
+// only a server sends.
 func TestEveryRequestHasAHandler(t *testing.T) {
 	for _, msgType := range danga.Protocol.Types {
 		if has := handlers[msgType.Index] != nil; has != (msgType.Req != 0) {
@@ -25,7 +27,8 @@ func TestEveryRequestHasAHandler(t *testing.T) {
 	}
 }
 
-// TestConversations performs the best and worst case of the draft.
+// TestConversations tests that the best and the worst case of the draft run on the reference server as the draft
+// describes them.
 func TestConversations(t *testing.T) {
 	for _, name := range []string{"best.wire", "worst.wire"} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +54,10 @@ func TestConversations(t *testing.T) {
 	}
 }
 
-func TestAsyncJobIsAskedFor(t *testing.T) {
+// TestStatusAndResultOfAsyncJob tests that any application can request the status and the result of an asynchronous
+// job, also after the application that created it has disconnected, and that unknown handles get the reply for unknown
+// jobs.
+func TestStatusAndResultOfAsyncJob(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, b, w := dial(), dial(), dial()
 		h := a.create("rss", "", async, "feed")
@@ -85,7 +91,9 @@ func TestAsyncJobIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestThrowAwayJobIsRunInSilence(t *testing.T) {
+// TestThrowAwayJobHasNoReplies tests that a throw-away job is run although its application has disconnected, without
+// messages to the application, and that nothing is stored about it afterwards.
+func TestThrowAwayJobHasNoReplies(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, m *machine, dial func() peerOf) {
 		a, w := dial(), dial()
 		a.create("captcha", "1", throwAway, "")
@@ -102,7 +110,9 @@ func TestThrowAwayJobIsRunInSilence(t *testing.T) {
 	})
 }
 
-func TestApplicationLeaves(t *testing.T) {
+// TestJobOfDisconnectedApplication tests that a queued job for which no application waits any more is removed, that an
+// asynchronous or merged one remains, and that a running one is not run again.
+func TestJobOfDisconnectedApplication(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, m *machine, dial func() peerOf) {
 		w := dial()
 		gone := func(typ string) {
@@ -233,6 +243,8 @@ func TestResultTooLarge(t *testing.T) {
 	})
 }
 
+// TestHandlesNameTheServer tests that a job handle contains the printable ASCII characters of the server's name, up to
+// 64, or a generated name.
 func TestHandlesNameTheServer(t *testing.T) {
 	for name, want := range map[string]string{"a b": "J:a b:1", "h\u00f6st\x00": "J:hst:1", strings.Repeat("x", 100): "J:" + strings.Repeat("x", 64) + ":1"} {
 		bubble(t, Options{Name: name}, func(t *testing.T, _ *machine, dial func() peerOf) {

@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+// TestElapsedTime tests that job_complete_res has the seconds from the creation of the job to its result, at least 1
+// and at most 2^32-1.
 func TestElapsedTime(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, w := dial(), dial()
@@ -51,6 +53,8 @@ func kept(t *testing.T, a peerOf, handles []string, want ...string) {
 	}
 }
 
+// TestResultsAreKeptForATime tests that the result of a job can be requested for the time KeepTime, and is then
+// removed.
 func TestResultsAreKeptForATime(t *testing.T) {
 	for _, o := range []Options{{}, {KeepTime: time.Minute}} {
 		bubble(t, o, func(t *testing.T, m *machine, dial func() peerOf) {
@@ -74,7 +78,9 @@ func TestResultsAreKeptForATime(t *testing.T) {
 	}
 }
 
-func TestResultsAreKeptInANumber(t *testing.T) {
+// TestNumberOfKeptResultsIsLimited tests that only the newest KeepCount results can be requested, and none if KeepCount
+// is negative.
+func TestNumberOfKeptResultsIsLimited(t *testing.T) {
 	bubble(t, Options{KeepCount: 2}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, w := dial(), dial()
 		w.connect("f")

@@ -4,6 +4,8 @@ import (
 	"testing"
 )
 
+// TestWorkerGetsTheOldestItCanDo tests that a worker gets the oldest job with one of the names of its last
+// worker_connect, and none after worker_disconnect.
 func TestWorkerGetsTheOldestItCanDo(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, w := dial(), dial()
@@ -34,7 +36,8 @@ func TestWorkerGetsTheOldestItCanDo(t *testing.T) {
 	})
 }
 
-func TestOneTaskPerWorker(t *testing.T) {
+// TestOneJobPerWorker tests that a worker gets no second job before it has finished the first.
+func TestOneJobPerWorker(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, w, other := dial(), dial(), dial()
 		a.create("f", "", throwAway, "one")
@@ -53,7 +56,9 @@ func TestOneTaskPerWorker(t *testing.T) {
 	})
 }
 
-func TestSleepersAreWoken(t *testing.T) {
+// TestSleepingWorkersAreWoken tests that each sleeping worker that can run a new job gets one noop, and that other,
+// awake and disconnected workers get none.
+func TestSleepingWorkersAreWoken(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, one, two, other, awake := dial(), dial(), dial(), dial(), dial()
 		for _, w := range []peerOf{one, two, awake} {
@@ -121,6 +126,8 @@ func TestSleepersAreWoken(t *testing.T) {
 	})
 }
 
+// TestLostWorkersJobIsTriedAgain tests that a job whose worker disconnects is given to another worker before later
+// jobs, and that sleeping workers are woken for it.
 func TestLostWorkersJobIsTriedAgain(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, _ *machine, dial func() peerOf) {
 		a, b, lost, w, sleeper := dial(), dial(), dial(), dial(), dial()

@@ -11,6 +11,8 @@ import (
 	"jobwire/refserver"
 )
 
+// TestStatusCommands tests that the administrative commands that show something report the functions, workers, jobs and
+// unique IDs of the server, its version and its process.
 func TestStatusCommands(t *testing.T) {
 	bubble(t, Options{Version: "9.8"}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		a, c, w := dial(), dial(), dial()
@@ -61,6 +63,8 @@ func TestLineEnds(t *testing.T) {
 	})
 }
 
+// TestMaxQueue tests that maxqueue limits the queue of a function for all or for each priority, that 0 and negative
+// values remove the limit, and that no value restores the default.
 func TestMaxQueue(t *testing.T) {
 	bubble(t, Options{MaxQueue: [3]int{0, 4, 0}}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		a, c := dial(), dial()
@@ -123,6 +127,8 @@ func TestFullQueueTakesEqualSubmissions(t *testing.T) {
 	})
 }
 
+// TestCancelJob tests that "cancel job" removes a queued job and sends WORK_FAIL to its client, and refuses a running
+// or unknown job.
 func TestCancelJob(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		a, c, w := dial(), dial(), dial()
@@ -146,7 +152,9 @@ func TestCancelJob(t *testing.T) {
 	})
 }
 
-func TestFunctionsComeAndGo(t *testing.T) {
+// TestCreateAndDropFunction tests that "create function" makes a function appear in status, and that "drop function"
+// removes only one that is known and not in use.
+func TestCreateAndDropFunction(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		a, w := dial(), dial()
 		if got := a.ask("OK", "create-function", "made"); got != "" {
@@ -172,6 +180,8 @@ func TestFunctionsComeAndGo(t *testing.T) {
 	})
 }
 
+// TestShutdown tests that "shutdown graceful" makes the server refuse new connections and serve the others, and that
+// shutdown ends all connections.
 func TestShutdown(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		a, c := dial(), dial()

@@ -45,6 +45,8 @@ func bubble(t *testing.T, o Options, ro refserver.Options, test func(t *testing.
 	})
 }
 
+// TestEveryRequestHasAHandler tests that the reference server has a handler for each request, and for no message that
+// only a server sends.
 func TestEveryRequestHasAHandler(t *testing.T) {
 	for _, msgType := range gearman.Protocol.Types {
 		if has := handlers[msgType.Index] != nil; has != (msgType.Req != 0) {
@@ -53,6 +55,7 @@ func TestEveryRequestHasAHandler(t *testing.T) {
 	}
 }
 
+// TestOneClientWaitsTwice tests that a client that submits the same unique ID twice gets the result twice.
 func TestOneClientWaitsTwice(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w := dial(), dial()
@@ -68,6 +71,8 @@ func TestOneClientWaitsTwice(t *testing.T) {
 	})
 }
 
+// TestSleepAndWake tests that each sleeping worker that can run a queued job gets one NOOP, also if it registers the
+// function or sends PRE_SLEEP after the job was queued.
 func TestSleepAndWake(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w1, w2 := dial(), dial(), dial()
@@ -105,6 +110,8 @@ func TestSleepAndWake(t *testing.T) {
 	})
 }
 
+// TestWakeupsAreLimited tests that the option Wakeups limits how many workers are woken for a job, and that another
+// worker is woken if the first disconnects or can no longer run the job.
 func TestWakeupsAreLimited(t *testing.T) {
 	bubble(t, Options{Wakeups: 1}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w1, w2 := dial(), dial(), dial()
@@ -133,6 +140,8 @@ func TestWakeupsAreLimited(t *testing.T) {
 	})
 }
 
+// TestLostWorker tests that the jobs of a worker that disconnects are queued again with their handles, before later
+// jobs, without the reported progress.
 func TestLostWorker(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w, next := dial(), dial(), dial()
@@ -169,7 +178,9 @@ func TestLostWorker(t *testing.T) {
 	})
 }
 
-func TestRetriesEnd(t *testing.T) {
+// TestRetriesAreLimited tests that a job fails with WORK_FAIL after as many workers as the option Retries says have
+// disconnected while running it.
+func TestRetriesAreLimited(t *testing.T) {
 	bubble(t, Options{Retries: 2}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c := dial()
 		h := c.submit("SUBMIT_JOB", "f", "", "poison")
@@ -216,6 +227,8 @@ func TestClientLeaves(t *testing.T) {
 	})
 }
 
+// TestRejects tests that the reply to an illegal packet is an ERROR that names the rule, that the server still knows
+// its jobs, and that the connection ends if the end of the packet is unknown or the option Strict is set.
 func TestRejects(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c := dial()
@@ -255,7 +268,9 @@ func TestRejects(t *testing.T) {
 	})
 }
 
-func TestAJobMustFitItsAssignment(t *testing.T) {
+// TestJobMustFitIntoItsAssignment tests that a job is refused if the packet that would assign it to a worker, or the
+// reply about it, would be larger than the limit.
+func TestJobMustFitIntoItsAssignment(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{Codec: codec.Options{MaxData: 200}}, func(t *testing.T, dial func() peerOf) {
 		c := dial()
 		c.Send("SUBMIT_JOB_BG", "f", "", strings.Repeat("x", 190))

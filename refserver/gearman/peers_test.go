@@ -95,6 +95,8 @@ func idle(t *testing.T, addr, fn string) {
 	t.Fatalf("jobs of %s are left", fn)
 }
 
+// TestGearmanCommand tests that the command gearman of libgearman can submit and run jobs of each priority, failing
+// jobs and background jobs on the reference server.
 func TestGearmanCommand(t *testing.T) {
 	gearmanPath, host, port := peerServer(t, "gearman")
 	at := func(args ...string) []string { return append([]string{"-h", host, "-p", port}, args...) }
@@ -119,6 +121,8 @@ func TestGearmanCommand(t *testing.T) {
 	idle(t, net.JoinHostPort(host, port), "reverse")
 }
 
+// TestPerl tests that the Perl client and worker of Gearman can run jobs, failing jobs, background jobs and status
+// requests on the reference server.
 func TestPerl(t *testing.T) {
 	perl, host, port := peerServer(t, "perl", "-MGearman::Client", "-MGearman::Worker", "-e1")
 	addr := net.JoinHostPort(host, port)
@@ -153,6 +157,8 @@ func TestPerl(t *testing.T) {
 	idle(t, addr, "add")
 }
 
+// TestPHP tests that the PHP client and worker of Gearman can run jobs with data, warnings, status, failures and
+// exceptions on the reference server.
 func TestPHP(t *testing.T) {
 	php, host, port := peerServer(t, "php", "-r", "exit(extension_loaded('gearman') ? 0 : 1);")
 	background(t, php, "-r", `

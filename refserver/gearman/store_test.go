@@ -68,6 +68,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
+// TestChain tests that items that are added at both ends of a chain and removed anywhere stay in order, also if they
+// are in two chains.
 func TestChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	p := newPool[int, [2]link]()
@@ -104,6 +106,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
+// TestIndex tests that an index finds each item that was added and not removed, whatever the distribution of the
+// hashes.
 func TestIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for name, hash := range map[string]func(id) uint32{
@@ -157,6 +161,8 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+// TestHandleIndex tests that the index of handles finds the job of each number that is in use, and frees its memory
+// when numbers are removed.
 func TestHandleIndex(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	n := newHandleIndex()
@@ -183,6 +189,8 @@ func TestHandleIndex(t *testing.T) {
 	}
 }
 
+// TestBlobStore tests that each stored text stays the same until it is removed, and that the memory for a short text is
+// at most half as large again as the text.
 func TestBlobStore(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	s := newBlobStore()

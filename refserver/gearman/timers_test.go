@@ -10,6 +10,8 @@ import (
 	"jobwire/refserver"
 )
 
+// TestTimeout tests that a job fails with WORK_FAIL when the timeout of its worker has passed, that the timeout 0 and
+// very large ones never pass, and that CAN_DO removes the timeout.
 func TestTimeout(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w := dial(), dial()
@@ -58,6 +60,8 @@ func TestTimeout(t *testing.T) {
 	})
 }
 
+// TestEpoch tests that SUBMIT_JOB_EPOCH queues a job at its time, or at once if the time is past, wakes sleeping
+// workers then, and that such a job can be canceled before.
 func TestEpoch(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w := dial(), dial()
@@ -96,6 +100,8 @@ func TestEpoch(t *testing.T) {
 	})
 }
 
+// TestSchedule tests that the fields of SUBMIT_JOB_SCHED determine the next minute in UTC that matches all of them, and
+// that a date which never exists has none.
 func TestSchedule(t *testing.T) {
 	day := func(y int, m time.Month, d, h, min int) time.Time { return time.Date(y, m, d, h, min, 0, 0, time.UTC) }
 	for _, s := range []struct {
@@ -139,6 +145,8 @@ func schedFrame(t *testing.T, when ...string) *codec.Frame {
 	return &f
 }
 
+// TestScheduledJobRuns tests that SUBMIT_JOB_SCHED queues a job at the minute of its fields and wakes a sleeping
+// worker, and that the reply to an impossible date is an ERROR.
 func TestScheduledJobRuns(t *testing.T) {
 	bubble(t, Options{}, refserver.Options{}, func(t *testing.T, dial func() peerOf) {
 		c, w := dial(), dial()

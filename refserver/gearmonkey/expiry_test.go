@@ -41,6 +41,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
+// TestExpiryAtTimes tests that keys that expire at a given time, in seconds or milliseconds, have the remaining time,
+// and that a key whose time has passed is removed at once.
 func TestExpiryAtTimes(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()

@@ -88,6 +88,7 @@ func TestHalfClosed(t *testing.T) {
 	})
 }
 
+// TestQuit tests that QUIT in a transaction ends the connection, and that the queued commands are not executed.
 func TestQuit(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()
@@ -118,6 +119,7 @@ func TestNoGoroutines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { New(Options{}) })
 }
 
+// TestClientReply tests that CLIENT REPLY OFF, SKIP and ON suppress and restore the replies like in Redis.
 func TestClientReply(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()

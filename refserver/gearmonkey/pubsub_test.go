@@ -79,6 +79,7 @@ func TestEndOfSubscriptions(t *testing.T) {
 	})
 }
 
+// TestMatch tests that channel patterns with *, ?, sets and escapes match the same channels as in Redis.
 func TestMatch(t *testing.T) {
 	for _, tt := range []struct {
 		pattern, s string

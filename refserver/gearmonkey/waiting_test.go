@@ -16,6 +16,7 @@ func after(t *testing.T, start time.Time, want time.Duration) {
 	}
 }
 
+// TestTimeouts tests that each command that waits for an element replies with nil when its time has passed.
 func TestTimeouts(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, m *Machine, dial func() *client) {
 		c := dial()

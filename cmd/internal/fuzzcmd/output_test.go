@@ -52,6 +52,8 @@ func outputOf(t *testing.T, format, program string) (out *fuzzOutput, printed st
 
 const quotedExec = `sh -c "it's \$x" {port}`
 
+// TestFindingsBySeverity tests that the text output of fuzz lists the most severe finding first, says how often each
+// finding was reproduced, and saves candidates that were not tried again in time.
 func TestFindingsBySeverity(t *testing.T) {
 	out, printed := outputOf(t, "text", quotedExec)
 	for _, want := range []string{
@@ -85,6 +87,8 @@ func TestFindingsCommands(t *testing.T) {
 	}
 }
 
+// TestFindingsAsJSON tests that fuzz --format json writes one object per finding and one for the run, each with the
+// random seed and the version, and with the command of a finding.
 func TestFindingsAsJSON(t *testing.T) {
 	_, printed := outputOf(t, "json", quotedExec)
 	var names []string
