@@ -40,7 +40,7 @@ func inputs(t *testing.T) *strings.Replacer {
 		}
 	}
 	return strings.NewReplacer("TRANSCRIPT", "../../corpus/gearman/example.wire", "CAPTURE", capture, "CASES", result,
-		"RESULT", "../../loadgen/testdata/passed.json", "SHARE", "../../fuzz/native/readers/testdata/share.json", "DIR", dir)
+		"RESULT", "../../loadgen/format/testdata/passed.json", "SHARE", "../../fuzz/native/readers/testdata/share.json", "DIR", dir)
 }
 
 // TestClosedOutput runs each command that prints with a standard output that takes nothing: a pipe whose reader has
