@@ -39,6 +39,7 @@ func TestConnectionFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Connection 1 checks the server, 2 and 3 are of the cases a and b, 4 is the first attempt of c, and 5 its second.
 	for _, tt := range []struct {
 		name  string
 		fails func(number int64) bool

@@ -104,6 +104,8 @@ func crashSuite(t *testing.T) *Suite {
 // or after the last case.
 func TestLateCrash(t *testing.T) {
 	all := crashSuite(t)
+	// The server crashes 100 ms after the case poison: the next case of the whole suite runs then. Poison is the last case
+	// of the other suite.
 	for _, s := range []*Suite{all, all.With(all.Cases[:2]...)} {
 		synctest.Test(t, func(t *testing.T) {
 			r := Runner{Start: echoing(100*time.Millisecond, func(int64) bool { return true })}

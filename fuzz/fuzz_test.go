@@ -58,7 +58,8 @@ func TestKnownOfGearmand(t *testing.T) {
 	}
 }
 
-// TestSlowServerStartDoesNotEndTheRun tests that a server which once takes too long to start does not end a run.
+// TestSlowServerStartDoesNotEndTheRun tests that a failed start of a server is repeated up to maxStarts times in a row. The
+// first start of a run is not repeated, because a server that never starts is a mistake in the configuration.
 func TestSlowServerStartDoesNotEndTheRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

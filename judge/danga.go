@@ -139,6 +139,8 @@ func (c *dangaConn) Message(f *codec.Frame) {
 
 // received checks a message of the server: a noop, the reply to a creation, an assignment, or the progress or result of
 // a job. Each reply must have a request, and a result without a request must belong to a job of type 0 (sync+wait).
+// results and statuses count requests without a reply, and waits counts jobs of type 0, whose application receives any
+// number of statuses and one result.
 func (c *dangaConn) received(f *codec.Frame) {
 	switch f.Type.Does {
 	case codec.Wake:

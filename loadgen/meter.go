@@ -55,13 +55,13 @@ func newMeter(r *run) *meter {
 
 // begin starts the measured part and discards the latencies of the warm-up.
 func (m *meter) begin() {
-	m.interval()
+	m.interval() // end the last interval of the warm-up
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.total.Reset()
 	m.jobs = 0
 	m.pacing.begin()
-	for i := range m.intervals {
+	for i := range m.intervals { // Start counts from now on, so that intervals of the warm-up are negative
 		m.intervals[i].Start -= time.Since(m.r.base)
 	}
 	m.cpu = machine.ReadUsage()

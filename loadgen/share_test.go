@@ -7,7 +7,7 @@ import (
 	"jobwire/loadgen/schedule"
 )
 
-// TestLateRunEndsWithTheOthers tests that a share that starts late has only the rest of the duration and of the
+// TestLateRunEndsWithTheOthers tests that a share of a load from several processes that starts late has only the rest of the duration and of the
 // schedule, and is an error after the end.
 func TestLateRunEndsWithTheOthers(t *testing.T) {
 	rate, err := schedule.Parse("1000/10s,2000-4000/10s")
@@ -18,6 +18,7 @@ func TestLateRunEndsWithTheOthers(t *testing.T) {
 	if err != nil || c.Duration != 5*time.Second || c.Rate.String() != "3000-4000/5s" {
 		t.Errorf("%v, %v, %v", c.Duration, c.Rate, err)
 	}
+	// After the schedule, its last rate goes on.
 	if c, err = (Config{Rate: rate}).Late(30 * time.Second); err != nil || c.Rate.String() != "4000" {
 		t.Errorf("%v, %v", c.Rate, err)
 	}

@@ -304,9 +304,10 @@ func (c *conn) largePacket(from codec.Side, b []byte) *large {
 	m := &large{size: header + int(binary.BigEndian.Uint32(b[length:]))}
 	binary.BigEndian.PutUint32(head[length:], uint32(len(b)-header))
 	_, err := c.session.Decode(from, head, &m.frame)
-	copy(head[length:header], b[length:])
+	copy(head[length:header], b[length:]) // the real length again
 	m.frame.Raw = head
 	if e, bad := err.(*codec.Error); bad {
+		// Fields may be missing only because b is the beginning of the packet.
 		if t := m.frame.Type; t == nil || t.Form[from] == nil || e.Rule != t.Form[from].Missing {
 			m.err = e
 		}

@@ -196,8 +196,8 @@ func (cn *conn) arrived(n int) time.Time {
 	return time.Now()
 }
 
-// peek returns the unread bytes and whether more may arrive. For a program it returns nothing, because a relay keeps
-// whole messages only.
+// peek returns the unread bytes and whether more may arrive. If a program plays the actor, it returns nothing, because the
+// relay to the program keeps whole messages only.
 func (cn *conn) peek() ([]byte, bool) {
 	if cn.relay != nil {
 		return nil, false

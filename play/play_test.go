@@ -106,8 +106,8 @@ Job Server -> Client: STATUS_RES H:lap:1 1 0 0 0
 	}
 }
 
-// TestSegmentation counts the writes that reach the other side, and checks that their content is the same in all
-// segmentations.
+// TestSegmentation checks how many writes reach the other side in each segmentation, and that they have the same total
+// size.
 func TestSegmentation(t *testing.T) {
 	const script = `
 Client -> Job Server: ECHO_REQ one

@@ -184,6 +184,7 @@ func (c *Choice) Fill(value func(i int, fd *codec.Field) []byte) (args []Arg) {
 	for i, a := range c.Args {
 		if a.Kind == Rest {
 			left := len(c.Args) - i - 1
+			// Add arguments until there are at least least, and those after the first once are whole groups.
 			for len(args)+left < least || left == 0 && group > 0 && len(args) > once && (len(args)-once)%group != 0 {
 				args = append(args, Arg{Value: value(len(c.Args), c.Type.FieldAt(len(args)))})
 			}

@@ -213,7 +213,7 @@ func (p *htmlPage) Head() page.Head {
 const maxLinks = 12
 
 // causeViews returns the causes of the failures for the page, each with links to at most maxLinks cases. A cause that
-// is expected or inconclusive is not shown as a failure.
+// is expected or inconclusive, or a setup that does not work, is not shown as a failure.
 func causeViews(r *conform.Report) []causeView {
 	var all []causeView
 	for _, c := range r.Causes() {

@@ -173,7 +173,8 @@ func (x *execution) finishBurst() {
 	}
 }
 
-// await reads until the server has replied to all barriers of the connection or the timeout expires.
+// await reads until the server has replied to all barriers of the connection or the timeout expires. A server that sends
+// nothing has Timeout; one that sends other messages has four times as long.
 func (x *execution) await(k *conn) {
 	until := time.Now().Add(4 * x.Timeout)
 	x.flush(k)

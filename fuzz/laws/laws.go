@@ -263,8 +263,9 @@ func (sc *scratch) again(from codec.Side, p codec.Piece) (err error) {
 	return nil
 }
 
-// Session checks Reencode and Bytewise with arbitrary bytes in both directions. The limits of the sessions are low, so
-// that short inputs reach them.
+// Session checks two laws with arbitrary bytes in both directions: a decoded message is encoded as the same bytes
+// (Reencode), and decoding byte by byte finds the same messages (Bytewise). The limits of the sessions are low, so that
+// short inputs reach them.
 func Session(p *codec.Protocol, up, down []byte) error {
 	c := Case{Protocol: p, Options: codec.Options{MaxData: 1 << 10, MaxLine: 128, MaxPending: 16},
 		Steps: []Step{{From: codec.Peer, Raw: up}, {From: codec.Server, Raw: down}}}

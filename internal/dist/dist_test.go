@@ -84,7 +84,8 @@ func TestLicenses(t *testing.T) {
 	}
 }
 
-// TestImage builds the image twice, in different folders, and compares them. With -short, it builds it once.
+// TestImage tests that the image is the same in another folder (not with -short), that its digests and sizes are right, that
+// it runs the program as an ordinary user, and that it has certificates and folders to write to. skopeo must read it.
 func TestImage(t *testing.T) {
 	t.Parallel()
 	platforms, err := parsePlatforms("linux/amd64", imagePlatforms)

@@ -19,7 +19,7 @@ import (
 func CheckBaseline(cfg loadgen.Config, before []*report.Report) error {
 	plan := report.PlanOf(&cfg)
 	if plan.Grabs == 0 {
-		plan.Grabs = before[0].Grabs // chosen when the run begins
+		plan.Grabs = before[0].Grabs // the number of requests for jobs, which is chosen when the run begins
 	}
 	if why := settingDiff(plan, before[0]); why != "" {
 		return fmt.Errorf("the saved run had a different load: %s", why)

@@ -45,7 +45,7 @@ type CrashReport struct {
 	Error string             `json:"error,omitempty"` // why the test ended early; "" if it did not
 }
 
-// Run performs the test. If it ends early, it returns the report of the rounds so far and an error. The report is nil
+// Run kills and restarts the server Kills times, and counts the acknowledged jobs that it lost. If it ends early, it returns the report of the rounds so far and an error. The report is nil
 // if the server could not be started the first time.
 func (t *CrashTest) Run(ctx context.Context) (*CrashReport, error) {
 	srv, err := t.Start(ctx)
@@ -61,7 +61,7 @@ func (t *CrashTest) Run(ctx context.Context) (*CrashReport, error) {
 		Started: time.Now().UTC().Round(time.Millisecond), Clients: t.Config.Clients, Window: t.Config.Window,
 		Allowed: t.AllowLoss.Seconds(),
 		Reasons: []string{}, Rounds: []loadgen.CrashRound{}}
-	rnd := rand.New(rand.NewPCG(t.Config.Seed, 3))
+	rnd := rand.New(rand.NewPCG(t.Config.Seed, 3)) // 3: each use of the seed has numbers of its own
 	for n := range t.Kills {
 		up := time.Duration((0.5 + rnd.Float64()) * float64(t.After))
 		var round *loadgen.CrashRound

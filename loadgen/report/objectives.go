@@ -96,7 +96,7 @@ func (o *Objective) check(r *Report) SLOResult {
 		j.Result, j.Why = Invalid, "the measured part took no time, so the rate is not known; make the run longer (--duration or --count)"
 		return j
 	}
-	if o.Stage == "" {
+	if o.Stage == "" { // an objective for the rate
 		rate := r.Rate
 		j.Result = VerdictOf(rate > o.Limit)
 		j.Value, j.Why = &rate, fmt.Sprintf("measured %s jobs/s", FormatJobs(rate))

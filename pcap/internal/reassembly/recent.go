@@ -51,14 +51,14 @@ func (r *recent) add(h *half, b []byte) {
 	r.next += size
 }
 
-// differs compares b, which was sent with a sequence number before the next one of the direction, with the data
-// that was sent before. It returns the offset in b of the first byte that differs, and the earlier data from
-// there on, or -1.
+// differs compares b, a retransmission that begins at seq, with the data that was sent first. It returns the offset in b of
+// the first byte that differs, and the earlier data from there on, or -1.
 func (r *recent) differs(h *half, seq uint32, b []byte) (at int, earlier []byte) {
 	if h.next-seq > recentBytes {
 		return -1, nil
 	}
 	at = -1
+	// From the latest record that is not overwritten to earlier ones, so that the last difference found is the first in b.
 	for pos, n := h.recent, 0; pos > r.next-recentSize && n < recentCount; n++ {
 		rec := r.ring[pos&(recentSize-1):]
 		pos = int64(binary.LittleEndian.Uint64(rec))
