@@ -189,7 +189,7 @@ reproducible: ## build the archives, packages and the image of the commit twice,
 package-test: dist ## install the Debian package of bin/dist, use it, and remove it (needs root)
 	@set -e; dpkg -i bin/dist/jobwire-*-"$$(dpkg --print-architecture)".deb; \
 	jobwire --version; man -w jobwire-conform; bash -c '. /usr/share/bash-completion/completions/jobwire; complete -p jobwire'; \
-	dpkg -r jobwire; if command -v jobwire; then exit 1; fi; if man -w jobwire-conform; then exit 1; fi
+	dpkg -r jobwire; if [ -e /usr/bin/jobwire ]; then exit 1; fi; if man -w jobwire-conform; then exit 1; fi
 
 clean: ## remove build outputs
 	rm -rf bin
