@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
 	"strconv"
 	"testing/fstest"
@@ -14,8 +12,8 @@ import (
 	"jobwire/refserver"
 )
 
-// tiny is a job queue protocol that exists only in this test. A message is a netstring, such as
-// "14:ADD mail hello,", with the name of its type and its arguments.
+// tiny is a job queue protocol that exists only in this test. A message is a header of twelve bytes and its arguments,
+// separated by NUL. The header has a magic, the number of the message type and the number of bytes that follow.
 var tiny = catalog.Entry{
 	Protocol: tinyProtocol,
 	Checker:  newTinyChecker,
@@ -34,7 +32,7 @@ Queue -> Worker: JOB 1 mail hello
 @case unknown-type
 @rule tiny.type.known
 
-Client -> Queue: raw "3:ADX,"
+Client -> Queue: raw "ASK\x01" 00 00 00 63 00 00 00 00
 `)},
 		"cases/work.wire": {Data: []byte(`
 @section Work
@@ -67,43 +65,60 @@ var (
 	tinyID      = codec.Field{Name: "Job ID", Kind: codec.Number, Means: codec.JobID, Assigned: true, Rule: "tiny.id.decimal"}
 )
 
-var tinyTypes = codec.JoinTypes(netstrings([]codec.Type{
-	{Name: "ADD", Req: tinyClient, Does: codec.Submit, Fields: []codec.Field{tinyQueue, tinyPayload}, Replies: []string{"ADDED", "NO"}},
-	{Name: "ADDED", Res: tinyClient, Does: codec.Accept, Fields: []codec.Field{tinyID}},
-	{Name: "JOIN", Req: tinyWorker, Does: codec.Register, Fields: []codec.Field{tinyQueue}},
-	{Name: "NEXT", Req: tinyWorker, Does: codec.Ask, Replies: []string{"JOB", "NONE"}},
-	{Name: "JOB", Res: tinyWorker, Does: codec.Assign, Fields: []codec.Field{tinyID, tinyQueue, tinyPayload}},
-	{Name: "NONE", Res: tinyWorker, Does: codec.NoJob},
-	{Name: "DONE", Req: tinyWorker, Res: tinyClient, Does: codec.Complete, Fields: []codec.Field{tinyID, tinyPayload}},
-	{Name: "PING", Req: tinyClient | tinyWorker, Does: codec.Echo, Fields: []codec.Field{tinyPayload}, Replies: []string{"PONG", "NO"}},
-	{Name: "PONG", Res: tinyClient | tinyWorker, Does: codec.Answer, Fields: []codec.Field{tinyPayload}},
-	{Name: "NO", Res: tinyClient | tinyWorker, Does: codec.Refuse, Fields: []codec.Field{{Name: "Reason", Means: codec.Chosen}}},
-}))
+var tinyMessages = []codec.Type{
+	{Code: 1, Name: "ADD", Req: tinyClient, Does: codec.Submit, Fields: []codec.Field{tinyQueue, tinyPayload},
+		Replies: []string{"ADDED", "NO"}},
+	{Code: 2, Name: "ADDED", Res: tinyClient, Does: codec.Accept, Fields: []codec.Field{tinyID}},
+	{Code: 3, Name: "JOIN", Req: tinyWorker, Does: codec.Register, Fields: []codec.Field{tinyQueue}},
+	{Code: 4, Name: "NEXT", Req: tinyWorker, Does: codec.Ask, Replies: []string{"JOB", "NONE"}},
+	{Code: 5, Name: "JOB", Res: tinyWorker, Does: codec.Assign, Fields: []codec.Field{tinyID, tinyQueue, tinyPayload}},
+	{Code: 6, Name: "NONE", Res: tinyWorker, Does: codec.NoJob},
+	{Code: 7, Name: "DONE", Req: tinyWorker, Res: tinyClient, Does: codec.Complete,
+		Fields: []codec.Field{tinyID, tinyPayload}},
+	{Code: 8, Name: "PING", Req: tinyClient | tinyWorker, Does: codec.Echo, Fields: []codec.Field{tinyPayload},
+		Replies: []string{"PONG", "NO"}},
+	{Code: 9, Name: "PONG", Res: tinyClient | tinyWorker, Does: codec.Answer, Fields: []codec.Field{tinyPayload}},
+	{Code: 10, Name: "NO", Res: tinyClient | tinyWorker, Does: codec.Refuse,
+		Fields: []codec.Field{{Name: "Reason", Means: codec.Chosen}}},
+}
 
-var tinyForm = codec.Form{Any: []codec.RuleID{"tiny.message.netstring", "tiny.message.size-cap", "tiny.type.known"},
+var tinyForm = codec.Form{
+	Any:     []codec.RuleID{"tiny.message.magic", "tiny.message.direction", "tiny.message.size-cap", "tiny.type.known"},
 	Missing: "tiny.args.missing", Extra: "tiny.args.surplus", Trailing: "tiny.args.surplus"}
 
-func netstrings(types []codec.Type) []codec.Type {
-	for i := range types {
-		types[i].Word, types[i].Sep, types[i].Section = types[i].Name, " ", "Messages"
-		types[i].Form = [2]*codec.Form{&tinyForm, &tinyForm}
-	}
-	return types
-}
+var tinyFraming = codec.Framing{Header: &codec.Header{
+	Fields: [3]*codec.Field{
+		{Name: "Magic", Kind: codec.Literal, Width: 4, Rule: "tiny.message.magic"},
+		{Name: "Type", Kind: codec.Code, Width: 4, Rule: "tiny.type.known"},
+		{Name: "Size", Kind: codec.Length, Width: 4, Rule: "tiny.message.size-cap"},
+	},
+	Magic: [2]string{codec.Peer: "ASK\x01", codec.Server: "ANS\x01"}, Form: &tinyForm,
+	Other: "tiny.message.magic", Reversed: "tiny.message.direction", Known: "tiny.type.known",
+	Direction: "tiny.message.direction", Size: "tiny.message.size-cap",
+	KnownDetail: "expected a known message type, got %d",
+	ExtraDetail: "expected no data for a type without arguments, got %d bytes",
+}}
 
 var tinyProtocol = &codec.Protocol{
 	Name: "tiny", Title: "Tiny", DefaultPort: 4799, ServerName: "Queue", Roles: []string{"Client", "Worker"},
-	Types: tinyTypes, Complete: "tiny.message.complete", NewSession: newTinySession, OrderedIDs: true,
+	Types: tinyTypes(), Complete: "tiny.message.complete", Answered: "tiny.request.answered", Framing: tinyFraming, OrderedIDs: true,
+	Binary: func([]byte) bool { return true },
+	NewSession: func(o codec.Options) codec.Session {
+		o = o.WithDefaults()
+		return tinyFraming.Header.Session(&o, nil)
+	},
 	Barriers: []codec.Barrier{{Request: []string{"PING", codec.Nonce}, Reply: []string{"PONG", codec.Nonce}}},
 	Rules: codec.ParseRules(`
-tiny.message.netstring MUST, Messages
-  A message is a netstring: its size in decimal digits, a colon, the message and a comma.
+tiny.message.magic MUST, Messages
+  A message begins with the magic of its direction.
+tiny.message.direction MUST, Messages
+  A message type is sent only in its direction.
 tiny.message.complete MUST, Messages
   A client, worker or server does not end a connection in the middle of a message.
 tiny.message.size-cap MUST, Messages
   A message is not longer than the limit of its receiver.
 tiny.type.known MUST, Messages
-  A message begins with the name of a type that its sender may send.
+  The number of a message type is one of the table.
 tiny.args.missing MUST, Messages
   A message has all arguments of its type.
 tiny.args.surplus MUST, Messages
@@ -112,6 +127,8 @@ tiny.queue.not-empty MUST, Messages
   The name of a queue is not empty.
 tiny.id.decimal MUST, Messages
   The ID of a job is a decimal number.
+tiny.request.answered MUST, Messages
+  A request that has a reply in the table is answered.
 tiny.work.once MUST, Work
   The server assigns a job to only one worker.
 tiny.work.result MUST, Work
@@ -121,89 +138,12 @@ tiny.work.own-job MUST, Work
 `),
 }
 
-var (
-	tinySize = codec.Field{Name: "Size", Kind: codec.Length, Term: ":"}
-	tinyWord = codec.Field{Name: "Type", Kind: codec.Code}
-)
-
-type tinySession struct {
-	opts   codec.Options
-	layout codec.Layout
-}
-
-func newTinySession(o codec.Options) codec.Session {
-	s := &tinySession{opts: o.WithDefaults()}
-	s.layout = codec.Layout{Form: &tinyForm, Options: &s.opts}
-	return s
-}
-
-func (s *tinySession) Decode(from codec.Side, b []byte, f *codec.Frame) (int, error) {
-	f.Reset(from)
-	fatal := func(at int, rule codec.RuleID, expected string) (int, error) {
-		return 0, &codec.Error{Rule: rule, Offset: at, Field: "Size", Detail: "expected " + expected, Fatal: true}
+func tinyTypes() []*codec.Type {
+	for i := range tinyMessages {
+		tinyMessages[i].Section = "Messages"
 	}
-	digits := bytes.IndexFunc(b, func(r rune) bool { return r < '0' || r > '9' })
-	switch {
-	case digits < 0 && len(b) < 10:
-		return len(b) + 1, codec.ErrShort
-	case digits <= 0 || digits > 9 || b[digits] != ':' || b[0] == '0' && digits > 1:
-		return fatal(max(digits, 0), "tiny.message.netstring", "a size and a colon")
-	}
-	size, _ := strconv.Atoi(string(b[:digits]))
-	if size > s.opts.MaxData {
-		return fatal(0, "tiny.message.size-cap", "a smaller size")
-	}
-	n := digits + 1 + size + 1
-	if len(b) < n {
-		return n, codec.ErrShort
-	}
-	if b[n-1] != ',' {
-		return fatal(n-1, "tiny.message.netstring", "a comma after the message")
-	}
-	f.Raw, f.Head = b[:n:n], 2
-	body := b[digits+1 : n-1]
-	word, _, more := bytes.Cut(body, []byte(" "))
-	at := digits + 1 + len(word)
-	next := at
-	if more {
-		next++
-	}
-	f.Spans = append(f.Spans, codec.Span{Field: &tinySize, Off: 0, End: digits, Next: digits + 1}, codec.Span{Field: &tinyWord, Off: digits + 1, End: at, Next: next})
-	for _, t := range tinyTypes {
-		if t.Name == string(word) && (t.Sends(from) || s.opts.Waived("tiny.type.known")) {
-			f.Type = t
-		}
-	}
-	if f.Type == nil {
-		return n, &codec.Error{Rule: "tiny.type.known", Offset: digits + 1, Field: "Type", Detail: "expected a type that the " + from.String() + " sends"}
-	}
-	if err := s.layout.Split(f, f.Type.Fields, " ", next, n-1, more); err != nil {
-		return n, err
-	}
-	last := &f.Spans[len(f.Spans)-1]
-	if last.Next < n-1 && !s.opts.Waived("tiny.args.surplus") {
-		return n, &codec.Error{Rule: "tiny.args.surplus", Offset: last.Next, Field: "Type", Detail: "expected the end of the message"}
-	}
-	last.Next = n
-	return n, nil
-}
-
-func (s *tinySession) Append(dst []byte, from codec.Side, m *codec.Message) ([]byte, error) {
-	if !m.Type.Sends(from) && !s.opts.Waived("tiny.type.known") {
-		return dst, &codec.Error{Rule: "tiny.type.known", Field: "Type", Detail: "expected a type that the " + from.String() + " sends"}
-	}
-	body := []byte(m.Type.Name)
-	if len(m.Args) > 0 || len(m.Type.Fields) > 0 {
-		body = append(body, ' ')
-	}
-	out, err := s.layout.Join(body, 0, m)
-	switch {
-	case err != nil:
-		return dst, err
-	case len(out) > s.opts.MaxData:
-		return dst, &codec.Error{Rule: "tiny.message.size-cap", Field: "Size", Detail: "expected a shorter message"}
-	}
-	return fmt.Appendf(dst, "%d:%s,", len(out), out), nil
+	tinyFraming.Header.Link(tinyMessages)
+	return codec.JoinTypes(tinyMessages)
 }
 
 // tinyChecker checks that workers report only jobs that they were assigned.
