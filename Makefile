@@ -16,7 +16,7 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race others nightly lint vet-others peers matrix bench captures cluster-test fuzz dist manual image reproducible package-test clean
+.PHONY: help build run test race others nightly lint vet-others peers matrix bench captures cluster-test fuzz dist manual image reproducible publish-as package-test clean
 
 help: ## list the make targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -185,6 +185,11 @@ reproducible: ## build the archives, packages and the image of the commit twice,
 	for one in a b; do grep -v '\.cdx\.json$$' "$$copy/$$one/bin/dist/SHA256SUMS" > "$$copy/$$one.sums"; done; \
 	diff "$$copy/a.sums" "$$copy/b.sums"; cmp "$$copy/a/bin/jobwire-image.tar" "$$copy/b/bin/jobwire-image.tar"; \
 	echo 'the archives, the packages and the images are equal'
+
+publish-as: ## give the module the path MODULE=github.com/OWNER/jobwire in all files, and commit that
+	@git diff --quiet HEAD || { echo 'commit your changes first'; exit 1; }
+	$(GO) run ./internal/publish '$(MODULE)'
+	git commit -qam 'all: the module path is $(MODULE)'
 
 package-test: dist ## install the Debian package of bin/dist, use it, and remove it (needs root)
 	@set -e; dpkg -i bin/dist/jobwire-*-"$$(dpkg --print-architecture)".deb; \

@@ -35,6 +35,9 @@ var Get = sync.OnceValue(func() Info {
 	if !ok || commit != "" {
 		return info
 	}
+	if build.Main.Sum != "" { // "go install PACKAGE@VERSION": the version identifies the source
+		info.Version = strings.TrimPrefix(build.Main.Version, "v")
+	}
 	for _, s := range build.Settings {
 		switch s.Key {
 		case "vcs.revision":
