@@ -2,7 +2,7 @@
 // the files of the current folder that git tracks:
 //
 //   - the module path in go.mod, in imports, and in names of packages in other files;
-//   - OWNER/jobwire, in the addresses of the action for GitHub Actions;
+//   - OWNER/jobwire and "owner: OWNER", in addresses;
 //   - comments in pages that begin with "after publication:", whose text becomes part of the page. In this text,
 //     MODULE stands for the path, and OWNER/jobwire for the path without the host.
 package main
@@ -61,7 +61,7 @@ func publish(dir, newPath string) (int, error) {
 		if err != nil {
 			return changed, err
 		}
-		if !info.Mode().IsRegular() {
+		if !info.Mode().IsRegular() || strings.Contains(name, "internal/publish/") {
 			continue
 		}
 		old, err := os.ReadFile(name)
@@ -103,12 +103,14 @@ func rewriter(oldPath, newPath string, files []string) func([]byte) []byte {
 	packages := regexp.MustCompile(`(^|[^\w./-])` + old + `(/(?:tools\b|%|\$|` + names + `))`)
 	declared := regexp.MustCompile(`(?m)^((?:const )?module (?:= ")?)` + old + `(["/]|$)`)
 	_, repository, _ := strings.Cut(newPath, "/")
+	owner, _, _ := strings.Cut(repository, "/")
+	owners := strings.NewReplacer("OWNER/jobwire", repository, "owner: OWNER", "owner: "+owner)
 	return func(src []byte) []byte {
 		src = afterPublication.ReplaceAllFunc(src, func(comment []byte) []byte {
 			return bytes.ReplaceAll(afterPublication.FindSubmatch(comment)[1], []byte("MODULE"), []byte(newPath))
 		})
 		src = packages.ReplaceAll(src, []byte("${1}"+newPath+"${2}"))
 		src = declared.ReplaceAll(src, []byte("${1}"+newPath+"${2}"))
-		return bytes.ReplaceAll(src, []byte("OWNER/jobwire"), []byte(repository))
+		return []byte(owners.Replace(string(src)))
 	}
 }
