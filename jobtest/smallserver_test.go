@@ -50,14 +50,14 @@ type smallJob struct {
 }
 
 type smallClient struct {
-	nc             net.Conn
-	used           string
-	watched        []string
-	put, reserved  bool           // has sent such a command
-	until          time.Time      // end of the timeout of reserve
-	pending        []smallRequest // received while a reserve waits
-	quit, ended    bool           // sent quit; ended its direction
-	closing        bool           // closes after the output
+	nc            net.Conn
+	used          string
+	watched       []string
+	put, reserved bool           // has sent such a command
+	until         time.Time      // end of the timeout of reserve
+	pending       []smallRequest // received while a reserve waits
+	quit, ended   bool           // sent quit; ended its direction
+	closing       bool           // closes after the output
 
 	mu   sync.Mutex
 	some sync.Cond
