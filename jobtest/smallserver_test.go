@@ -244,14 +244,14 @@ func (s *smallServer) reply(c *smallClient, text string) {
 // proceed moves jobs whose time has come, assigns jobs to waiting clients, and sets the timer.
 func (s *smallServer) proceed() {
 	now, next := time.Now(), time.Time{}
-	due := func(t time.Time) bool { // of a time that is not zero
+	passed := func(t time.Time) bool { // otherwise, the timer fires then at the latest
 		if t.After(now) && (next.IsZero() || t.Before(next)) {
 			next = t
 		}
 		return !t.After(now)
 	}
 	for _, j := range s.jobs {
-		if (j.state == "reserved" || j.state == "delayed") && due(j.until) {
+		if (j.state == "reserved" || j.state == "delayed") && passed(j.until) {
 			if j.state == "reserved" {
 				if s.faults["keeps jobs"] {
 					continue
@@ -263,7 +263,7 @@ func (s *smallServer) proceed() {
 		}
 	}
 	for _, t := range s.tubes {
-		if t.pause > 0 && due(t.paused) {
+		if t.pause > 0 && passed(t.paused) {
 			t.pause = 0
 		}
 	}
@@ -273,17 +273,17 @@ func (s *smallServer) proceed() {
 		})
 		soon := false
 		for _, j := range s.jobs {
-			soon = soon || j.state == "reserved" && j.owner == c && due(j.until.Add(-time.Second))
+			soon = soon || j.state == "reserved" && j.owner == c && passed(j.until.Add(-time.Second))
 		}
 		switch {
 		case j != nil:
 			j.state, j.owner, j.until = "reserved", c, now.Add(seconds(j.ttr))
-			due(j.until)
+			passed(j.until)
 			j.did["reserves"]++
 			s.reply(c, fmt.Sprintf("RESERVED %d %d\r\n%s", j.id, len(j.body), j.body))
 		case soon && !s.faults["no warning"]:
 			s.reply(c, "DEADLINE_SOON")
-		case c.ended, !c.until.IsZero() && due(c.until):
+		case c.ended, !c.until.IsZero() && passed(c.until):
 			s.reply(c, "TIMED_OUT")
 		}
 	}

@@ -29,7 +29,7 @@ func connect(t *testing.T, srv *jobtest.Server) *beanstalk.Conn {
 func start(t *testing.T, srv *jobtest.Server, takes time.Duration) <-chan string {
 	jobs := make(chan string, 10)
 	w := Worker{Dial: srv.Dial, Handle: func(body []byte) error {
-		time.Sleep(takes)
+		<-time.After(takes)
 		jobs <- string(body)
 		return nil
 	}}
