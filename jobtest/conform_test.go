@@ -165,11 +165,13 @@ func TestSmallServer(t *testing.T) {
 	jobtest.Conform(t, "beanstalk", jobtest.ConformOptions{Serve: newSmallServer()})
 }
 
-// TestReferenceServer tests that the reference server passes the whole suite, also where it tests interpretations. The
+// TestReferenceServers tests that the reference servers pass the whole suite, also where it tests interpretations. The
 // tests of the suite itself do this with the first instance of each case.
-func TestReferenceServer(t *testing.T) {
+func TestReferenceServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs all instances")
 	}
-	jobtest.Conform(t, "beanstalk", jobtest.ConformOptions{Serve: reference("beanstalk", ""), Levels: codec.Levels})
+	for _, name := range catalog.Names() {
+		jobtest.Conform(t, name, jobtest.ConformOptions{Serve: reference(name, ""), Levels: codec.Levels})
+	}
 }

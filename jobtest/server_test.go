@@ -180,6 +180,19 @@ func TestMessagesOfServer(t *testing.T) {
 	}
 }
 
+// TestAddrInBubble tests that a call of Addr in a bubble, in which it would make the test wait forever, panics.
+func TestAddrInBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := jobtest.NewServer(t, "beanstalk", jobtest.Options{})
+		defer func() {
+			if text := fmt.Sprint(recover()); !strings.Contains(text, "use Dial") {
+				t.Errorf("recovered %s", text)
+			}
+		}()
+		t.Errorf("the address is %s", s.Addr())
+	})
+}
+
 // TestInvalidOptions tests that an unknown protocol, fault, rule or level ends the test with an error that names it.
 func TestInvalidOptions(t *testing.T) {
 	for _, tt := range []struct {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// smallServer is a Beanstalk server that shares no code with the reference server. A fault that it has is in faults.
+// smallServer is a Beanstalk server that shares no code with jobwire. faults has the names of its faults.
 type smallServer struct {
 	faults map[string]bool
 
@@ -288,7 +288,7 @@ func (s *smallServer) proceed() {
 		}
 	}
 	for name := range s.tubes {
-		used := slices.ContainsFunc(s.jobsIn(name, ""), func(*smallJob) bool { return true })
+		used := len(s.jobsIn(name, "")) > 0
 		for c := range s.clients {
 			used = used || c.used == name || slices.Contains(c.watched, name)
 		}
@@ -532,7 +532,7 @@ func (j *smallJob) kick() {
 	j.did["kicks"]++
 }
 
-// yaml returns a dictionary. Numbers of an array follow the names in its first element.
+// yaml returns a dictionary with names and values, which alternate.
 func yaml(entries ...any) string {
 	text := "---\n"
 	for i := 0; i < len(entries); i += 2 {
@@ -549,8 +549,7 @@ func (s *smallServer) statsJob(j *smallJob) string {
 	if j.state == "reserved" || j.state == "delayed" {
 		wait = left(j.until)
 	}
-	delay := 0
-	return yaml("id", j.id, "tube", j.tube, "state", j.state, "pri", j.pri, "age", int(time.Since(j.put)/time.Second), "delay", delay,
+	return yaml("id", j.id, "tube", j.tube, "state", j.state, "pri", j.pri, "age", int(time.Since(j.put)/time.Second),
 		"ttr", j.ttr, "time-left", wait, "file", 0, "reserves", j.did["reserves"], "timeouts", j.did["timeouts"],
 		"releases", j.did["releases"], "buries", j.did["buries"], "kicks", j.did["kicks"])
 }
