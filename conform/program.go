@@ -58,14 +58,14 @@ func (e *driverScript) check(p *codec.Protocol, role string) error {
 	return nil
 }
 
-// uniqueNames returns unique values for the names in the tasks, except for names to which an earlier answer gives a
+// uniqueNames returns the values of unique for the names in the tasks, except for names to which an earlier answer gives a
 // value.
-func (e *driverScript) uniqueNames() map[string]string {
+func (e *driverScript) uniqueNames(unique func(string) string) map[string]string {
 	names, inAnswers := map[string]string{}, map[string]bool{}
 	for i, task := range e.tasks {
 		for _, a := range task {
 			if a.Kind == transcript.Name && names[a.Name] == "" && !inAnswers[a.Name] {
-				names[a.Name] = play.UniqueName(a.Name)
+				names[a.Name] = unique(a.Name)
 			}
 		}
 		if i < len(e.answers) {
@@ -138,7 +138,7 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 	}
 	defer ln.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	o.Names = c.driver.uniqueNames()
+	o.Names = c.driver.uniqueNames(o.Unique)
 	known := maps.Clone(o.Names)
 	d := play.Drive(ctx, r.Programs[c.Program], transport.Name(ln))
 	var failed, unmet, unable error

@@ -66,10 +66,13 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 	if ru.Parallel > 1 {
 		ru.large = make(chan struct{}, 1)
 	}
-	if ru.delay = new(lateness.Meter); !r.Virtual {
+	if r.Virtual {
+		var last atomic.Uint64
+		ru.delay, ru.unique = new(lateness.Meter), func(name string) string { return fmt.Sprint(name, "-0-", last.Add(1)) }
+	} else {
 		measured, stop := context.WithCancel(ctx)
 		defer stop()
-		ru.delay = lateness.Measure(measured)
+		ru.delay, ru.unique = lateness.Measure(measured), play.UniqueName
 	}
 	first := &worker{session: &ru.session, ctx: ctx, elusive: ru.isElusive}
 	defer first.stop()

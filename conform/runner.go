@@ -74,7 +74,8 @@ type Runner struct {
 	OmitPlay         bool     // results do not contain Play, which contains all messages
 
 	// Virtual states that Run is called in a bubble of package testing/synctest, with a target in memory. A case then
-	// begins with a second, a step ends when the target waits, and this machine delays nothing. Parallel must be 0 or 1.
+	// begins with a second, a step ends when the target waits, this machine delays nothing, and the values of names in
+	// messages are the same in each run. Parallel must be 0 or 1.
 	Virtual bool
 
 	// Note, if it is not nil, is called with sentences about the run for [Report.Notes].
@@ -96,12 +97,13 @@ type session struct {
 	Runner
 	// barrier request to which the target replied before the first case; nil if it did not reply
 	barrier     *transcript.Script
-	checkTarget bool            // check the target after each run of a case, even if the case passed
-	delay       *lateness.Meter // scheduling delay of this machine
-	large       chan struct{}   // for play.Options.Large
-	kept        *atomic.Int64   // bytes of messages in the results
-	silence     *silence        // replies that the target does not send
-	same        *inference      // what the cases so far have shown; nil: the case runs whole
+	checkTarget bool                // check the target after each run of a case, even if the case passed
+	delay       *lateness.Meter     // scheduling delay of this machine
+	large       chan struct{}       // for play.Options.Large
+	unique      func(string) string // for play.Options.Unique
+	kept        *atomic.Int64       // bytes of messages in the results
+	silence     *silence            // replies that the target does not send
+	same        *inference          // what the cases so far have shown; nil: the case runs whole
 }
 
 // maxKept is the number of bytes up to which the results of a run keep messages whole.

@@ -128,7 +128,11 @@ func (t *trial) acquire() *attempt {
 
 // setup finds ways to the setups of the case that work on the target.
 func (t *trial) setup() *attempt {
-	t.options = play.Options{Timeout: t.Timeout, Codec: codec.Options{Waive: t.Waive}, Keep: t.keep(), Large: t.large}
+	t.options = play.Options{Timeout: t.Timeout, Codec: codec.Options{Waive: t.Waive}, Keep: t.keep(), Large: t.large,
+		Unique: t.unique}
+	if t.Virtual {
+		t.options.Settle = virtualtime.Wait
+	}
 	script, wrong, broken, err := t.ways.script(t.ctx, t.c, t.probe)
 	switch {
 	case wrong != nil && wrong.wrong:
@@ -207,7 +211,6 @@ func (t *trial) perform() *attempt {
 	t.from = time.Now()
 	t.options.Segments = t.how
 	if t.Virtual {
-		t.options.Settle = virtualtime.Wait
 		virtualtime.NextSecond()
 	}
 	t.options.Watch(t.observer)

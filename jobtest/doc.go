@@ -4,6 +4,9 @@
 // messages, and reports the rules of the protocol that clients and workers violate as errors of the test. [Conform]
 // runs the conformance suite against a server, with one subtest for each case.
 //
+// Both work in virtual time, in bubbles of package testing/synctest: [Server.Dial] and [Listen] connect in memory, and
+// Conform starts a Go server in a bubble for each case. A test of what happens after an hour then takes milliseconds.
+//
 // Protocols are named as in the commands of jobwire: gearman, beanstalk, gearmonkey or danga.
 package jobtest
 

@@ -6,6 +6,10 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/beanstalkd/go-beanstalk"
 
 	"jobwire/jobtest"
 )
@@ -51,4 +55,59 @@ func ExampleServer_violation() {
 	// Output:
 	// reply: BAD_FORMAT
 	// error: rule beanstalk.number.priority (MUST) violated by a client or worker
+}
+
+// A worker has not deleted its job in its time to run of a minute, so that the server gives the job to another worker. In
+// a bubble of package testing/synctest, this takes no time. The variable t of a test is the argument of the test.
+func ExampleServer_Dial() {
+	t := new(testing.T)
+	synctest.Test(t, func(t *testing.T) {
+		srv := jobtest.NewServer(t, "beanstalk", jobtest.Options{})
+		connect := func() *beanstalk.Conn {
+			nc, err := srv.Dial(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return beanstalk.NewConn(nc)
+		}
+		slow, other := connect(), connect()
+		defer slow.Close()
+		defer other.Close()
+		id, _ := slow.Put([]byte("photo.jpg"), 0, 0, time.Minute)
+		slow.Reserve(0)
+		began := time.Now()
+		_, body, _ := other.Reserve(time.Hour)
+		fmt.Printf("%s after %v\n", body, time.Since(began))
+		fmt.Println(slow.Delete(id))
+	})
+	// Output:
+	// photo.jpg after 1m0s
+	// delete: not found
+}
+
+// A client waits for a server of the same program, which needs an hour.
+func ExampleListen() {
+	t := new(testing.T) // in a test, its argument
+	synctest.Test(t, func(t *testing.T) {
+		ln := jobtest.Listen(t)
+		go func() {
+			nc, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			defer nc.Close()
+			time.Sleep(time.Hour)
+			fmt.Fprintln(nc, "ready")
+		}()
+		nc, err := ln.Dial(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		began := time.Now()
+		line, err := bufio.NewReader(nc).ReadString('\n')
+		fmt.Printf("%q, %v after %v\n", line, err, time.Since(began))
+	})
+	// Output:
+	// "ready\n", <nil> after 1h0m0s
 }

@@ -1,6 +1,7 @@
 package jobtest_test
 
 import (
+	"bytes"
 	"os"
 	"regexp"
 	"strings"
@@ -66,23 +67,32 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestPageShowsTheseTests checks that the Go code of the page is in this file, so that it compiles and passes.
-func TestPageShowsTheseTests(t *testing.T) {
-	page, err := os.ReadFile("../docs/tasks/test-in-go.md")
-	if err != nil {
-		t.Fatal(err)
+// TestPagesShowTheseTests checks that the Go code of the pages is in this file or in that of the example, so that it
+// compiles and passes.
+func TestPagesShowTheseTests(t *testing.T) {
+	var tests []byte
+	for _, name := range []string{"page_test.go", "../examples/goworker/worker_test.go"} {
+		src, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests = append(tests, src...)
 	}
-	here, err := os.ReadFile("page_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
-	if len(blocks) == 0 {
-		t.Fatal("the page has no Go code")
-	}
-	for _, b := range blocks {
-		if !strings.Contains(string(here), b[1]) {
-			t.Errorf("page_test.go does not contain this code of the page:\n%s", b[1])
+	for _, name := range []string{"test-in-go.md", "test-in-virtual-time.md"} {
+		page, err := os.ReadFile("../docs/tasks/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		blocks := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllSubmatch(page, -1)
+		if len(blocks) == 0 {
+			t.Errorf("%s has no Go code", name)
+		}
+		for _, b := range blocks {
+			for part := range bytes.SplitSeq(b[1], []byte("\n\n")) {
+				if !bytes.Contains(tests, bytes.TrimSpace(part)) {
+					t.Errorf("no test contains this code of %s:\n%s", name, part)
+				}
+			}
 		}
 	}
 }

@@ -2,11 +2,11 @@ package jobtest
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/target"
+	"jobwire/internal/transport"
 	"jobwire/refserver"
 )
 
@@ -34,11 +35,12 @@ type Server struct {
 	opts     Options
 	auditor  *audit.Auditor
 	proxy    *audit.Proxy
-	front    target.Target // the proxy, to which clients and workers connect
 	back     target.Target // the reference server
-	closed   atomic.Bool
+	front    target.Target // the proxy, to which clients and workers connect, in memory
 
-	mu       sync.Mutex // guards the fields below
+	mu       sync.Mutex    // guards the fields below
+	tcp      target.Target // the proxy on the loopback interface; nil until Addr is called
+	closed   bool
 	printer  transcript.Printer
 	text     []byte
 	received []codec.Frame
@@ -47,8 +49,9 @@ type Server struct {
 // drainTime is how long Close waits for clients and workers to close their connections.
 const drainTime = time.Second
 
-// NewServer starts a reference server of the protocol on a free port of the loopback interface, and closes it at the
-// end of the test. It ends the test with Fatalf if the protocol or an option is invalid.
+// NewServer starts a reference server of the protocol, and closes it at the end of the test. It listens in memory and,
+// after the first call of Addr, on the loopback interface. In a bubble of package testing/synctest, the server uses
+// only the time of the bubble. NewServer ends the test with Fatalf if the protocol or an option is invalid.
 func NewServer(t testing.TB, protocol string, o Options) *Server {
 	t.Helper()
 	e := entry(t, protocol, o.Waive, o.Levels)
@@ -69,12 +72,12 @@ func NewServer(t testing.TB, protocol string, o Options) *Server {
 	}
 	// The servers get no context of the test, because that ends before Close is called.
 	var err error
-	if s.back, err = target.Func(context.Background(), "the "+protocol+" server of the test",
+	if s.back, err = target.InMemory(context.Background(), "the "+protocol+" server of the test",
 		refserver.New(machine, settings).Serve); err != nil {
 		t.Fatalf("jobtest: %v", err)
 	}
 	s.proxy = &audit.Proxy{Auditor: s.auditor, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, s.back) }}
-	if s.front, err = target.Func(context.Background(), "the proxy of the test", s.proxy.Serve); err != nil {
+	if s.front, err = target.InMemory(context.Background(), proxyName, s.proxy.Serve); err != nil {
 		s.back.Stop()
 		t.Fatalf("jobtest: %v", err)
 	}
@@ -82,8 +85,34 @@ func NewServer(t testing.TB, protocol string, o Options) *Server {
 	return s
 }
 
-// Addr returns the address of the server, as HOST:PORT.
-func (s *Server) Addr() string { return s.front.Addr() }
+const proxyName = "the proxy of the test"
+
+// Dial connects to the server in memory. After Close, the error matches syscall.ECONNREFUSED. [Listener] describes the
+// connection.
+func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
+	return new(transport.Dialer).Dial(ctx, s.front.Addr())
+}
+
+// Addr returns the address of the server on the loopback interface, as HOST:PORT. The first call makes the server
+// listen there. Addr panics in a bubble of package testing/synctest, in which time would not pass while the server
+// waits for connections: use Dial there.
+func (s *Server) Addr() string {
+	if name := bubbleName(); name != "" {
+		panic("jobtest: Addr was called in a bubble of package testing/synctest: use Dial")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tcp == nil {
+		var err error
+		if s.tcp, err = target.Func(context.Background(), proxyName, s.proxy.Serve); err != nil {
+			panic(fmt.Sprintf("jobtest: %v", err)) // as in net/http/httptest
+		}
+		if s.closed {
+			s.tcp.Stop()
+		}
+	}
+	return s.tcp.Addr()
+}
 
 // record records a message of either side.
 func (s *Server) record(actor string, f *codec.Frame, bad *codec.Error) {
@@ -127,11 +156,18 @@ func (s *Server) Report() *audit.Report { return s.auditor.Report() }
 // violations as errors of the test. Further calls do nothing. The end of the test calls Close.
 func (s *Server) Close() {
 	s.t.Helper()
-	if s.closed.Swap(true) {
+	s.mu.Lock()
+	again, tcp := s.closed, s.tcp
+	s.closed = true
+	s.mu.Unlock()
+	if again {
 		return
 	}
 	s.proxy.Drain(drainTime)
 	s.front.Stop()
+	if tcp != nil {
+		tcp.Stop()
+	}
 	s.back.Stop()
 	if s.opts.Unchecked {
 		return

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"jobwire/catalog"
@@ -56,9 +57,9 @@ func errorsOf(test func(testing.TB)) []string {
 	return f.errors
 }
 
-// perform sends the messages of clients and workers in a transcript to a server. The error is the first difference in the
-// replies.
-func perform(t *testing.T, protocol, addr, text string) error {
+// perform sends the messages of clients and workers in a transcript over connections that dial opens. The error is the
+// first difference in the replies.
+func perform(t *testing.T, protocol string, dial func(context.Context) (net.Conn, error), text string) error {
 	t.Helper()
 	e, err := catalog.Named(protocol)
 	if err != nil {
@@ -69,7 +70,7 @@ func perform(t *testing.T, protocol, addr, text string) error {
 		t.Fatal(err)
 	}
 	return play.Peers(t.Context(), scripts[0], func(ctx context.Context, _ transcript.Actor) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+		return dial(ctx)
 	}, play.Options{Timeout: 30 * time.Second}).Err()
 }
 
@@ -109,14 +110,16 @@ func TestViolationsAreErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.protocol+" "+tt.name, func(t *testing.T) {
-			errs := errorsOf(func(tb testing.TB) {
-				if err := perform(t, tt.protocol, jobtest.NewServer(tb, tt.protocol, tt.options).Addr(), tt.text); err != nil {
-					t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				errs := errorsOf(func(tb testing.TB) {
+					if err := perform(t, tt.protocol, jobtest.NewServer(tb, tt.protocol, tt.options).Dial, tt.text); err != nil {
+						t.Error(err)
+					}
+				})
+				if !slices.EqualFunc(errs, tt.want, strings.Contains) {
+					t.Errorf("errors %q, want %q", errs, tt.want)
 				}
 			})
-			if !slices.EqualFunc(errs, tt.want, strings.Contains) {
-				t.Errorf("errors %q, want %q", errs, tt.want)
-			}
 		})
 	}
 }
@@ -126,7 +129,7 @@ func TestWaivedRule(t *testing.T) {
 	const rule = "gearman.work.final"
 	errs := errorsOf(func(tb testing.TB) {
 		s := jobtest.NewServer(tb, "gearman", jobtest.Options{Waive: []codec.RuleID{rule}})
-		perform(t, "gearman", s.Addr(), job+again) // the transcript differs: the server sends no ERROR
+		perform(t, "gearman", s.Dial, job+again) // the transcript differs: the server sends no ERROR
 		s.Close()
 		if r := s.Report(); len(r.BrokenRules) > 0 {
 			t.Errorf("reported %v", r.BrokenRules[0].Rule.ID)
@@ -141,7 +144,8 @@ func TestWaivedRule(t *testing.T) {
 // ones, and that it accepts no connections after Close.
 func TestMessagesOfServer(t *testing.T) {
 	s := jobtest.NewServer(t, "gearman", jobtest.Options{Unchecked: true})
-	if err := perform(t, "gearman", s.Addr(), job+"Worker -> Job Server: PRE_SLEEP\n"+illegal); err != nil {
+	overTCP := func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "tcp", s.Addr()) }
+	if err := perform(t, "gearman", overTCP, job+"Worker -> Job Server: PRE_SLEEP\n"+illegal); err != nil {
 		t.Error(err)
 	}
 	s.Close() // the last messages have no reply
@@ -168,10 +172,25 @@ func TestMessagesOfServer(t *testing.T) {
 	if types["SUBMIT_JOB"] != 1 || types["WORK_COMPLETE"] != 1 || types["PRE_SLEEP"] != 1 || types["illegal"] != 1 || types["JOB_CREATED"] != 0 {
 		t.Errorf("received %v", types)
 	}
-	if c, err := net.Dial("tcp", s.Addr()); err == nil {
-		c.Close()
-		t.Error("the server accepts connections after Close")
+	for _, dial := range []func(context.Context) (net.Conn, error){overTCP, s.Dial} {
+		if c, err := dial(t.Context()); err == nil {
+			c.Close()
+			t.Error("the server accepts connections after Close")
+		}
 	}
+}
+
+// TestAddrInBubble tests that a call of Addr in a bubble, in which it would make the test wait forever, panics.
+func TestAddrInBubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := jobtest.NewServer(t, "beanstalk", jobtest.Options{})
+		defer func() {
+			if text := fmt.Sprint(recover()); !strings.Contains(text, "use Dial") {
+				t.Errorf("recovered %s", text)
+			}
+		}()
+		t.Errorf("the address is %s", s.Addr())
+	})
 }
 
 // TestInvalidOptions tests that an unknown protocol, fault, rule or level ends the test with an error that names it.

@@ -41,6 +41,9 @@ type Options struct {
 	// Names contains the initial values of names in the script.
 	Names map[string]string
 
+	// Unique, if it is not nil, returns the values of the names that first occur in a message to be sent. nil: UniqueName.
+	Unique func(name string) string
+
 	// StartupTimeout is how long a program may take until its first connection, in addition to the time of its first
 	// step. Left, if it is not nil, is closed when the program has exited and will not connect any more. Both are used
 	// only by Proxy.
@@ -54,8 +57,8 @@ type Options struct {
 	// time. The others wait.
 	Large chan struct{}
 
-	// Settle, if it is not nil, is called after each step. In virtual time, it waits until the other side has handled
-	// the step.
+	// Settle, if it is not nil, is called after each step, also after one that failed. In virtual time, it waits until the
+	// other side has handled the step.
 	Settle func()
 
 	// AtSample, if it is not nil, is called before a step that belongs to another sample than the one before it, and after
@@ -239,13 +242,13 @@ func (p *performer) run(ctx context.Context) *Result {
 		if f == nil {
 			f = p.step(ctx, st, i)
 		}
+		if p.opts.Settle != nil {
+			p.opts.Settle()
+		}
 		if f != nil {
 			f.Step, f.Index = st, i
 			p.result.Failure = f
 			break
-		}
-		if p.opts.Settle != nil {
-			p.opts.Settle()
 		}
 		p.since = time.Now()
 	}
@@ -442,7 +445,11 @@ func (p *performer) encode(l *conn, c *transcript.Choice) ([]byte, error) {
 	if c.Verb == transcript.Raw || p.opts.Exact && c.Bytes != nil {
 		return c.Bytes, nil
 	}
-	bindUnique(&p.bind, c, func(name string, _ *codec.Field) string { return UniqueName(name) })
+	unique := p.opts.Unique
+	if unique == nil {
+		unique = UniqueName
+	}
+	bindUnique(&p.bind, c, func(name string, _ *codec.Field) string { return unique(name) })
 	m, err := p.bind.Resolve(c, time.Now(), p.opts.Exact)
 	if err != nil {
 		return nil, err

@@ -79,7 +79,8 @@ var layers = []layer{
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "loadgen/protocols", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
 	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "conform/report", "play", "refserver", "internal/*"}},
 	{"examples", []string{"codec", "conform", "internal/peers"}}, // for tests
-	{"examples/ci", nil},                         // tests only
+	{"examples/ci", nil}, // tests only
+	{"examples/goworker", nil},
 	{"cmd/internal/cli", []string{"internal/*"}}, // no command in particular
 	{"cmd/internal/connect", []string{"catalog", "codec", "codec/transcript", "conform", "fuzz/exec", "refserver", "cmd/internal/cli", "internal/*"}},
 	{"cmd/internal/capturefile", []string{"codec", "codec/transcript", "conform", "pcap", "play"}},
@@ -114,7 +115,7 @@ var dependencies = []dependency{
 	{"github.com/goccy/go-yaml", []string{"conform", "examples", "refserver/inject"}, true},
 	{"github.com/expr-lang/expr", []string{"refserver/inject"}, false}, // the conditions and values of faults
 
-	{"github.com/beanstalkd/go-beanstalk", nil, true}, // a client for tests of the reference server
+	{"github.com/beanstalkd/go-beanstalk", []string{"examples/goworker"}, true}, // a client for tests of the reference server
 	{"github.com/google/go-cmp", nil, true},
 	{"github.com/rogpeppe/go-internal", nil, true},
 	{"go.uber.org/goleak", nil, true},
