@@ -32,10 +32,10 @@ Job Server -> {peer}: ECHO_RES sync
 {peer} -> Job Server: GET_STATUS none
 Job Server -> {peer}: STATUS_RES none 0 0 0 0
 
-@setup submit job function data
+@setup submit job function data=x
 @about The server has a job.
 @probe
-Client -> Job Server: setup submit $job $fn x
+Client -> Job Server: setup submit $job $fn
 @way SUBMIT_JOB
 {peer} -> Job Server: SUBMIT_JOB {function} "" {data}
 Job Server -> {peer}: JOB_CREATED {job}
@@ -50,7 +50,7 @@ Job Server -> Client: ECHO_RES x
 @case status
 @about A job that waits is known and not running.
 @for n in 1 2 3
-Client -> Job Server: setup submit $job $fn "x"*{n}
+Client -> Job Server: setup submit $job $fn data="x"*{n}
 Client -> Job Server: GET_STATUS $job
 Job Server -> Client: STATUS_RES $job 1 0 0 0
 Client -> Job Server: setup barrier
@@ -188,7 +188,7 @@ func TestSetupsThatNeedEachOther(t *testing.T) {
 		"": true, "GRAB_JOB": true, "GRAB_JOB_UNIQ": true, "CAN_DO": true, "CAN_DO_TIMEOUT": true, "CAN_DO CAN_DO_TIMEOUT": false,
 		"GRAB_JOB GRAB_JOB_UNIQ": false, "CAN_DO GRAB_JOB": true, "CAN_DO_TIMEOUT GRAB_JOB_UNIQ": true,
 	} {
-		for _, first := range []string{"can-do", "assign"} {
+		for _, first := range []string{"can-do", "grab-job"} {
 			ways := newSetupWays(s.Setups)
 			try := func(probe *transcript.Script, _ breaks) (error, bool) {
 				for _, st := range probe.Steps {
@@ -198,7 +198,7 @@ func TestSetupsThatNeedEachOther(t *testing.T) {
 				}
 				return nil, true
 			}
-			for _, name := range []string{first, "can-do", "assign"} {
+			for _, name := range []string{first, "can-do", "grab-job"} {
 				why, depends, err := ways.find(t.Context(), name, try)
 				if err != nil || (why == nil) != works || depends != final {
 					t.Errorf("without %q, %s first: %s: %v, depends on %d, %v", broken, first, name, why, depends, err)

@@ -138,7 +138,7 @@
 // # Setups
 //
 // "A -> B: setup NAME arg..." stands for the steps of a setup, which a file of setups defines ([Setups]).
-// With "check" in place of "setup", the steps are part of what the case tests.
+// An argument is a value, or name=value. With "check" in place of "setup", the steps are part of what the case tests.
 //
 // # Around the steps
 //

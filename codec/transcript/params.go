@@ -251,10 +251,7 @@ func (ps *parser) substitute(l sourceLine, params []Param, strict bool) (string,
 // dereference returns the value of a reference in braces. It returns other text in braces, and a reference to an
 // unknown parameter if strict is false, unchanged.
 func (ps *parser) dereference(line int, ref string, params []Param, strict bool) (string, *Error) {
-	named := func(name string) int {
-		return slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
-	}
-	if i := named(ref[1 : len(ref)-1]); i >= 0 {
+	if i := slices.IndexFunc(params, named(ref[1:len(ref)-1])); i >= 0 {
 		return params[i].value, nil
 	}
 	m := reference.FindStringSubmatch(ref)
@@ -262,7 +259,7 @@ func (ps *parser) dereference(line int, ref string, params []Param, strict bool)
 		return ref, nil
 	}
 	pos := position{ps.pos.file, line, 1}
-	i := named(m[1])
+	i := slices.IndexFunc(params, named(m[1]))
 	switch {
 	case i < 0 && strict:
 		return "", pos.errorf("expected the name of a parameter, got %s", ref)

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,28 +13,34 @@ import (
 // need. A setup has one or more ways to reach that state, because a server may not support every message. A
 // case uses a setup by a line such as
 //
-//	Worker 2 -> Job Server: setup assign $job $function
+//	Worker 2 -> Job Server: setup grab-job $job $function
 //
 // With "check" in place of "setup", the line stands for the same steps, but the steps are part of what the
-// case tests: a failed step fails the case.
+// case tests: a failed step fails the case. A setup that is checked can itself check other setups.
+//
 // The file that defines setups has one section per setup:
 //
-//	@setup assign job function
+//	@setup grab-job job function data=test modifiers...
 //	@about The worker has a job.
 //	@probe
-//	Client -> Job Server: setup submit $job $f x
-//	Worker -> Job Server: CAN_DO $f
-//	Worker -> Job Server: setup assign $job $f
+//	Client -> Job Server: setup submit $job $fn
+//	Worker -> Job Server: CAN_DO $fn
+//	Worker -> Job Server: setup grab-job $job $fn
 //	@way GRAB_JOB
 //	{peer} -> Job Server: GRAB_JOB
-//	Job Server -> {peer}: JOB_ASSIGN {job} {function} *
+//	Job Server -> {peer}: JOB_ASSIGN {job} {function} {data} {modifiers}
 //	@way GRAB_JOB_UNIQ
 //	{peer} -> Job Server: GRAB_JOB_UNIQ
-//	Job Server -> {peer}: JOB_ASSIGN_UNIQ {job} {function} * *
+//	Job Server -> {peer}: JOB_ASSIGN_UNIQ {job} {function} * {data} {modifiers}
 //
-// The line @setup has the setup's name and its parameters. A last parameter that ends in "..." stands for the
-// rest of the line. {peer} is the actor of the line that uses the setup. The probe is a transcript that
-// passes on a server that supports the chosen way. If it does not show that the state was reached, but only that
+// The line @setup has the setup's name and its parameters. A parameter without a default is required. Its argument is
+// given by position, or by name. A parameter with a default is optional, and its argument is given by name only:
+//
+//	Worker -> Job Server: setup grab-job $job $fn data=x
+//
+// An argument that begins like a named one, as a=b does, must be quoted. A last parameter that ends in "..." stands for
+// the rest of the line, after the other arguments. {peer} is the actor of the line that uses the setup. The probe is a
+// transcript that passes on a server that supports the chosen way. If it does not show that the state was reached, but only that
 // the replies have the expected form, a section @proof may follow it: a transcript that passes only in that state.
 type Setups struct {
 	proto *codec.Protocol
@@ -48,11 +55,12 @@ type Setup struct {
 	About string   // a sentence that describes the resulting state
 	Ways  []string // names of the ways, the preferred one first
 
-	params []string
-	rest   bool // the last parameter stands for the rest of the line
-	probe  section
-	proof  section
-	ways   []section
+	signature string  // the parameters as in the line @setup
+	params    []Param // with the default as the value, which is empty if there is none
+	rest      bool    // the last parameter stands for the rest of the line
+	probe     section
+	proof     section
+	ways      []section
 }
 
 // Ways maps the name of each setup to the way that a script uses. 0 is the first way.
@@ -88,13 +96,9 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 		case text == "" || text[0] == '#':
 			continue
 		case ok && key == "setup":
-			words := strings.Fields(value)
-			if len(words) == 0 || s.Named(words[0]) != nil {
-				return nil, pos.errorf("expected a name of its own after @setup, got %q", value)
-			}
-			one := &Setup{Name: words[0], params: words[1:]}
-			if n := len(one.params) - 1; n >= 0 {
-				one.params[n], one.rest = strings.CutSuffix(one.params[n], "...")
+			one, err := s.declared(pos, value)
+			if err != nil {
+				return nil, err
 			}
 			s.all = append(s.all, one)
 			to = nil
@@ -135,6 +139,23 @@ func ParseSetups(p *codec.Protocol, file string, src []byte) (*Setups, error) {
 		}
 	}
 	return s, nil
+}
+
+// declared returns the setup that a line @setup with the value declares, without its steps.
+func (s *Setups) declared(pos position, value string) (*Setup, *Error) {
+	words := items(value)
+	if len(words) == 0 || s.Named(words[0]) != nil {
+		return nil, pos.errorf("expected a name of its own after @setup, got %q", value)
+	}
+	one := &Setup{Name: words[0], signature: strings.Join(words[1:], " ")}
+	for _, word := range words[1:] {
+		m := parameter.FindStringSubmatch(word)
+		if m == nil || one.rest || m[1] == "peer" || slices.ContainsFunc(one.params, named(m[1])) {
+			return nil, pos.errorf("expected parameters with different names, such as job, data=test and, at the end, rest..., got %q", word)
+		}
+		one.params, one.rest = append(one.params, Param{Name: m[1], value: m[2]}), m[3] != ""
+	}
+	return one, nil
 }
 
 // Probe returns the transcript that tests whether a server supports the chosen way of a setup.
@@ -231,7 +252,7 @@ func (ps *parser) withSetups(lines section, depth int) (section, *Error) {
 			return nil, err
 		}
 		list := &ps.used
-		if m[3] == "check" && depth == 0 {
+		if m[3] == "check" && l.setup == "" {
 			list = &ps.checked
 		}
 		if !slices.Contains(*list, one.Name) {
@@ -264,25 +285,44 @@ func (ps *parser) withSetups(lines section, depth int) (section, *Error) {
 	return out, nil
 }
 
+var (
+	parameter     = regexp.MustCompile(`^([a-z][a-z0-9]*)(?:=(.+)|(\.\.\.))?$`)
+	namedArgument = regexp.MustCompile(`^([a-z][a-z0-9]*)=(.*)$`)
+)
+
+// named returns a function that reports whether a parameter has the name.
+func named(name string) func(Param) bool { return func(p Param) bool { return p.Name == name } }
+
 // arguments returns the values of a setup's parameters for a line that uses the setup.
 func (one *Setup) arguments(pos position, peer, text string) ([]Param, *Error) {
-	params := []Param{{Name: "peer", value: peer}}
-	args := items(text)
+	args, params, given := items(text), slices.Clone(one.params), make([]bool, len(one.params))
 	if k := slices.IndexFunc(args, func(s string) bool { return s[0] == '#' }); k >= 0 {
 		args = args[:k]
 	}
-	for i, name := range one.params {
-		switch {
-		case one.rest && i == len(one.params)-1:
-			params = append(params, Param{Name: name, value: strings.Join(args[min(i, len(args)):], " ")})
-			return params, nil
-		case i >= len(args):
-			return nil, pos.errorf("setup %s: expected %s, got %d arguments", one.Name, strings.Join(one.params, " "), len(args))
+	wrong := func(got string) *Error {
+		return pos.errorf("setup %s: expected %s, got %s", one.Name, cmp.Or(one.signature, "no arguments"), got)
+	}
+	missing := func(p Param) bool { return p.value == "" }
+	for k, value := range args {
+		i := slices.IndexFunc(params, missing)
+		rest := one.rest && i == len(params)-1
+		if m := namedArgument.FindStringSubmatch(value); m != nil {
+			i, value = slices.IndexFunc(params, named(m[1])), m[2]
+			rest = false
 		}
-		params = append(params, Param{Name: name, value: args[i]})
+		switch {
+		case i < 0 || value == "":
+			return nil, wrong(args[k])
+		case given[i]:
+			return nil, wrong(params[i].Name + " twice")
+		}
+		if params[i].value, given[i] = value, true; rest {
+			params[i].value = strings.Join(args[k:], " ")
+			break
+		}
 	}
-	if len(args) > len(one.params) {
-		return nil, pos.errorf("setup %s: expected %s, got %d arguments", one.Name, strings.Join(one.params, " "), len(args))
+	if i := slices.IndexFunc(params, missing); i >= 0 && !(one.rest && i == len(params)-1) {
+		return nil, wrong("no " + params[i].Name)
 	}
-	return params, nil
+	return append(params, Param{Name: "peer", value: peer}), nil
 }

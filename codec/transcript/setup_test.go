@@ -21,14 +21,21 @@ Job Server -> {peer}: ECHO_RES sync {modifiers}
 {peer} -> Job Server: GET_STATUS none
 Job Server -> {peer}: STATUS_RES none 0 0 0 0 {modifiers}
 
-@setup submit job function data
+@setup quiet
+@about The server sends nothing.
+@probe
+Client -> Job Server: setup quiet
+@way wait
+Job Server -> {peer}: nothing for 1ms
+
+@setup submit job function unique="" data="a b" modifiers...
 @about The server has a job.
 @probe
-Client -> Job Server: setup submit $job $fn "a b"
+Client -> Job Server: setup submit $job $fn
 @way SUBMIT_JOB
-{peer} -> Job Server: SUBMIT_JOB {function} "" {data}
-Job Server -> {peer}: JOB_CREATED {job}
-{peer} -> Job Server: setup barrier
+{peer} -> Job Server: SUBMIT_JOB {function} {unique} {data}
+Job Server -> {peer}: JOB_CREATED {job} {modifiers}
+{peer} -> Job Server: check barrier
 `
 
 func steps(s *transcript.Script) string {
@@ -46,7 +53,7 @@ func TestSetups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	src := "@about All.\n@case c\n@for n in 1 2\nClient 2 -> Job Server: setup submit $j $fn \"x\"*{n} # comment\nClient 2 -> Job Server: GET_STATUS $j\nClient 2 -> Job Server: setup barrier past WORK_DATA within 3s\n"
+	src := "@about All.\n@case c\n@for n in 1 2\nClient 2 -> Job Server: setup submit $j $fn data=\"x\"*{n} # comment\nClient 2 -> Job Server: GET_STATUS $j\nClient 2 -> Job Server: setup barrier past WORK_DATA within 3s\n"
 	scripts, err := all.Parse(gearman.Protocol, "x.wire", []byte(src))
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +92,38 @@ barrier|Job Server -> Client 2: ECHO_RES sync past WORK_DATA within 3s
 	}
 }
 
+// TestSetupArguments tests arguments by position and by name, defaults, and the rest of the line.
+func TestSetupArguments(t *testing.T) {
+	all, err := transcript.ParseSetups(gearman.Protocol, "setup.wire", []byte(setups))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ args, request, reply string }{
+		{`$j f`, `f "" "a b"`, "$j"},
+		{`$j f data=*`, `f "" *`, "$j"},
+		{`data=$now+5 $j unique="u v" f`, `f "u v" $now+5`, "$j"},
+		{`function=f job=$j`, `f "" "a b"`, "$j"},
+		{`function=f $j within 3s`, `f "" "a b"`, "$j within 3s"},
+		{`$j f data="x=1"*3 past WORK_DATA # data=y`, `f "" "x=1"*3`, "$j past WORK_DATA"},
+		{`$j "f=g" unique=a=b`, `"f=g" a=b "a b"`, "$j"},
+	}
+	for _, test := range tests {
+		src := "@case c\nClient -> Job Server: check submit " + test.args + "\n"
+		scripts, err := all.Parse(gearman.Protocol, "x.wire", []byte(src))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		want := "|Client -> Job Server: SUBMIT_JOB " + test.request + "\n|Job Server -> Client: JOB_CREATED " + test.reply + "\n|"
+		if got := steps(scripts[0]); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.args, got, want)
+		}
+		if got := strings.Join(append(scripts[0].Checks, scripts[0].Setups...), " "); got != "submit barrier" {
+			t.Errorf("%s: setups %s", test.args, got)
+		}
+	}
+}
+
 // TestSetupErrors tests that an unknown, incomplete, recursive or too large setup, or one with wrong arguments, is an
 // error.
 func TestSetupErrors(t *testing.T) {
@@ -95,8 +134,18 @@ func TestSetupErrors(t *testing.T) {
 	}
 	tests := []struct{ setups, line, want string }{
 		{setups, "Client -> Job Server: setup submitt $j f x", "did you mean submit?"},
-		{setups, "Client -> Job Server: setup submit $j f", "expected job function data, got 2 arguments"},
-		{setups, "Client -> Job Server: setup submit $j f x y", "got 4 arguments"},
+		{setups, "Client -> Job Server: setup submit $j", `x.wire:2:1: setup submit: expected job function unique="" data="a b" modifiers..., got no function`},
+		{setups, "Client -> Job Server: setup submit $j f data=x data=y", "got data twice"},
+		{setups, "Client -> Job Server: setup submit $j f job=$i", "got job twice"},
+		{setups, "Client -> Job Server: setup submit $j f dat=x", "got dat=x"},
+		{setups, "Client -> Job Server: setup submit $j f data=", "got data="},
+		{setups, "Client -> Job Server: setup submit $j f x", "expected JOB_CREATED"},
+		{setups, "Client -> Job Server: setup submit $j f within 1s data=x", "expected a modifier"},
+		{setups, "Client -> Job Server: setup quiet x", "setup quiet: expected no arguments, got x"},
+		{"@setup a b b\n", "", "expected parameters with different names"},
+		{"@setup a peer\n", "", "expected parameters with different names"},
+		{"@setup a b... c\n", "", "expected parameters with different names"},
+		{"@setup a b=\n", "", "expected parameters with different names"},
 		{setups, "Job Server -> Client: setup barrier", "expected a line from a client or worker"},
 		{setups, "Client -> Job Server: setup barrier past NOPE", "expected a message type"},
 		{"@way x\n", "", "expected @setup NAME"},
