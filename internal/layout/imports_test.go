@@ -115,6 +115,7 @@ var dependencies = []dependency{
 	{"github.com/goccy/go-yaml", []string{"conform", "examples", "refserver/inject"}, true},
 	{"github.com/expr-lang/expr", []string{"refserver/inject"}, false}, // the conditions and values of faults
 
+	{"golang.org/x/mod", []string{"internal/publish"}, false},                   // paths and archives of modules
 	{"github.com/beanstalkd/go-beanstalk", []string{"examples/goworker"}, true}, // a client for tests of the reference server
 	{"github.com/google/go-cmp", nil, true},
 	{"github.com/rogpeppe/go-internal", nil, true},
