@@ -49,23 +49,25 @@ CONCURRENT = audit conform conform/selftest fuzz fuzz/exec fuzz/model fuzz/triag
              jobtest judge loadgen pcap play refpeer/beanstalk refpeer/danga refpeer/gearman refpeer/gearmonkey \
              refserver refserver/beanstalk refserver/danga refserver/gearman refserver/gearmonkey refserver/inject
 
-# Tests of many servers or whole suites, or with payloads of 16 MiB, that take ten times as long with the race detector: "make others"
-# runs them without it, and "make nightly" with it.
-STRESS = '^(TestSelfTest|TestVariants|TestMissingMessages|TestModelsFindMutants|TestLargeMessages|TestSmallServer|TestFiveFaults)$$'
+# Tests of many servers, whole suites or fuzz runs, or with payloads of 16 MiB, that take ten times as long with the race
+# detector: "make others" runs them without it, and "make nightly" with it.
+STRESS = '^(TestSelfTest|TestVariants|TestMissingMessages|TestModelsFindMutants|TestLargeMessages|TestSmallServer|TestFiveFaults|$\
+           TestFixedAddress|TestBarriers|TestWeakServers|TestCutFiles|TestLargeMessageWithDamage)$$' \
+         ./audit ./conform ./fuzz ./jobtest ./pcap ./refpeer/...
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it
 # exits.
 race: ## run the short form of the tests of packages with concurrency, with the race detector (needs a C compiler)
-	GORACE="atexit_sleep_ms=0 $(GORACE)" $(TEST) -race -skip $(STRESS) $(CONCURRENT:%=./%)
+	GORACE="atexit_sleep_ms=0 $(GORACE)" $(TEST) -race -skip $(firstword $(STRESS)) $(CONCURRENT:%=./%)
 
 others: ## run the short form of the tests that "make race" leaves out
-	$(TEST) -run $(STRESS) ./audit ./fuzz ./jobtest ./pcap ./refpeer/...
+	$(TEST) -run $(STRESS)
 	$(TEST) $$($(GO) list ./... | grep -vxF $(CONCURRENT:%=-e jobwire/%))
 
 # The long form has all tests. The cluster test needs root, cgroup v1 and kubectl.
 nightly: build vet-others ## run what takes long: all tests, other systems, archives, steadiness, more fuzzing
 	$(GO) test -timeout 60m ./...
-	$(TEST) -race -run $(STRESS) ./audit ./fuzz ./jobtest ./pcap ./refpeer/...
+	$(TEST) -race -run $(STRESS)
 	$(GO) test -timeout 60m ./internal/memnet -args -cases 100000
 	$(GO) test -timeout 2h -run TestSteady ./conform/servertest -args -steady 2
 	for protocol in $(PROTOCOLS); do bin/jobwire fuzz self-test $$protocol || exit 1; done
