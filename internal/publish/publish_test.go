@@ -59,6 +59,11 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the old path is still in\n%s", left)
 	}
 
+	// The steps of the action, and the imports.
+	if got := run(t, tree, nil, "go", "test", "-short", "./examples/ci", "./internal/layout"); strings.Contains(got, "FAIL") {
+		t.Errorf("tests of the tree with the new path: %s", got)
+	}
+
 	const version = "v0.9.0"
 	proxy := filepath.Join(t.TempDir(), "proxy")
 	versions := filepath.Join(proxy, published, "@v")
