@@ -261,12 +261,13 @@ func (l List) lines(s style, rows int) (all []string) {
 		title += fmt.Sprintf(" (the latest %d of %s)", rows, prose.Grouped(int64(l.Total)))
 	}
 	all = append(all, indent+s.tone(Dim, title))
-	for _, item := range l.Items[len(l.Items)-rows:] {
-		line := indent + indent
-		if item.Word != "" {
-			line += s.tone(item.Tone, prose.Printable(item.Word)) + indent
-		}
-		all = append(all, line+prose.Printable(item.Text))
+	items, word := l.Items[len(l.Items)-rows:], 0
+	for _, item := range items {
+		word = max(word, ansi.StringWidth(prose.Printable(item.Word)))
+	}
+	for _, item := range items {
+		all = append(all, indent+indent+s.tone(item.Tone, pad(prose.Printable(item.Word), word, false))+indent+
+			prose.Printable(item.Text))
 	}
 	return all
 }

@@ -9,7 +9,6 @@ package screen
 
 import (
 	"bytes"
-	"cmp"
 	"io"
 	"os"
 	"slices"
@@ -112,23 +111,29 @@ func (s *Screen) update() {
 	s.tty.Write(s.above)
 }
 
-// print shows the complete lines of text above the screen. bubbletea can insert lines only above a frame that it has
-// drawn, and only lines that the terminal does not wrap, not more than fit above the frame.
+// space is the number of rows above a frame that are left for the lines that are inserted there.
+const space = 4
+
+// print shows the complete lines of text above the screen. bubbletea can insert them only if it has drawn a frame, and
+// only as many rows as are above the frame. The terminal wraps long lines, so that they can be copied as a whole.
 func (s *Screen) print() {
 	if !s.tty.written.Load() {
 		return
 	}
 	s.mu.Lock()
-	n := bytes.LastIndexByte(s.above, '\n') + 1
-	text := string(s.above[:n])
-	s.above = append(s.above[:0], s.above[n:]...)
+	n := bytes.LastIndexByte(s.above, '\n')
+	text := string(s.above[:n+1])
+	s.above = append(s.above[:0], s.above[n+1:]...)
 	s.mu.Unlock()
-	text = strings.TrimSuffix(strings.ReplaceAll(text, "\t", tab), "\n")
-	if n == 0 {
-		return
-	}
-	for line := range strings.SplitSeq(ansi.Wrap(text, max(1, int(s.columns.Load())-1), ""), "\n") {
-		s.program.Println(cmp.Or(line, " ")) // bubbletea ignores empty lines
+	columns := max(1, int(s.columns.Load()))
+	for line := range strings.Lines(strings.ReplaceAll(text, "\t", tab)) {
+		line = strings.TrimSuffix(line, "\n")
+		for part := range strings.SplitSeq(ansi.Wrap(line, space*columns-1, ""), "\n") {
+			if ansi.StringWidth(part)%columns == 0 {
+				part += " " // bubbletea ignores empty lines, and miscounts the rows of those that end in the last column
+			}
+			s.program.Println(part)
+		}
 	}
 }
 
@@ -184,7 +189,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 // draw reports whether the lines have changed.
 func (m *model) draw() bool {
 	before := m.lines
-	m.lines = m.frame.draw(m.options, m.width, m.height-1)
+	m.lines = m.frame.draw(m.options, m.width, m.height-space)
 	return !slices.Equal(m.lines, before)
 }
 

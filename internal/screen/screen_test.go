@@ -138,7 +138,7 @@ func TestWidths(t *testing.T) {
 	bubble(t, 80, 24, Options{ASCII: true}, func() Frame { return example(100) }, func(term *terminal, s *Screen) {
 		golden(t, "ascii.txt", term.lines())
 	})
-	bubble(t, 80, 9, Options{}, func() Frame { return example(100) }, func(term *terminal, s *Screen) {
+	bubble(t, 80, 12, Options{}, func() Frame { return example(100) }, func(term *terminal, s *Screen) {
 		golden(t, "low.txt", term.lines())
 	})
 }
@@ -180,34 +180,38 @@ func TestAbove(t *testing.T) {
 	for i := range 100 {
 		want = append(want, fmt.Sprintf("line %d", i))
 	}
-	n := 0
-	frame := func() Frame { n++; return example(n) }
-	bubble(t, 80, 24, Options{Colors: true}, frame, func(term *terminal, s *Screen) {
-		for i, line := range want {
-			fmt.Fprintln(s, line)
-			if i%10 == 9 {
-				term.draw()
+	for _, height := range []int{17, 24} {
+		n := 0
+		frame := func() Frame { n++; return example(n) }
+		bubble(t, 80, height, Options{Colors: true}, frame, func(term *terminal, s *Screen) {
+			for i, line := range want {
+				fmt.Fprintln(s, line)
+				if i%10 == 9 {
+					term.draw()
+				}
 			}
-		}
-		fmt.Fprintf(s, "\n\t%s\n%s\nthe ", strings.Repeat("word ", 30), strings.Repeat("x", 80))
-		term.draw()
-		all := term.history()
-		begin := slices.Index(all, "line 0")
-		got := all[begin:]
-		more := []string{"", "    " + strings.Repeat("word ", 14) + "word", strings.Repeat("word ", 14) + "word", strings.Repeat("x", 79), "x"}
-		if end := begin + len(want) + len(more); end >= len(all) || !strings.HasPrefix(all[end], "jobwire conform") {
-			t.Fatalf("no frame after the text:\n%s", strings.Join(all, "\n"))
-		}
-		if got := got[:len(want)+len(more)]; !slices.Equal(got, append(want, more...)) {
-			t.Errorf("got\n%s", strings.Join(got, "\n"))
-		}
-		fmt.Fprintln(s, "end")
-		s.Stop()
-		fmt.Fprintln(s, "after")
-		if all := term.history(); !slices.Equal(all[len(all)-4:], []string{strings.Repeat("x", 79), "x", "the end", "after"}) {
-			t.Errorf("at the end:\n%s", strings.Join(all, "\n"))
-		}
-	})
+			fmt.Fprintf(s, "\n\t%s\n%s\n%s\nthe ", strings.Repeat("word ", 30), strings.Repeat("x", 80), strings.Repeat("y", 400))
+			term.draw()
+			all := term.history()
+			begin := slices.Index(all, "line 0")
+			got := all[begin:]
+			more := []string{"", "    " + strings.Repeat("word ", 15) + "w", "ord" + strings.Repeat(" word", 14), strings.Repeat("x", 80),
+				"", strings.Repeat("y", 80), strings.Repeat("y", 80), strings.Repeat("y", 80), strings.Repeat("y", 79),
+				strings.Repeat("y", 80), "y"}
+			if end := begin + len(want) + len(more); end >= len(all) || !strings.HasPrefix(all[end], "jobwire conform") {
+				t.Fatalf("no frame after the text:\n%s", strings.Join(all, "\n"))
+			}
+			if got := got[:len(want)+len(more)]; !slices.Equal(got, append(want, more...)) {
+				t.Errorf("got\n%s", strings.Join(got, "\n"))
+			}
+			fmt.Fprintln(s, "end")
+			s.Stop()
+			fmt.Fprintln(s, "after")
+			if all := term.history(); !slices.Equal(all[len(all)-4:], []string{strings.Repeat("y", 80), "y", "the end", "after"}) {
+				t.Errorf("at the end:\n%s", strings.Join(all, "\n"))
+			}
+		})
+	}
 }
 
 // TestEcho tests that the next frame replaces keys that the terminal has echoed.
