@@ -28,6 +28,7 @@ type live struct {
 	stop       func()    // removes the live display
 	w          io.Writer // for a line per interval, and per trial
 	on, search bool
+	backlog    bool // all jobs are queued before the measured part
 	objectives []*report.Objective
 
 	mu      sync.Mutex
@@ -39,7 +40,8 @@ type live struct {
 	phase   string           // "": the warm-up or the measured part
 	last    loadgen.Interval // the latest interval with jobs
 	account loadgen.Account
-	ended   int64     // number of jobs that have ended
+	begun   bool      // the measured part has begun
+	ended   int64     // number of jobs that have ended; in a run with a backlog, only in this part of the run
 	rate    []float64 // of the intervals, of all trials
 	p50     []float64
 	p99     []float64
@@ -50,8 +52,9 @@ func (o *benchOptions) newLive(cmd *cobra.Command, sys *catalog.Entry, scenario 
 	if o.quiet {
 		return nil
 	}
-	l := &live{w: cmd.ErrOrStderr(), search: o.kind == searchBench, objectives: o.objective, shown: time.Now(),
-		phase: "starting",
+	sc := scenarioNamed(sys, scenario)
+	l := &live{w: cmd.ErrOrStderr(), search: o.kind == searchBench, backlog: sc.Backlog && !sc.Enqueue,
+		objectives: o.objective, shown: time.Now(), phase: "starting",
 		title: screen.Title{Name: cmd.CommandPath() + " " + sys.Protocol.Name,
 			About: fmt.Sprintf("%s, scenario %s", o.target.Name(sys), scenario)}}
 	if !o.start.IsZero() {
@@ -68,7 +71,7 @@ func (l *live) begin(cfg loadgen.Config) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cfg, l.began, l.phase, l.account, l.ended = cfg, time.Now(), "", loadgen.Account{}, 0
+	l.cfg, l.began, l.phase, l.account, l.ended, l.begun = cfg, time.Now(), "", loadgen.Account{}, 0, false
 }
 
 // interval shows the figures of one interval of a run. measured is false for an interval outside of the measurement
@@ -78,7 +81,7 @@ func (l *live) interval(iv *loadgen.Interval, measured bool) {
 	case l == nil:
 		return
 	case l.on:
-		l.add(iv)
+		l.add(iv, measured)
 	case !l.search:
 		var line strings.Builder
 		format.Interval(&line, iv, measured)
@@ -87,15 +90,19 @@ func (l *live) interval(iv *loadgen.Interval, measured bool) {
 }
 
 // add adds an interval to the live display.
-func (l *live) add(iv *loadgen.Interval) {
+func (l *live) add(iv *loadgen.Interval, measured bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rate = append(l.rate, iv.Rate())
-	l.ended += iv.Done
 	if l.last.Done, l.last.Depth, l.last.Length = iv.Done, iv.Depth, iv.Length; iv.Draining {
 		l.phase = fmt.Sprintf("waiting for %s", prose.Count(iv.Depth, "job"))
 		return // an interval after the measured part has no other figures
 	}
+	if measured && !l.begun && l.backlog {
+		l.ended = 0
+	}
+	l.begun = measured
+	l.ended += iv.Done
 	l.last.Latency, l.account = iv.Latency, iv.Account
 	total := iv.JobLatency()
 	l.p50, l.p99 = append(l.p50, float64(total.P50)), append(l.p99, float64(total.P99))
@@ -165,6 +172,8 @@ func (l *live) bar() screen.Bar {
 	phase := l.phase
 	switch {
 	case phase != "":
+	case l.backlog && !l.begun:
+		phase = "queueing jobs"
 	case elapsed < l.cfg.Ramp+l.cfg.Warmup:
 		phase = "warm-up"
 	default:
