@@ -309,8 +309,11 @@ func Left(elapsed time.Duration, done float64) string {
 	if done <= 0 || done >= 1 || elapsed < time.Second {
 		return ""
 	}
-	return Seconds(time.Duration(float64(elapsed)*(1-done)/done)) + " left"
+	return Until(time.Duration(float64(elapsed)*(1-done)/done)) + " left"
 }
 
-// Seconds returns a time in whole seconds, such as "1m5s".
-func Seconds(d time.Duration) string { return d.Round(time.Second).String() }
+// Seconds returns a time that has passed in whole seconds, such as "1m5s".
+func Seconds(d time.Duration) string { return d.Truncate(time.Second).String() }
+
+// Until returns a time that has not yet passed in whole seconds, rounded up.
+func Until(d time.Duration) string { return Seconds(d + time.Second - 1) }

@@ -114,17 +114,16 @@ func (l *live) trial(r *experiment.LimitRange) {
 		return
 	}
 	format.Trial(l.w, &r.Trials[len(r.Trials)-1])
-	rate := func(v float64) string {
+	rate := func(name string, v float64, tone screen.Tone) screen.Counter {
 		if v == 0 {
-			return "-"
+			return screen.Counter{Name: name, Value: "-"}
 		}
-		return prose.Grouped(int64(math.Round(v))) + " jobs/s"
+		return screen.Counter{Name: name, Value: prose.Grouped(int64(math.Round(v))) + " jobs/s", Tone: tone}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tried = screen.Counters{{Name: "trials", Value: fmt.Sprint(len(r.Trials))},
-		{Name: "highest that passed", Value: rate(r.Passed), Tone: screen.Good},
-		{Name: "lowest that did not", Value: rate(r.Failed), Tone: screen.Bad}}
+		rate("highest that passed", r.Passed, screen.Good), rate("lowest that did not", r.Failed, screen.Bad)}
 }
 
 // end removes the live display, so that the report can take its place.
@@ -167,7 +166,7 @@ func (l *live) bar() screen.Bar {
 	if l.cfg.Duration > 0 {
 		length = l.cfg.Ramp + l.cfg.Warmup + l.cfg.Duration
 		done = min(elapsed.Seconds()/length.Seconds(), 1)
-		of = " of " + screen.Seconds(length)
+		of = " of " + screen.Until(length)
 	}
 	phase := l.phase
 	switch {
