@@ -58,7 +58,7 @@ func (r *Runner) Run(ctx context.Context, s *Suite, done func(Result)) []Result 
 		session: session{Runner: *r, kept: new(atomic.Int64), same: newInference(s, r.InferAfter)},
 		ctx:     ctx, halt: halt, suite: s,
 		attempts: make([]attempt, len(s.Cases)), begun: time.Now(),
-		order: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done},
+		order: resultOrder{results: make([]Result, len(s.Cases)), ended: make([]bool, len(s.Cases)), done: done, early: r.Ended},
 	}
 	if r.InferAfter > 0 {
 		ru.silence = &silence{limit: shortTimeout, number: map[[2]*codec.Type]int{}}
@@ -304,6 +304,7 @@ type resultOrder struct {
 	ended    []bool
 	reported int
 	done     func(Result)
+	early    func(Result) // called with each result at once; may be nil
 }
 
 // end records the result of the case with the index i and passes on all results that are now complete in the order of
@@ -312,6 +313,9 @@ func (o *resultOrder) end(i int, r Result) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.results[i] = r
+	if o.early != nil {
+		o.early(r)
+	}
 	if i < o.reported && o.done != nil {
 		o.done(r)
 	}

@@ -78,6 +78,10 @@ type Runner struct {
 	// messages are the same in each run. Parallel must be 0 or 1.
 	Virtual bool
 
+	// Ended, if it is not nil, is called with each result when the case has ended, in any order, and again with a result
+	// that replaces an earlier one. It must not block.
+	Ended func(Result)
+
 	// Note, if it is not nil, is called with sentences about the run for [Report.Notes].
 	Note func(string)
 

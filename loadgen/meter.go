@@ -27,6 +27,15 @@ type Interval struct {
 // Rate returns the jobs per second of the interval.
 func (i *Interval) Rate() float64 { return PerSecond(float64(i.Done), i.Length.Seconds()) }
 
+// JobLatency returns the percentiles of the stage total or, if no job has ended in a way that is measured, of the stage
+// created.
+func (i *Interval) JobLatency() latency.Quantiles {
+	if total := i.Latency[latency.Stages[latency.Total]]; total.Count > 0 {
+		return total
+	}
+	return i.Latency[latency.Stages[latency.Created]]
+}
+
 // meter measures a run in progress.
 type meter struct {
 	r  *run

@@ -46,8 +46,7 @@ type conformOptions struct {
 	skip     []string
 	levels   []string
 	segments []string
-	parallel int
-	fresh    bool
+	runner   conform.Runner // --parallel, --fresh, --timeout and --budget
 	all      bool
 	quick    bool
 	failed   bool            // --failed
@@ -55,10 +54,9 @@ type conformOptions struct {
 	only     map[string]bool // IDs of the only cases to run; nil: all
 	failFast bool
 	watch    []string
-	timeout  time.Duration
-	budget   time.Duration
 	waive    []string
 	verbose  bool
+	quiet    bool
 }
 
 // newConform returns the command "conform", which runs the cases of the suite against a server, client or worker, with
@@ -82,7 +80,7 @@ func newConform() *cobra.Command {
 		"how messages are divided into writes to the socket, as `NAMES` separated by commas; each case runs once per name, with coalesced only if that differs from plain")
 	f.BoolVar(&o.all, "all", false, "run all instances of a case, also after three have "+
 		"failed in the same way at the end of a time limit, or with a crash or a hang")
-	f.BoolVar(&o.fresh, "fresh", false, "start a new server process for every case")
+	f.BoolVar(&o.runner.NewServerPerCase, "fresh", false, "start a new server process for every case")
 	f.BoolVar(&o.failed, "failed", false, "run only the cases that failed in the last run against the same target")
 	f.BoolVarP(&o.failFast, "fail-fast", "x", false,
 		"stop at the first failure; cases run one at a time unless --parallel is set")
@@ -90,17 +88,18 @@ func newConform() *cobra.Command {
 		"and no cases that check the server's process")
 	f.StringArrayVar(&o.watch, "watch", nil, "run again when the file or folder `PATH`, "+
 		"or a file that --exec names, has changed; repeatable")
-	f.IntVar(&o.parallel, "parallel", 8, "number of cases that run in parallel")
-	f.DurationVar(&o.budget, "budget", 5*time.Minute,
+	f.IntVar(&o.runner.Parallel, "parallel", 8, "number of cases that run in parallel")
+	f.DurationVar(&o.runner.Budget, "budget", 5*time.Minute,
 		"time after which no further case starts; the most informative cases run first; 0: unlimited")
 	f.IntVar(&o.target.Memory, "memory", defaultMemory,
 		"limit for the memory of a server that conform starts, in `MIB`, at most a "+
 			"quarter of the machine's memory if the flag is not given; a server that needs more is killed, and counts as crashed; 0: unlimited")
-	f.DurationVar(&o.timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
+	f.DurationVar(&o.runner.Timeout, "timeout", 2*time.Second, "time limit for each reply of the target")
 	cli.FormatFlag(cmd, &o.format, append([]string{"text"}, slices.Sorted(maps.Keys(formats))...)...)
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report with the messages of each case")
 	f.StringVar(&o.pcap, "pcap", "", "`FILE` for a capture of the cases that did not pass; packet comments name the case and its rules")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "write all causes and all cases, also those that passed, as they end")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no live display")
 	o.color.Add(cmd)
 	cli.GroupFlags(cmd, conformFlagGroups)
 	cmd.AddCommand(newConformCases(), newConformMatrix(), newConformSelfTest())
@@ -113,7 +112,7 @@ var conformFlagGroups = []cli.FlagGroup{
 	connect.ConnectionGroup,
 	{Title: "Cases", Names: "run failed skip level role cases quick"},
 	{Title: "Run", Names: "segments all fail-fast watch fresh parallel timeout budget memory"},
-	{Title: "Report", Names: "format html pcap verbose color"},
+	{Title: "Report", Names: "format html pcap verbose quiet color"},
 }
 
 // addSelection adds the flags that select cases.
@@ -178,9 +177,9 @@ func (o *conformOptions) once(cmd *cobra.Command, sys *catalog.Entry) error {
 	switch {
 	case cmd.Flags().Changed("parallel"):
 	case o.failFast:
-		o.parallel = 1 // a case that misses a time limit while others run would be repeated after all of them
+		o.runner.Parallel = 1 // a case that misses a time limit while others run would be repeated after all of them
 	case o.quick:
-		o.parallel = 16 // most cases wait most of the time
+		o.runner.Parallel = 16 // most cases wait most of the time
 	}
 	suite, runner, err := o.plan(sys)
 	if err != nil {
@@ -280,13 +279,13 @@ const inferAfter = 3
 
 // plan returns what the flags select independently of the target: the cases, and the options of the runner.
 func (o *conformOptions) plan(sys *catalog.Entry) (*conform.Suite, conform.Runner, error) {
-	r := conform.Runner{Parallel: o.parallel, Timeout: o.timeout, NewServerPerCase: o.fresh, InferAfter: inferAfter,
-		Budget: o.budget}
+	r := o.runner
+	r.InferAfter = inferAfter
 	if o.all || o.failFast { // --fail-fast runs the cases in the order of the suite
 		r.InferAfter = 0
 	}
 	switch {
-	case o.fresh && o.target.Addr != "":
+	case o.runner.NewServerPerCase && o.target.Addr != "":
 		return nil, r, errors.New("--fresh starts a new server for each case; conform cannot start the server of --addr: use --exec instead")
 	}
 	var err error
@@ -479,7 +478,8 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 	runner.Command = o.command(cmd, sys, subj)
 	runner.Note = func(note string) { run.Notes = append(run.Notes, note) }
 	text := &report.Text{W: cmd.OutOrStdout(), Color: color, Verbose: o.verbose}
-	progress := cli.NewProgress(cmd.ErrOrStderr(), len(suite.Cases))
+	endLive := o.showLive(cmd, run, len(suite.Cases), &runner)
+	defer endLive()
 	run.Began = time.Now()
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
@@ -488,14 +488,12 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 			stop(conform.ErrFirstFailure)
 		}
 		if o.format == "text" {
-			progress.Clear()
 			text.Case(r)
 		}
-		progress.Step()
 	})
 	run.Took = time.Since(run.Began)
 	run.EndedBy(context.Cause(ctx))
-	progress.Clear()
+	endLive()
 	if o.format == "text" {
 		text.Summary(run)
 	}
@@ -504,7 +502,7 @@ func (o *conformOptions) runSuite(cmd *cobra.Command, sys *catalog.Entry, suite 
 
 // flagsOfRun are the flags that select cases and that say when, how fast and how often they run and how the report
 // looks.
-const flagsOfRun = "run skip level failed fail-fast watch quick parallel budget format html pcap color verbose"
+const flagsOfRun = "run skip level failed fail-fast watch quick parallel budget format html pcap color verbose quiet"
 
 // command returns the command line that tests one subject as this command does, without flagsOfRun.
 func (o *conformOptions) command(cmd *cobra.Command, sys *catalog.Entry, subj subject) string {

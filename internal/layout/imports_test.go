@@ -111,12 +111,16 @@ var dependencies = []dependency{
 	{"github.com/spf13/cobra", []string{"cmd/*", "cmd/internal/*"}, false},
 	{"github.com/spf13/pflag", []string{"cmd/*", "cmd/internal/*"}, false}, // flags of cobra commands
 	{"golang.org/x/term", []string{"cmd/internal/cli"}, false},
+	{"charm.land/bubbletea/v2", []string{"internal/screen"}, false},               // draws live displays
+	{"github.com/charmbracelet/x/ansi", []string{"internal/screen"}, false},       // the width of text on a terminal
+	{"github.com/charmbracelet/colorprofile", []string{"internal/screen"}, false}, // an option of bubbletea
 	{"github.com/alicebob/miniredis/v2", []string{"refserver/gearmonkey"}, false}, // the Redis server for GearMonkey
 	{"github.com/goccy/go-yaml", []string{"conform", "examples", "refserver/inject"}, true},
 	{"github.com/expr-lang/expr", []string{"refserver/inject"}, false}, // the conditions and values of faults
 
 	{"golang.org/x/mod", []string{"internal/publish"}, false},                   // paths and archives of modules
 	{"github.com/beanstalkd/go-beanstalk", []string{"examples/goworker"}, true}, // a client for tests of the reference server
+	{"github.com/charmbracelet/x/vt", nil, true},                                // a virtual terminal
 	{"github.com/google/go-cmp", nil, true},
 	{"github.com/rogpeppe/go-internal", nil, true},
 	{"go.uber.org/goleak", nil, true},

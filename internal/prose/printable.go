@@ -169,3 +169,6 @@ func color(text []byte) int {
 	}
 	return -1
 }
+
+// Printable returns a text that is not trusted as a [Writer] writes it, in one line.
+func Printable(s string) string { return Line(string(appendPrintable(nil, []byte(s)))) }

@@ -27,6 +27,9 @@ type Search struct {
 
 	// Try runs the load at a rate and returns the result. An error ends the search.
 	Try func(ctx context.Context, rate float64) (Trial, error)
+
+	// Tried, if it is not nil, is called after each trial with the result so far.
+	Tried func(*LimitRange)
 }
 
 // Trial is the result of one run at one rate.
@@ -101,6 +104,9 @@ func (s *Search) Run(ctx context.Context) (*LimitRange, error) {
 		}
 		b.Trials = append(b.Trials, t)
 		b.between()
+		if s.Tried != nil {
+			s.Tried(b)
+		}
 	}
 	return b, nil
 }

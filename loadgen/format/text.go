@@ -241,10 +241,7 @@ func Interval(w io.Writer, iv *loadgen.Interval, measured bool) {
 			prose.Grouped(iv.Depth))
 		return
 	}
-	total := iv.Latency[latency.Stages[latency.Total]]
-	if total.Count == 0 {
-		total = iv.Latency[latency.Stages[latency.Created]]
-	}
+	total := iv.JobLatency()
 	at := "warm-up"
 	if measured {
 		at = fmt.Sprintf("%.1f s", (iv.Start + iv.Length).Seconds())

@@ -83,14 +83,14 @@ func (r *Report) Check(objectives []*Objective) {
 			r.Objectives = append(r.Objectives, SLOResult{Objective: o.Text, Result: Skipped, Why: "'bench merge' checks it for all shares"})
 			continue
 		}
-		r.Objectives = append(r.Objectives, o.check(r))
+		r.Objectives = append(r.Objectives, o.Check(r))
 	}
 	r.Conclude()
 }
 
-// check checks the objective. A latency that is too high makes the result Invalid instead of Failed if the load
+// Check checks the objective. A latency that is too high makes the result Invalid instead of Failed if the load
 // generator submitted jobs late by a relevant part of it.
-func (o *Objective) check(r *Report) SLOResult {
+func (o *Objective) Check(r *Report) SLOResult {
 	j := SLOResult{Objective: o.Text}
 	if o.Stage == "" && r.Seconds == 0 {
 		j.Result, j.Why = Invalid, "the measured part took no time, so the rate is not known; make the run longer (--duration or --count)"

@@ -152,7 +152,9 @@ func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 		return cli.Usage(err)
 	}
 	defer files.discard()
-	report, err := o.runOnce(cmd, sys, o.target, cfg, files.log)
+	live := o.newLive(cmd, sys, cfg.Scenario)
+	report, err := o.runOnce(cmd, sys, o.target, cfg, files.log, live)
+	live.end()
 	if report == nil {
 		return err
 	}
@@ -269,7 +271,7 @@ func (o *benchOptions) plan(cmd *cobra.Command, sys *catalog.Entry) (cfg loadgen
 
 // runOnce starts the target, waits for the start time, and runs the load. The report is nil if the run did not start.
 func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf connect.TargetFlags, cfg loadgen.Config,
-	log *latency.Log) (*report.Report, error) {
+	log *latency.Log, live *live) (*report.Report, error) {
 	t, err := startApart(cmd.Context(), sys, tf, cfg.Rate != nil)
 	if err != nil {
 		return nil, err
@@ -290,7 +292,7 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf connec
 	if err := loadgen.WaitUntil(cmd.Context(), o.start); err != nil {
 		return nil, &cli.Error{Status: cli.StatusFailed, Err: errors.New("interrupted before the run started")}
 	}
-	return o.measure(cmd, t, cfg, log)
+	return o.measure(cmd, t, cfg, log, live)
 }
 
 // reachTimeout is the time in which the target must accept a connection before a run that waits for its start time.
@@ -304,8 +306,7 @@ var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processe
 
 // measure runs the load against a running target. The report is nil if the run did not start.
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config,
-	log *latency.Log) (*report.Report, error) {
-	live := newBenchProgress(cmd.ErrOrStderr(), o.quiet || o.kind != runBench)
+	log *latency.Log, live *live) (*report.Report, error) {
 	recorder := &report.Recorder{Target: t.String(), Share: o.part, Environment: machine.ReadEnvironment(os.Args),
 		Processor: &machine.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
 	ctx, stop := context.WithCancelCause(cmd.Context())
@@ -319,11 +320,11 @@ func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.
 	}
 	recorder.Attach(&cfg)
 	cfg.Dial = dialer(t)
+	live.begin(cfg)
 	res, err := loadgen.Run(ctx, cfg)
 	if context.Cause(ctx) == errStopOnFailure {
 		err = errStopOnFailure
 	}
-	live.end()
 	if err != nil && !errors.Is(err, context.Canceled) {
 		if died := target.Died(t); died != nil {
 			err = died

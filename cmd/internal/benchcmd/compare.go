@@ -88,7 +88,7 @@ func (o *benchOptions) compareLive(cmd *cobra.Command, sys *catalog.Entry) error
 turns:
 	for round := range o.rounds {
 		for i, c := range all {
-			report, err := o.runOnce(cmd, sys, c.target, cfg, nil)
+			report, err := o.runOnce(cmd, sys, c.target, cfg, nil, nil)
 			if cmd.Context().Err() != nil {
 				break turns // interrupted: compare the runs so far
 			}

@@ -84,32 +84,30 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	for _, objective := range o.objective {
 		samples = max(samples, float64(objective.Samples())*1.2)
 	}
-	stderr := cmd.ErrOrStderr()
+	live := o.newLive(cmd, sys, cfg.Scenario)
+	defer live.end()
 	trials := 0
 	s := experiment.Search{From: first.Steps[0].From,
 		Slowest: max(searchSlowest, samples/max(searchTimeout, cfg.Duration).Seconds()), Precision: searchPrecision,
-		Repeats: searchRepeats, Trials: searchTrials}
+		Repeats: searchRepeats, Trials: searchTrials, Tried: live.trial}
 	s.Try = func(ctx context.Context, rate float64) (experiment.Trial, error) {
 		trials++
 		c := cfg
 		c.Duration = max(c.Duration, time.Duration(samples/rate*float64(time.Second)))
 		c.Rate = &schedule.Schedule{Poisson: first.Poisson, Steps: []schedule.Step{{From: rate, To: rate}}}
 		c.Prefix = fmt.Sprintf("%s-%d", cfg.Prefix, trials) // a trial must not receive jobs of an earlier trial
-		report, err := o.runOnce(cmd, sys, o.target, c, nil)
+		report, err := o.runOnce(cmd, sys, o.target, c, nil, live)
 		if report == nil || errors.Is(err, context.Canceled) || errors.Is(err, target.ErrUnreachable) {
 			return experiment.Trial{}, err
 		}
-		t := experiment.TrialOf(report, rate)
-		if !o.quiet {
-			format.Trial(stderr, &t)
-		}
-		return t, nil
+		return experiment.TrialOf(report, rate), nil
 	}
 	report := &experiment.SearchReport{Head: version.NewHead(), Environment: machine.ReadEnvironment(os.Args),
 		Protocol: sys.Protocol.Name, Scenario: cfg.Scenario,
 		Target: o.target.Name(sys), Started: time.Now().UTC().Round(time.Millisecond), SLO: o.slo,
 		Seconds: cfg.Duration.Seconds()}
 	report.LimitRange, err = s.Run(cmd.Context())
+	live.end()
 	interrupted := errors.Is(err, context.Canceled)
 	switch {
 	case report.Trials == nil:
@@ -125,7 +123,7 @@ func (o *benchOptions) search(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	switch {
 	case interrupted:
-		fmt.Fprintln(stderr, "jobwire: the search was interrupted; the result is incomplete")
+		fmt.Fprintln(cmd.ErrOrStderr(), "jobwire: the search was interrupted; the result is incomplete")
 	case err != nil:
 		return err
 	}

@@ -147,7 +147,7 @@ func (c *ColorFlag) Add(cmd *cobra.Command) {
 
 // On reports whether to use color in the output to w.
 func (c *ColorFlag) On(w io.Writer) bool {
-	on := c.when == "always" || c.when == "auto" && wantsColor(w)
+	on := c.when == "always" || c.when == "auto" && WantsColor(w)
 	if on {
 		AllowColors(w)
 	}

@@ -35,16 +35,20 @@ func NewOutput(w io.Writer) *Output {
 
 // destination keeps the first write error, so that commands need not check for write errors.
 type destination struct {
-	W    io.Writer
-	Gone func() // called when the reader of a pipe has closed it; may be nil
-	mu   sync.Mutex
-	err  error
+	W      io.Writer
+	Gone   func() // called when the reader of a pipe has closed it; may be nil
+	mu     sync.Mutex
+	err    error
+	screen io.Writer // shows what is written above a live display on W; nil: there is none
 }
 
 // Write passes the text on. It keeps the first error for the end of the program, and calls Gone if the reader of a pipe
 // has closed it.
 func (d *destination) Write(p []byte) (int, error) {
-	n, err := d.W.Write(p)
+	d.mu.Lock()
+	w := cmp.Or(d.screen, d.W)
+	d.mu.Unlock()
+	n, err := w.Write(p)
 	if err != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -54,6 +58,12 @@ func (d *destination) Write(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+func (d *destination) setScreen(w io.Writer) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.screen = w
 }
 
 func (d *destination) Failed() error {
@@ -157,8 +167,8 @@ func LineWidth(w io.Writer) int {
 	return math.MaxInt
 }
 
-// wantsColor reports whether w is a terminal and the environment does not disable color (NO_COLOR, TERM=dumb).
-func wantsColor(w io.Writer) bool {
+// WantsColor reports whether w is a terminal and the environment does not disable color (NO_COLOR, TERM=dumb).
+func WantsColor(w io.Writer) bool {
 	return IsTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
