@@ -129,7 +129,7 @@ func (p *FaultProfile) unchanged() bool {
 	return p.points == nil && p.write == nil && !p.changesMessages()
 }
 
-// Note returns what a failure under the profile means. It begins with a semicolon, or is "".
+// Note returns what a failure under the profile means, as a suffix of the failure's message, or "".
 func (p *FaultProfile) Note() string {
 	switch {
 	case p.Reported:

@@ -143,10 +143,7 @@ func (f *Frame) Number(m Meaning) uint64 {
 	if fd := f.Type.FieldAt(i); fd.Kind == Uint {
 		return BigEndian(f.Arg(i))
 	}
-	n, bad := ParseNumber(f.Arg(i))
-	if bad >= 0 {
-		return 0
-	}
+	n, _ := ParseNumber(f.Arg(i))
 	return n
 }
 

@@ -79,8 +79,8 @@ func (f *Field) decimal(v []byte) bool {
 	if f.Kind != Number || f.Canonical || f.Max > 0 {
 		return false
 	}
-	n, bad := ParseNumber(v)
-	return bad < 0 && n >= f.Lo && (f.Hi == 0 || n <= f.Hi)
+	n, ok := ParseNumber(v)
+	return ok && n >= f.Lo && (f.Hi == 0 || n <= f.Hi)
 }
 
 // Check returns an error for the first rule that the value violates and that is not waived. at is the offset
@@ -224,11 +224,11 @@ func (f *Field) number(v []byte) (at int, why reason) {
 			most++
 		}
 	}
-	n, bad := ParseNumber(digits)
+	n, badAt := parseNumber(digits)
 	sign := len(v) - len(digits)
 	switch {
-	case bad >= 0:
-		return sign + bad, notNumber
+	case badAt >= 0:
+		return sign + badAt, notNumber
 	case n > most:
 		return sign, notNumber
 	case f.Kind != Signed && (n < f.Lo || f.Hi > 0 && n > f.Hi):
@@ -283,9 +283,15 @@ func BigEndian(v []byte) (n uint64) {
 	return n
 }
 
-// ParseNumber decodes unsigned decimal text. bad is the offset of the first byte that makes v invalid as a
-// number of 64 bits, or -1 if v is valid. For an empty v, bad is 0.
-func ParseNumber(v []byte) (n uint64, bad int) {
+// ParseNumber decodes unsigned decimal text. ok is false if v is empty, is not decimal, or needs more than 64 bits.
+func ParseNumber(v []byte) (n uint64, ok bool) {
+	n, badAt := parseNumber(v)
+	return n, badAt < 0
+}
+
+// parseNumber is ParseNumber with the offset of the first byte that makes v invalid, or -1 if v is valid. For an
+// empty v, badAt is 0.
+func parseNumber(v []byte) (n uint64, badAt int) {
 	if len(v) == 0 {
 		return 0, 0
 	}

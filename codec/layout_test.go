@@ -153,17 +153,28 @@ func TestLengthIsNotWaived(t *testing.T) {
 	}
 }
 
-// TestParseNumber tests that ParseNumber returns a decimal number of up to 64 bits, or the position of the first
-// character that makes the text invalid.
+// TestParseNumber tests that ParseNumber returns a decimal number of up to 64 bits, and false for other text.
 func TestParseNumber(t *testing.T) {
 	tests := []struct {
 		text string
 		n    uint64
-		bad  int
-	}{{"0", 0, -1}, {"007", 7, -1}, {"18446744073709551615", 1<<64 - 1, -1}, {"18446744073709551616", 0, 19}, {"", 0, 0}, {"1a", 0, 1}, {"-1", 0, 0}}
+		ok   bool
+	}{{"0", 0, true}, {"007", 7, true}, {"18446744073709551615", 1<<64 - 1, true}, {"18446744073709551616", 0, false},
+		{"", 0, false}, {"1a", 0, false}, {"-1", 0, false}}
 	for _, tt := range tests {
-		if n, bad := ParseNumber([]byte(tt.text)); n != tt.n || bad != tt.bad {
-			t.Errorf("%q: %d, %d; want %d, %d", tt.text, n, bad, tt.n, tt.bad)
+		if n, ok := ParseNumber([]byte(tt.text)); n != tt.n || ok != tt.ok {
+			t.Errorf("%q: %d, %v; want %d, %v", tt.text, n, ok, tt.n, tt.ok)
+		}
+	}
+}
+
+// TestOffsetOfInvalidNumber tests that the error of an invalid number has the offset of the first character that makes
+// it invalid.
+func TestOffsetOfInvalidNumber(t *testing.T) {
+	number := &Field{Kind: Number}
+	for text, at := range map[string]int{"18446744073709551616": 19, "": 0, "1a": 1, "-1": 0} {
+		if err := number.Check([]byte(text), 0, &Options{}); err == nil || err.Offset != at {
+			t.Errorf("%q: %v, want an error at offset %d", text, err, at)
 		}
 	}
 }

@@ -145,18 +145,18 @@ func (f *probeFailure) unknown(a transcript.Arg) bool {
 
 // brokenSetup describes a setup of a case that did not work.
 type brokenSetup struct {
-	name   string
-	why    error         // reason; nil if the setup failed while the case ran
-	failed *probeFailure // the conversation in which it failed; nil if there is none
-	wrong  bool          // the setup works, but the case fails because of what the target does wrong in it
-	breaks breaks        // what the target does wrong in a setup that works nevertheless
+	name      string
+	why       error         // reason; nil if the setup failed while the case ran
+	failed    *probeFailure // the conversation in which it failed; nil if there is none
+	failsCase bool          // the setup works, but the case fails because of what the target does wrong in it
+	breaks    breaks        // what the target does wrong in a setup that works nevertheless
 }
 
 // script returns the script of a case with ways to its setups that work on the target. If a setup does not work, the
 // script ends before the first step that uses it, and script returns a description of that setup, too. If a setup
 // works although the target does something wrong in it, wrong describes it, and this does not count for the case.
 // One case for each break, and every case about the rule, fails because of it: wrong.wrong is set.
-func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *transcript.Script, wrong,
+func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *transcript.Script, flawed,
 	broken *brokenSetup, err error) {
 	if len(c.Script.Setups)+len(c.Script.Checks) == 0 {
 		return c.Script, nil, nil, nil
@@ -179,15 +179,15 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *tra
 	for _, name := range all {
 		for _, f := range w.breaks[name] {
 			key := f.key()
-			if wrong == nil {
-				wrong = &brokenSetup{name: name, why: f, failed: f}
+			if flawed == nil {
+				flawed = &brokenSetup{name: name, why: f, failed: f}
 			}
-			wrong.breaks = append(wrong.breaks, f)
+			flawed.breaks = append(flawed.breaks, f)
 			if w.shown[key] == nil && strictness(c.Level) < strictness(codec.Interpretation) {
 				w.shown[key] = c
 			}
 			if w.shown[key] == c || slices.Contains(c.Rules, key.rule) {
-				return sc, &brokenSetup{name: name, why: f, failed: f, wrong: true}, nil, nil
+				return sc, &brokenSetup{name: name, why: f, failed: f, failsCase: true}, nil, nil
 			}
 		}
 	}
@@ -203,10 +203,10 @@ func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *tra
 		}
 	}
 	if broken == nil {
-		return sc, wrong, nil, nil
+		return sc, flawed, nil, nil
 	}
 	errors.As(broken.why, &broken.failed)
-	return &part, wrong, broken, nil
+	return &part, flawed, broken, nil
 }
 
 // A result of find or probe depends on the setups whose ways are still being tested, because probes of other setups use

@@ -163,7 +163,7 @@ func TestSetupBreaksRule(t *testing.T) {
 			switch {
 			case err != nil:
 				t.Fatal(err)
-			case wrong != nil && wrong.wrong:
+			case wrong != nil && wrong.failsCase:
 				got = append(got, "wrong")
 			case broken != nil:
 				got = append(got, "broken")

@@ -135,7 +135,7 @@ func (t *trial) setup() *attempt {
 	}
 	script, wrong, broken, err := t.ways.script(t.ctx, t.c, t.probe)
 	switch {
-	case wrong != nil && wrong.wrong:
+	case wrong != nil && wrong.failsCase:
 		t.play, t.script = wrong.failed.Result, wrong.failed.script
 		return t.verdict(verdict.Failed, fmt.Sprintf("in the setup %q: %v", wrong.name, wrong.why))
 	case wrong != nil:

@@ -286,8 +286,8 @@ func races(c *input.Input) bool {
 		if at >= len(s.Args) {
 			return false
 		}
-		n, bad := codec.ParseNumber(s.Args[at].Value)
-		return bad < 0 && n > 0 && n < uint64(soon/s.Type.FieldAt(at).Unit)
+		n, ok := codec.ParseNumber(s.Args[at].Value)
+		return ok && n > 0 && n < uint64(soon/s.Type.FieldAt(at).Unit)
 	})
 }
 

@@ -123,7 +123,12 @@ func (c *Conn) RemoteIP() string {
 func (c *Conn) MaxData() int { return c.srv.opts.Codec.MaxData }
 
 // Close ends the connection after the pending output has been written. It does not block.
-func (c *Conn) Close() { c.end(true) }
+func (c *Conn) Close() {
+	if !c.closing {
+		c.lingering = true
+		c.endNow()
+	}
+}
 
 // Shutdown stops the whole server. If graceful is false, it ends all connections. If it is true, the server accepts no
 // more connections and stops when the last one has ended.
@@ -149,11 +154,12 @@ func (c *Conn) Resume() {
 // past is a read deadline that interrupts a blocked Read.
 var past = time.Unix(1, 0)
 
-func (c *Conn) end(linger bool) {
+// endNow ends the connection. Unlike Close, it does not wait until the peer stops sending. After Close, it does nothing.
+func (c *Conn) endNow() {
 	if c.closing {
 		return
 	}
-	c.closing, c.lingering = true, linger
+	c.closing = true
 	c.nc.SetReadDeadline(past)
 	c.cond.Broadcast()
 }
@@ -334,7 +340,7 @@ func (c *Conn) linger() {
 	defer s.mu.Unlock()
 	s.halfClosed = append(s.halfClosed, c)
 	for _, first := range s.halfClosed[:max(0, len(s.halfClosed)-s.opts.MaxHalfClosed)] {
-		first.end(false)
+		first.endNow()
 	}
 	last := c.written()
 	var t *time.Timer
@@ -349,7 +355,7 @@ func (c *Conn) linger() {
 			t.Reset(s.opts.HalfClosed)
 			return
 		}
-		c.end(false)
+		c.endNow()
 	})
 	for !c.closing && !c.broken {
 		c.cond.Wait()

@@ -236,7 +236,7 @@ func (s *Server) dropOldestHalfClosed() {
 	defer s.mu.Unlock()
 	for _, c := range s.halfClosed {
 		if !c.closing {
-			c.end(false)
+			c.endNow()
 			return
 		}
 	}
@@ -249,7 +249,7 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 		defer context.AfterFunc(ctx, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			c.end(false)
+			c.endNow()
 		})()
 		c.run()
 	}
@@ -271,7 +271,7 @@ func (s *Server) wait() {
 	}
 	if s.state != running {
 		s.state = stopped
-		s.disarm()
+		s.stopTimers()
 	}
 }
 
@@ -281,7 +281,8 @@ func (s *Server) stop(graceful bool) {
 	s.halt(graceful)
 }
 
-// halt closes the listeners and, unless graceful is true, ends all connections. The caller must have locked s.mu.
+// halt closes the listeners, so that no more connections are accepted. Unless graceful is true, it also ends all
+// connections; peers that do not read delay this at most by Linger. The caller must have locked s.mu.
 func (s *Server) halt(graceful bool) {
 	if s.state == running {
 		close(s.quit)
@@ -294,9 +295,9 @@ func (s *Server) halt(graceful bool) {
 		return
 	}
 	s.state = stopped
-	s.disarm()
+	s.stopTimers()
 	for c := range s.conns {
-		c.end(false)
+		c.endNow()
 		c.setWriteDeadline()
 	}
 }
@@ -349,7 +350,8 @@ func (s *Server) arm() {
 	s.armed = next
 }
 
-func (s *Server) disarm() {
+// stopTimers stops the timer and discards the delayed actions.
+func (s *Server) stopTimers() {
 	s.delayed = nil
 	if s.timer != nil {
 		s.timer.Stop()

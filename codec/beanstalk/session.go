@@ -267,8 +267,8 @@ func announced(t *codec.Type, line []byte) int {
 	for word := range bytes.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' }) {
 		args, last = args+1, word
 	}
-	n, bad := codec.ParseNumber(last)
-	if args <= k || bad >= 0 || n > t.Fields[k].Hi {
+	n, ok := codec.ParseNumber(last)
+	if args <= k || !ok || n > t.Fields[k].Hi {
 		return 0
 	}
 	return bodySize(n) + len(crlf)

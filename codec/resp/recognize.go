@@ -29,12 +29,12 @@ func begins(from codec.Side, b, _ []byte, resumed bool) codec.Match {
 	if !whole {
 		return codec.MayMatch
 	}
-	n, bad := codec.ParseNumber(bytes.TrimPrefix(line[1:], []byte("-")))
-	isCount := bad < 0 && n <= maxCount
+	n, isNumber := codec.ParseNumber(bytes.TrimPrefix(line[1:], []byte("-")))
+	isCount := isNumber && n <= maxCount
 	switch b[0] {
 	case '*':
 		switch {
-		case !isCount && bad < 0 && line[1] != '-' && !resumed:
+		case !isCount && isNumber && line[1] != '-' && !resumed:
 			return codec.Matches
 		case !isCount:
 			return codec.NoMatch

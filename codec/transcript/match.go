@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"jobwire/codec"
@@ -75,20 +76,26 @@ func (b *Bindings) bind(n binding) {
 	}
 }
 
-// lookup returns the value of key k and the key that owns value. It includes the bindings in added, which are not
-// stored yet.
-func (b *Bindings) lookup(added []binding, k key, value string) (live string, bound bool, owner key, owned bool) {
-	live, bound = b.live[k]
-	owner, owned = b.taken[value]
-	for _, n := range added {
+// valueOf returns the value of a key. It includes the bindings in added, which are not stored yet.
+func (b *Bindings) valueOf(added []binding, k key) (value string, bound bool) {
+	for _, n := range slices.Backward(added) {
 		if n.key == k {
-			live, bound = n.value, true
-		}
-		if n.chosen && n.value == value {
-			owner, owned = n.key, true
+			return n.value, true
 		}
 	}
-	return live, bound, owner, owned
+	value, bound = b.live[k]
+	return value, bound
+}
+
+// ownerOf returns the key for which the server has chosen the value. It includes the bindings in added.
+func (b *Bindings) ownerOf(added []binding, value string) (owner key, owned bool) {
+	for _, n := range slices.Backward(added) {
+		if n.chosen && n.value == value {
+			return n.key, true
+		}
+	}
+	owner, owned = b.taken[value]
+	return owner, owned
 }
 
 // Mismatch describes why a message differs from the expected message.
@@ -257,7 +264,7 @@ func (m *matcher) identifier(c *Choice, i int) int {
 	for k := i; k < len(c.Args) && c.Args[k].Kind != Rest; k++ {
 		switch a := &c.Args[k]; a.Kind {
 		case Name:
-			if _, bound, _, _ := m.b.lookup(m.added, key{Name, a.Name}, ""); bound {
+			if _, bound := m.b.valueOf(m.added, key{Name, a.Name}); bound {
 				return k
 			}
 		case Literal:
@@ -267,12 +274,13 @@ func (m *matcher) identifier(c *Choice, i int) int {
 	return i
 }
 
-// absent returns the mismatch of a list without the entry that the i-th argument identifies.
+// absent returns the mismatch of a list that has no entry with the i-th argument of c. It shows a variable with its
+// value.
 func (m *matcher) absent(c *Choice, i int) *Mismatch {
 	fd, a := c.field(i), &c.Args[i]
 	want := string(appendArg(nil, fd, a, showBytes))
-	if live, bound, _, _ := m.b.lookup(m.added, key{a.Kind, a.Name}, ""); a.Kind == Name && bound {
-		want = string(appendValue(nil, fd, []byte(live), showBytes))
+	if value, bound := m.b.valueOf(m.added, key{a.Kind, a.Name}); a.Kind == Name && bound {
+		want = string(appendValue(nil, fd, []byte(value), showBytes))
 	}
 	return &Mismatch{Arg: i, Field: "arguments", Offset: len(m.f.Raw),
 		Want: fmt.Sprintf("an entry with %s %s", fd.Name, want), Got: "none"}
@@ -340,14 +348,15 @@ func (m *matcher) same(i int, want []byte, why string) *Mismatch {
 func (m *matcher) bound(i int, k key) *Mismatch {
 	fd := m.f.Spans[i].Field
 	v := string(m.f.Value(i))
-	live, ok, owner, owned := m.b.lookup(m.added, k, v)
+	value, ok := m.b.valueOf(m.added, k)
+	owner, owned := m.b.ownerOf(m.added, v)
 	switch {
 	case ok:
 		why := ""
-		if k.kind == Name || live != k.text {
+		if k.kind == Name || value != k.text {
 			why = fmt.Sprintf(" (in this run the value of %s)", k)
 		}
-		return m.same(i, []byte(live), why)
+		return m.same(i, []byte(value), why)
 	case fd.Assigned && owned:
 		return m.differs(i, "a new value for "+k.String(), fmt.Sprintf(" (in this run the value of %s)", owner), nil)
 	}
@@ -387,8 +396,8 @@ func numberOf(fd *codec.Field, v []byte) (int64, bool) {
 	if isUint(fd) && len(v) <= 8 {
 		return int64(uintOf(v)), true
 	}
-	n, bad := codec.ParseNumber(v)
-	return int64(n), bad < 0 && int64(n) >= 0
+	n, ok := codec.ParseNumber(v)
+	return int64(n), ok && int64(n) >= 0
 }
 
 // Resolve returns the message that a choice whose verb is [Send] sends now, with names replaced by their
@@ -423,7 +432,8 @@ func (b *Bindings) Resolve(c *Choice, now time.Time, exact bool) (codec.Message,
 				break
 			}
 			k := key{Literal, string(v)}
-			live, bound, owner, owned := b.lookup(added, k, k.text)
+			live, bound := b.valueOf(added, k)
+			owner, owned := b.ownerOf(added, k.text)
 			switch {
 			case bound:
 				v = []byte(live)

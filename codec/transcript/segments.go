@@ -127,12 +127,13 @@ func (s *segment) lineEnd(at int) int {
 	return end
 }
 
-// appendSegments appends the lines of a message. Below the line that contains the byte at offset mark, it
-// appends text. If mark is -1, it appends no text.
+// appendSegments appends the lines of message f, which segs divide. Below the line that contains the byte at offset
+// mark, it appends text, which is about this byte. A mark after the last byte belongs to the last line. If mark is -1,
+// it appends no text.
 func (p *Printer) appendSegments(dst []byte, f *codec.Frame, segs []segment, mark int, text string) []byte {
 	for i := range segs {
-		s, here := &segs[i], -1
-		if mark >= 0 && (mark < s.off+len(s.b) || i == len(segs)-1) {
+		s, here, isLast := &segs[i], -1, i == len(segs)-1
+		if mark >= 0 && (mark < s.off+len(s.b) || isLast) {
 			here, mark = mark-s.off, -1
 		}
 		dst = p.appendLines(dst, f, s, here, text)

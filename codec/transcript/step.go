@@ -206,8 +206,8 @@ func name(pos position, a *Arg, s string) *Error {
 func isUint(fd *codec.Field) bool { return fd != nil && fd.Kind == codec.Uint && fd.Width > 0 }
 
 func isDecimal(s string) bool {
-	_, bad := codec.ParseNumber([]byte(s))
-	return bad < 0
+	_, ok := codec.ParseNumber([]byte(s))
+	return ok
 }
 
 // appendUint appends n as a big-endian number of width bytes.

@@ -178,7 +178,7 @@ func lengthPlus(fd *codec.Field, v []byte, grown int) []byte {
 	if fd.Width > 0 {
 		return BigEndian(fd.Width, codec.BigEndian(v)+uint64(grown))
 	}
-	if n, bad := codec.ParseNumber(v); bad < 0 {
+	if n, ok := codec.ParseNumber(v); ok {
 		return strconv.AppendInt(nil, max(0, int64(n)+int64(grown)), 10)
 	}
 	return v

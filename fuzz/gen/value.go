@@ -60,24 +60,25 @@ func (m *messageGenerator) value(f *codec.Field) []byte {
 
 func oneOf(m *messageGenerator, all []string) string { return all[m.r.IntN(len(all))] }
 
-// number returns a number from lo to hi, usually a small one or one near a limit. If hi is 0, there is no upper limit.
+// number returns a number from lo to hi, usually one near lo, near hi, or a power of two from lo; with Safe always near
+// lo. If hi is 0, there is no upper limit.
 func (m *messageGenerator) number(lo, hi uint64) uint64 {
 	if hi == 0 {
 		hi = math.MaxUint64
 	}
-	n := uint64(m.r.IntN(4))
+	offset := uint64(m.r.IntN(4))
 	if !m.o.Safe {
 		switch m.r.IntN(4) {
-		case 0:
-			n = hi - lo - n
-		case 1:
-			n = uint64(1)<<m.r.IntN(64) - 1 + n%3
+		case 0: // near hi
+			offset = hi - lo - offset
+		case 1: // a power of two, or next to one
+			offset = uint64(1)<<m.r.IntN(64) - 1 + offset%3
 		}
 	}
-	if n > hi-lo {
-		n %= hi - lo + 1
+	if offset > hi-lo {
+		offset %= hi - lo + 1
 	}
-	return lo + n
+	return lo + offset
 }
 
 // signed generates a signed number, often one near the limits of 64 bits. One in three is negative.
@@ -92,39 +93,44 @@ func (m *messageGenerator) signed() int64 {
 	return int64(n)
 }
 
+// maxLen returns the maximum length of a field's value in bytes. Data may be longer than a field in a line.
+func (m *messageGenerator) maxLen(f *codec.Field) int {
+	switch {
+	case f.Max > 0:
+		return f.Max
+	case m.msgType.End != "" && !m.sized || f.Kind == codec.Text:
+		return m.o.MaxLine
+	}
+	return m.o.MaxData
+}
+
 // text generates bytes whose length and content often reveal errors: lengths near limits, random bytes and special
-// characters.
+// characters. With Safe, it generates short lower-case words, or characters of f.Chars.
 func (m *messageGenerator) text(f *codec.Field) []byte {
-	most := m.o.MaxData
-	if m.msgType.End != "" && !m.sized || f.Kind == codec.Text {
-		most = m.o.MaxLine
-	}
-	if f.Max > 0 {
-		most = f.Max
-	}
+	maxLen := m.maxLen(f)
 	n := 1 + m.r.IntN(8)
 	if !m.o.Safe {
 		switch m.r.IntN(16) {
 		case 0:
 			n = 0
-		case 1:
-			n = most - m.r.IntN(2)
-		case 2:
+		case 1: // at the limit
+			n = maxLen - m.r.IntN(2)
+		case 2: // a power of two, or next to one
 			n = 1<<m.r.IntN(13) - 1 + m.r.IntN(3)
 		}
 	}
 	if f.Width > 0 {
 		n = f.Width
 	} else {
-		n = min(n, most)
+		n = min(n, maxLen)
 	}
 	v := make([]byte, n)
-	any := m.r.IntN(2) == 0 && !m.o.Safe
+	binary := m.r.IntN(2) == 0 && !m.o.Safe
 	for i := range v {
 		switch {
 		case f.Chars != "":
 			v[i] = f.Chars[m.r.IntN(len(f.Chars))]
-		case any:
+		case binary:
 			v[i] = byte(m.r.Uint32())
 		default:
 			v[i] = 'a' + byte(m.r.IntN(26))

@@ -67,7 +67,7 @@ func (l *Log) Write(w io.Writer) error {
 	return errors.Join(err, b.Flush())
 }
 
-// ReadLog reads a log that Write has written. It returns an error if the log is about another protocol.
+// ReadLog reads a log that Write has written. It returns an error if the log is of another protocol than p.
 func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 	d := json.NewDecoder(bufio.NewReader(r))
 	var head logHeader
@@ -84,14 +84,15 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 		if err := d.Decode(&line); err != nil {
 			return nil, err
 		}
-		c, err := line.input(p)
+		in, err := line.input(p)
 		if err != nil {
 			return nil, err
 		}
+		// The prefix replaces the placeholder in the names of the input.
 		if len(line.Prefix) != 0 && len(line.Prefix) != len(Placeholder) {
 			return nil, fmt.Errorf("invalid prefix %q: expected %d characters", line.Prefix, len(Placeholder))
 		}
-		l.Entries = append(l.Entries, Entry{Input: c, Prefix: line.Prefix, Events: line.Events})
+		l.Entries = append(l.Entries, Entry{Input: in, Prefix: line.Prefix, Events: line.Events})
 	}
 	return l, nil
 }

@@ -176,7 +176,7 @@ func hasLargeTime(f *codec.Frame) bool {
 	for i := range f.Spans {
 		switch f.Spans[i].Field.Means {
 		case codec.StartTime, codec.TimeLimit, codec.Delay, codec.Timeout:
-			if n, bad := codec.ParseNumber(f.Value(i)); bad < 0 && n > 1 {
+			if n, ok := codec.ParseNumber(f.Value(i)); ok && n > 1 {
 				return true
 			}
 		}
@@ -192,7 +192,7 @@ func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 		fd, v := f.Spans[i].Field, f.Value(i)
 		switch fd.Kind {
 		case codec.Number, codec.Signed, codec.Uint:
-			if n, bad := codec.ParseNumber(v); bad < 0 && n > 1 {
+			if n, ok := codec.ParseNumber(v); ok && n > 1 {
 				all = append(all, largePrefix+fd.Name)
 			}
 		case codec.Text, codec.Opaque:

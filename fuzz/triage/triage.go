@@ -105,9 +105,9 @@ type examiner struct {
 	replay *replayer
 }
 
-// examiners is the number of candidates that are examined at the same time. Most of the time, an examiner waits for a
+// numExaminers is the number of candidates that are examined at the same time. Most of the time, an examiner waits for a
 // server to start or for a missing reply.
-const examiners = 6
+const numExaminers = 6
 
 // New returns the triage of a run, which ends with ctx.
 func New(ctx context.Context, run Run, cfg Config) *Triage {
@@ -239,7 +239,7 @@ func (t *Triage) nextCandidate(anyway bool) (m *Candidate, stale bool) {
 	return m, t.tried[m.kind()] > maxFresh
 }
 
-// EndIfIdle makes work return after the last candidate.
+// EndIfIdle makes Work return after the last candidate.
 func (t *Triage) EndIfIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -247,10 +247,11 @@ func (t *Triage) EndIfIdle() {
 	close(t.more)
 }
 
-// Work examines candidates until ctx ends, or until all candidates are examined after EndIfIdle.
+// Work reproduces, minimizes and reports the candidates in the queue, in numExaminers goroutines. It returns when ctx
+// ends or, once EndIfIdle was called, when the queue is empty.
 func (t *Triage) Work(ctx context.Context) {
 	var all sync.WaitGroup
-	for range examiners {
+	for range numExaminers {
 		all.Go(func() {
 			e := t.examiner()
 			defer e.replay.close()
@@ -303,7 +304,7 @@ func (t *Triage) Busy() bool {
 			n++
 		}
 	}
-	return n > 4*examiners
+	return n > 4*numExaminers
 }
 
 // ExamineBetween examines candidates between the inputs of the only worker. The triage gets at most half of the time of

@@ -17,7 +17,7 @@ import (
 // Required is the environment variable that turns skips into failures.
 const Required = "JOBWIRE_REQUIRE_PEERS"
 
-// peer is a program, or a library and its interpreter or compiler.
+// peer is a third-party program, or a library and its interpreter or compiler.
 type peer struct {
 	program string   // path, or name to be found in PATH
 	probe   []string // arguments with which the program succeeds if everything that the peer needs is installed
@@ -74,13 +74,15 @@ var known = map[string]peer{
 	"chromium": {program: "chromium"},
 }
 
-var found sync.Map // name to func() (path string, err error)
+// finders has a function for each name that find was called with. It returns the results of peer.find, which it calls once.
+var finders sync.Map // name to func() (path string, err error)
 
-// find returns the path of a peer's program. It looks for each program only once.
+// find returns the path of the program of a peer in known, or an error if it is not installed. It looks for each program
+// only once.
 func find(name string) (string, error) {
-	f, ok := found.Load(name)
+	finder, ok := finders.Load(name)
 	if !ok {
-		f, _ = found.LoadOrStore(name, sync.OnceValues(func() (string, error) {
+		finder, _ = finders.LoadOrStore(name, sync.OnceValues(func() (string, error) {
 			p, ok := known[name]
 			if !ok {
 				panic("peers: no peer is called " + name)
@@ -88,7 +90,7 @@ func find(name string) (string, error) {
 			return p.find()
 		}))
 	}
-	return f.(func() (string, error))()
+	return finder.(func() (string, error))()
 }
 
 // find returns the path of the program. If the peer has a probe, the program must accept these arguments and print the

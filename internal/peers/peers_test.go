@@ -60,7 +60,7 @@ func TestMissingPeer(t *testing.T) {
 	t.Cleanup(func() {
 		for _, name := range []string{"absent", "hollow", "silent"} {
 			delete(known, name)
-			found.Delete(name)
+			finders.Delete(name)
 		}
 	})
 	for env, how := range map[string]string{"": "skip", "1": "fail"} {

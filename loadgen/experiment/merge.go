@@ -54,7 +54,7 @@ func Merge(all []Part, objectives []*report.Objective, out *latency.Log) (*repor
 	m.add(parts)
 	merged.Machines = len(machinesOf(parts))
 	m.addProcessors(parts)
-	series := m.addSeries(parts)
+	series := m.sumSeries(parts)
 	if err := m.addLogs(logs, series, out); err != nil {
 		return nil, err
 	}
@@ -271,13 +271,14 @@ func (m merger) addProcessors(parts []*report.Report) {
 	}
 }
 
-// bucket returns the index of the interval of the whole run that is nearest to a start time.
-func (m merger) bucket(at time.Time) int {
+// indexOf returns the index of the interval of the whole run that is nearest to a start time.
+func (m merger) indexOf(at time.Time) int {
 	return int(math.Round(at.Sub(m.Started).Seconds() / m.Interval))
 }
 
-// addSeries returns the intervals of the whole run by index, with their counts but without latencies.
-func (m merger) addSeries(parts []*report.Report) map[int]*report.IntervalEntry {
+// sumSeries returns the sums of the intervals of all shares, without latencies. The keys are the indexes of the
+// intervals in the whole run.
+func (m merger) sumSeries(parts []*report.Report) map[int]*report.IntervalEntry {
 	series := map[int]*report.IntervalEntry{}
 	for _, p := range parts {
 		for _, e := range p.Series {
@@ -285,12 +286,13 @@ func (m merger) addSeries(parts []*report.Report) map[int]*report.IntervalEntry 
 				continue // skip the warm-up
 			}
 			at := p.Started.Add(time.Duration(e.Start * float64(time.Second)))
-			b := m.bucket(at)
-			sum := series[b]
+			index := m.indexOf(at)
+			sum := series[index]
 			if sum == nil {
 				sum = &report.IntervalEntry{Start: at.Sub(m.Started).Seconds(), Latency: latency.New().Quantiles()}
-				series[b] = sum
+				series[index] = sum
 			}
+			// Shares begin at slightly different times.
 			sum.Start = min(sum.Start, at.Sub(m.Started).Seconds())
 			sum.Seconds = max(sum.Seconds, e.Seconds)
 			sum.Requested += e.Requested
@@ -303,20 +305,20 @@ func (m merger) addSeries(parts []*report.Report) map[int]*report.IntervalEntry 
 
 // head is a histogram log with the next histogram to read.
 type head struct {
-	in     *hdrhistogram.HistogramLogReader
-	next   *hdrhistogram.Histogram // nil: end of the log
-	bucket int                     // interval of next
+	in    *hdrhistogram.HistogramLogReader
+	next  *hdrhistogram.Histogram // nil: end of the log
+	index int                     // interval of next
 }
 
 // step reads the next histogram. It returns an error if the histograms are not in the order of time.
 func (h *head) step(m merger) error {
 	var err error
-	before := h.bucket
+	before := h.index
 	if h.next, err = h.in.NextIntervalHistogram(); err != nil || h.next == nil {
 		return err
 	}
-	h.bucket = m.bucket(time.UnixMilli(h.next.StartTimeMs()))
-	if h.bucket < before {
+	h.index = m.indexOf(time.UnixMilli(h.next.StartTimeMs()))
+	if h.index < before {
 		return errors.New("the entries of a histogram log are not in the order of time")
 	}
 	return nil
@@ -328,7 +330,7 @@ func (m merger) addLogs(logs []io.Reader, series map[int]*report.IntervalEntry, 
 	heads := make([]*head, len(logs))
 	for i, log := range logs {
 		heads[i] = &head{in: hdrhistogram.NewHistogramLogReader(textfile.NewReader(log, "a histogram log")),
-			bucket: math.MinInt}
+			index: math.MinInt}
 		if err := heads[i].step(m); err != nil {
 			return fmt.Errorf("cannot read a histogram log: %w", err)
 		}
@@ -336,18 +338,18 @@ func (m merger) addLogs(logs []io.Reader, series map[int]*report.IntervalEntry, 
 	total, now := latency.New(), latency.New()
 	var heat latency.HeatMap
 	for {
-		bucket := math.MaxInt
+		index := math.MaxInt
 		for _, h := range heads {
 			if h.next != nil {
-				bucket = min(bucket, h.bucket)
+				index = min(index, h.index)
 			}
 		}
-		if bucket == math.MaxInt {
+		if index == math.MaxInt {
 			break
 		}
 		now.Reset()
 		for _, h := range heads {
-			for h.next != nil && h.bucket == bucket {
+			for h.next != nil && h.index == index {
 				st := slices.Index(latency.Stages[:], h.next.Tag())
 				if st < 0 {
 					return fmt.Errorf("a histogram log has the tag %q: expected one of %s", h.next.Tag(),
@@ -362,10 +364,10 @@ func (m merger) addLogs(logs []io.Reader, series map[int]*report.IntervalEntry, 
 			}
 		}
 		total.Merge(now)
-		e := series[bucket]
+		e := series[index]
 		if e == nil { // times in a log are rounded to milliseconds, so an interval can be assigned to the next index
-			e = &report.IntervalEntry{Start: float64(bucket) * m.Interval, Seconds: m.Interval}
-			series[bucket] = e
+			e = &report.IntervalEntry{Start: float64(index) * m.Interval, Seconds: m.Interval}
+			series[index] = e
 		}
 		e.Latency = now.Quantiles()
 		start := time.Duration(e.Start * float64(time.Second))

@@ -289,10 +289,10 @@ func (w *scriptWriter) name(st *step, v []byte) string {
 
 // since returns the difference between a time and the time of its message.
 func since(fd *codec.Field, v []byte, at int64) (int64, bool) {
-	n, bad := codec.ParseNumber(v)
+	n, ok := codec.ParseNumber(v)
 	if fd.Kind == codec.Uint {
 		n = codec.BigEndian(v)
-	} else if bad >= 0 {
+	} else if !ok {
 		return 0, false
 	}
 	d := int64(n) - at/1e9

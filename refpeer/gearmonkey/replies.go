@@ -80,7 +80,7 @@ func registered(_ peer.Task, m *codec.Message) error {
 		return refusal(m)
 	}
 	if m.Type.Name == "bulk" {
-		if n, bad := codec.ParseNumber(m.Args[0]); bad < 0 && n > 0 {
+		if n, ok := codec.ParseNumber(m.Args[0]); ok && n > 0 {
 			return nil
 		}
 	}

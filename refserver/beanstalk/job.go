@@ -98,7 +98,7 @@ func (m *Machine) end(j *job) {
 	m.leave(j)
 	t := j.tube
 	m.jobs.remove(j)
-	m.release(t)
+	m.releaseIfUnused(t)
 }
 
 // queue makes a job without a state ready. serveWaiting assigns it later, after all simultaneous changes.

@@ -160,7 +160,7 @@ func (m *Machine) Close(c *refserver.Conn) {
 		m.unwatch(p, len(p.watches)-1)
 	}
 	p.tube.using--
-	m.release(p.tube)
+	m.releaseIfUnused(p.tube)
 	m.stopTimer(p)
 	m.peers--
 	if p.producer {

@@ -36,8 +36,8 @@ func (m *Machine) tube(name []byte) *tube {
 	return t
 }
 
-// release deletes the tube if nothing refers to it. The tube named default is never deleted.
-func (m *Machine) release(t *tube) {
+// releaseIfUnused deletes the tube if nothing refers to it. The tube named default is never deleted.
+func (m *Machine) releaseIfUnused(t *tube) {
 	if t.using > 0 || t.watching > 0 || t.in != [len(stateNames)]int{} || t == m.defaultTube {
 		return
 	}
@@ -52,7 +52,7 @@ func (m *Machine) use(p *peer, t *tube) {
 	p.tube = t
 	if old != nil {
 		old.using--
-		m.release(old)
+		m.releaseIfUnused(old)
 	}
 }
 
@@ -78,7 +78,7 @@ func (m *Machine) unwatch(p *peer, i int) {
 	t := p.watches[i].tube
 	p.watches = append(p.watches[:i], p.watches[i+1:]...)
 	t.watching--
-	m.release(t)
+	m.releaseIfUnused(t)
 }
 
 // next returns the job that is reserved next, or nil.

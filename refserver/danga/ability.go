@@ -34,7 +34,7 @@ func (m *machine) removeAbilities(p *peer) {
 	for i := range p.able {
 		t := p.able[i].task
 		t.workers--
-		m.release(t)
+		m.releaseIfUnused(t)
 	}
 	p.able = nil
 }

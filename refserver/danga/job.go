@@ -119,7 +119,7 @@ func (m *machine) end(j *job) {
 		delete(m.keyed, key{j.task, string(j.dupkey)})
 	}
 	j.task.jobs--
-	m.release(j.task)
+	m.releaseIfUnused(j.task)
 }
 
 // keep stores a result, and deletes the oldest results if the limits are exceeded.
@@ -154,11 +154,8 @@ func (m *machine) handleBytes(j *job) []byte {
 // find returns the job with the handle, or nil.
 func (m *machine) find(handle []byte) *job {
 	digits, ok := bytes.CutPrefix(handle, []byte(m.prefix))
-	if !ok || len(digits) == 0 || digits[0] == '0' {
-		return nil
-	}
-	n, bad := codec.ParseNumber(digits)
-	if bad >= 0 {
+	n, isNumber := codec.ParseNumber(digits)
+	if !ok || !isNumber || digits[0] == '0' { // the server writes numbers without leading zeros
 		return nil
 	}
 	return m.jobs[n]

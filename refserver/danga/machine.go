@@ -184,8 +184,8 @@ func (m *machine) task(name []byte) *task {
 	return t
 }
 
-// release deletes the task if it is not in use.
-func (m *machine) release(t *task) {
+// releaseIfUnused deletes the task if it is not in use.
+func (m *machine) releaseIfUnused(t *task) {
 	if t.jobs == 0 && t.workers == 0 {
 		delete(m.tasks, string(t.name))
 	}

@@ -35,15 +35,15 @@ type readyEntry struct {
 func (r *readyEntry) before(o *readyEntry) bool { return r.order < o.order }
 func (r *readyEntry) heapIndex() *int           { return &r.at }
 
-// newAbility registers a function for a worker, which must not have registered it.
-func (p *peer) newAbility(fn *function) *ability {
+// addAbility registers a function for a worker, which must not have registered it.
+func (p *peer) addAbility(fn *function) *ability {
 	p.lastOrder++
 	a := &ability{peer: p, fn: fn, order: p.lastOrder}
 	a.ofPeer.Item, a.ofFn.Item = a, a
-	if p.able == nil {
-		p.able = map[*function]*ability{}
+	if p.abilityOf == nil {
+		p.abilityOf = map[*function]*ability{}
 	}
-	p.able[fn] = a
+	p.abilityOf[fn] = a
 	p.abilities.PushBack(&a.ofPeer)
 	fn.abilities.PushBack(&a.ofFn)
 	for priority := range a.entries {
@@ -60,7 +60,7 @@ func (p *peer) newAbility(fn *function) *ability {
 
 // removeAbility removes a registration. Jobs that are already running are not affected.
 func (m *machine) removeAbility(a *ability) {
-	delete(a.peer.able, a.fn)
+	delete(a.peer.abilityOf, a.fn)
 	a.ofPeer.Remove()
 	a.ofFn.Remove()
 	for priority := range a.entries {
@@ -71,7 +71,7 @@ func (m *machine) removeAbility(a *ability) {
 	if m.opts.Wakeups > 0 {
 		m.wakeNext(a.fn) // the worker that was woken for a job may be this one
 	}
-	m.release(a.fn)
+	m.releaseIfUnused(a.fn)
 }
 
 // reset removes all registrations of a worker.

@@ -196,13 +196,13 @@ func maxQueue(m *machine, p *peer, f *codec.Frame) {
 	switch len(sizes) {
 	case 0:
 		fn.limits = nil
-		m.release(fn)
+		m.releaseIfUnused(fn)
 	case 1:
 		fn.limits = &[3]int{sizes[0], sizes[0], sizes[0]}
 	case 3:
 		fn.limits = &[3]int{sizes[0], sizes[1], sizes[2]}
 	default:
-		m.release(fn)
+		m.releaseIfUnused(fn)
 		p.err("INVALID_ARGUMENTS", "expected one size or three")
 		return
 	}
@@ -261,7 +261,7 @@ func dropFunction(m *machine, p *peer, f *codec.Frame) {
 		p.err("FUNCTION_IN_USE", "the function still has jobs or workers")
 	default:
 		fn.kept, fn.limits = false, nil
-		m.release(fn)
+		m.releaseIfUnused(fn)
 		p.conn.Send(okReply)
 	}
 }

@@ -180,7 +180,7 @@ func BenchmarkGrab(b *testing.B) {
 		b.Run(fmt.Sprintf("abilities=%d", able), func(b *testing.B) {
 			m, p := New(Options{}).(*machine), &peer{}
 			for i := range able {
-				p.newAbility(&function{name: fmt.Append(nil, i)})
+				p.addAbility(&function{name: fmt.Append(nil, i)})
 			}
 			for b.Loop() {
 				if _, j := m.pick(p); j != nil {

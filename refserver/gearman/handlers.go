@@ -24,8 +24,8 @@ var byName = map[string]handler{
 	"SUBMIT_JOB_BG":                submission{priority: normal, background: true}.submit,
 	"SUBMIT_JOB_HIGH_BG":           submission{priority: high, background: true}.submit,
 	"SUBMIT_JOB_LOW_BG":            submission{priority: low, background: true}.submit,
-	"SUBMIT_JOB_SCHED":             submission{priority: normal, background: true, when: schedule}.submit,
-	"SUBMIT_JOB_EPOCH":             submission{priority: normal, background: true, when: epoch}.submit,
+	"SUBMIT_JOB_SCHED":             submission{priority: normal, background: true, scheduledTime: schedule}.submit,
+	"SUBMIT_JOB_EPOCH":             submission{priority: normal, background: true, scheduledTime: epoch}.submit,
 	"SUBMIT_REDUCE_JOB":            submission{priority: normal, reduce: true}.submit,
 	"SUBMIT_REDUCE_JOB_BACKGROUND": submission{priority: normal, reduce: true, background: true}.submit,
 	"GET_STATUS":                   getStatus,
@@ -126,25 +126,26 @@ func (m *machine) progress(j *job) (known, running, numer, denom, clients []byte
 
 func decimal(n uint64) []byte { return strconv.AppendUint(nil, n, 10) }
 
-// canDo registers a function for a worker, or changes the timeout of a registration.
+// canDo handles CAN_DO and CAN_DO_TIMEOUT: it registers a function for a worker, or changes the timeout of a
+// registration. A timeout of 0 means none, and so does one that is missing or longer than a century.
 func canDo(m *machine, p *peer, f *codec.Frame) {
 	fn := m.functionNamed(f.Arg(0))
-	a := p.able[fn]
+	a := p.abilityOf[fn]
 	if a == nil {
-		a = p.newAbility(fn)
+		a = p.addAbility(fn)
 	}
 	a.timeout = 0
-	if n, bad := codec.ParseNumber(f.Arg(1)); bad < 0 && n < uint64(never/m.opts.TimeoutUnit) {
+	if n, ok := codec.ParseNumber(f.Arg(1)); ok && n < uint64(century/m.opts.TimeoutUnit) {
 		a.timeout = time.Duration(n) * m.opts.TimeoutUnit
 	}
 	if p.sleeping {
-		preSleep(m, p, f)
+		m.wakeIfWork(p) // jobs of the new function may be queued
 	}
 }
 
 func cantDo(m *machine, p *peer, f *codec.Frame) {
-	if fn := m.byName[string(f.Arg(0))]; fn != nil && p.able[fn] != nil {
-		m.removeAbility(p.able[fn])
+	if fn := m.byName[string(f.Arg(0))]; fn != nil && p.abilityOf[fn] != nil {
+		m.removeAbility(p.abilityOf[fn])
 	}
 }
 
@@ -154,6 +155,11 @@ func resetAbilities(m *machine, p *peer, _ *codec.Frame) { m.reset(p) }
 // the worker's last GRAB_JOB.
 func preSleep(m *machine, p *peer, _ *codec.Frame) {
 	p.sleeping = true
+	m.wakeIfWork(p)
+}
+
+// wakeIfWork wakes a worker if a job that it can do is queued.
+func (m *machine) wakeIfWork(p *peer) {
 	if _, j := m.pick(p); j != nil {
 		p.wake()
 	}

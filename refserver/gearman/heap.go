@@ -50,19 +50,20 @@ func (h heap[T]) up(i int) {
 	}
 }
 
-// down moves the item at position i toward the end until neither of its children is before it.
+// down moves the item at position i toward the end until neither of its children, at positions 2i and 2i+1, is before
+// it.
 func (h heap[T]) down(i int) {
 	for {
-		least := i
-		for k := 2 * i; k <= 2*i+1 && k <= len(h); k++ {
-			if h.before(k, least) {
-				least = k
+		first := i
+		for child := 2 * i; child <= 2*i+1 && child <= len(h); child++ {
+			if h.before(child, first) {
+				first = child
 			}
 		}
-		if least == i {
+		if first == i {
 			return
 		}
-		h.swap(i, least)
-		i = least
+		h.swap(i, first)
+		i = first
 	}
 }

@@ -19,12 +19,14 @@ type submission struct {
 	priority   uint8
 	background bool
 	reduce     bool
-	// the time of a scheduled job, false if none; nil: at once
-	when func(f *codec.Frame, now time.Time) (time.Time, bool)
+	// returns the time of a scheduled job, and false if no such time exists; nil: the job is queued at once
+	scheduledTime func(f *codec.Frame, now time.Time) (time.Time, bool)
 }
 
 // submit handles the SUBMIT types. The arguments are: function, unique ID, for reduce jobs the reducer and an unused
 // argument, for scheduled jobs the time, workload.
+//
+// It merges the job with an equal job, if there is one. Otherwise it adds a job, and queues it at once or at its time.
 func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 	name, unique, workload := f.Arg(0), f.Arg(1), f.Arg(f.Type.NumArgs()-1)
 	var reducer []byte
@@ -37,21 +39,21 @@ func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 		return
 	}
 	var scheduled time.Time
-	if sub.when != nil {
+	if sub.scheduledTime != nil {
 		var ok bool
-		if scheduled, ok = sub.when(f, time.Now()); !ok {
+		if scheduled, ok = sub.scheduledTime(f, time.Now()); !ok {
 			refuse(p, "NO_SUCH_TIME", "no future time matches the schedule")
 			return
 		}
 	}
 
 	fn := m.functionNamed(name)
-	j := m.equal(fn, unique, workload)
+	j := m.jobToMerge(fn, unique, workload)
 	fresh := j == nil
 	if fresh {
 		if limit := m.limit(fn, sub.priority); limit > 0 && fn.total >= limit {
 			refuse(p, "QUEUE_ERROR", "the function's queue is full")
-			m.release(fn)
+			m.releaseIfUnused(fn)
 			return
 		}
 		fn.total++
@@ -60,11 +62,11 @@ func (sub submission) submit(m *machine, p *peer, f *codec.Frame) {
 	}
 	j.background = j.background || sub.background
 	if !sub.background {
-		m.wait(j, p)
+		m.addWaiter(j, p)
 	}
 	p.conn.Send(jobCreated, m.handle(j))
 	switch {
-	case !fresh:
+	case !fresh: // the equal job has been queued already, or has a time
 	case scheduled.IsZero() || !scheduled.After(time.Now()):
 		m.enqueue(j)
 	default:
@@ -81,8 +83,8 @@ func (m *machine) limit(fn *function, priority uint8) int {
 	return m.opts.MaxQueue[priority]
 }
 
-// wait adds the peer to the clients that wait for the job.
-func (m *machine) wait(j *job, p *peer) {
+// addWaiter adds the peer to the clients that wait for the job.
+func (m *machine) addWaiter(j *job, p *peer) {
 	if j.waiter == 0 {
 		j.waiter = p.id
 		m.jobs.pushBack(&p.waits, ofWaiter, j.id)
@@ -248,5 +250,5 @@ func (m *machine) end(j *job) {
 	m.forget(j)
 	m.remove(j)
 	fn.total--
-	m.release(fn)
+	m.releaseIfUnused(fn)
 }

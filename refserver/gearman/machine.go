@@ -90,7 +90,7 @@ type peer struct {
 
 	worker    bool // the peer has sent a request that only workers send
 	clientID  []byte
-	able      map[*function]*ability
+	abilityOf map[*function]*ability
 	abilities list.List[ability]   // in the order of their registration
 	lastOrder uint64               // of its abilities
 	ready     [3]heap[*readyEntry] // by priority: entries for queues that may have jobs
@@ -243,8 +243,8 @@ func (m *machine) functionNamed(name []byte) *function {
 	return fn
 }
 
-// release removes the function if it has no jobs, workers or limits, and was not created by a command.
-func (m *machine) release(fn *function) {
+// releaseIfUnused removes the function if it has no jobs, workers or limits, and was not created by a command.
+func (m *machine) releaseIfUnused(fn *function) {
 	if fn.total == 0 && fn.abilities.Len() == 0 && fn.limits == nil && !fn.kept {
 		delete(m.byName, string(fn.name))
 		m.recent = nil

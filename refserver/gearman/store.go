@@ -161,11 +161,8 @@ func (s *store) remove(j *job) {
 // find returns the job with the handle, or nil.
 func (s *store) find(handle []byte) *job {
 	digits, ok := bytes.CutPrefix(handle, s.prefix)
-	if !ok || len(digits) == 0 || digits[0] == '0' {
-		return nil
-	}
-	n, bad := codec.ParseNumber(digits)
-	if bad >= 0 {
+	n, isNumber := codec.ParseNumber(digits)
+	if !ok || !isNumber || digits[0] == '0' { // the server writes numbers without leading zeros
 		return nil
 	}
 	return s.job(s.byNumber.find(n))
@@ -228,12 +225,12 @@ func (s *store) hash(b []byte) uint32 { return uint32(maphash.Bytes(s.seed, b)) 
 // keyHash combines a function with the hash of a unique ID or workload.
 func keyHash(fn *function, hash uint32) uint32 { return hash ^ uint32(fn.id)*0x9e3779b1 }
 
-// equal returns the job that a submission is merged with, or nil: a job of the function with the same unique ID, or if
+// jobToMerge returns the job that a submission is merged with, or nil: a job of the function with the same unique ID, or if
 // that is "-", with the same workload. Submissions without a unique ID are never merged.
 //
 // Jobs of several functions rarely have the same unique ID. So byKey has only the names that byUnique does not
 // distinguish, and the other submissions need one lookup.
-func (s *store) equal(fn *function, unique, workload []byte) *job {
+func (s *store) jobToMerge(fn *function, unique, workload []byte) *job {
 	if len(unique) == 0 {
 		return nil
 	}

@@ -247,7 +247,7 @@ func TestUniqueIDLookupMatchesLinearSearch(t *testing.T) {
 				oldest = o.job
 			}
 		}
-		if got := m.equal(fn, []byte(e.unique), []byte(e.workload)); got != want {
+		if got := m.jobToMerge(fn, []byte(e.unique), []byte(e.workload)); got != want {
 			t.Fatalf("%+v joins %v, want %v", e, got, want)
 		}
 		if got := m.oldest([]byte(e.unique)); got != oldest && e.unique != "" {
@@ -273,7 +273,7 @@ func fill(m *machine, jobs int, named bool) {
 	for i := range jobs {
 		if named {
 			unique = fmt.Appendf(unique[:0], "unique-%d", i)
-			if m.equal(fn, unique, workload) != nil {
+			if m.jobToMerge(fn, unique, workload) != nil {
 				panic("a job has another's unique ID")
 			}
 		}

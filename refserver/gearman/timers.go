@@ -52,14 +52,14 @@ func (m *machine) Tick(now time.Time) {
 	}
 }
 
-// never is a duration of 100 years. Longer timeouts are ignored and later times limited to it, so that they do not
+// century is a duration of 100 years. Longer timeouts are ignored and later times limited to it, so that they do not
 // overflow.
-const never = 100 * 365 * 24 * time.Hour
+const century = 100 * 365 * 24 * time.Hour
 
 // epoch returns the time of a SUBMIT_JOB_EPOCH, at most 100 years from now.
 func epoch(f *codec.Frame, now time.Time) (time.Time, bool) {
 	n, _ := codec.ParseNumber(f.Arg(2))
-	far := now.Add(never)
+	far := now.Add(century)
 	if n >= uint64(far.Unix()) {
 		return far, true
 	}

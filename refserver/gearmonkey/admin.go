@@ -26,7 +26,7 @@ func ping(c *call) {
 	}
 	switch {
 	case c.peer.subscribes() && !c.peer.resp3 && !c.script:
-		c.head('*', 2)
+		c.header('*', 2)
 		c.bulk("pong")
 		c.bulk(text)
 	case len(c.words) == 1:
@@ -79,9 +79,9 @@ func hello(c *call) {
 	c.peer.name, c.peer.resp3 = name, resp3
 
 	if resp3 {
-		c.head('%', 7)
+		c.header('%', 7)
 	} else {
-		c.head('*', 14)
+		c.header('*', 14)
 	}
 	c.bulk("server")
 	c.bulk("redis")
@@ -100,7 +100,7 @@ func hello(c *call) {
 	c.bulk("role")
 	c.bulk("master")
 	c.bulk("modules")
-	c.head('*', 0)
+	c.header('*', 0)
 }
 
 const (
@@ -189,7 +189,7 @@ func shutdown(c *call) {
 
 func sendTime(c *call) {
 	now := time.Now()
-	c.head('*', 2)
+	c.header('*', 2)
 	c.bulk(strconv.FormatInt(now.Unix(), 10))
 	c.bulk(strconv.Itoa(now.Nanosecond() / 1000))
 }
@@ -329,12 +329,12 @@ func describe(c *call) {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		c.head('*', int64(len(names)))
+		c.header('*', int64(len(names)))
 		for _, name := range names {
 			c.bulk(name)
 		}
 	case "", "info", "docs":
-		c.head('*', 0)
+		c.header('*', 0)
 	default:
 		c.fail("ERR unknown subcommand '" + c.words[1] + "'. Try COMMAND HELP.")
 	}

@@ -191,9 +191,9 @@ func (w *wait) attempt(c *call, keys ...string) string {
 			return reply
 		case reply[0] == '*': // a member and its score
 			_, rest, _ := strings.Cut(reply, "\r\n")
-			return string(bulk(head(nil, '*', 3), k)) + rest
+			return string(bulk(appendHeader(nil, '*', 3), k)) + rest
 		default:
-			return string(bulk(head(nil, '*', 2), k)) + reply
+			return string(bulk(appendHeader(nil, '*', 2), k)) + reply
 		}
 	}
 	return ""

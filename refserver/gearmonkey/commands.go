@@ -251,20 +251,20 @@ func (c *call) ok()           { c.out = append(c.out, "+OK\r\n"...) }
 func (c *call) bulk(s string) { c.out = bulk(c.out, s) }
 func (c *call) null()         { c.out = append(c.out, null("$-1\r\n", c.resp3())...) }
 
-func (c *call) number(n int64) { c.head(':', n) }
+func (c *call) number(n int64) { c.header(':', n) }
 
-// head appends a line with a type and a number.
-func (c *call) head(typ byte, n int64) { c.out = head(c.out, typ, n) }
+// header appends a line with a type and a number.
+func (c *call) header(typ byte, n int64) { c.out = appendHeader(c.out, typ, n) }
 
 // push appends the header of a pushed message.
-func (c *call) push(n int64) { c.head(pushed(c.resp3()), n) }
+func (c *call) push(n int64) { c.header(pushed(c.resp3()), n) }
 
-func head(b []byte, typ byte, n int64) []byte {
+func appendHeader(b []byte, typ byte, n int64) []byte {
 	return append(strconv.AppendInt(append(b, typ), n, 10), "\r\n"...)
 }
 
 func bulk[S []byte | string](b []byte, s S) []byte {
-	return append(append(head(b, '$', int64(len(s))), s...), "\r\n"...)
+	return append(append(appendHeader(b, '$', int64(len(s))), s...), "\r\n"...)
 }
 
 // null returns the RESP3 null, or resp2 for RESP2.
@@ -363,20 +363,21 @@ func paired(scored func(words []string) bool) func(c *call) {
 		lines := strings.SplitAfter(reply, "\r\n")
 		if n, err := strconv.Atoi(strings.TrimSpace(lines[0][1:])); reply[0] == '*' && err == nil && c.resp3() &&
 			scored(c.words) {
-			reply = pairs(reply[len(lines[0]):], n/2)
+			reply = arrayOfPairs(reply[len(lines[0]):], n/2)
 		}
 		c.out = append(c.out, reply...)
 	}
 }
 
-// pairs converts a flat list of n elements and their scores to an array of pairs.
-func pairs(flat string, n int) string {
-	b := head(nil, '*', int64(n))
+// arrayOfPairs converts the n elements and scores of a RESP2 reply, without the header of its array, to a RESP3 array of
+// n arrays of two. An element is a bulk string, and a score is one line.
+func arrayOfPairs(flat string, n int) string {
+	b := appendHeader(nil, '*', int64(n))
 	for range n {
-		length, used := size(flat)
-		end := used + length + len("\r\n")
+		length, lineLen := numberLine(flat)
+		end := lineLen + length + len("\r\n")
 		end += strings.IndexByte(flat[end:], '\n') + 1
-		b = append(head(b, '*', 2), flat[:end]...)
+		b = append(appendHeader(b, '*', 2), flat[:end]...)
 		flat = flat[end:]
 	}
 	return string(b)

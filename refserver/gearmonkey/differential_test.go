@@ -95,7 +95,7 @@ func (d *differential) send(i int, lines ...string) {
 			continue
 		}
 		words := inlineWords(nil, line)
-		b = head(b, '*', int64(len(words)))
+		b = appendHeader(b, '*', int64(len(words)))
 		for _, w := range words {
 			b = bulk(b, w)
 		}

@@ -109,11 +109,11 @@ func listFields(c *call) {
 	n := int64(len(names))
 	switch all := c.command.name == "hgetall"; {
 	case all && c.resp3():
-		c.head('%', n)
+		c.header('%', n)
 	case all:
-		c.head('*', 2*n)
+		c.header('*', 2*n)
 	default:
-		c.head('*', n)
+		c.header('*', n)
 	}
 	for _, name := range names {
 		if c.command.name != "hvals" {
@@ -141,6 +141,6 @@ func (o *fieldOrder) sort(k key, names []string) {
 
 // cutBulk reads a bulk string.
 func cutBulk[S []byte | string](s S) (value, rest S) {
-	n, used := size(s)
+	n, used := numberLine(s)
 	return s[used : used+n], s[used+n+len("\r\n"):]
 }

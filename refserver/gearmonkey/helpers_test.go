@@ -65,7 +65,7 @@ func (c *client) leave() {
 func (c *client) send(words ...string) {
 	c.t.Helper()
 	var b []byte
-	b = head(b, '*', int64(len(words)))
+	b = appendHeader(b, '*', int64(len(words)))
 	for _, w := range words {
 		b = bulk(b, w)
 	}

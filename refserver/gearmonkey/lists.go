@@ -21,7 +21,7 @@ func prepend(c *call) {
 	words := append([]string{"RPUSH", list}, values...)
 	slices.Reverse(words[2:])
 	elements := c.ask("LRANGE", list, "0", "-1")
-	_, used := size(elements)
+	_, used := numberLine(elements)
 	for rest := elements[used:]; rest != ""; {
 		var element string
 		element, rest = cutBulk(rest)

@@ -70,7 +70,7 @@ func exec(c *call) {
 		c.out = append(c.out, null("*-1\r\n", p.resp3)...)
 		return
 	}
-	c.head('*', int64(len(tx.queued)))
+	c.header('*', int64(len(tx.queued)))
 	for _, words := range tx.queued {
 		q := &call{m: c.m, peer: p, state: p.state, words: words, exec: true, out: c.out}
 		q.run()

@@ -113,9 +113,9 @@ func words(dst []string, raw []byte) []string {
 	if len(raw) > 0 && raw[0] != '*' {
 		return inlineWords(dst, string(bytes.TrimRight(raw, "\r\n")))
 	}
-	count, at := size(raw)
+	count, at := numberLine(raw)
 	for range count {
-		n, used := size(raw[at:])
+		n, used := numberLine(raw[at:])
 		at += used
 		if used == 0 || at+n > len(raw) {
 			return nil
@@ -126,13 +126,13 @@ func words(dst []string, raw []byte) []string {
 	return dst
 }
 
-// maxSize limits a number to which size adds a digit, so that the result fits into an int of 32 bits. The codec rejects
+// maxSize limits a number to which numberLine adds a digit, so that the result fits into an int of 32 bits. The codec rejects
 // longer strings and arrays.
 const maxSize = 1 << 27
 
-// size reads the number between a type byte and the end of its line, and returns the length of that line, or 0
+// numberLine reads the number between a type byte and the end of its line, and returns the length of that line, or 0
 // if there is no number.
-func size[S []byte | string](s S) (n, used int) {
+func numberLine[S []byte | string](s S) (n, lineLen int) {
 	for i := 1; i < len(s); i++ {
 		switch c := s[i]; {
 		case '0' <= c && c <= '9' && n <= maxSize:

@@ -108,7 +108,7 @@ func publish(c *call) {
 // deliver sends a message to a subscriber. If the publisher is also a subscriber, its message is part of the
 // reply, as in Redis.
 func (c *call) deliver(p *peer, words ...string) {
-	b := head(nil, pushed(p.resp3), int64(len(words)))
+	b := appendHeader(nil, pushed(p.resp3), int64(len(words)))
 	for _, w := range words {
 		b = bulk(b, w)
 	}
@@ -145,14 +145,14 @@ func listChannels(c *call) {
 		return
 	}
 	names := c.m.channels.names(func(name string) bool { return len(c.words) == 2 || match(c.words[2], name) })
-	c.head('*', int64(len(names)))
+	c.header('*', int64(len(names)))
 	for _, name := range names {
 		c.bulk(name)
 	}
 }
 
 func countSubscribers(c *call) {
-	c.head('*', int64(2*(len(c.words)-2)))
+	c.header('*', int64(2*(len(c.words)-2)))
 	for _, name := range c.words[2:] {
 		c.bulk(name)
 		c.number(int64(len(c.m.channels[name])))

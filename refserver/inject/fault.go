@@ -325,8 +325,8 @@ func (f *fault) concerns(m *Message) bool {
 // types returns the names of the message's type. In a protocol with commands (see [Protocol].Read) these are the
 // command and the message type.
 func (m *Message) types() []string {
-	names := []string{m.name}
-	if m.Frame != nil && m.Frame.Type != nil && m.Frame.Type.Name != m.name {
+	names := []string{m.nameBefore}
+	if m.Frame != nil && m.Frame.Type != nil && m.Frame.Type.Name != m.nameBefore {
 		names = append(names, m.Frame.Type.Name)
 	}
 	return names
@@ -496,7 +496,7 @@ func doAnswer(f *fault, m *Message, env map[string]any) error {
 func doFollow(f *fault, m *Message, env map[string]any) error {
 	if f.side == codec.Server && f.peers == nil {
 		args, err := evalAll(f.args, env)
-		m.Also = m.encode(f.to, args)
+		m.Also = m.newMessage(f.to, args)
 		return err
 	}
 	m.Pass()

@@ -28,10 +28,10 @@ type Protocol struct {
 	Paired bool
 
 	// Read sets m.Name and m.Args of a message from a peer, and reports whether edits may change the message. Messages for
-	// which it sets no name are passed to the machine unchanged. Write is the reverse function. If they are nil, the name
+	// which it sets no name are passed to the machine unchanged. PeerFrame is the reverse function. If they are nil, the name
 	// is that of the message type, and the arguments are the values of its fields.
-	Read  func(m *Message) bool
-	Write func(name string, args []string) *codec.Frame
+	Read      func(m *Message) bool
+	PeerFrame func(name string, args []string) *codec.Frame
 
 	Functions map[string]any // additional functions of expressions in fault scripts
 

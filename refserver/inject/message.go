@@ -39,9 +39,9 @@ type Message struct {
 	Pause  time.Duration  // the pause after each piece
 	Also   *codec.Message // another message that is sent afterwards
 
-	name string   // Name before edits
-	args []string // Args before edits
-	done bool     // the message was passed to the machine or dropped
+	nameBefore string   // Name before edits
+	argsBefore []string // Args before edits
+	done       bool     // the message was passed to the machine or dropped
 }
 
 // message returns a message of a frame. Its name and arguments are empty if the bytes could not be decoded.
@@ -61,9 +61,11 @@ func (s *Server) message(p *Peer, f *codec.Frame) *Message {
 }
 
 // original stores the name and arguments, so that changed can detect changes by edits.
-func (m *Message) original() { m.name, m.args = m.Name, slices.Clone(m.Args) }
+func (m *Message) original() { m.nameBefore, m.argsBefore = m.Name, slices.Clone(m.Args) }
 
-func (m *Message) changed() bool { return m.Name != m.name || !slices.Equal(m.Args, m.args) }
+func (m *Message) changed() bool {
+	return m.Name != m.nameBefore || !slices.Equal(m.Args, m.argsBefore)
+}
 
 // Arg returns argument i, which counts from 0, or "" if there is none. m may be nil.
 func (m *Message) Arg(i int) string {
@@ -119,7 +121,7 @@ func (m *Message) Pass() {
 		return
 	}
 	if m.changed() {
-		f = m.write(m.Name, m.Args)
+		f = m.peerFrame(m.Name, m.Args)
 		m.Peer.setRequest(m, f)
 	}
 	m.pass(m, f)
@@ -147,7 +149,7 @@ func (p *Peer) Send(name string, args ...string) {
 	}
 	s := p.server
 	s.sending = true
-	p.Conn.Send(s.protocol.MustTypeNamed(name), s.encode(name, args).Args...)
+	p.Conn.Send(s.protocol.MustTypeNamed(name), s.newMessage(name, args).Args...)
 	s.sending = false
 }
 
@@ -162,7 +164,7 @@ func (p *Peer) SendRaw(text string) {
 // Inject passes a message to the machine as if the peer had sent it. It panics if the message cannot be encoded.
 func (p *Peer) Inject(name string, args ...string) {
 	s := p.server
-	f := s.write(name, args)
+	f := s.peerFrame(name, args)
 	s.pass(&Message{Server: s, Peer: p, Frame: f, Name: name, Args: args}, f)
 }
 
@@ -179,7 +181,7 @@ func (p *Peer) InjectSilently(name string, args ...string) {
 func (p *Peer) Ask(name string, args ...string) *Message {
 	s := p.server
 	before := s.asking
-	q := &question{peer: p, request: s.write(name, args), reply: new(Message)}
+	q := &question{peer: p, request: s.peerFrame(name, args), reply: new(Message)}
 	s.asking = q
 	s.Machine.Handle(p.Conn, q.request)
 	s.asking = before

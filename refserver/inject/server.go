@@ -72,7 +72,7 @@ func (s *Server) Out(types string, do func(*Message)) { s.add(s.sent, types, do)
 
 func (s *Server) add(to map[string][]func(*Message), types string, do func(*Message)) {
 	for name := range strings.FieldsSeq(types) {
-		if s.protocol.Write == nil && name != "*" && name[0] != '(' {
+		if s.protocol.PeerFrame == nil && name != "*" && name[0] != '(' {
 			s.protocol.MustTypeNamed(name)
 		}
 		to[name] = append(to[name], do)
@@ -83,8 +83,8 @@ func (s *Server) add(to map[string][]func(*Message), types string, do func(*Mess
 // drops the message.
 func (s *Server) run(by map[string][]func(*Message), m *Message) {
 	m.original()
-	for _, name := range []string{m.name, "*"} {
-		if name == "*" && strings.HasPrefix(m.name, "(") {
+	for _, name := range []string{m.nameBefore, "*"} {
+		if name == "*" && strings.HasPrefix(m.nameBefore, "(") {
 			return // "*" does not include events
 		}
 		for _, do := range by[name] {
@@ -133,41 +133,46 @@ func (s *Server) Open(c *refserver.Conn) {
 	s.event(Opened, p)
 }
 
-// Handle records a message from a peer, calls the functions for its type, and passes the message to the machine unless
-// one of them dropped it.
+// Handle records a message from a peer, calls the functions for its type if edits may change the message, and passes
+// the message to the machine unless one of them dropped it.
 func (s *Server) Handle(c *refserver.Conn, f *codec.Frame) {
 	p := s.peer(c)
 	if s.crashed || p.Ignored {
 		return
 	}
 	m := s.message(p, f)
-	edit := s.protocol.Read == nil || s.protocol.Read(m)
-	if m.Name == "" {
+	editable := s.protocol.Read == nil || s.protocol.Read(m)
+	if m.Name == "" { // not a message of the protocol
 		s.Machine.Handle(c, f)
 		return
 	}
+	s.record(m)
+	s.Cause, s.Request = m.Name, m
+	if editable && len(s.received[m.Name])+len(s.received["*"]) > 0 {
+		s.run(s.received, m)
+		m.Pass() // unless a function has passed or dropped it
+	} else {
+		s.pass(m, f)
+	}
+	s.Cause, s.Request = "", nil
+	if m.nameBefore != s.protocol.Probe { // conform sends the probe itself, so it says nothing about the peer
+		p.Past = append(p.Past[max(0, len(p.Past)+1-maxPast):], m.nameBefore)
+	}
+}
+
+// record updates the counts and the state of the peer for a message from it, before edits.
+func (s *Server) record(m *Message) {
+	p := m.Peer
 	s.ReceivedCount++
 	p.ReceivedCount++
 	p.Count[m.Name]++
 	if p.First == "" {
 		p.First = m.Name
 	}
-	p.setRequest(m, f)
+	p.setRequest(m, m.Frame)
 	p.Waits = true
 	m.original()
 	update(s.protocol.Record.Received, m)
-	s.Cause, s.Request = m.Name, m
-	if edit && len(s.received[m.Name])+len(s.received["*"]) > 0 {
-		s.run(s.received, m)
-		m.Pass()
-	} else {
-		s.pass(m, f)
-	}
-	s.Cause, s.Request = "", nil
-	if m.name == s.protocol.Probe {
-		return
-	}
-	p.Past = append(p.Past[max(0, len(p.Past)+1-maxPast):], m.name)
 }
 
 // pass passes a message to the machine and updates the record.
@@ -297,7 +302,7 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 		s.nonStrict.Decode(codec.Server, f.Raw, f)
 	}
 	m := s.reply(p, p.raw, f)
-	if m.Frame.Type == nil && s.protocol.Write == nil {
+	if m.Frame.Type == nil && s.protocol.PeerFrame == nil {
 		p.Waits = false
 		return v
 	}
@@ -315,7 +320,7 @@ func (s *Server) intercept(c *refserver.Conn, from codec.Side, f *codec.Frame) (
 	if m.Raw != nil {
 		v.Raw = &m.Raw
 	} else if m.changed() {
-		v.Replace = s.encode(m.Name, m.Args)
+		v.Replace = s.newMessage(m.Name, m.Args)
 		v.Replace.CRLF = f.CRLF
 	}
 	return v
@@ -333,8 +338,8 @@ func (s *Server) reply(p *Peer, request []byte, f *codec.Frame) *Message {
 	return s.message(p, reply)
 }
 
-// encode returns a message to or from a peer. It panics if the type is unknown.
-func (s *Server) encode(name string, args []string) *codec.Message {
+// newMessage returns a message to or from a peer. It panics if the type is unknown.
+func (s *Server) newMessage(name string, args []string) *codec.Message {
 	m := &codec.Message{Type: s.protocol.MustTypeNamed(name)}
 	for _, a := range args {
 		m.Args = append(m.Args, []byte(a))
@@ -342,18 +347,19 @@ func (s *Server) encode(name string, args []string) *codec.Message {
 	return m
 }
 
-// write returns a message from a peer as a frame.
-func (s *Server) write(name string, args []string) *codec.Frame {
-	if s.protocol.Write != nil {
-		return s.protocol.Write(name, args)
+// peerFrame returns the frame of a message that a peer could send, given its type and the text of its arguments, or its
+// command and words in a protocol with Read. It panics if they are invalid, which is a mistake in an edit.
+func (s *Server) peerFrame(name string, args []string) *codec.Frame {
+	if s.protocol.PeerFrame != nil {
+		return s.protocol.PeerFrame(name, args)
 	}
 	f := new(codec.Frame)
-	raw, err := s.nonStrict.Append(nil, codec.Peer, s.encode(name, args))
-	if err == nil {
+	raw, err := s.nonStrict.Append(nil, codec.Peer, s.newMessage(name, args))
+	if err == nil { // decoding sets the fields that the machine reads
 		_, err = s.nonStrict.Decode(codec.Peer, raw, f)
 	}
 	if err != nil {
-		panic(err) // a mistake in the edit
+		panic(err)
 	}
 	return f
 }

@@ -257,14 +257,15 @@ func (o *fuzzOptions) check(sys *catalog.Entry) error {
 	return o.target.Check(sys)
 }
 
-// isLocal reports whether addr is a loopback address, or an address that other machines do not have.
+// isLocal reports whether only this machine can have a server at addr: addr is a Unix socket, or its host resolves only
+// to loopback addresses. A host that does not resolve is not local.
 func isLocal(addr string) bool {
 	if network, _ := transport.Split(addr); network != "tcp" {
 		return true
 	}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return true // target.check reports the error
+		return true // target.Check reports the error
 	}
 	ips, err := net.LookupIP(host)
 	return err == nil && !slices.ContainsFunc(ips, func(ip net.IP) bool { return !ip.IsLoopback() })

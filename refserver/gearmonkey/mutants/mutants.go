@@ -27,7 +27,7 @@ var System = inject.Protocol{
 	Protocol: protocol.Protocol,
 	New:      func() refserver.Machine { return gearmonkey.New(gearmonkey.Options{}) },
 	Read:     read,
-	Write: func(name string, args []string) *codec.Frame {
+	PeerFrame: func(name string, args []string) *codec.Frame {
 		return &codec.Frame{From: codec.Peer, Raw: []byte(list(append([]string{name}, args...)...))}
 	},
 	Raw:    []string{"simple", "OK"},
