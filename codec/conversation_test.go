@@ -18,11 +18,16 @@ func conversationTypes() []*Type {
 	}, []Type{
 		{Name: "created", Res: 1, Does: Accept}, {Name: "job", Res: 1, Does: Assign}, {Name: "other job", Res: 1, Does: Assign},
 		{Name: "none", Res: 1, Does: NoJob}, {Name: "refused", Res: 1, Does: Refuse}, {Name: "text", Res: 1, Does: Answer},
-		{Name: "news", Res: 1, Does: Published, Push: true},
+		{Name: "event", Res: 1, Does: Published, Push: true},
 	})
 }
 
-// TestConversation checks which request a message of the server answers.
+// TestConversation checks which request a message of the server answers: "-" is none, and the results are in the order of
+// the replies. The messages, see conversationTypes:
+//
+//   - submit is answered by created or refused; ask by job, other job, none or refused;
+//   - list and count are answered by text or refused, in the order of the requests;
+//   - sleep has no reply; event is sent without a request; ? is a message that could not be decoded.
 func TestConversation(t *testing.T) {
 	types := conversationTypes()
 	for _, tt := range []struct{ messages, want string }{
@@ -38,7 +43,7 @@ func TestConversation(t *testing.T) {
 		{"list submit refused text", "submit list"},
 		{"list count ? text", "list count"},
 		{"submit ? created", "- submit"},
-		{"list news text", "- list"},
+		{"list event text", "- list"},
 		{"ask submit ask submit created job none created", "submit ask ask submit"},
 	} {
 		var c Conversation[int]

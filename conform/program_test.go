@@ -158,8 +158,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestProgramByCommand tests that a client that is started as a command is tested in the same way, and that a failure
-// shows what it wrote to standard error.
+// TestProgramByCommand tests a client that is a command, in place of a function: it passes if it performs its task, and a
+// failure shows what it wrote to standard error. The command is this test binary, which TestMain makes a client. It
+// performs the task "echo TEXT", but for "echo fail" it writes "it cannot" to standard error and ends.
 func TestProgramByCommand(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -174,10 +175,8 @@ func TestProgramByCommand(t *testing.T) {
 		server := refserver.New(gearmanserver.New(gearmanserver.Options{}), refserver.Options{Protocol: gearman.Protocol})
 		return target.Func(ctx, "server", server.Serve)
 	}
-	for src, want := range map[string]verdict.Verdict{
-		echoCase: verdict.Passed,
-		strings.Replace(echoCase, "@task echo $text", "@task echo fail", 1): verdict.Failed,
-	} {
+	for task, want := range map[string]verdict.Verdict{"echo $text": verdict.Passed, "echo fail": verdict.Failed} {
+		src := strings.Replace(echoCase, "@task echo $text", "@task "+task, 1)
 		r := conform.Runner{Start: start, Programs: map[string]conform.Program{"Client": program}}
 		res := r.Run(t.Context(), load(t, src), nil)[0]
 		if res.Verdict != want {

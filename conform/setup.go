@@ -154,8 +154,8 @@ type brokenSetup struct {
 
 // script returns the script of a case with ways to its setups that work on the target. If a setup does not work, the
 // script ends before the first step that uses it, and script returns a description of that setup, too. If a setup
-// works although the target does something wrong in it, wrong describes it, and this does not count for the case.
-// One case for each break, and every case about the rule, fails because of it: wrong.wrong is set.
+// works although the target does something wrong in it, flawed describes it, and this does not count for the case.
+// One case for each break, and every case about the rule, fails because of it: flawed.failsCase is set.
 func (w *setupWays) script(ctx context.Context, c *Case, try probeFunc) (sc *transcript.Script, flawed,
 	broken *brokenSetup, err error) {
 	if len(c.Script.Setups)+len(c.Script.Checks) == 0 {

@@ -35,11 +35,11 @@ func reference(protocol, faults string) func(context.Context, net.Listener) erro
 	}
 }
 
-// scenario is a call of Conform whose subtests do not all pass. TestScenario performs one of them in another process.
+// scenario is a call of Conform whose subtests do not all pass. TestHelperScenario performs one of them in another process.
 type scenario struct {
-	protocol string
-	options  jobtest.ConformOptions
-	limit    time.Duration // for a case, in real time; 0: as usual
+	protocol    string
+	options     jobtest.ConformOptions
+	maxCaseTime time.Duration // in real time; 0: as usual
 }
 
 var smallFaults = []string{"keeps jobs", "touch does nothing", "no warning", "no delay", "no pause"}
@@ -73,14 +73,14 @@ func serveLocked(context.Context, net.Listener) error {
 
 const scenarioVariable = "JOBTEST_SCENARIO"
 
-// TestScenario runs Conform as the environment variable says. Other tests start it in another process, because its
-// subtests fail on purpose.
-func TestScenario(t *testing.T) {
+// TestHelperScenario is not a test itself. performScenario starts it in another process with JOBTEST_SCENARIO=NAME, and
+// tests such as TestResultsOfSubtests check its output, because some of the subtests of Conform fail on purpose.
+func TestHelperScenario(t *testing.T) {
 	s, ok := scenarios[os.Getenv(scenarioVariable)]
 	if !ok {
-		t.Skip("other tests run this test in another process")
+		t.Skip("a helper of other tests")
 	}
-	*jobtest.MaxCaseTime = cmp.Or(s.limit, *jobtest.MaxCaseTime)
+	*jobtest.MaxCaseTime = cmp.Or(s.maxCaseTime, *jobtest.MaxCaseTime)
 	jobtest.Conform(t, s.protocol, s.options)
 }
 
@@ -101,20 +101,20 @@ func TestResultsOfSubtests(t *testing.T) {
 		want          []string // parts of the output
 		not           string   // a regular expression that does not match the output; "": any
 	}{
-		{"wrong data", "TestScenario", []string{
-			"--- FAIL: TestScenario/gearman/gearman.echo.client", "--- PASS: TestScenario/gearman/gearman.submit.foreground",
-			"--- SKIP: TestScenario/gearman/gearman.resource.", "skipped: jobwire can observe only a process", " 1 passed, 1 failed, ",
+		{"wrong data", "TestHelperScenario", []string{
+			"--- FAIL: TestHelperScenario/gearman/gearman.echo.client", "--- PASS: TestHelperScenario/gearman/gearman.submit.foreground",
+			"--- SKIP: TestHelperScenario/gearman/gearman.resource.", "skipped: jobwire can observe only a process", " 1 passed, 1 failed, ",
 			"failed            gearman.echo.client", "Rule gearman.echo.same-data (MUST, specification section \"Client/Worker\")", "^^ differs: byte 12, Data: expected test, got other"}, ""},
-		{"wrong data", "TestScenario/gearman/submit", []string{"--- PASS: TestScenario/gearman/gearman.submit.foreground", "\nPASS\n"}, "echo"},
-		{"nothing decided", "TestScenario", []string{"--- SKIP: TestScenario/gearman/", "the run shows nothing about the target: all cases were skipped", "--- FAIL: TestScenario/gearman "}, "--- FAIL: TestScenario/gearman/"},
-		{"no server", "TestScenario", []string{"unix:/no/such/socket: cannot connect", "--- FAIL: TestScenario/gearman/", "not run: "}, "PASS"},
-		{"two servers", "TestScenario", []string{"expected exactly one of Serve, Exec and Addr"}, "--- PASS"},
-		{"unknown level", "TestScenario", []string{`got "must"`}, "--- PASS"},
-		{"does not return", "TestScenario", []string{
-			"--- PASS: TestScenario/beanstalk/beanstalk.use.again", "--- FAIL: TestScenario/beanstalk ",
+		{"wrong data", "TestHelperScenario/gearman/submit", []string{"--- PASS: TestHelperScenario/gearman/gearman.submit.foreground", "\nPASS\n"}, "echo"},
+		{"nothing decided", "TestHelperScenario", []string{"--- SKIP: TestHelperScenario/gearman/", "the run shows nothing about the target: all cases were skipped", "--- FAIL: TestHelperScenario/gearman "}, "--- FAIL: TestHelperScenario/gearman/"},
+		{"no server", "TestHelperScenario", []string{"unix:/no/such/socket: cannot connect", "--- FAIL: TestHelperScenario/gearman/", "not run: "}, "PASS"},
+		{"two servers", "TestHelperScenario", []string{"expected exactly one of Serve, Exec and Addr"}, "--- PASS"},
+		{"unknown level", "TestHelperScenario", []string{`got "must"`}, "--- PASS"},
+		{"does not return", "TestHelperScenario", []string{
+			"--- PASS: TestHelperScenario/beanstalk/beanstalk.use.again", "--- FAIL: TestHelperScenario/beanstalk ",
 			"after the case beanstalk.use.again, goroutines still wait, although the context of Serve has ended and its listener is closed",
 			"jobtest_test.serveForever", "1 case: 1 passed"}, "(?s)still wait.*still wait|and . more goroutines"},
-		{"waits for a mutex", "TestScenario", []string{"--- FAIL: TestScenario/beanstalk/beanstalk.use.again", "virtual time does not pass",
+		{"waits for a mutex", "TestHelperScenario", []string{"--- FAIL: TestHelperScenario/beanstalk/beanstalk.use.again", "virtual time does not pass",
 			"jobtest_test.serveLocked"}, "more goroutines"},
 	}
 	for _, tt := range tests {
@@ -143,12 +143,12 @@ var durations = regexp.MustCompile(`\(\d+\.\d+s\)`)
 // fail, and the outputs must be equal.
 func TestFiveFaults(t *testing.T) {
 	t.Parallel()
-	first := durations.ReplaceAllString(performScenario(t, "five faults", "TestScenario"), "")
-	if again := durations.ReplaceAllString(performScenario(t, "five faults", "TestScenario"), ""); again != first {
+	first := durations.ReplaceAllString(performScenario(t, "five faults", "TestHelperScenario"), "")
+	if again := durations.ReplaceAllString(performScenario(t, "five faults", "TestHelperScenario"), ""); again != first {
 		t.Errorf("the outputs of two runs differ:\n%s\n%s", first, again)
 	}
 	for _, name := range []string{"ttr.expires", "touch.extends", "deadline.while-waiting", "release.delay", "pause.paused"} {
-		if !strings.Contains(first, "--- FAIL: TestScenario/beanstalk/beanstalk."+name+" ") {
+		if !strings.Contains(first, "--- FAIL: TestHelperScenario/beanstalk/beanstalk."+name+" ") {
 			t.Errorf("passed %s", name)
 		}
 	}

@@ -121,7 +121,7 @@ func Register(a *Adapter) {
 			s.About, s.WindowWhy = cmp.Or(about, s.About), why
 			s.Background = s.Background || a.Client != nil || !a.types.result
 		}
-		if !s.Background && !s.NoWorkers() && a.types.submit(normal, false).Blocks == codec.Attached {
+		if !s.Background && !s.NoWorkers() && a.types.submit(normal, foreground).Blocks == codec.Attached {
 			s.MaxWindow = 1
 		}
 		a.Scenarios = append(a.Scenarios, s)

@@ -31,8 +31,8 @@ func newClient(c *ClientConn, s *Scenario) *client {
 		l.sharing = map[string][]*Job{}
 	}
 	for i := range Priorities {
-		l.submits[0][i] = newMessage(l.types.submit(i, false), i, false)
-		l.submits[1][i] = newMessage(l.types.submit(i, true), i, true)
+		l.submits[0][i] = newMessage(l.types.submit(i, foreground), i, foreground)
+		l.submits[1][i] = newMessage(l.types.submit(i, background), i, background)
 	}
 	return l
 }

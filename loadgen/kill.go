@@ -16,9 +16,9 @@ func (r *run) killWorkers(ctx context.Context) {
 	}
 }
 
-// background calls do in a new goroutine, if wanted is true. The returned function cancels the context of do and waits
+// startIf calls do in a new goroutine, if wanted is true. The returned function cancels the context of do and waits
 // until do has returned.
-func background(ctx context.Context, wanted bool, do func(context.Context)) (stop func()) {
+func startIf(ctx context.Context, wanted bool, do func(context.Context)) (stop func()) {
 	if !wanted {
 		return func() {}
 	}

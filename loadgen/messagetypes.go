@@ -96,10 +96,16 @@ func (m *messageTypes) allow(s *Scenario) bool {
 	case !enough, s.PerUnique > 0, s.Kinds:
 		return false
 	case s.Mixed:
-		return m.submits[0].Has(codec.PriorityOf) || m.submit(0, false) != m.submit(normal, false)
+		return m.submits[0].Has(codec.PriorityOf) || m.submit(0, foreground) != m.submit(normal, foreground)
 	}
 	return s.Updates == 0 || len(m.updates) > 0
 }
+
+// Whether a client waits for the result of a job.
+const (
+	foreground = false
+	background = true
+)
 
 // submit returns the type that submits a job with this priority, in foreground or background, or the most similar
 // type if there is no such type.
@@ -125,14 +131,14 @@ func (m *messageTypes) submit(priority int, background bool) (best *codec.Type) 
 func (m *messageTypes) request(effect codec.Effect) *message {
 	for _, t := range m.protocol.Types {
 		if t.Req != 0 && t.Does == effect && (effect == codec.Echo || t.Has(codec.JobID)) {
-			return newMessage(t, normal, false)
+			return newMessage(t, normal, foreground)
 		}
 	}
-	any := slices.IndexFunc(m.protocol.Types, func(t *codec.Type) bool { return t.AnyCommand })
+	anyCommand := slices.IndexFunc(m.protocol.Types, func(t *codec.Type) bool { return t.AnyCommand })
 	for _, word := range slices.Sorted(maps.Keys(m.protocol.Commands)) {
-		if effect == codec.Echo && any >= 0 && m.protocol.Commands[word].Does == effect {
+		if effect == codec.Echo && anyCommand >= 0 && m.protocol.Commands[word].Does == effect {
 			args := [][]byte{[]byte(word), nil}
-			return &message{Message: codec.Message{Type: m.protocol.Types[any], Args: args}, args: args, payload: 1}
+			return &message{Message: codec.Message{Type: m.protocol.Types[anyCommand], Args: args}, args: args, payload: 1}
 		}
 	}
 	return nil

@@ -240,9 +240,9 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 	if r.cfg.Ramp == 0 {
 		r.startClients()
 	}
-	defer background(ctx, r.cfg.Ramp > 0, r.rampClients)()
-	defer background(ctx, r.scenario.Kills, r.killWorkers)()
-	stopPacing := background(ctx, r.cfg.Rate != nil, func(ctx context.Context) { r.submitScheduled(ctx, m) })
+	defer startIf(ctx, r.cfg.Ramp > 0, r.rampClients)()
+	defer startIf(ctx, r.scenario.Kills, r.killWorkers)()
+	stopPacing := startIf(ctx, r.cfg.Rate != nil, func(ctx context.Context) { r.submitScheduled(ctx, m) })
 	if before > 0 {
 		if err := r.await(ctx, m, time.After(before)); err != nil {
 			return err
@@ -252,7 +252,7 @@ func (r *run) perform(ctx context.Context, m *meter) error {
 			return errors.New("all jobs finished during the warm-up, so none was measured: raise --count or lower --warmup")
 		}
 	}
-	stopReconnecting := background(ctx, r.cfg.Reconnect > 0, r.reconnectClients)
+	stopReconnecting := startIf(ctx, r.cfg.Reconnect > 0, r.reconnectClients)
 	var over <-chan time.Time
 	if r.cfg.Duration > 0 {
 		over = time.After(r.cfg.Duration)

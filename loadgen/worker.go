@@ -33,11 +33,11 @@ type worker struct {
 // requests to Config.Grabs.
 func newWorker(c *WorkerConn, s *Scenario) *worker {
 	r := c.run.adapter.types
-	w := &worker{WorkerConn: c, types: r, poll: newMessage(r.poll, normal, false),
-		finish: newMessage(r.finish, normal, false),
+	w := &worker{WorkerConn: c, types: r, poll: newMessage(r.poll, normal, foreground),
+		finish: newMessage(r.finish, normal, foreground),
 		repeat: s.Updates, grabs: c.run.cfg.Grabs, target: 1}
 	for _, t := range r.updates {
-		w.updates = append(w.updates, newMessage(t, normal, false))
+		w.updates = append(w.updates, newMessage(t, normal, foreground))
 	}
 	return w
 }

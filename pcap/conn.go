@@ -197,7 +197,7 @@ func (h *half) read(b []byte, at position) {
 			c.secured(&chunk{h: h, data: b, at: at})
 			return
 		}
-		h.unread(b, at.Frame, at, false)
+		h.unread(b, at.Frame, at)
 		return
 	}
 	if len(h.buf) == 0 {
@@ -423,7 +423,7 @@ func (h *half) showIllegal(it *Item, e *codec.Error, guess, proved bool) {
 
 // notMessage passes on the bytes of an item as unread.
 func (h *half) notMessage(it *Item) {
-	h.unread(it.Raw, it.First, position{Frame: it.Last, At: it.At}, false)
+	h.unread(it.Raw, it.First, position{Frame: it.Last, At: it.At})
 }
 
 // pass passes on a message. It may be the first one after a gap.
@@ -439,7 +439,7 @@ func (c *conn) mayBeList() bool { return hasLists(c.Protocol) && !c.d.opts.guess
 func (h *half) skipRest(b []byte, first int, at position) int {
 	n := min(h.skip, len(b))
 	if h.large == nil || h.large.broken {
-		h.unread(b[:n], first, at, false)
+		h.unread(b[:n], first, at)
 	}
 	h.skip -= n
 	h.start = true
@@ -472,7 +472,10 @@ func (c *conn) message(it *Item) {
 }
 
 // unread passes on bytes that are not a message, in the packets from first to that at a position.
-func (h *half) unread(b []byte, first int, at position, cut bool) {
+func (h *half) unread(b []byte, first int, at position) { h.unreadPart(b, first, at, false) }
+
+// unreadPart is unread for bytes that may be a message whose end was not captured: cut is set.
+func (h *half) unreadPart(b []byte, first int, at position, cut bool) {
 	if len(b) == 0 {
 		return
 	}
@@ -515,7 +518,7 @@ func (h *half) cutOff(at position) {
 	}
 	if len(h.buf) > 0 {
 		h.c.d.stats.Truncated++
-		h.unread(h.buf, h.marks[0].frame, at, true)
+		h.unreadPart(h.buf, h.marks[0].frame, at, true)
 		h.consume(len(h.buf))
 	}
 }

@@ -219,7 +219,7 @@ func (h *half) continueLarge(b []byte, first int, at position) (n int, ok bool) 
 	m := h.large
 	n, skip, need, legal := m.next(h.c.Protocol, b)
 	if m.broken {
-		h.unread(b[:n], first, at, false)
+		h.unread(b[:n], first, at)
 		m.kept, m.shortened = m.kept[:0], m.shortened[:0]
 	}
 	m.size += n + skip
@@ -248,7 +248,7 @@ func (h *half) breakOff(at position, closed bool) {
 	n := len(h.buf)
 	if h.large.broken {
 		first, _ := h.frames(0, at.Frame)
-		h.unread(h.buf, first, at, false)
+		h.unread(h.buf, first, at)
 	}
 	h.large.size += n
 	h.consume(n)

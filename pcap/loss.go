@@ -19,13 +19,16 @@ func (h *half) LacksStart() {
 // HasStart records that the beginning of a direction was captured after all.
 func (h *half) HasStart() {
 	if h.lost && h.c.search == nil {
-		h.begin(false)
+		h.beginsMessage()
 	}
 }
 
-// begin records whether the next byte of a direction is at an unknown position of a message, which may be its beginning,
-// or certainly begins a message.
-func (h *half) begin(lost bool) { h.lost, h.start, h.guess = lost, lost, lost }
+// beginsMessage records that the next byte of a direction certainly begins a message.
+func (h *half) beginsMessage() { h.lost, h.start, h.guess = false, false, false }
+
+// beginsAnywhere records that the next byte of a direction is at an unknown position of a message, which may be its
+// beginning.
+func (h *half) beginsAnywhere() { h.lost, h.start, h.guess = true, true, true }
 
 // Gap records that n bytes of a stream are missing: they were lost or, if cut is set, the packet was cut short.
 func (h *half) Gap(n int, cut bool, at position) {
@@ -86,7 +89,7 @@ func (h *half) lose(n int, at position) {
 		h.large = &large{left: left, broken: true}
 	}
 	if inside < 0 || guesses {
-		h.begin(true)
+		h.beginsAnywhere()
 	}
 	c.reset()
 	if h.lost && c.session != nil && !guesses {
@@ -158,7 +161,7 @@ const maxMagic = 16
 func (h *half) resume(b []byte, off int, at position) (n int, found bool) {
 	n, found = h.boundary(off, b[off:], off == 0 || h.start)
 	h.start, h.lost = false, !found
-	h.unread(b[off:off+n], h.first(off, at), at, false)
+	h.unread(b[off:off+n], h.first(off, at), at)
 	return n, found
 }
 

@@ -68,7 +68,7 @@ func (c *conn) found(p *codec.Protocol, server int8) {
 	c.showSkipped(s)
 	for end := range c.half {
 		if h := &c.half[end]; !s.whole[end] {
-			h.begin(false)
+			h.beginsMessage()
 			h.resumed = s.lossy
 		}
 	}

@@ -134,7 +134,7 @@ func (c *conn) leaveOut(w *chunk) {
 		if s.lossy {
 			c.countSkipped(len(w.data))
 		}
-		w.h.unread(w.data, w.at.Frame, w.at, false)
+		w.h.unread(w.data, w.at.Frame, w.at)
 		w.h.missing(w.missing, w.at.Frame, w.at)
 		return
 	}

@@ -55,8 +55,8 @@ func (h *half) beginsSecure(b []byte) {
 		return
 	}
 	c.search, c.Uncertain = nil, false
-	c.half[0].begin(false)
-	c.half[1].begin(false)
+	c.half[0].beginsMessage()
+	c.half[1].beginsMessage()
 	c.settle(1 - h.end)
 	c.adopt(TLS)
 	c.secure()
@@ -154,7 +154,7 @@ func (c *conn) giveUpSecured(reason string) {
 		if w.missing > 0 {
 			w.h.lose(w.missing, w.at)
 		} else {
-			w.h.unread(w.data, w.at.Frame, w.at, false)
+			w.h.unread(w.data, w.at.Frame, w.at)
 		}
 	}
 }

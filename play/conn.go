@@ -66,9 +66,12 @@ func nonStrict(o codec.Options) codec.Options {
 	return o
 }
 
+// readBuffer is the maximum number of bytes of one read.
+const readBuffer = 32 << 10
+
 // read appends received bytes to unread until the connection ends.
 func (cn *conn) read() {
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, readBuffer)
 	for {
 		n, err := cn.net.Read(buf)
 		cn.mu.Lock()

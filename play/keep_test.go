@@ -158,47 +158,49 @@ func TestOneLargeConversation(t *testing.T) {
 	})
 }
 
-// TestConnectionsShareTheBound: the connections of a conversation have a bound together, but each can receive a message.
+// TestConnectionsShareTheBound tests that the connections of a transcript together keep at most maxUnreadTotal bytes that
+// no step has read, plus a minimum for each, and that each can still receive a message that is longer than its share.
 func TestConnectionsShareTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		place := new(large)
+		shared := new(large)
 		var conns []*conn
 		for range 10 {
 			near, far := memnet.Pipe()
-			l := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1), place)
+			c := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1), shared)
 			go func() {
-				defer close(l.done)
-				l.read()
+				defer close(c.done)
+				c.read()
 			}()
-			header := append([]byte("\x00RES\x00\x00\x00\x11\x00\x40\x00\x00"), make([]byte, 4<<20)...)
+			// an ECHO_RES of 4 MiB, sent again and again
+			echo := append([]byte("\x00RES\x00\x00\x00\x11\x00\x40\x00\x00"), make([]byte, 4<<20)...)
 			go func() {
 				for {
-					if _, err := far.Write(header); err != nil {
+					if _, err := far.Write(echo); err != nil {
 						return
 					}
 				}
 			}()
 			defer far.Close()
-			conns = append(conns, l)
+			conns = append(conns, c)
 		}
 		synctest.Wait()
 		total := 0
-		for _, l := range conns {
-			b, _ := l.peek()
+		for _, c := range conns {
+			b, _ := c.peek()
 			total += len(b)
 		}
-		if bound := maxUnreadTotal + len(conns)*(minUnread+32<<10); total > bound {
+		if bound := maxUnreadTotal + len(conns)*(minUnread+readBuffer); total > bound {
 			t.Errorf("%d bytes are unread, expected at most %d", total, bound)
 		}
-		for i, l := range conns {
-			if l.next(codec.Server).kind == waiting { // now it reads on
+		for i, c := range conns {
+			if c.next(codec.Server).kind == waiting { // this call makes the connection read the rest of the message
 				synctest.Wait()
 			}
-			if out := l.next(codec.Server); out.kind != message {
+			if out := c.next(codec.Server); out.kind != message {
 				t.Errorf("connection %d: no message arrived", i)
 			}
-			l.close()
-			<-l.done
+			c.close()
+			<-c.done
 		}
 	})
 }

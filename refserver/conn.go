@@ -132,7 +132,13 @@ func (c *Conn) Close() {
 
 // Shutdown stops the whole server. If graceful is false, it ends all connections. If it is true, the server accepts no
 // more connections and stops when the last one has ended.
-func (c *Conn) Shutdown(graceful bool) { c.srv.halt(graceful) }
+func (c *Conn) Shutdown(graceful bool) {
+	if graceful {
+		c.srv.drain()
+	} else {
+		c.srv.halt()
+	}
+}
 
 // Pause stops the delivery of further messages to the machine until Resume. A protocol that answers requests strictly
 // in order calls it while a request cannot be answered yet. The server still detects that the peer disconnects, unless

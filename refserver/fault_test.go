@@ -181,11 +181,11 @@ func TestSegmentsAndRest(t *testing.T) {
 func TestFaultsOfEvents(t *testing.T) {
 	bubble(t, refserver.Options{}, func(t *testing.T, dial func() *peertest.Peer) {
 		c := dial()
-		c.Raw([]byte("\x00REQ\x00\x00\x00\x63\x00\x00\x00\x00"))
+		c.Raw([]byte("\x00REQ\x00\x00\x00\x63\x00\x00\x00\x00")) // (illegal): no message type has the number 0x63
 		c.Want("ERROR", "*", "*")
-		c.CloseWrite()
+		c.CloseWrite() // (half-closed)
 		c.Ended()
-		other := dial()
+		other := dial() // (opened), while the server still works
 		other.Send("ECHO_REQ", "1")
 		other.Want("ECHO_RES", "1")
 	}, "delay from-peer * 1ms", "duplicate (illegal)", "pass (opened)", "hangup (half-closed)")

@@ -183,11 +183,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	}
 	s.listeners[&l] = true
 	s.mu.Unlock()
-	defer context.AfterFunc(ctx, func() { s.stop(false) })()
+	defer context.AfterFunc(ctx, func() { s.stop() })()
 
 	err := s.accept(l)
 	if err != nil {
-		s.stop(false)
+		s.stop()
 	}
 	s.mu.Lock()
 	delete(s.listeners, &l)
@@ -257,7 +257,7 @@ func (s *Server) ServeConn(ctx context.Context, nc net.Conn) {
 
 // Close stops the server, ends all connections, and returns when they have ended.
 func (s *Server) Close() {
-	s.stop(false)
+	s.stop()
 	s.wait()
 }
 
@@ -275,15 +275,14 @@ func (s *Server) wait() {
 	}
 }
 
-func (s *Server) stop(graceful bool) {
+func (s *Server) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.halt(graceful)
+	s.halt()
 }
 
-// halt closes the listeners, so that no more connections are accepted. Unless graceful is true, it also ends all
-// connections; peers that do not read delay this at most by Linger. The caller must have locked s.mu.
-func (s *Server) halt(graceful bool) {
+// drain closes the listeners, so that no more connections are accepted. The caller must have locked s.mu.
+func (s *Server) drain() {
 	if s.state == running {
 		close(s.quit)
 		s.state = draining
@@ -291,9 +290,12 @@ func (s *Server) halt(graceful bool) {
 	for l := range s.listeners {
 		(*l).Close()
 	}
-	if graceful {
-		return
-	}
+}
+
+// halt closes the listeners and ends all connections. Peers that do not read delay this at most by Linger. The caller
+// must have locked s.mu.
+func (s *Server) halt() {
+	s.drain()
 	s.state = stopped
 	s.stopTimers()
 	for c := range s.conns {

@@ -103,7 +103,7 @@ func (x *execution) checkServer() {
 // CloseCanary closes the canary connection.
 func (x *Executor) CloseCanary() {
 	if x.canary != nil && x.canary.open {
-		x.canary.s.close(true)
+		x.canary.s.close(withReset)
 	}
 	x.canary = nil
 }

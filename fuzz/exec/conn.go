@@ -148,7 +148,7 @@ func (x *execution) serverNoticed(k *conn) {
 			x.readOthers(k)
 		default:
 			x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
-			k.s.close(true)
+			k.s.close(withReset)
 			k.open = false
 		}
 	}

@@ -127,7 +127,7 @@ func (x *execution) recordPipelined() {
 // sent, or because sending failed.
 func (x *execution) abortPipeline(k *conn) {
 	k.early, k.pending = k.early[:0], k.pending[:0]
-	k.s.close(true)
+	k.s.close(withReset)
 	k.open, x.quit, x.common = false, true, true
 }
 

@@ -172,7 +172,7 @@ func (x *execution) lastBrokenRule(k *conn) codec.RuleID {
 // disconnected handles the end of a connection by the server: it records the event and checks whether the model allows
 // it.
 func (x *execution) disconnected(k *conn) {
-	k.s.close(true)
+	k.s.close(withReset)
 	k.open = false
 	x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
 	x.feature(k, coverGone, uint64(bits.Len(uint(len(k.partial)))), boolHash(k.tainted))

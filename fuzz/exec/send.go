@@ -118,7 +118,7 @@ func (x *execution) flush(k *conn) {
 	case err == errTimeout:
 		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server reads no more data from the connection",
 			Conn: k.id})
-		k.s.close(true)
+		k.s.close(withReset)
 		k.open = false
 	default:
 		x.drain(k)
@@ -217,7 +217,7 @@ func (x *execution) abandon(k *conn) {
 	k.pending = k.pending[:0]
 	x.record.add(Event{Conn: k.id, Verb: transcript.Resets, Step: x.step})
 	x.recordOwnClose(k)
-	x.end(k, true)
+	x.end(k, withReset)
 	x.common = true
 }
 

@@ -26,6 +26,9 @@ type link interface {
 	close(reset bool) // closes the connection, either with a reset or after sending all written bytes
 }
 
+// withReset is an argument of link.close.
+const withReset = true
+
 var errTimeout = errors.New("timeout: no data")
 
 // timeout returns errTimeout for the error of a deadline, and other errors unchanged.

@@ -42,11 +42,11 @@ func inTurn(c *Input, conds ...func(s *Step) bool) bool {
 // TestGeneratesWhatBreaksServers tests that the generator reaches, without seeds, messages that are known to crash real
 // servers.
 func TestGeneratesWhatBreaksServers(t *testing.T) {
-	any := func(cond func(s *Step) bool) func(c *Input) bool {
+	anyStep := func(cond func(s *Step) bool) func(c *Input) bool {
 		return func(c *Input) bool { return inTurn(c, cond) }
 	}
 	unique := func(n int) func(c *Input) bool {
-		return any(func(s *Step) bool { return sends(s, "SUBMIT") && len(value(s, "Unique ID")) == n })
+		return anyStep(func(s *Step) bool { return sends(s, "SUBMIT") && len(value(s, "Unique ID")) == n })
 	}
 	for _, tt := range []struct {
 		p    *codec.Protocol
@@ -57,10 +57,10 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 		{gearman.Protocol, "a unique ID of 64 bytes", unique(64)},
 		{gearman.Protocol, "a unique ID of 65 bytes", unique(65)},
 		{gearman.Protocol, "a unique ID of 8000 bytes", unique(8000)},
-		{gearman.Protocol, "progress beyond 32 bits", any(func(s *Step) bool {
+		{gearman.Protocol, "progress beyond 32 bits", anyStep(func(s *Step) bool {
 			return sends(s, "WORK_STATUS") && s.Args[0].Of > 0 && len(value(s, "Numerator")) >= 10 && value(s, "Numerator")[0] >= '4'
 		})},
-		{gearman.Protocol, "a blank at the end of a line", any(func(s *Step) bool {
+		{gearman.Protocol, "a blank at the end of a line", anyStep(func(s *Step) bool {
 			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("status ")) && bytes.HasSuffix(s.Bytes, []byte(" \n"))
 		})},
 		{gearman.Protocol, "a client who leaves behind a join, before the result", func(c *Input) bool {
@@ -81,10 +81,10 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 			return inTurn(c, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") }, func(s *Step) bool { return sends(s, "GRAB") },
 				func(s *Step) bool { return s.Verb == transcript.Nothing }, func(s *Step) bool { return sends(s, "WORK_") })
 		}},
-		{beanstalk.Protocol, "a blank at the end of a command", any(func(s *Step) bool {
+		{beanstalk.Protocol, "a blank at the end of a command", anyStep(func(s *Step) bool {
 			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("stats ")) && bytes.HasSuffix(s.Bytes, []byte(" \r\n"))
 		})},
-		{beanstalk.Protocol, "the lowest priority", any(func(s *Step) bool { return sends(s, "put") && string(value(s, "Priority")) == "4294967295" })},
+		{beanstalk.Protocol, "the lowest priority", anyStep(func(s *Step) bool { return sends(s, "put") && string(value(s, "Priority")) == "4294967295" })},
 		{beanstalk.Protocol, "a worker who leaves while it waits", func(c *Input) bool {
 			return inTurn(c, func(s *Step) bool { return sends(s, "reserve") }, func(s *Step) bool { return slices.Contains(Leaves, s.Verb) }, func(s *Step) bool { return sends(s, "put") })
 		}},

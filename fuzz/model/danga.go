@@ -123,7 +123,7 @@ func (m *danga) requeue(p *dPeer) {
 	j := p.job
 	p.job = nil
 	j.worker, j.requeued, j.progress = -1, true, [3]uint32{0, 1, math.MaxUint32}
-	m.wake(j, true)
+	m.wake(j, required)
 }
 
 // violates records that the server must close the connection because the peer has violated the protocol.

@@ -39,7 +39,7 @@ func dConnect(m *danga, p *dPeer, f codec.Frame) {
 		p.names = append(p.names, string(a))
 	}
 	if sure, vague := m.candidates(p); p.sleeping && len(sure)+len(vague) > 0 {
-		m.noop(p, false) // optional, because according to the draft, no job has arrived since the request
+		m.noop(p, optional) // optional, because according to the draft, no job has arrived since the request
 	}
 }
 
@@ -118,7 +118,7 @@ func dCreate(m *danga, p *dPeer, f codec.Frame) {
 		return nil
 	}))
 	if fresh {
-		m.wake(j, true)
+		m.wake(j, required)
 	}
 }
 

@@ -9,6 +9,12 @@ import (
 	"jobwire/codec"
 )
 
+// Whether the server must send an expected message.
+const (
+	required = true
+	optional = false
+)
+
 // expectation is a message that the server must or may send on a connection.
 type expectation struct {
 	conn int

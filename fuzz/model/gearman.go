@@ -237,7 +237,7 @@ func (m *gearman) requeue(j *gJob) {
 		return
 	}
 	j.state, j.requeued, j.numer, j.denom = gQueued, true, nil, nil
-	m.wake(j, true)
+	m.wake(j, required)
 }
 
 // fail ends a job as failed and expects WORK_FAIL on the connections of its clients.
@@ -423,7 +423,7 @@ func (m *gearman) Elapsed(d time.Duration) {
 				m.fail(j)
 			default:
 				if !j.uncertain() {
-					m.wake(j, false)
+					m.wake(j, optional)
 				}
 				j.soon = true
 				for _, c := range j.waits {

@@ -225,7 +225,7 @@ func (s gSubmit) sent(m *gearman, p *gPeer, f codec.Frame) {
 	}))
 	d.choice = reply
 	if late {
-		m.wake(j, false)
+		m.wake(j, optional)
 	} else {
 		m.accept(p, j)
 	}
@@ -238,9 +238,9 @@ func (m *gearman) accept(p *gPeer, j *gJob) {
 	}
 	j.fn.jobs = append(j.fn.jobs, j)
 	if j.state == gQueued {
-		m.wake(j, true)
+		m.wake(j, required)
 	} else if m.quirks[EpochWakesEarly] || j.uncertain() {
-		m.wake(j, false)
+		m.wake(j, optional)
 	}
 }
 
@@ -255,7 +255,7 @@ func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 			return nil
 		}))
 	if old.state == gQueued {
-		m.wake(old, false)
+		m.wake(old, optional)
 	}
 }
 

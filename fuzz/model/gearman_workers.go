@@ -28,7 +28,7 @@ func gCanDo(m *gearman, p *gPeer, f codec.Frame) {
 	if p.sleeping {
 		for _, j := range m.function(f.Arg(0)).jobs {
 			if j.state == gQueued || j.uncertain() {
-				m.noop(p, false)
+				m.noop(p, optional)
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func (m *gearman) markUncertain(p *gPeer, fn string) {
 	for _, j := range m.function([]byte(fn)).jobs {
 		if j.state == gRunning && j.holder == p.conn {
 			j.vague = true
-			m.wake(j, false)
+			m.wake(j, optional)
 		}
 	}
 }

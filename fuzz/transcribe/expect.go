@@ -79,7 +79,7 @@ func (w *writer) expect(e *exec.Event, id int, ignoring, exact bool) {
 	c := transcript.Choice{Type: e.Type, Unchecked: e.Type.Res&a.Role == 0}
 	if len(e.Type.Repeat) > 0 && !exact {
 		c.Args = []transcript.Arg{{Kind: transcript.Rest}}
-		w.add(a, codec.Server, c, ignoring)
+		w.addExpected(a, c, ignoring)
 		return
 	}
 	for k, v := range e.Args {
@@ -104,7 +104,7 @@ func (w *writer) expect(e *exec.Event, id int, ignoring, exact bool) {
 		}
 		c.Args = append(c.Args, arg)
 	}
-	w.add(a, codec.Server, c, ignoring)
+	w.addExpected(a, c, ignoring)
 }
 
 // call returns the name of a value that the server chose, and assigns a name if it has none.

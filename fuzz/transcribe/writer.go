@@ -99,7 +99,7 @@ func (w *writer) write() *transcript.Script {
 		case v.Conn < 0 || v.Conn >= len(w.actors) || w.inputCloses(v.Conn):
 		case w.is(omitBarrier) && w.shown:
 		case w.waits(v):
-			w.add(w.actors[v.Conn], codec.Server, transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond},
+			w.addExpected(w.actors[v.Conn], transcript.Choice{Verb: transcript.Nothing, For: 500 * time.Millisecond},
 				false)
 		default:
 			w.ask(w.actors[v.Conn], v.Oracle == exec.HangConn || v.Oracle == exec.Framing || w.is(past))
@@ -107,7 +107,7 @@ func (w *writer) write() *transcript.Script {
 	default:
 		for conn := range w.actors {
 			if w.is(allDisconnect) && !w.inputCloses(conn) {
-				w.add(w.actors[conn], codec.Peer, transcript.Choice{Verb: transcript.Resets}, false)
+				w.addSent(w.actors[conn], transcript.Choice{Verb: transcript.Resets})
 			}
 		}
 		if watched[v.Oracle] == "" {
@@ -215,17 +215,21 @@ func (w *writer) chose(id int) *exec.Event {
 	return nil
 }
 
-// add appends a step to the transcript. A message of a peer gets the delay that has accumulated. If ignoring is set,
-// other messages may arrive before an expected message. In a pipelined input, expected messages are deferred until
-// release.
-func (w *writer) add(a transcript.Actor, from codec.Side, c transcript.Choice, ignoring bool) {
-	st := transcript.Step{Peer: a, From: from, Choices: []transcript.Choice{c}}
-	if from == codec.Peer {
-		st.After, w.after = w.after, 0
-	} else if ignoring {
+// addSent appends a step of a peer to the transcript, with the delay that has accumulated.
+func (w *writer) addSent(a transcript.Actor, c transcript.Choice) {
+	w.script.Steps = append(w.script.Steps,
+		transcript.Step{Peer: a, From: codec.Peer, Choices: []transcript.Choice{c}, After: w.after})
+	w.after = 0
+}
+
+// addExpected appends a step of the server to the transcript. If ignoring is set, other messages may arrive before the
+// expected message. In a pipelined input, the step is deferred until release.
+func (w *writer) addExpected(a transcript.Actor, c transcript.Choice, ignoring bool) {
+	st := transcript.Step{Peer: a, From: codec.Server, Choices: []transcript.Choice{c}}
+	if ignoring {
 		st.Ignored = w.p.Sent(codec.Server, a.Role)
 	}
-	if from == codec.Server && w.Input.Mode == input.Pipelined {
+	if w.Input.Mode == input.Pipelined {
 		w.deferred = append(w.deferred, st)
 		return
 	}
@@ -262,7 +266,7 @@ func (w *writer) ask(a transcript.Actor, ignoring bool) {
 	for _, v := range m.Args {
 		c.Args = append(c.Args, transcript.Arg{Value: v})
 	}
-	w.add(a, codec.Peer, c, false)
+	w.addSent(a, c)
 	t := w.Barrier.Reply
 	r := transcript.Choice{Type: t, Unchecked: t.Res&a.Role == 0}
 	right := w.answered(a)
@@ -275,7 +279,7 @@ func (w *writer) ask(a transcript.Actor, ignoring bool) {
 		}
 		r.Args = append(r.Args, arg)
 	}
-	w.add(a, codec.Server, r, ignoring)
+	w.addExpected(a, r, ignoring)
 }
 
 // answered returns the arguments of the last reply to a barrier that a correct server sent to the actor, or nil.
@@ -324,7 +328,7 @@ func (w *writer) step(i int) {
 	if !w.Input.Follows(i) || w.waitsFor(s) {
 		w.release()
 	}
-	w.add(a, codec.Peer, c, false)
+	w.addSent(a, c)
 	if slices.Contains(input.Leaves, s.Verb) {
 		w.after = disconnectDelay
 	}

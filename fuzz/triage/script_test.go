@@ -2,6 +2,7 @@ package triage
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -178,9 +179,9 @@ func TestCauseAmongMany(t *testing.T) {
 	})
 }
 
-// TestMinimizesToCause tests that the result of an attempt does not depend on what earlier attempts have left on the
-// server.
-func TestMinimizesToCause(t *testing.T) {
+// TestAttemptsAreIndependent tests that the result of an attempt to minimize does not depend on what earlier attempts
+// have left on the server. The server queues a job of the lowest priority twice, so deleting it leaves a copy.
+func TestAttemptsAreIndependent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
@@ -198,8 +199,14 @@ func TestMinimizesToCause(t *testing.T) {
 			t.Fatal("no oracle reports a fault")
 		}
 		f.examine(seen(beanstalk.Protocol, v, c))
-		if found := reported(); len(found.Input.Steps) != 3 || !found.Plays {
-			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
+		found := reported()
+		var types []string
+		for i := range found.Input.Steps {
+			types = append(types, found.Input.Steps[i].Type.Name)
+		}
+		// If copies of jobs of earlier attempts remained, peek-ready alone would seem to be enough.
+		if got := strings.Join(types, " "); got != "put delete peek-ready" || !found.Plays {
+			t.Errorf("minimized to %s, plays %v:\n%s", got, found.Plays, found.Text)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,13 +57,16 @@ func all(t *testing.T) map[string]string {
 }
 
 var (
-	styleElement = regexp.MustCompile(`(?s)<style>\n(.*?)</style>`)
-	heading      = regexp.MustCompile(`<h([1-6])`)
-	foreign      = regexp.MustCompile(`(?i)\b(src|href)\s*=\s*["']?[^"'d#]|@import|url\(`)
+	styleElement      = regexp.MustCompile(`(?s)<style>\n(.*?)</style>`)
+	heading           = regexp.MustCompile(`<h([1-6])`)
+	externalReference = regexp.MustCompile(`(?i)\b(src|href)\s*=\s*["']?[^"'d#]|@import|url\(`)
 )
 
-// TestPagesHaveTheSameHeadAndStyle tests that all pages have the same head, style sheet and form of header.
-func TestPagesHaveTheSameHeadAndStyle(t *testing.T) {
+// lastSharedRule is the end of the style rules that all pages have. The rules of the kind of page follow.
+const lastSharedRule = "a { color: inherit; text-decoration: none; }\n}\n"
+
+// TestPagesShareStyle tests that the style sheets of all pages begin with the same rules.
+func TestPagesShareStyle(t *testing.T) {
 	shared := ""
 	for name, page := range all(t) {
 		style := styleElement.FindAllStringSubmatch(page, -1)
@@ -70,32 +74,54 @@ func TestPagesHaveTheSameHeadAndStyle(t *testing.T) {
 			t.Errorf("%s: expected 1 style element, got %d", name, len(style))
 			continue
 		}
-		sheet, _, found := strings.Cut(style[0][1], "a { color: inherit; text-decoration: none; }\n}\n")
+		sheet, _, found := strings.Cut(style[0][1], lastSharedRule)
 		if !found || shared != "" && sheet != shared {
 			t.Errorf("%s: the page does not begin with the shared style sheet", name)
 		}
 		shared = sheet
+	}
+}
+
+// TestPagesHaveTheSameFrame tests that all pages have the same form of head, header and end, and that the header has a
+// verdict if the page is about one result.
+func TestPagesHaveTheSameFrame(t *testing.T) {
+	severalResults := []string{"compare", "matrix"}
+	for name, page := range all(t) {
 		for _, want := range []string{"<!doctype html>\n<html lang=\"en\">\n<head>", `<meta name="viewport" content="width=device-width, initial-scale=1">`,
 			"</head>\n<body>\n<header>\n<h1>", "jobwire " + version.Number, "</body>\n</html>\n"} {
 			if !strings.Contains(page, want) {
 				t.Errorf("%s: expected %q", name, want)
 			}
 		}
-		if got := foreign.FindString(page); got != "" {
-			t.Errorf("%s: the page refers to another file: %s", name, got)
-		}
-		if strings.Contains(page, "ZgotmplZ") {
-			t.Errorf("%s: the template refuses a value", name)
-		}
-		if name != "compare" && name != "matrix" && !strings.Contains(page, `<p class="verdict `) {
+		if !slices.Contains(severalResults, name) && !strings.Contains(page, `<p class="verdict `) {
 			t.Errorf("%s: the header has no verdict", name)
 		}
-		level := "0"
+	}
+}
+
+// TestPagesAreComplete tests that no page refers to another file, and that the templates accept all values.
+func TestPagesAreComplete(t *testing.T) {
+	for name, page := range all(t) {
+		if got := externalReference.FindString(page); got != "" {
+			t.Errorf("%s: the page refers to another file: %s", name, got)
+		}
+		if strings.Contains(page, "ZgotmplZ") { // html/template writes this in place of an unsafe value
+			t.Errorf("%s: the template refuses a value", name)
+		}
+	}
+}
+
+// TestHeadingsAreNested tests that each heading is at most one level below the one before it, and that only the first
+// has level 1.
+func TestHeadingsAreNested(t *testing.T) {
+	for name, page := range all(t) {
+		previous := "0"
 		for _, h := range heading.FindAllStringSubmatch(page, -1) {
-			if h[1] > level && h[1][0] != level[0]+1 || level != "0" && h[1] == "1" {
-				t.Errorf("%s: a heading of level %s follows one of level %s", name, h[1], level)
+			level := h[1]
+			if level > previous && level[0] != previous[0]+1 || previous != "0" && level == "1" {
+				t.Errorf("%s: a heading of level %s follows one of level %s", name, level, previous)
 			}
-			level = h[1]
+			previous = level
 		}
 	}
 }

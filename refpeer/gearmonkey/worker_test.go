@@ -15,11 +15,12 @@ const sha = "0123456789abcdef0123456789abcdef01234567"
 
 // Parts of a worker's conversation; the functions below return more of them.
 const (
-	loaded      = "Worker -> Server: SCRIPT_LOAD *\nServer -> Worker: SHA1 " + sha + "\n"
-	joined      = loaded + "Worker -> Server: INCR_COUNT reverse\nServer -> Worker: integer 1\n"
-	left        = "Worker -> Server: DECR_COUNT reverse\nServer -> Worker: integer 0\n"
-	noScheduled = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: nil\n"
-	idle        = noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: nil-array after 1s\n"
+	loaded         = "Worker -> Server: SCRIPT_LOAD *\nServer -> Worker: SHA1 " + sha + "\n"
+	registration   = "Worker -> Server: INCR_COUNT reverse\nServer -> Worker: integer 1\n"
+	started        = loaded + registration
+	deregistration = "Worker -> Server: DECR_COUNT reverse\nServer -> Worker: integer 0\n"
+	noScheduled    = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: nil\n"
+	idle           = noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: nil-array after 1s\n"
 )
 
 // popped is a round that returns a job.
@@ -51,14 +52,14 @@ func of(function, script string) string { return strings.ReplaceAll(script, "rev
 // incremented, once.
 func TestWorkEndsAtAnError(t *testing.T) {
 	work := popped("7") + begun("7", "bulk test") + done("7", "success", "test")
-	whole := strings.Split(joined+work, "\n")
+	whole := strings.Split(started+work, "\n")
 	for i, step := range []string{"SCRIPT_LOAD", "INCR_COUNT", "EVALSHA_SCHEDULED", "BRPOP_QUEUES", "PUBLISH_START", "HMSET_BUSY",
 		"HGET_INPUT", "HMSET_DONE", "EXPIRE_JOB", "PUBLISH_FINISH", "LPUSH_LOCK", "EXPIRE_LOCK"} {
 		for reply, want := range map[string]string{"error OOM": "error redis OOM", "list a b c": `error redis "list`} {
 			t.Run(step+" "+reply, func(t *testing.T) {
 				script := lines(append(append([]string{}, whole[:2*i+1]...), "Server -> Worker: "+reply)...)
 				if i >= 2 {
-					script += left
+					script += deregistration
 				}
 				answering(t, script, "work reverse echo 1", want)
 			})
@@ -70,45 +71,45 @@ func TestWorkEndsAtAnError(t *testing.T) {
 // NOSCRIPT.
 func TestScriptIsLoadedAgainOnce(t *testing.T) {
 	const no = "Worker -> Server: EVALSHA_SCHEDULED " + sha + " reverse $now\nServer -> Worker: error NOSCRIPT\n"
-	answering(t, joined+no+loaded+no+left, "work reverse echo 1", "error redis NOSCRIPT")
+	answering(t, started+no+loaded+no+deregistration, "work reverse echo 1", "error redis NOSCRIPT")
 }
 
 // TestJobOfAnotherFunction: a job from a queue that the worker did not request is an error.
 func TestJobOfAnotherFunction(t *testing.T) {
-	answering(t, joined+noScheduled+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+left,
+	answering(t, started+noScheduled+"Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED other high 7\n"+deregistration,
 		"work reverse echo 1", `error redis "POPPED`)
 }
 
 // TestUpdate: if the server does not store the progress of a job, the job fails, and the worker continues.
 func TestUpdate(t *testing.T) {
 	const update = "Worker -> Server: HMSET_PROGRESS reverse 7 1 2\nServer -> Worker: "
-	answering(t, joined+popped("7")+begun("7", "bulk test")+update+"simple OK\n"+done("7", "success", "test")+
-		popped("7")+begun("7", "bulk test")+update+"error OOM\n"+done("7", "error", `"redis OOM"`)+left, "work reverse progress 2", "ok 2")
+	answering(t, started+popped("7")+begun("7", "bulk test")+update+"simple OK\n"+done("7", "success", "test")+
+		popped("7")+begun("7", "bulk test")+update+"error OOM\n"+done("7", "error", `"redis OOM"`)+deregistration, "work reverse progress 2", "ok 2")
 }
 
-// TestFunctionsInTurn: the worker polls its functions in turn, also after a round that returned a job.
+// TestFunctionsInTurn: the worker polls its functions in turn, also after a round that returned a job. A function that its
+// task names twice counts once.
 func TestFunctionsInTurn(t *testing.T) {
-	enter := func(fn string) string { return of(fn, strings.TrimPrefix(joined, loaded)) }
 	work := begun("1", "bulk x") + done("1", "success", "x")
-	script := loaded + enter("a") + enter("b") + enter("c") +
-		of("a", popped("1")+work) + of("b", idle) + of("c", popped("1")+work) +
+	script := loaded + of("a", registration) + of("b", registration) + of("c", registration) +
+		of("a", popped("1")+work) + of("b", idle) + of("c", popped("1")+work) + // a and c have a job
 		of("a", idle) + of("b", idle) + of("c", idle) +
-		of("a", left) + of("b", left) + of("c", left)
+		of("a", deregistration) + of("b", deregistration) + of("c", deregistration)
 	answering(t, script, "work a,b,a,c echo 0", "ok 2")
 }
 
 // TestWorkerDeregistersOnlyRegisteredFunctions tests that a worker whose registration fails decrements only the counts
 // that it has incremented.
 func TestWorkerDeregistersOnlyRegisteredFunctions(t *testing.T) {
-	script := joined + "Worker -> Server: INCR_COUNT b\nServer -> Worker: error WRONGTYPE\n" + left
+	script := started + "Worker -> Server: INCR_COUNT b\nServer -> Worker: error WRONGTYPE\n" + deregistration
 	answering(t, script, "work reverse,b,c echo 1", "error redis WRONGTYPE")
 }
 
 // TestWorkEndsBetweenJobs: if the driver ends while the worker waits for a job, the worker finishes the round and performs a
 // job that arrives.
 func TestWorkEndsBetweenJobs(t *testing.T) {
-	script := joined + noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse low 7 after 900ms\n" +
-		begun("7", "bulk test") + done("7", "success", "test") + left
+	script := started + noScheduled + "Worker -> Server: BRPOP_QUEUES reverse 1\nServer -> Worker: POPPED reverse low 7 after 900ms\n" +
+		begun("7", "bulk test") + done("7", "success", "test") + deregistration
 	against(t, script, func(t *testing.T, addr string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()

@@ -173,13 +173,13 @@ func (p *faultParser) types(f *fault) error {
 	for _, t := range matched {
 		declare(p.env, t)
 	}
-	any := func(side codec.Side) bool {
+	sends := func(side codec.Side) bool {
 		return slices.ContainsFunc(matched, func(t *codec.Type) bool { return t.Sends(side) })
 	}
-	if !directed && !any(codec.Server) {
+	if !directed && !sends(codec.Server) {
 		f.side = codec.Peer
 	}
-	if len(matched) > 0 && !any(f.side) {
+	if len(matched) > 0 && !sends(f.side) {
 		return fmt.Errorf("the %s never sends %s", f.side, list)
 	}
 	maps.Copy(p.env, samples) // variables take precedence over fields of the same name
