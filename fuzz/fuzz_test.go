@@ -43,9 +43,9 @@ func TestKnownOfGearmand(t *testing.T) {
 		`Worker -> Job Server: CAN_DO_TIMEOUT a 1`:           false,
 		`Client -> Job Server: SUBMIT_JOB a "\t" ""`:         false,
 	} {
-		c := fuzztest.Input(t, gearman.Protocol, wire+"\n")
-		m := codec.Message{Type: c.Steps[0].Type}
-		for _, a := range c.Steps[0].Args {
+		in := fuzztest.Input(t, gearman.Protocol, wire+"\n")
+		m := codec.Message{Type: in.Steps[0].Type}
+		for _, a := range in.Steps[0].Args {
 			m.Args = append(m.Args, a.Value)
 		}
 		b, err := gearman.Protocol.NewSession(codec.Options{WaiveAll: true}).Append(nil, codec.Peer, &m)

@@ -22,19 +22,19 @@ func (w *worker) searchLeaks(ctx context.Context) {
 				return
 			}
 		}
-		for _, c := range slices.Clone(all) {
+		for _, in := range slices.Clone(all) {
 			if w.ended(ctx) || !w.f.claim() {
 				return
 			}
 			w.noPrefix = clean // the previous input has left nothing on the server
-			r := w.execute(c)
+			r := w.execute(in)
 			if clean = r.Clean; r.Fault == nil && !exec.Ended(w.t) {
 				continue
 			}
 			if !w.failed(exec.Verdict(w.t, r.Fault), nil) {
 				return
 			}
-			all = slices.DeleteFunc(all, func(d *input.Input) bool { return d == c })
+			all = slices.DeleteFunc(all, func(d *input.Input) bool { return d == in })
 		}
 	}
 	at, ok := watch.Of(w.t)
@@ -43,8 +43,8 @@ func (w *worker) searchLeaks(ctx context.Context) {
 	}
 	log := *w.log
 	log.Entries = nil
-	for _, c := range all {
-		log.Entries = append(log.Entries, input.Entry{Input: c})
+	for _, in := range all {
+		log.Entries = append(log.Entries, input.Entry{Input: in})
 	}
 	w.f.triage.Add(&triage.Candidate{Fault: exec.MemoryGrows(), Log: &log})
 }

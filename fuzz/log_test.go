@@ -80,8 +80,8 @@ func TestSameLogs(t *testing.T) {
 // logOf returns the log of a server that has run inputs.
 func logOf(all ...*input.Input) *input.Log {
 	log := &input.Log{Protocol: beanstalk.Protocol}
-	for i, c := range all {
-		log.Entries = append(log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
+	for i, in := range all {
+		log.Entries = append(log.Entries, input.Entry{Input: in, Prefix: input.Nth(i)})
 	}
 	return log
 }

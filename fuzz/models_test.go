@@ -62,14 +62,14 @@ var modeled = []struct {
 }
 
 // inMemory runs an input on a new reference server in memory.
-func inMemory(t *testing.T, p *codec.Protocol, machine refserver.Machine, c *input.Input) *exec.Record {
-	return runOn(t, p, c, func(ctx context.Context) (target.Target, error) {
+func inMemory(t *testing.T, p *codec.Protocol, machine refserver.Machine, in *input.Input) *exec.Record {
+	return runOn(t, p, in, func(ctx context.Context) (target.Target, error) {
 		return target.InMemory(ctx, p.Name, refserver.New(machine, refserver.Options{Protocol: p}).Serve)
 	})
 }
 
 // runOn runs an input on a new server.
-func runOn(t *testing.T, p *codec.Protocol, c *input.Input, start func(context.Context) (target.Target, error)) *exec.Record {
+func runOn(t *testing.T, p *codec.Protocol, in *input.Input, start func(context.Context) (target.Target, error)) *exec.Record {
 	srv, err := start(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func runOn(t *testing.T, p *codec.Protocol, c *input.Input, start func(context.C
 	}
 	defer x.CloseCanary()
 	x.Steady = true
-	return x.Execute(c, "").Clone()
+	return x.Execute(in, "").Clone()
 }
 
 // source generates inputs as a worker does: first the cases of the conformance suite, and then other inputs, with pauses or
@@ -108,20 +108,20 @@ func newSource(t *testing.T, p *codec.Protocol, pauses bool) *source {
 // next generates an input and calls run, which executes the input and returns the record.
 func (s *source) next(run func(*input.Input) *exec.Record) {
 	s.g.Slow = s.pauses && s.r.IntN(4) == 0
-	c, parent := s.corpus.Seed(false), s.corpus.SelectEntry(s.r)
+	in, parent := s.corpus.Seed(false), s.corpus.SelectEntry(s.r)
 	switch {
-	case c != nil:
+	case in != nil:
 	case parent != nil && s.r.IntN(3) > 0:
-		c = s.g.Mutate(parent.Input, func() *input.Input { return s.corpus.SelectEntry(s.r).Input })
+		in = s.g.Mutate(parent.Input, func() *input.Input { return s.corpus.SelectEntry(s.r).Input })
 	default:
-		c = s.g.Generate()
+		in = s.g.Generate()
 	}
-	if len(c.Steps) == 0 {
+	if len(in.Steps) == 0 {
 		return
 	}
-	r := run(c)
-	s.corpus.Add(c, parent, r.Features)
-	r.AddChosen(s.g, c, true)
+	r := run(in)
+	s.corpus.Add(in, parent, r.Features)
+	r.AddChosen(s.g, in, true)
 }
 
 // TestModels tests that the models agree with the reference servers.
@@ -232,13 +232,13 @@ func fuzzModel(f *testing.F, n int) {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		c := input.NewGenerator(p, rand.New(&byteSource{b, rand.NewPCG(1, 1)}), &input.Known{}).Generate()
-		if len(c.Steps) == 0 || c.Bytes() > 16<<10 {
+		in := input.NewGenerator(p, rand.New(&byteSource{b, rand.NewPCG(1, 1)}), &input.Known{}).Generate()
+		if len(in.Steps) == 0 || in.Bytes() > 16<<10 {
 			return // long values take most of the time
 		}
 		synctest.Test(t, func(t *testing.T) {
-			if v := inMemory(t, p, modeled[n].machine(), c).Fault; v != nil {
-				t.Fatalf("%v\n%v", v, c)
+			if v := inMemory(t, p, modeled[n].machine(), in).Fault; v != nil {
+				t.Fatalf("%v\n%v", v, in)
 			}
 		})
 	})

@@ -187,16 +187,16 @@ const triageShare = 3
 
 // runOne generates an input and runs it. It reports whether the server can be used for another input.
 func (w *worker) runOne() bool {
-	c, parent := w.input()
-	if c == nil || !w.f.claim() {
+	in, parent := w.input()
+	if in == nil || !w.f.claim() {
 		return true
 	}
-	r := w.execute(c)
+	r := w.execute(in)
 	if r.Clean && !r.OrderUncertain && r.Fault == nil {
-		w.f.corpus.AddClean(w.f.cfg.Protocol, c)
+		w.f.corpus.AddClean(w.f.cfg.Protocol, in)
 	}
-	if w.f.corpus.Add(c, parent, r.Features) && !r.OrderUncertain {
-		r.AddChosen(w.g, c, w.log.Entries[len(w.log.Entries)-1].Prefix == "" || w.f.cfg.Fixed)
+	if w.f.corpus.Add(in, parent, r.Features) && !r.OrderUncertain {
+		r.AddChosen(w.g, in, w.log.Entries[len(w.log.Entries)-1].Prefix == "" || w.f.cfg.Fixed)
 	}
 	v := r.Fault
 	if v == nil && !exec.Ended(w.t) {
@@ -206,14 +206,14 @@ func (w *worker) runOne() bool {
 }
 
 // execute runs an input and adds it to the log.
-func (w *worker) execute(c *input.Input) *exec.Record {
+func (w *worker) execute(in *input.Input) *exec.Record {
 	prefix := ""
 	if !w.noPrefix {
 		prefix = w.prefix()
 	}
-	r := w.x.Execute(c, prefix)
-	w.log.Entries = append(w.log.Entries, input.Entry{Input: c, Prefix: prefix, Events: r.Outcome()})
-	if clean := r.Clean && !r.OrderUncertain && input.TraitsOf(w.f.cfg.Protocol).Reuse && r.Fault == nil && !input.ChangesQueues(c); !clean {
+	r := w.x.Execute(in, prefix)
+	w.log.Entries = append(w.log.Entries, input.Entry{Input: in, Prefix: prefix, Events: r.Outcome()})
+	if clean := r.Clean && !r.OrderUncertain && input.TraitsOf(w.f.cfg.Protocol).Reuse && r.Fault == nil && !input.ChangesQueues(in); !clean {
 		w.noPrefix = false
 	} else if prefix != "" {
 		w.freePrefixes = append(w.freePrefixes, prefix)
@@ -242,15 +242,15 @@ func (w *worker) prefix() string {
 func (w *worker) input() (*input.Input, *input.CorpusEntry) {
 	f := w.f
 	single := f.cfg.Workers == 1
-	c := f.corpus.Seed(w.slow)
-	if c == nil && single {
-		c = f.corpus.Seed(true)
+	in := f.corpus.Seed(w.slow)
+	if in == nil && single {
+		in = f.corpus.Seed(true)
 	}
-	if c != nil {
-		if single && races(c) {
+	if in != nil {
+		if single && races(in) {
 			return nil, nil
 		}
-		return c, nil
+		return in, nil
 	}
 	w.g.Slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
 	pick := func() *input.Input {
@@ -261,24 +261,24 @@ func (w *worker) input() (*input.Input, *input.CorpusEntry) {
 	}
 	parent := f.corpus.SelectEntry(w.r)
 	if parent == nil || w.r.IntN(3) == 0 {
-		c, parent = w.g.Generate(), nil
+		in, parent = w.g.Generate(), nil
 	} else {
-		c = w.g.Mutate(parent.Input, pick)
+		in = w.g.Mutate(parent.Input, pick)
 	}
-	if w.g.Slow && c.Waits() == 0 {
-		w.g.AddPause(c, nil)
+	if w.g.Slow && in.Waits() == 0 {
+		w.g.AddPause(in, nil)
 	}
-	if len(c.Steps) == 0 || w.listTooLong(c) || single && races(c) {
+	if len(in.Steps) == 0 || w.listTooLong(in) || single && races(in) {
 		return nil, nil
 	}
-	return c, parent
+	return in, parent
 }
 
 // races reports whether an input has a time limit of less than 100 ms, so that the replies depend on the scheduling of
 // the machine.
-func races(c *input.Input) bool {
+func races(in *input.Input) bool {
 	const soon = 100 * time.Millisecond
-	return slices.ContainsFunc(c.Steps, func(s input.Step) bool {
+	return slices.ContainsFunc(in.Steps, func(s input.Step) bool {
 		if s.Type == nil || !s.Type.Has(codec.TimeLimit) {
 			return false
 		}
@@ -297,12 +297,12 @@ const slowInputEvery = 2000
 // listTooLong reports whether to skip an input because it requests a list of all objects on a server at a fixed
 // address. These lists grow during the run, so such inputs are skipped more and more often, to keep the speed of the
 // run.
-func (w *worker) listTooLong(c *input.Input) bool {
+func (w *worker) listTooLong(in *input.Input) bool {
 	if !w.f.cfg.Fixed || w.used <= maxInputsPerServer || w.r.Uint64N(w.used) < maxInputsPerServer {
 		return false
 	}
-	for i := range c.Steps {
-		if t := w.f.cfg.Protocol.TypeNamed(input.Class(w.f.cfg.Protocol, &c.Steps[i])); t != nil && input.ListsAll(t) {
+	for i := range in.Steps {
+		if t := w.f.cfg.Protocol.TypeNamed(input.Class(w.f.cfg.Protocol, &in.Steps[i])); t != nil && input.ListsAll(t) {
 			return true
 		}
 	}
@@ -320,8 +320,8 @@ func (w *worker) failed(v *exec.Fault, parent *input.CorpusEntry) bool {
 			v, gone = u, true
 		}
 	}
-	m := &triage.Candidate{Fault: v, Log: w.log.Until(len(w.log.Entries))}
-	if !w.f.triage.Add(m) {
+	candidate := &triage.Candidate{Fault: v, Log: w.log.Until(len(w.log.Entries))}
+	if !w.f.triage.Add(candidate) {
 		w.f.corpus.Failed(parent)
 	}
 	return !gone && (w.f.cfg.Fixed || !v.MaybeCrashed() && !v.Ends())

@@ -14,10 +14,10 @@ import (
 func TestEndlessBytesAreNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := memnet.Pipe()
-		l := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1), new(large))
+		cn := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1), new(large))
 		go func() {
-			defer close(l.done)
-			l.read()
+			defer close(cn.done)
+			cn.read()
 		}()
 		sent := make(chan int)
 		go func() {
@@ -32,20 +32,20 @@ func TestEndlessBytesAreNotRead(t *testing.T) {
 		}()
 		unread := func() int {
 			synctest.Wait()
-			b, _ := l.peek()
+			b, _ := cn.peek()
 			return len(b)
 		}
 		first := unread()
 		if first < maxUnread || first > maxUnread+1<<20 {
 			t.Errorf("%d bytes are unread, expected about %d", first, maxUnread)
 		}
-		l.consume(first)
+		cn.consume(first)
 		if again := unread(); again < maxUnread || again > maxUnread+1<<20 {
 			t.Errorf("%d bytes are unread after %d were consumed, expected about %d", again, first, maxUnread)
 		}
-		l.close()
+		cn.close()
 		far.Close()
-		<-l.done
+		<-cn.done
 		if total := <-sent; total > 3*maxUnread {
 			t.Errorf("%d bytes were sent", total)
 		}

@@ -120,10 +120,10 @@ func TestOneLargeConversation(t *testing.T) {
 		var conns []*conn
 		for range 2 {
 			near, far := memnet.Pipe()
-			l := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1), &large{place: places, got: make(chan struct{})})
+			cn := newConn(near, gearman.Protocol, codec.Options{}, make(chan struct{}, 1), &large{place: places, got: make(chan struct{})})
 			go func() {
-				defer close(l.done)
-				l.read()
+				defer close(cn.done)
+				cn.read()
 			}()
 			go func() {
 				for b := make([]byte, 256<<10); ; {
@@ -133,11 +133,11 @@ func TestOneLargeConversation(t *testing.T) {
 				}
 			}()
 			defer far.Close()
-			conns = append(conns, l)
+			conns = append(conns, cn)
 		}
-		unread := func(l *conn) int {
+		unread := func(cn *conn) int {
 			synctest.Wait()
-			b, _ := l.peek()
+			b, _ := cn.peek()
 			return len(b)
 		}
 		first, second := conns[0], conns[1]

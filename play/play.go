@@ -283,21 +283,21 @@ func (p *performer) acts(a transcript.Actor) bool {
 // step performs a step of the own side, or checks one of the other side.
 func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *Failure {
 	deadline := time.Now().Add(cmp.Or(st.Within, p.opts.Timeout))
-	l := p.conn(st.Peer)
-	if l == nil {
+	cn := p.conn(st.Peer)
+	if cn == nil {
 		var err error
-		if l, err = p.connect(ctx, st.Peer, st, deadline); err != nil && p.mayBeRefused(st, index) {
-			l, err = p.refused(), nil
+		if cn, err = p.connect(ctx, st.Peer, st, deadline); err != nil && p.mayBeRefused(st, index) {
+			cn, err = p.refused(), nil
 		}
 		if err != nil {
 			return &Failure{Reason: Unreachable, Err: err, Text: fmt.Sprintf("%s could not connect: %v", st.Peer.Name, err)}
 		}
-		l.actor = st.Peer
+		cn.actor = st.Peer
 	}
-	if l.relay != nil && l.relay.awaitProgram(ctx) {
+	if cn.relay != nil && cn.relay.awaitProgram(ctx) {
 		deadline = time.Now().Add(cmp.Or(st.Within, p.opts.Timeout))
 	}
-	if st.From == p.side && l.relay == nil {
+	if st.From == p.side && cn.relay == nil {
 		if st.After > 0 {
 			if err := p.pause(ctx, st.After-time.Since(p.since)); err != nil {
 				return &Failure{Reason: CannotSend, Err: err,
@@ -305,9 +305,9 @@ func (p *performer) step(ctx context.Context, st *transcript.Step, index int) *F
 			}
 			deadline = deadline.Add(st.After)
 		}
-		return p.act(l, st, index, deadline)
+		return p.act(cn, st, index, deadline)
 	}
-	return p.watch(ctx, l, st, index, deadline)
+	return p.watch(ctx, cn, st, index, deadline)
 }
 
 // pause waits for the duration, or until ctx ends.
@@ -345,16 +345,16 @@ func (p *performer) refused() *conn {
 
 // conn returns the actor's open connection, or nil.
 func (p *performer) conn(a transcript.Actor) *conn {
-	for _, l := range p.conns {
-		if l.actor == a && !l.closed {
-			return l
+	for _, cn := range p.conns {
+		if cn.actor == a && !cn.closed {
+			return cn
 		}
 	}
 	return nil
 }
 
 // act performs a step of the own side.
-func (p *performer) act(l *conn, st *transcript.Step, index int, deadline time.Time) *Failure {
+func (p *performer) act(cn *conn, st *transcript.Step, index int, deadline time.Time) *Failure {
 	c := &st.Choices[0]
 	ev := Event{Actor: st.Peer, From: p.side, Verb: c.Verb, Step: index}
 	if len(st.Choices) > 1 {
@@ -364,34 +364,34 @@ func (p *performer) act(l *conn, st *transcript.Step, index int, deadline time.T
 	switch c.Verb {
 	case transcript.Send, transcript.Raw:
 		var out []byte
-		if out, err = p.encode(l, c); err == nil {
-			ev.Frame = l.sent(p.side, out)
+		if out, err = p.encode(cn, c); err == nil {
+			ev.Frame = cn.sent(p.side, out)
 			p.sent[c.Type] = time.Now()
-			err = l.write(out, p.opts.Segments, deadline)
+			err = cn.write(out, p.opts.Segments, deadline)
 		}
 	case transcript.Nothing:
 		return &Failure{Reason: CannotSend, Text: fmt.Sprintf("%s: the transcript expects no message (\"nothing for\") from a connection that jobwire itself plays", st.Peer.Name)}
 	case transcript.Opens:
 	case transcript.Closes:
-		l.close()
+		cn.close()
 	case transcript.HalfCloses:
-		err = transport.CloseWrite(l.net)
+		err = transport.CloseWrite(cn.net)
 	case transcript.Resets:
-		if !transport.Reset(l.net) {
+		if !transport.Reset(cn.net) {
 			return unsupported("reset a connection", "a Unix socket has no resets")
 		}
-		l.close()
+		cn.close()
 	case transcript.Urgent:
-		if _, ok := l.net.(*net.TCPConn); !ok {
+		if _, ok := cn.net.(*net.TCPConn); !ok {
 			return unsupported("send urgent data", "only TCP without TLS has urgent data")
 		}
 		ev.Frame = codec.Frame{From: p.side, Raw: c.Bytes}
-		l.net.SetWriteDeadline(deadline)
-		err = sock.WriteUrgent(l.net, c.Bytes)
+		cn.net.SetWriteDeadline(deadline)
+		err = sock.WriteUrgent(cn.net, c.Bytes)
 	case transcript.StopsReading:
-		l.stopReading()
+		cn.stopReading()
 	}
-	if l.stopped && errors.Is(err, os.ErrDeadlineExceeded) {
+	if cn.stopped && errors.Is(err, os.ErrDeadlineExceeded) {
 		err = nil // if this side does not read, the other side may not read either
 	}
 	p.record(&ev)
@@ -411,14 +411,14 @@ func unsupported(what, why string) *Failure {
 // release writes the messages that connections have coalesced. A connection keeps its messages if the next step sends
 // another message on it.
 func (p *performer) release(next *transcript.Step) *Failure {
-	for _, l := range p.conns {
-		if len(l.unsent) == 0 || l.closed {
+	for _, cn := range p.conns {
+		if len(cn.unsent) == 0 || cn.closed {
 			continue
 		}
-		if next != nil && sends(next, p.side, l.actor) {
+		if next != nil && sends(next, p.side, cn.actor) {
 			continue
 		}
-		if err := l.flush(time.Now().Add(p.opts.Timeout)); err != nil {
+		if err := cn.flush(time.Now().Add(p.opts.Timeout)); err != nil {
 			return p.sendFailure(err, p.opts.Timeout)
 		}
 	}
@@ -441,7 +441,7 @@ func peerLeft(err error) bool {
 }
 
 // encode returns the bytes of a message to be sent.
-func (p *performer) encode(l *conn, c *transcript.Choice) ([]byte, error) {
+func (p *performer) encode(cn *conn, c *transcript.Choice) ([]byte, error) {
 	if c.Verb == transcript.Raw || p.opts.Exact && c.Bytes != nil {
 		return c.Bytes, nil
 	}
@@ -454,7 +454,7 @@ func (p *performer) encode(l *conn, c *transcript.Choice) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.nonStrict.Append(nil, p.side, &m)
+	return cn.nonStrict.Append(nil, p.side, &m)
 }
 
 // UniqueName returns a value for a name that no other process and no other run uses.
@@ -483,21 +483,21 @@ func bindUnique(b *transcript.Bindings, c *transcript.Choice, word func(name str
 // a side that keeps sending may have sent long ones.
 func (p *performer) recordUnconsumed() {
 	decoded := 0
-	for _, l := range p.conns {
-		if l.relay != nil {
-			for _, f := range l.relay.unconsumed(maxIgnored) {
-				p.record(&Event{Actor: l.actor, From: f.From, Frame: f, Step: -1})
+	for _, cn := range p.conns {
+		if cn.relay != nil {
+			for _, f := range cn.relay.unconsumed(maxIgnored) {
+				p.record(&Event{Actor: cn.actor, From: f.From, Frame: f, Step: -1})
 			}
 			continue
 		}
-		for n := 0; n < maxIgnored && decoded < maxRecorded && !l.closed && l.actor.Name != ""; n++ {
-			out := l.next(p.side.Other())
+		for n := 0; n < maxIgnored && decoded < maxRecorded && !cn.closed && cn.actor.Name != ""; n++ {
+			out := cn.next(p.side.Other())
 			if out.kind != message {
 				break
 			}
-			p.record(&Event{Actor: l.actor, From: p.side.Other(), Frame: l.frame, Step: -1})
+			p.record(&Event{Actor: cn.actor, From: p.side.Other(), Frame: cn.frame, Step: -1})
 			decoded += out.size
-			l.consume(out.size)
+			cn.consume(out.size)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 const maxIgnored = 100
 
 // watch compares what is received with a step of the other side.
-func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, index int, deadline time.Time) *Failure {
+func (p *performer) watch(ctx context.Context, cn *conn, st *transcript.Step, index int, deadline time.Time) *Failure {
 	since, of := p.since, "the previous message"
 	if st.Since != nil {
 		since, of = p.sent[st.Since], st.Since.Name
@@ -33,30 +33,30 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 			deadline = time.Now().Add(c.For)
 		}
 	}
-	l.expect(st)
+	cn.expect(st)
 	for past := 0; ; {
-		out := l.next(st.From)
-		b, more := l.peek() // after next, so that it contains at least the bytes that next has decoded
+		out := cn.next(st.From)
+		b, more := cn.peek() // after next, so that it contains at least the bytes that next has decoded
 		if c := rawFits(b, st); c != nil {
 			got := Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index,
 				Frame: codec.Frame{From: st.From, Raw: c.Bytes}}
 			if out.kind == waiting { // the session has not seen these bytes
 				var f codec.Frame
-				l.sess.Decode(st.From, c.Bytes, &f)
+				cn.sess.Decode(st.From, c.Bytes, &f)
 			}
-			l.consume(len(c.Bytes))
+			cn.consume(len(c.Bytes))
 			return p.accept(c, got)
 		}
-		if p.undecided(l, st, out, more && rawMayFit(b, st)) {
+		if p.undecided(cn, st, out, more && rawMayFit(b, st)) {
 			if !p.wait(ctx, deadline) {
-				return p.deadlinePassed(ctx, l, st, index, past)
+				return p.deadlinePassed(ctx, cn, st, index, past)
 			}
 			continue
 		}
-		ev := l.event(out)
+		ev := cn.event(out)
 		ev.Actor, ev.From, ev.Step = st.Peer, st.From, index
 		if out.kind == message && p.ignores(st, &ev) {
-			l.consume(out.size)
+			cn.consume(out.size)
 			if past++; past <= maxIgnored {
 				ev.Step = -1
 				p.record(&ev)
@@ -65,16 +65,16 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 				continue
 			}
 			if p.mayBeSilent(st) {
-				return p.deadlinePassed(ctx, l, st, index, past)
+				return p.deadlinePassed(ctx, cn, st, index, past)
 			}
 			return &Failure{Reason: TimedOut, Waited: cmp.Or(st.Within, p.opts.Timeout), Text: p.timeoutText(st, past)}
 		}
 		took := out.at.Sub(since)
-		c, diff := p.choose(l, st, &ev)
+		c, diff := p.choose(cn, st, &ev)
 		if c == nil {
 			p.record(&ev)
 			if out.size > 0 {
-				l.consume(out.size)
+				cn.consume(out.size)
 				if p.opts.Accept != nil && p.opts.Accept(index, &ev) {
 					return nil
 				}
@@ -94,9 +94,9 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 					took.Round(time.Millisecond))}
 		}
 		if out.kind == message || out.kind == broken {
-			l.consume(out.size)
+			cn.consume(out.size)
 		} else if c.Verb == transcript.Closes || c.Verb == transcript.Resets {
-			l.disconnected()
+			cn.disconnected()
 		}
 		return p.accept(c, ev)
 	}
@@ -104,7 +104,7 @@ func (p *performer) watch(ctx context.Context, l *conn, st *transcript.Step, ind
 
 // undecided reports whether more must arrive before an outcome can be compared with a step. rawMayFit reports whether
 // further bytes may complete one of the step's raw choices, which can comprise several messages or a part of one.
-func (p *performer) undecided(l *conn, st *transcript.Step, out outcome, rawMayFit bool) bool {
+func (p *performer) undecided(cn *conn, st *transcript.Step, out outcome, rawMayFit bool) bool {
 	switch out.kind {
 	case waiting:
 		return true
@@ -114,11 +114,11 @@ func (p *performer) undecided(l *conn, st *transcript.Step, out outcome, rawMayF
 		if !rawMayFit {
 			return false
 		}
-		ev := l.event(out)
-		c, _ := p.choose(l, st, &ev)
+		ev := cn.event(out)
+		c, _ := p.choose(cn, st, &ev)
 		return c == nil
 	case ended:
-		return l.mayReturn(st)
+		return cn.mayReturn(st)
 	}
 	return false
 }
@@ -144,11 +144,11 @@ func (cn *conn) event(out outcome) Event {
 }
 
 // choose returns the first choice that an event matches, or what differs from the choice of its type.
-func (p *performer) choose(l *conn, st *transcript.Step, ev *Event) (*transcript.Choice, *transcript.Mismatch) {
+func (p *performer) choose(cn *conn, st *transcript.Step, ev *Event) (*transcript.Choice, *transcript.Mismatch) {
 	var diff *transcript.Mismatch
 	for i := range st.Choices {
 		c := &st.Choices[i]
-		d, ok := p.fits(l, c, ev)
+		d, ok := p.fits(cn, c, ev)
 		if ok {
 			return c, nil
 		}
@@ -176,11 +176,11 @@ func (cn *conn) expect(st *transcript.Step) {
 }
 
 // fits reports whether an event matches a choice. If not, and both are messages, it returns what differs.
-func (p *performer) fits(l *conn, c *transcript.Choice, ev *Event) (*transcript.Mismatch, bool) {
+func (p *performer) fits(cn *conn, c *transcript.Choice, ev *Event) (*transcript.Mismatch, bool) {
 	switch c.Verb {
 	case transcript.Send:
 		if ev.Verb == transcript.Raw {
-			return nil, c.Unchecked && p.fitsUnchecked(l, c, ev)
+			return nil, c.Unchecked && p.fitsUnchecked(cn, c, ev)
 		}
 		if ev.Verb != transcript.Send {
 			return nil, false
@@ -198,9 +198,9 @@ func (p *performer) fits(l *conn, c *transcript.Choice, ev *Event) (*transcript.
 }
 
 // fitsUnchecked reports whether a message that violates rules matches a choice that does not check rules.
-func (p *performer) fitsUnchecked(l *conn, c *transcript.Choice, ev *Event) bool {
+func (p *performer) fitsUnchecked(cn *conn, c *transcript.Choice, ev *Event) bool {
 	var f codec.Frame
-	n, err := l.nonStrict.Decode(ev.From, ev.Frame.Raw, &f)
+	n, err := cn.nonStrict.Decode(ev.From, ev.Frame.Raw, &f)
 	return err == nil && n == len(ev.Frame.Raw) && p.bind.Match(c, &f, time.Now(), p.opts.Exact) == nil
 }
 
@@ -251,7 +251,7 @@ func rawMayFit(b []byte, st *transcript.Step) bool {
 }
 
 // deadlinePassed handles a deadline that has passed. past is the number of ignored messages.
-func (p *performer) deadlinePassed(ctx context.Context, l *conn, st *transcript.Step, index, past int) *Failure {
+func (p *performer) deadlinePassed(ctx context.Context, cn *conn, st *transcript.Step, index, past int) *Failure {
 	if err := ctx.Err(); err != nil {
 		return &Failure{Reason: TimedOut, Err: err, Text: fmt.Sprintf("the run ended while waiting for a message: %v", err)}
 	}
@@ -262,7 +262,7 @@ func (p *performer) deadlinePassed(ctx context.Context, l *conn, st *transcript.
 	}
 	text := p.timeoutText(st, past)
 	var ev *Event
-	if b, _ := l.peek(); len(b) > 0 {
+	if b, _ := cn.peek(); len(b) > 0 {
 		ev = &Event{Actor: st.Peer, From: st.From, Verb: transcript.Raw, Step: index,
 			Frame: codec.Frame{From: st.From, Raw: b}}
 		p.record(ev)
@@ -336,20 +336,20 @@ func (p *performer) await(ctx context.Context, a transcript.Actor, st *transcrip
 	defer t.Stop()
 	for {
 		var second *conn // matches only the type of the message; used if no connection matches better
-		for _, l := range p.conns {
-			if l.actor.Name != "" || l.closed {
+		for _, cn := range p.conns {
+			if cn.actor.Name != "" || cn.closed {
 				continue
 			}
-			out := l.next(st.From)
-			ev := Event{Verb: transcript.Send, Frame: l.frame}
+			out := cn.next(st.From)
+			ev := Event{Verb: transcript.Send, Frame: cn.frame}
 			switch {
 			case st.From == p.side, st.Choices[0].Verb != transcript.Send:
-				return l, nil
+				return cn, nil
 			case out.kind != message || p.fitting(st, &ev) == nil:
-			case slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return p.bind.Fits(&c, &l.frame, time.Now(), p.opts.Exact) }):
-				return l, nil
+			case slices.ContainsFunc(st.Choices, func(c transcript.Choice) bool { return p.bind.Fits(&c, &cn.frame, time.Now(), p.opts.Exact) }):
+				return cn, nil
 			case second == nil:
-				second = l
+				second = cn
 			}
 		}
 		select {

@@ -210,7 +210,7 @@ type matcher struct {
 func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 	for ; i < len(c.Args) && c.Args[i].Kind != Rest; i++ {
 		if k == len(m.values) {
-			return m.count(c, len(m.f.Raw))
+			return m.wrongCount(c, len(m.f.Raw))
 		}
 		if bad := m.arg(&c.Args[i], m.values[k]); bad != nil {
 			bad.Arg = i
@@ -227,7 +227,7 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		bad.Arg = i
 		return bad
 	case i == len(c.Args) && k < len(m.values):
-		return m.count(c, m.f.Spans[m.values[k]].Off)
+		return m.wrongCount(c, m.f.Spans[m.values[k]].Off)
 	case i == len(c.Args), i == len(c.Args)-1:
 		return nil
 	}
@@ -244,7 +244,7 @@ func (m *matcher) args(c *Choice, i, k int) *Mismatch {
 		m.added = m.added[:bound]
 	}
 	if at := m.identifier(c, i+1); far == nil || far.Arg <= at {
-		return m.absent(c, at)
+		return m.absentEntry(c, at)
 	}
 	return far
 }
@@ -274,9 +274,9 @@ func (m *matcher) identifier(c *Choice, i int) int {
 	return i
 }
 
-// absent returns the mismatch of a list that has no entry with the i-th argument of c. It shows a variable with its
+// absentEntry returns the mismatch of a list that has no entry with the i-th argument of c. It shows a variable with its
 // value.
-func (m *matcher) absent(c *Choice, i int) *Mismatch {
+func (m *matcher) absentEntry(c *Choice, i int) *Mismatch {
 	fd, a := c.field(i), &c.Args[i]
 	want := string(appendArg(nil, fd, a, showBytes))
 	if value, bound := m.b.valueOf(m.added, key{a.Kind, a.Name}); a.Kind == Name && bound {
@@ -295,8 +295,8 @@ func (m *matcher) key(k int) string {
 	return string(m.f.Value(m.values[k-1]))
 }
 
-// count returns the mismatch of a message with too few or too many arguments.
-func (m *matcher) count(c *Choice, off int) *Mismatch {
+// wrongCount returns the mismatch of a message with too few or too many arguments.
+func (m *matcher) wrongCount(c *Choice, off int) *Mismatch {
 	got, want := len(m.values), c.given(len(c.Args))
 	if want < len(c.Args) {
 		return &Mismatch{Arg: min(got, want), Field: "arguments", Offset: off, Want: fmt.Sprintf("at least %d", want),
@@ -327,16 +327,16 @@ func (m *matcher) arg(a *Arg, i int) *Mismatch {
 		return m.differs(i, want, "", nil)
 	case Literal:
 		if m.exact || !fd.Assigned {
-			return m.same(i, a.Value, "")
+			return m.compareValue(i, a.Value, "")
 		}
-		return m.bound(i, key{Literal, string(a.Value)})
+		return m.compareOrBind(i, key{Literal, string(a.Value)})
 	}
-	return m.bound(i, key{Name, a.Name})
+	return m.compareOrBind(i, key{Name, a.Name})
 }
 
-// same compares the i-th value with a known value. why is appended to the expected value and names its
+// compareValue compares the i-th value with a known value. why is appended to the expected value and names its
 // origin.
-func (m *matcher) same(i int, want []byte, why string) *Mismatch {
+func (m *matcher) compareValue(i int, want []byte, why string) *Mismatch {
 	fd, v := m.f.Spans[i].Field, m.f.Value(i)
 	if !bytes.Equal(v, want) {
 		return m.differs(i, string(appendValue(nil, fd, want, showBytes))+why, "", want)
@@ -344,8 +344,8 @@ func (m *matcher) same(i int, want []byte, why string) *Mismatch {
 	return nil
 }
 
-// bound compares the i-th value with the value of a key, or binds the key.
-func (m *matcher) bound(i int, k key) *Mismatch {
+// compareOrBind compares the i-th value with the value of a key, or binds the key.
+func (m *matcher) compareOrBind(i int, k key) *Mismatch {
 	fd := m.f.Spans[i].Field
 	v := string(m.f.Value(i))
 	value, ok := m.b.valueOf(m.added, k)
@@ -356,7 +356,7 @@ func (m *matcher) bound(i int, k key) *Mismatch {
 		if k.kind == Name || value != k.text {
 			why = fmt.Sprintf(" (in this run the value of %s)", k)
 		}
-		return m.same(i, []byte(value), why)
+		return m.compareValue(i, []byte(value), why)
 	case fd.Assigned && owned:
 		return m.differs(i, "a new value for "+k.String(), fmt.Sprintf(" (in this run the value of %s)", owner), nil)
 	}

@@ -119,12 +119,12 @@ func (x *execution) newModel() model.Model {
 
 // Execute runs an input on the server. The record is valid until the next call. If prefix is not empty, other inputs
 // use the same server, and the names in this input get the prefix.
-func (x *Executor) Execute(c *input.Input, prefix string) *Record {
+func (x *Executor) Execute(in *input.Input, prefix string) *Record {
 	x.runs++
 	x.record.reset()
-	e := x.execution(c, &x.record)
+	e := x.execution(in, &x.record)
 	e.prefix = prefix
-	if c.Mode != input.Burst {
+	if in.Mode != input.Burst {
 		e.model = e.newModel()
 	}
 	e.ticked = x.clock.now()
@@ -133,17 +133,17 @@ func (x *Executor) Execute(c *input.Input, prefix string) *Record {
 }
 
 // execution returns a new execution of an input, before its first step and without a model.
-func (x *Executor) execution(c *input.Input, r *Record) *execution {
-	n := c.Conns()
+func (x *Executor) execution(in *input.Input, r *Record) *execution {
+	n := in.Conns()
 	for len(x.conns) < n {
 		x.conns = append(x.conns, &conn{})
 	}
 	for _, k := range x.conns[:n] {
 		*k = k.renewed()
 	}
-	return &execution{Executor: x, c: c, record: r, session: x.p.NewSession(codec.Options{WaiveAll: true}),
+	return &execution{Executor: x, c: in, record: r, session: x.p.NewSession(codec.Options{WaiveAll: true}),
 		conns: x.conns[:n], chosen: map[int][]byte{}, step: -1, exact: x.Thorough || x.Steady || x.runs%8 == 0,
-		timed: x.Steady && waiters(c) > 1}
+		timed: x.Steady && waiters(in) > 1}
 }
 
 // run executes the steps, makes sure that all their effects have arrived, and ends the input.
@@ -171,10 +171,10 @@ func (x *execution) run() {
 
 // waiters returns the number of connections that send a request whose reply may come late. If there are several, the
 // replies depend on the order in which the server reads the requests.
-func waiters(c *input.Input) (n int) {
+func waiters(in *input.Input) (n int) {
 	var found [input.MaxConns]bool
-	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Type != nil && input.MayWait(s.Type) && !found[s.Conn] {
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Type != nil && input.MayWait(s.Type) && !found[s.Conn] {
 			found[s.Conn] = true
 			n++
 		}

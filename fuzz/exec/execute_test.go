@@ -34,9 +34,9 @@ func executorOf(t *testing.T, p *codec.Protocol, start func(context.Context, str
 // its names.
 func TestExecutes(t *testing.T) {
 	x := executorOf(t, gearman.Protocol, target.Func)
-	c := fuzztest.Input(t, gearman.Protocol, fuzztest.Work)
+	in := fuzztest.Input(t, gearman.Protocol, fuzztest.Work)
 	for _, prefix := range []string{"", "A00001."} {
-		r := x.Execute(c, prefix)
+		r := x.Execute(in, prefix)
 		if r.Fault != nil {
 			t.Fatal(r.Fault)
 		}

@@ -133,15 +133,15 @@ func (r *Record) add(e Event) {
 
 // AddChosen passes the values that the server chose in the replies to an input to a generator. certain is as for
 // [input.Generator.AddChosen].
-func (r *Record) AddChosen(g *input.Generator, c *input.Input, certain bool) {
+func (r *Record) AddChosen(g *input.Generator, in *input.Input, certain bool) {
 	for i := range r.Events {
 		e := &r.Events[i]
-		if e.From != codec.Server || e.Step < 0 || e.Step >= len(c.Steps) || c.Steps[e.Step].Type == nil {
+		if e.From != codec.Server || e.Step < 0 || e.Step >= len(in.Steps) || in.Steps[e.Step].Type == nil {
 			continue
 		}
 		for k := range e.Args {
 			if f := input.AssignedField(e.Type, k); f != nil {
-				g.AddChosen(c.Steps[e.Step].Type, f, e.Args[k], certain)
+				g.AddChosen(in.Steps[e.Step].Type, f, e.Args[k], certain)
 			}
 		}
 	}

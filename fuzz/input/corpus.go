@@ -51,17 +51,17 @@ type CorpusEntry struct {
 func NewCorpus(seeds []*Input) *Corpus {
 	p := &Corpus{seeds: len(seeds), seedsLeft: map[bool][]*Input{}, clean: map[string]*Input{},
 		leakTested: map[string]bool{}, repeated: map[string]bool{}}
-	for _, c := range seeds {
-		pauses := c.Waits() > 0
-		p.seedsLeft[pauses] = append(p.seedsLeft[pauses], c)
-		p.entries = append(p.entries, &CorpusEntry{Input: c})
+	for _, in := range seeds {
+		pauses := in.Waits() > 0
+		p.seedsLeft[pauses] = append(p.seedsLeft[pauses], in)
+		p.entries = append(p.entries, &CorpusEntry{Input: in})
 	}
 	return p
 }
 
 // Add counts the features, the coverage of an input, and adds the input to the corpus if a feature is new. It reports whether it has
 // added the input. parent is the entry that was mutated, or nil.
-func (co *Corpus) Add(c *Input, parent *CorpusEntry, features []uint64) bool {
+func (co *Corpus) Add(in *Input, parent *CorpusEntry, features []uint64) bool {
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	fresh := false
@@ -82,8 +82,8 @@ func (co *Corpus) Add(c *Input, parent *CorpusEntry, features []uint64) bool {
 	if parent != nil {
 		parent.finds++
 	}
-	e := &CorpusEntry{Input: c, rare: rare}
-	co.bytes += c.Bytes()
+	e := &CorpusEntry{Input: in, rare: rare}
+	co.bytes += in.Bytes()
 	if own := len(co.entries) - co.seeds; own > 0 && (own >= maxCorpus || co.bytes > maxBytes) {
 		at := co.seeds + co.reached%own
 		co.bytes -= co.entries[at].Input.Bytes()
@@ -178,15 +178,15 @@ const (
 
 // AddClean keeps an input for the search for leaks. The input must leave nothing on the server. Long inputs, bursts and
 // inputs with pauses are ignored.
-func (co *Corpus) AddClean(proto *codec.Protocol, c *Input) {
-	if len(c.Steps) > maxLeakSteps || c.Mode == Burst || c.Waits() > 0 || c.Bytes() > big {
+func (co *Corpus) AddClean(proto *codec.Protocol, in *Input) {
+	if len(in.Steps) > maxLeakSteps || in.Mode == Burst || in.Waits() > 0 || in.Bytes() > big {
 		return
 	}
-	shape := c.Shape(proto)
+	shape := in.Shape(proto)
 	co.mu.Lock()
 	defer co.mu.Unlock()
 	if !co.leakTested[shape] && len(co.clean) < maxClean {
-		co.clean[shape] = c
+		co.clean[shape] = in
 	}
 }
 

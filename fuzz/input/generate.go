@@ -63,25 +63,25 @@ const (
 
 // Mutate returns a mutation of an input. pick returns other inputs for splicing.
 func (g *Generator) Mutate(parent *Input, pick func() *Input) *Input {
-	c := parent.Clone()
+	in := parent.Clone()
 	g.sess = g.p.NewSession(codec.Options{WaiveAll: true})
 	for range 1 + g.r.IntN(4)*g.r.IntN(2) {
-		mutations[g.r.IntN(len(mutations))](g, c, pick)
+		mutations[g.r.IntN(len(mutations))](g, in, pick)
 	}
 	most := maxSteps
 	if g.r.IntN(8) > 0 && len(parent.Steps) <= 2*maxSteps { // seldom make an input much longer, because long inputs take much time
 		most = max(fewSteps, len(parent.Steps)+1)
 	}
-	if len(c.Steps) > most {
-		at := g.r.IntN(len(c.Steps) - most + 1)
-		c.Steps = c.Steps[at : at+most]
+	if len(in.Steps) > most {
+		at := g.r.IntN(len(in.Steps) - most + 1)
+		in.Steps = in.Steps[at : at+most]
 	}
-	if len(c.Steps) == 0 {
+	if len(in.Steps) == 0 {
 		return g.Generate()
 	}
-	c.Mode = g.mode(4)
-	g.restrict(c)
-	return c
+	in.Mode = g.mode(4)
+	g.restrict(in)
+	return in
 }
 
 // Generate returns a new input. Most often it fills a template and mutates the result up to two times. Otherwise it
@@ -91,43 +91,43 @@ func (g *Generator) Generate() *Input {
 	if len(g.templates) > 0 && g.r.IntN(4) > 0 {
 		return g.fromTemplate()
 	}
-	c := &Input{Mode: g.mode(3)}
+	in := &Input{Mode: g.mode(3)}
 	roles := make([]codec.Role, 1+g.r.IntN(3)) // by connection
 	for i := range roles {
 		roles[i] = 1 << g.r.IntN(len(g.p.Roles))
 	}
 	for range 1 + g.r.IntN(fewSteps) {
 		conn := g.r.IntN(len(roles))
-		g.insert(c, len(c.Steps), conn, roles[conn])
+		g.insert(in, len(in.Steps), conn, roles[conn])
 	}
-	g.restrict(c)
-	return c
+	g.restrict(in)
+	return in
 }
 
 // fromTemplate fills a random template and mutates the input up to twice. If Slow is set, every second template
 // contains pauses. One input in manyShare repeats one message many times, and most inputs end with a connection that
 // requests the jobs of a queue.
 func (g *Generator) fromTemplate() *Input {
-	c := &Input{}
+	in := &Input{}
 	if g.Slow && len(g.timed) > 0 && g.r.IntN(2) == 0 {
-		g.fill(c, g.timed[g.r.IntN(len(g.timed))])
+		g.fill(in, g.timed[g.r.IntN(len(g.timed))])
 	} else {
-		g.fill(c, g.templates[g.r.IntN(len(g.templates))])
+		g.fill(in, g.templates[g.r.IntN(len(g.templates))])
 	}
-	many := g.r.IntN(manyShare) == 0 && !g.Slow && g.many(c)
+	many := g.r.IntN(manyShare) == 0 && !g.Slow && g.many(in)
 	for range g.r.IntN(3) {
-		if len(c.Steps) > 0 {
-			mutations[g.r.IntN(len(mutations))](g, c, func() *Input { return nil })
+		if len(in.Steps) > 0 {
+			mutations[g.r.IntN(len(mutations))](g, in, func() *Input { return nil })
 		}
 	}
 	if g.r.IntN(3) > 0 {
-		g.drain(c, nil)
+		g.drain(in, nil)
 	}
-	if c.Mode = g.mode(6); many {
-		c.Mode = OneByOne // in other modes, the server may stop reading because the client does not read its replies
+	if in.Mode = g.mode(6); many {
+		in.Mode = OneByOne // in other modes, the server may stop reading because the client does not read its replies
 	}
-	g.restrict(c)
-	return c
+	g.restrict(in)
+	return in
 }
 
 // Parameters of inputs that repeat one message to test the limits of queues and tables.
@@ -142,25 +142,25 @@ var counts = []int{17, 33, 65, 101, 129, 256, 257}
 
 // many repeats a short message, with the same keys or with different keys, or adds values to the list in a message. It
 // reports whether it has repeated a message.
-func (g *Generator) many(c *Input) bool {
-	if len(c.Steps) == 0 {
+func (g *Generator) many(in *Input) bool {
+	if len(in.Steps) == 0 {
 		return false
 	}
-	at := g.r.IntN(len(c.Steps))
+	at := g.r.IntN(len(in.Steps))
 	n := counts[g.r.IntN(len(counts))]
-	s := c.Steps[at]
+	s := in.Steps[at]
 	if s.Type == nil || len(g.encode(&s)) > manyBytes {
 		return false
 	}
 	if len(s.Type.Repeat) > 0 && len(s.Args) > 0 && g.r.IntN(2) == 0 {
-		g.lengthen(&c.Steps[at], n)
+		g.lengthen(&in.Steps[at], n)
 		return false
 	}
 	differ := g.r.IntN(2) == 0
 	more := make([]Step, n-1)
 	for i := range more {
 		m := s
-		m.ID, m.Args = c.nextID()+i, slices.Clone(s.Args)
+		m.ID, m.Args = in.nextID()+i, slices.Clone(s.Args)
 		for k, a := range m.Args {
 			if differ && isKey(s.Type.FieldAt(k)) {
 				m.Args[k].Value = strconv.AppendInt(slices.Clip(a.Value), int64(i), 10)
@@ -168,7 +168,7 @@ func (g *Generator) many(c *Input) bool {
 		}
 		more[i] = m
 	}
-	c.Steps = slices.Insert(c.Steps, at+1, more...)
+	in.Steps = slices.Insert(in.Steps, at+1, more...)
 	return true
 }
 
@@ -203,33 +203,33 @@ func (g *Generator) mode(n int) Mode {
 
 // restrict removes the steps that must not be run: shutdown requests, steps on too many connections and, unless the
 // generator is slow, pauses.
-func (g *Generator) restrict(c *Input) {
-	c.Steps = slices.DeleteFunc(c.Steps, func(s Step) bool {
+func (g *Generator) restrict(in *Input) {
+	in.Steps = slices.DeleteFunc(in.Steps, func(s Step) bool {
 		return s.Conn >= MaxConns || s.Type != nil && s.Type.Does == codec.Shutdown || s.Verb == transcript.Nothing && !g.Slow
 	})
 }
 
 // insert inserts a random message that a peer with the role may send.
-func (g *Generator) insert(c *Input, at, conn int, role codec.Role) {
+func (g *Generator) insert(in *Input, at, conn int, role codec.Role) {
 	o := gen.Options{Safe: g.r.IntN(4) > 0}
-	if g.r.IntN(3) == 0 && slices.ContainsFunc(c.Steps[:at], func(s Step) bool { return g.gives[s.Type] }) {
+	if g.r.IntN(3) == 0 && slices.ContainsFunc(in.Steps[:at], func(s Step) bool { return g.gives[s.Type] }) {
 		o.Types = g.chosenTypes // types with a field for a value that the server chose
 	}
 	m := gen.Message(g.r, g.p, codec.Peer, role, o)
 	if m.Type == nil {
 		return
 	}
-	s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: m.Type, CRLF: m.CRLF}
+	s := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: m.Type, CRLF: m.CRLF}
 	for i, v := range m.Args {
 		s.Args = append(s.Args, g.arg(m.Type.FieldAt(i), v))
 		if AssignedField(m.Type, i) != nil && at > 0 && g.r.IntN(8) > 0 {
-			s.Args[i].Of = g.source(c, at)
+			s.Args[i].Of = g.source(in, at)
 		}
 	}
 	if len(s.Args) > 0 && g.r.IntN(4) == 0 {
 		g.extreme(&s, g.r.IntN(len(s.Args)))
 	}
-	c.Steps = slices.Insert(c.Steps, at, s)
+	in.Steps = slices.Insert(in.Steps, at, s)
 }
 
 // arg returns an argument with a generated value. If inputs may contain pauses, times and durations are often 1 or 2
@@ -337,10 +337,10 @@ var widths = []int{7, 8, 15, 16, 31, 32, 63}
 
 // source returns the ID of a random message among the first at steps, preferably one whose reply contains a value that
 // the server chose. It returns 0 if it finds none.
-func (g *Generator) source(c *Input, at int) int {
+func (g *Generator) source(in *Input, at int) int {
 	for n := range 12 {
 		k := g.r.IntN(at)
-		if s := &c.Steps[k]; s.Type != nil && (n > 8 || g.gives[s.Type]) {
+		if s := &in.Steps[k]; s.Type != nil && (n > 8 || g.gives[s.Type]) {
 			return s.ID
 		}
 	}

@@ -30,9 +30,9 @@ func value(s *Step, label string) []byte {
 }
 
 // inTurn reports whether the conditions are true for steps in this order, possibly with other steps in between.
-func inTurn(c *Input, conds ...func(s *Step) bool) bool {
-	for i := range c.Steps {
-		if len(conds) > 0 && conds[0](&c.Steps[i]) {
+func inTurn(in *Input, conds ...func(s *Step) bool) bool {
+	for i := range in.Steps {
+		if len(conds) > 0 && conds[0](&in.Steps[i]) {
 			conds = conds[1:]
 		}
 	}
@@ -42,16 +42,16 @@ func inTurn(c *Input, conds ...func(s *Step) bool) bool {
 // TestGeneratesWhatBreaksServers tests that the generator reaches, without seeds, messages that are known to crash real
 // servers.
 func TestGeneratesWhatBreaksServers(t *testing.T) {
-	anyStep := func(cond func(s *Step) bool) func(c *Input) bool {
-		return func(c *Input) bool { return inTurn(c, cond) }
+	anyStep := func(cond func(s *Step) bool) func(in *Input) bool {
+		return func(in *Input) bool { return inTurn(in, cond) }
 	}
-	unique := func(n int) func(c *Input) bool {
+	unique := func(n int) func(in *Input) bool {
 		return anyStep(func(s *Step) bool { return sends(s, "SUBMIT") && len(value(s, "Unique ID")) == n })
 	}
 	for _, tt := range []struct {
 		p    *codec.Protocol
 		what string
-		is   func(c *Input) bool
+		is   func(in *Input) bool
 	}{
 		{gearman.Protocol, "a unique ID of 63 bytes", unique(63)},
 		{gearman.Protocol, "a unique ID of 64 bytes", unique(64)},
@@ -63,9 +63,9 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 		{gearman.Protocol, "a blank at the end of a line", anyStep(func(s *Step) bool {
 			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("status ")) && bytes.HasSuffix(s.Bytes, []byte(" \n"))
 		})},
-		{gearman.Protocol, "a client who leaves behind a join, before the result", func(c *Input) bool {
+		{gearman.Protocol, "a client who leaves behind a join, before the result", func(in *Input) bool {
 			of := map[string]int{}
-			return inTurn(c, func(s *Step) bool {
+			return inTurn(in, func(s *Step) bool {
 				if sends(s, "SUBMIT_JOB") && len(value(s, "Unique ID")) > 0 {
 					of[string(value(s, "Function"))+"\x00"+string(value(s, "Unique ID"))]++
 				}
@@ -77,27 +77,27 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 				return false
 			}, func(s *Step) bool { return slices.Contains(Leaves, s.Verb) }, func(s *Step) bool { return sends(s, "WORK_COMPLETE") && s.Args[0].Of > 0 })
 		}},
-		{gearman.Protocol, "a grab with a time limit, after which time passes", func(c *Input) bool {
-			return inTurn(c, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") }, func(s *Step) bool { return sends(s, "GRAB") },
+		{gearman.Protocol, "a grab with a time limit, after which time passes", func(in *Input) bool {
+			return inTurn(in, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") }, func(s *Step) bool { return sends(s, "GRAB") },
 				func(s *Step) bool { return s.Verb == transcript.Nothing }, func(s *Step) bool { return sends(s, "WORK_") })
 		}},
 		{beanstalk.Protocol, "a blank at the end of a command", anyStep(func(s *Step) bool {
 			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("stats ")) && bytes.HasSuffix(s.Bytes, []byte(" \r\n"))
 		})},
 		{beanstalk.Protocol, "the lowest priority", anyStep(func(s *Step) bool { return sends(s, "put") && string(value(s, "Priority")) == "4294967295" })},
-		{beanstalk.Protocol, "a worker who leaves while it waits", func(c *Input) bool {
-			return inTurn(c, func(s *Step) bool { return sends(s, "reserve") }, func(s *Step) bool { return slices.Contains(Leaves, s.Verb) }, func(s *Step) bool { return sends(s, "put") })
+		{beanstalk.Protocol, "a worker who leaves while it waits", func(in *Input) bool {
+			return inTurn(in, func(s *Step) bool { return sends(s, "reserve") }, func(s *Step) bool { return slices.Contains(Leaves, s.Verb) }, func(s *Step) bool { return sends(s, "put") })
 		}},
 	} {
 		b := NewGenerator(tt.p, NewRand(3), &Known{})
 		b.Slow = true
 		made := 0
 		for n := 0; n < 100_000 && made == 0; n++ {
-			c := b.Generate()
-			if len(c.Steps) > 0 && n%2 == 0 {
-				c = b.Mutate(c, func() *Input { return nil })
+			in := b.Generate()
+			if len(in.Steps) > 0 && n%2 == 0 {
+				in = b.Mutate(in, func() *Input { return nil })
 			}
-			if tt.is(c) {
+			if tt.is(in) {
 				made = n + 1
 			}
 		}
@@ -137,13 +137,13 @@ func TestCorpusFile(t *testing.T) {
 	if err != nil || none != nil {
 		t.Fatal(none, err)
 	}
-	c := FromScript(parse(t, gearman.Protocol, conversation+"Client -> Job Server: raw 00 \"x\"\nClient -> Job Server: resets\n"))
-	if err := WriteCorpus(name, []*Input{c}); err != nil {
+	in := FromScript(parse(t, gearman.Protocol, conversation+"Client -> Job Server: raw 00 \"x\"\nClient -> Job Server: resets\n"))
+	if err := WriteCorpus(name, []*Input{in}); err != nil {
 		t.Fatal(err)
 	}
 	back, err := ReadCorpus(gearman.Protocol, name)
-	if err != nil || len(back) != 1 || !back[0].Equal(c) {
-		t.Errorf("%+v, %v; want %+v", back, err, c)
+	if err != nil || len(back) != 1 || !back[0].Equal(in) {
+		t.Errorf("%+v, %v; want %+v", back, err, in)
 	}
 	if _, err := ReadCorpus(beanstalk.Protocol, name); err == nil {
 		t.Error("another protocol accepts it")
@@ -164,8 +164,8 @@ func TestGeneratesBySeed(t *testing.T) {
 	if !slices.EqualFunc(a, b, (*Input).Equal) {
 		t.Error("the same seed generates other inputs")
 	}
-	for _, c := range a {
-		for _, s := range c.Steps {
+	for _, in := range a {
+		for _, s := range in.Steps {
 			if s.Conn >= MaxConns || s.Type != nil && s.Type.Name == "shutdown" {
 				t.Fatalf("a step that must not be generated: %+v", s)
 			}

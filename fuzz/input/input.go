@@ -78,7 +78,7 @@ func (s *Step) Message() codec.Message {
 // MaxConns is the maximum number of connections of an input.
 const MaxConns = 6
 
-// Clone returns a copy whose steps and arguments may be changed. The copy shares the bytes of values with c.
+// Clone returns a copy whose steps and arguments may be changed. The copy shares the bytes of values with in.
 func (in *Input) Clone() *Input {
 	d := &Input{Steps: slices.Clone(in.Steps), Mode: in.Mode}
 	for i := range d.Steps {
@@ -116,7 +116,7 @@ func (in *Input) Waits() (d time.Duration) {
 }
 
 // splice inserts copies of steps at the given index and gives them new IDs. place maps the connection numbers of the
-// steps to those of c.
+// steps to those of in.
 func (in *Input) splice(at int, steps []Step, place func(conn int) int) {
 	base := in.nextID()
 	more := (&Input{Steps: steps}).Clone().Steps
@@ -137,13 +137,13 @@ func (in *Input) splice(at int, steps []Step, place func(conn int) int) {
 func (tr *Traits) Join(inputs []*Input) *Input {
 	all := &Input{}
 	base := 0
-	for i, c := range inputs {
-		c = tr.apart(c, Nth(i))
-		all.Mode = max(all.Mode, c.Mode)
-		all.splice(len(all.Steps), c.Steps, func(conn int) int { return conn + base })
+	for i, in := range inputs {
+		in = tr.apart(in, Nth(i))
+		all.Mode = max(all.Mode, in.Mode)
+		all.splice(len(all.Steps), in.Steps, func(conn int) int { return conn + base })
 		n := all.Conns()
 		for conn := base; conn < n; conn++ {
-			if !c.Ends(conn-base, len(c.Steps), transcript.Closes, transcript.Resets) {
+			if !in.Ends(conn-base, len(in.Steps), transcript.Closes, transcript.Resets) {
 				// the executor waits until the server has noticed the close
 				all.Steps = append(all.Steps, Step{ID: all.nextID(), Conn: conn, Verb: transcript.Closes})
 			}
@@ -312,7 +312,7 @@ func (w *words) word(name string, f *codec.Field) []byte {
 // FromScript converts the messages and actions of the peers in a transcript to an input. It returns nil if there are
 // none.
 func FromScript(s *transcript.Script) *Input {
-	c := &Input{}
+	in := &Input{}
 	conns := map[string]int{}
 	lastOf := map[string]int{} // the last step of each actor
 	chosen := map[string]int{} // the step whose reply contains the value, by name or value
@@ -324,7 +324,7 @@ func FromScript(s *transcript.Script) *Input {
 			for k := range st.Choices {
 				if ch := &st.Choices[k]; ch.Verb == transcript.Nothing && ch.For >= time.Second && len(st.Choices) == 1 {
 					if conn, ok := conns[st.Peer.Name]; ok {
-						c.Steps = append(c.Steps, Step{ID: len(c.Steps) + 1, Conn: conn, Verb: transcript.Nothing, For: ch.For})
+						in.Steps = append(in.Steps, Step{ID: len(in.Steps) + 1, Conn: conn, Verb: transcript.Nothing, For: ch.For})
 					}
 				}
 			}
@@ -337,14 +337,14 @@ func FromScript(s *transcript.Script) *Input {
 			conns[st.Peer.Name] = len(conns)
 		}
 		if st.After >= time.Millisecond {
-			c.Steps = append(c.Steps, Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: transcript.Nothing,
+			in.Steps = append(in.Steps, Step{ID: len(in.Steps) + 1, Conn: conns[st.Peer.Name], Verb: transcript.Nothing,
 				For: st.After})
 		}
 		ch := &st.Choices[0]
 		if ch.Verb > transcript.Resets {
 			continue
 		}
-		step := Step{ID: len(c.Steps) + 1, Conn: conns[st.Peer.Name], Verb: ch.Verb, Type: ch.Type, CRLF: ch.CRLF,
+		step := Step{ID: len(in.Steps) + 1, Conn: conns[st.Peer.Name], Verb: ch.Verb, Type: ch.Type, CRLF: ch.CRLF,
 			Bytes: ch.Bytes}
 		if ch.Verb == transcript.Send {
 			step.Bytes = nil
@@ -353,12 +353,12 @@ func FromScript(s *transcript.Script) *Input {
 			}
 		}
 		lastOf[st.Peer.Name] = step.ID
-		c.Steps = append(c.Steps, step)
+		in.Steps = append(in.Steps, step)
 	}
-	if len(c.Steps) == 0 {
+	if len(in.Steps) == 0 {
 		return nil
 	}
-	return c
+	return in
 }
 
 // noteChosen records in chosen, for each value that the server chooses in an expected message, the ID of the step

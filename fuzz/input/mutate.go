@@ -11,10 +11,10 @@ import (
 )
 
 // role returns a random role of a connection, preferably one that may send the messages of the connection.
-func (g *Generator) role(c *Input, conn int) codec.Role {
+func (g *Generator) role(in *Input, conn int) codec.Role {
 	var may codec.Role
-	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Conn == conn && s.Type != nil {
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Conn == conn && s.Type != nil {
 			may |= s.Type.Req
 		}
 	}
@@ -46,15 +46,15 @@ var mutations = []func(b *Generator, c *Input, pick func() *Input){
 
 // drain adds a connection that requests, at the end of the input, the jobs of a queue that the input uses. The replies
 // reveal jobs that the server has lost or changed.
-func (g *Generator) drain(c *Input, _ func() *Input) {
-	conn := c.Conns()
+func (g *Generator) drain(in *Input, _ func() *Input) {
+	conn := in.Conns()
 	if conn >= MaxConns {
 		return
 	}
 	var used [][]byte
-	for i := range c.Steps {
-		for k, a := range c.Steps[i].Args {
-			if isName(c.Steps[i].Type.FieldAt(k)) {
+	for i := range in.Steps {
+		for k, a := range in.Steps[i].Args {
+			if isName(in.Steps[i].Type.FieldAt(k)) {
 				used = append(used, a.Value)
 			}
 		}
@@ -68,7 +68,7 @@ func (g *Generator) drain(c *Input, _ func() *Input) {
 			continue
 		}
 		t := sl.types[g.r.IntN(len(sl.types))]
-		s := Step{ID: c.nextID(), Conn: conn, Verb: transcript.Send, Type: t}
+		s := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: t}
 		m := gen.Of(g.r, t, gen.Options{Safe: true})
 		for i, v := range m.Args {
 			switch f := t.FieldAt(i); {
@@ -84,21 +84,21 @@ func (g *Generator) drain(c *Input, _ func() *Input) {
 		if t.At(codec.Queue) == 0 && len(s.Args) == 0 {
 			s.Args = []Arg{{Value: name}}
 		}
-		c.Steps = append(c.Steps, s)
+		in.Steps = append(in.Steps, s)
 	}
 }
 
-func (g *Generator) any(c *Input) *Step { return &c.Steps[g.r.IntN(len(c.Steps))] }
+func (g *Generator) any(in *Input) *Step { return &in.Steps[g.r.IntN(len(in.Steps))] }
 
 // addMessage is a mutation that inserts a random message on one of the connections or on a new one, half of the time at
 // the end.
-func (g *Generator) addMessage(c *Input, _ func() *Input) {
-	conn := g.r.IntN(min(c.Conns()+1, MaxConns))
-	at := g.r.IntN(len(c.Steps) + 1)
+func (g *Generator) addMessage(in *Input, _ func() *Input) {
+	conn := g.r.IntN(min(in.Conns()+1, MaxConns))
+	at := g.r.IntN(len(in.Steps) + 1)
 	if g.r.IntN(2) == 0 {
-		at = len(c.Steps)
+		at = len(in.Steps)
 	}
-	g.insert(c, at, conn, g.role(c, conn))
+	g.insert(in, at, conn, g.role(in, conn))
 }
 
 // limits are common maximum lengths of names, in bytes, and lengths near them.
@@ -110,9 +110,9 @@ var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129,
 
 // changeArg is a mutation that changes one argument of a random message: to a value that the server has chosen in reply
 // to an earlier step, an extreme value, or a random value for the field.
-func (g *Generator) changeArg(c *Input, _ func() *Input) {
+func (g *Generator) changeArg(in *Input, _ func() *Input) {
 	for range 4 {
-		s := g.any(c)
+		s := g.any(in)
 		if len(s.Args) == 0 {
 			continue
 		}
@@ -120,7 +120,7 @@ func (g *Generator) changeArg(c *Input, _ func() *Input) {
 		f := s.Type.FieldAt(i)
 		switch {
 		case f != nil && f.Assigned && g.r.IntN(4) > 0:
-			s.Args[i].Of = g.source(c, 1+g.r.IntN(len(c.Steps)))
+			s.Args[i].Of = g.source(in, 1+g.r.IntN(len(in.Steps)))
 		case g.r.IntN(2) == 0:
 			g.extreme(s, i)
 		default:
@@ -134,9 +134,9 @@ func (g *Generator) changeArg(c *Input, _ func() *Input) {
 
 // regenerate replaces a message with another message of the same type, or changes its type to another type that the
 // same peer may send.
-func (g *Generator) regenerate(c *Input, _ func() *Input) {
-	at := g.r.IntN(len(c.Steps))
-	s := c.Steps[at]
+func (g *Generator) regenerate(in *Input, _ func() *Input) {
+	at := g.r.IntN(len(in.Steps))
+	s := in.Steps[at]
 	if s.Type == nil {
 		return
 	}
@@ -148,14 +148,14 @@ func (g *Generator) regenerate(c *Input, _ func() *Input) {
 			}
 		}
 		if len(alike) > 0 {
-			c.Steps[at].Type = alike[g.r.IntN(len(alike))]
+			in.Steps[at].Type = alike[g.r.IntN(len(alike))]
 		}
 		return
 	}
 	m := gen.Of(g.r, s.Type, gen.Options{Safe: g.r.IntN(2) == 0})
 	for i := range m.Args {
 		if i < len(s.Args) && s.Args[i].Of == 0 {
-			c.Steps[at].Args[i].Value = placed(s.Type.FieldAt(i), m.Args[i])
+			in.Steps[at].Args[i].Value = placed(s.Type.FieldAt(i), m.Args[i])
 		}
 	}
 }
@@ -175,8 +175,8 @@ func (g *Generator) encode(s *Step) []byte {
 
 // mutateBytes is a mutation that replaces a message with mutated bytes, which are usually illegal. It leaves the input
 // unchanged if the bytes would be empty, longer than 256 KiB, or break a rule in Known.Avoid.
-func (g *Generator) mutateBytes(c *Input, _ func() *Input) {
-	s := g.any(c)
+func (g *Generator) mutateBytes(in *Input, _ func() *Input) {
+	s := g.any(in)
 	raw := g.encode(s)
 	if len(raw) == 0 {
 		return
@@ -204,31 +204,31 @@ func (g *Generator) avoided(raw []byte) bool {
 }
 
 // leave inserts a step that closes, half-closes or resets a connection.
-func (g *Generator) leave(c *Input, _ func() *Input) {
-	at := 1 + g.r.IntN(len(c.Steps))
-	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[g.r.IntN(at)].Conn, Verb: Leaves[g.r.IntN(len(Leaves))]})
+func (g *Generator) leave(in *Input, _ func() *Input) {
+	at := 1 + g.r.IntN(len(in.Steps))
+	in.Steps = slices.Insert(in.Steps, at, Step{ID: in.nextID(), Conn: in.Steps[g.r.IntN(at)].Conn, Verb: Leaves[g.r.IntN(len(Leaves))]})
 }
 
 // splitWrite splits a message into two steps, between which other peers may send messages.
-func (g *Generator) splitWrite(c *Input, _ func() *Input) {
-	at := g.r.IntN(len(c.Steps))
-	s := c.Steps[at]
+func (g *Generator) splitWrite(in *Input, _ func() *Input) {
+	at := g.r.IntN(len(in.Steps))
+	s := in.Steps[at]
 	raw := g.encode(&s)
 	if len(raw) < 2 {
 		return
 	}
 	n := 1 + g.r.IntN(len(raw)-1)
-	c.Steps[at] = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[:n:n]}
+	in.Steps[at] = Step{ID: s.ID, Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[:n:n]}
 	if g.r.IntN(4) == 0 {
 		return // the rest is never sent
 	}
-	to := at + 1 + g.r.IntN(len(c.Steps)-at)
-	c.Steps = slices.Insert(c.Steps, to, Step{ID: c.nextID(), Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[n:]})
+	to := at + 1 + g.r.IntN(len(in.Steps)-at)
+	in.Steps = slices.Insert(in.Steps, to, Step{ID: in.nextID(), Conn: s.Conn, Verb: transcript.Raw, Bytes: raw[n:]})
 }
 
 // pad adds spaces or tabs to a line, at its end or at an existing space.
-func (g *Generator) pad(c *Input, _ func() *Input) {
-	s := g.any(c)
+func (g *Generator) pad(in *Input, _ func() *Input) {
+	s := g.any(in)
 	if s.Type == nil || s.Type.End == "" {
 		return
 	}
@@ -247,35 +247,35 @@ func (g *Generator) pad(c *Input, _ func() *Input) {
 }
 
 // repeat is a mutation that inserts 1, 2 or 4 copies of up to four consecutive steps after these steps.
-func (g *Generator) repeat(c *Input, _ func() *Input) {
-	at := g.r.IntN(len(c.Steps))
-	n := 1 + g.r.IntN(min(4, len(c.Steps)-at))
-	part := (&Input{Steps: c.Steps[at : at+n]}).Clone().Steps
+func (g *Generator) repeat(in *Input, _ func() *Input) {
+	at := g.r.IntN(len(in.Steps))
+	n := 1 + g.r.IntN(min(4, len(in.Steps)-at))
+	part := (&Input{Steps: in.Steps[at : at+n]}).Clone().Steps
 	for range 1 << g.r.IntN(3) {
-		c.splice(at+n, part, func(conn int) int { return conn })
+		in.splice(at+n, part, func(conn int) int { return conn })
 	}
 }
 
 // drop is a mutation that removes a random step, except the only one.
-func (g *Generator) drop(c *Input, _ func() *Input) {
-	if len(c.Steps) > 1 {
-		at := g.r.IntN(len(c.Steps))
-		c.Steps = slices.Delete(c.Steps, at, at+1)
+func (g *Generator) drop(in *Input, _ func() *Input) {
+	if len(in.Steps) > 1 {
+		at := g.r.IntN(len(in.Steps))
+		in.Steps = slices.Delete(in.Steps, at, at+1)
 	}
 }
 
-func (g *Generator) swap(c *Input, _ func() *Input) {
-	i, k := g.r.IntN(len(c.Steps)), g.r.IntN(len(c.Steps))
-	c.Steps[i], c.Steps[k] = c.Steps[k], c.Steps[i]
+func (g *Generator) swap(in *Input, _ func() *Input) {
+	i, k := g.r.IntN(len(in.Steps)), g.r.IntN(len(in.Steps))
+	in.Steps[i], in.Steps[k] = in.Steps[k], in.Steps[i]
 }
 
 // move moves a step to another connection.
-func (g *Generator) move(c *Input, _ func() *Input) {
-	g.any(c).Conn = g.r.IntN(min(c.Conns()+1, MaxConns))
+func (g *Generator) move(in *Input, _ func() *Input) {
+	g.any(in).Conn = g.r.IntN(min(in.Conns()+1, MaxConns))
 }
 
 // splice inserts a part of another input, on the same connections or on new ones.
-func (g *Generator) splice(c *Input, pick func() *Input) {
+func (g *Generator) splice(in *Input, pick func() *Input) {
 	o := pick()
 	if o == nil || len(o.Steps) == 0 {
 		return
@@ -287,20 +287,20 @@ func (g *Generator) splice(c *Input, pick func() *Input) {
 	}
 	shift := 0
 	if g.r.IntN(2) == 0 {
-		shift = c.Conns()
+		shift = in.Conns()
 	}
-	c.splice(g.r.IntN(len(c.Steps)+1), o.Steps[from:from+n], func(conn int) int { return (conn + shift) % MaxConns })
+	in.splice(g.r.IntN(len(in.Steps)+1), o.Steps[from:from+n], func(conn int) int { return (conn + shift) % MaxConns })
 }
 
 // AddPause inserts a pause, often longer than 1 s, if inputs may contain pauses.
-func (g *Generator) AddPause(c *Input, _ func() *Input) {
-	if !g.Slow || len(c.Steps) == 0 {
+func (g *Generator) AddPause(in *Input, _ func() *Input) {
+	if !g.Slow || len(in.Steps) == 0 {
 		return
 	}
 	d := g.pause()
-	at := g.r.IntN(len(c.Steps) + 1)
-	if most := 5 * time.Second; c.Waits()+d > most && !(g.Long && c.Waits()+d <= 6*most) {
+	at := g.r.IntN(len(in.Steps) + 1)
+	if most := 5 * time.Second; in.Waits()+d > most && !(g.Long && in.Waits()+d <= 6*most) {
 		return
 	}
-	c.Steps = slices.Insert(c.Steps, at, Step{ID: c.nextID(), Conn: c.Steps[max(0, at-1)].Conn, Verb: transcript.Nothing, For: d})
+	in.Steps = slices.Insert(in.Steps, at, Step{ID: in.nextID(), Conn: in.Steps[max(0, at-1)].Conn, Verb: transcript.Nothing, For: d})
 }

@@ -10,11 +10,11 @@ import (
 
 // apart returns a copy of an input that can share a server with other inputs: its names have the prefix, and each
 // connection begins with the preamble.
-func (tr *Traits) apart(c *Input, prefix string) *Input {
-	out := &Input{Mode: c.Mode}
-	id := c.nextID()
-	open := make([]bool, c.Conns())
-	for _, s := range c.Clone().Steps {
+func (tr *Traits) apart(in *Input, prefix string) *Input {
+	out := &Input{Mode: in.Mode}
+	id := in.nextID()
+	open := make([]bool, in.Conns())
+	for _, s := range in.Clone().Steps {
 		if !open[s.Conn] {
 			open[s.Conn] = true
 			for _, first := range (&Input{Steps: tr.Preamble}).Clone().Steps {
@@ -33,11 +33,11 @@ func (tr *Traits) apart(c *Input, prefix string) *Input {
 
 // Alone returns the variants of an input to try on a server of its own, after the input failed on a shared server: the
 // unchanged input, and the input with the preamble on its connections.
-func (tr *Traits) Alone(c *Input) []*Input {
+func (tr *Traits) Alone(in *Input) []*Input {
 	if len(tr.Preamble) == 0 {
-		return []*Input{c}
+		return []*Input{in}
 	}
-	return []*Input{c, tr.apart(c, Placeholder)}
+	return []*Input{in, tr.apart(in, Placeholder)}
 }
 
 // place replaces the placeholder in a step with a prefix. It returns false if the step contains a job number that the

@@ -25,9 +25,9 @@ type storedStep struct {
 }
 
 // stored returns the JSON form of an input.
-func stored(c *Input) storedInput {
-	s := storedInput{Mode: c.Mode, Steps: make([]storedStep, len(c.Steps))}
-	for i, step := range c.Steps {
+func stored(in *Input) storedInput {
+	s := storedInput{Mode: in.Mode, Steps: make([]storedStep, len(in.Steps))}
+	for i, step := range in.Steps {
 		if s.Steps[i].Step = step; step.Type != nil {
 			s.Steps[i].Type = step.Type.Name
 		}
@@ -37,7 +37,7 @@ func stored(c *Input) storedInput {
 
 // input converts the JSON form to an input and checks its values.
 func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
-	c := &Input{Mode: s.Mode}
+	in := &Input{Mode: s.Mode}
 	for _, s := range s.Steps {
 		if s.Type != "" {
 			if s.Step.Type = p.TypeNamed(s.Type); s.Step.Type == nil {
@@ -47,9 +47,9 @@ func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
 		if s.Conn < 0 || s.Verb > transcript.Resets || s.Verb == transcript.Send && s.Type == "" {
 			return nil, errors.New("invalid input: the number of a connection, action or message type is out of range")
 		}
-		c.Steps = append(c.Steps, s.Step)
+		in.Steps = append(in.Steps, s.Step)
 	}
-	return c, nil
+	return in, nil
 }
 
 // WriteCorpus saves inputs as JSON, one per line. It replaces an existing file atomically.
@@ -60,8 +60,8 @@ func WriteCorpus(name string, inputs []*Input) error {
 	}
 	w := bufio.NewWriter(f)
 	e := json.NewEncoder(w)
-	for _, c := range inputs {
-		if err := e.Encode(stored(c)); err != nil {
+	for _, in := range inputs {
+		if err := e.Encode(stored(in)); err != nil {
 			return newfile.Close(f, err)
 		}
 	}
@@ -86,15 +86,15 @@ func ReadCorpus(p *codec.Protocol, name string) ([]*Input, error) {
 	for d.More() {
 		var s storedInput
 		err := d.Decode(&s)
-		var c *Input
+		var in *Input
 		if err == nil {
-			c, err = s.input(p)
+			in, err = s.input(p)
 		}
 		if err != nil {
 			return all, fmt.Errorf("%s: %w", name, err)
 		}
-		if len(c.Steps) > 0 && c.Conns() <= MaxConns {
-			all = append(all, c)
+		if len(in.Steps) > 0 && in.Conns() <= MaxConns {
+			all = append(all, in)
 		}
 	}
 	return all, nil

@@ -151,7 +151,7 @@ func readTemplate(p *codec.Protocol, text string, keep func(*codec.Type) bool) (
 }
 
 // fill adds the steps of a template to an input. Most steps use the same names and keys.
-func (g *Generator) fill(c *Input, slots []slot) {
+func (g *Generator) fill(in *Input, slots []slot) {
 	same := map[string][]byte{}
 	var givers []int
 	tame := g.r.IntN(3) > 0
@@ -159,7 +159,7 @@ func (g *Generator) fill(c *Input, slots []slot) {
 		if sl.optional && g.r.IntN(2) == 0 {
 			continue
 		}
-		s := Step{ID: c.nextID(), Conn: sl.conn}
+		s := Step{ID: in.nextID(), Conn: sl.conn}
 		if sl.conn == anyConn {
 			s.Conn = g.r.IntN(3)
 		}
@@ -168,7 +168,7 @@ func (g *Generator) fill(c *Input, slots []slot) {
 			if s.Verb = sl.verbs[n-len(sl.types)]; s.Verb == transcript.Nothing {
 				s.For = g.pause()
 			}
-			c.Steps = append(c.Steps, s)
+			in.Steps = append(in.Steps, s)
 			continue
 		}
 		s.Verb, s.Type = transcript.Send, sl.types[n]
@@ -202,7 +202,7 @@ func (g *Generator) fill(c *Input, slots []slot) {
 		if sl.gives {
 			givers = append(givers, s.ID)
 		}
-		c.Steps = append(c.Steps, s)
+		in.Steps = append(in.Steps, s)
 	}
 }
 

@@ -182,12 +182,12 @@ func changesQueue(t *codec.Type) bool {
 }
 
 // ChangesQueues reports whether an input may change a queue in a way that outlasts its jobs.
-func ChangesQueues(c *Input) bool {
-	if c.Mode == Burst {
+func ChangesQueues(in *Input) bool {
+	if in.Mode == Burst {
 		return true
 	}
-	for i := range c.Steps {
-		if s := &c.Steps[i]; s.Verb == transcript.Raw || s.Type != nil && changesQueue(s.Type) {
+	for i := range in.Steps {
+		if s := &in.Steps[i]; s.Verb == transcript.Raw || s.Type != nil && changesQueue(s.Type) {
 			return true
 		}
 	}

@@ -68,13 +68,13 @@ func (w *writer) is(option Form) bool { return w.form&option != 0 }
 // the fault. It returns nil if no transcript can express the input.
 func (f *Failure) Script(form Form) *transcript.Script {
 	w := &writer{Failure: f, form: form, p: f.Barrier.Protocol, observed: cmp.Or(f.Right, f.Record)}
-	return w.write()
+	return w.compose()
 }
 
-// write builds the transcript: it names the values that the server chose, writes the steps of the input with the
+// compose builds the transcript: it names the values that the server chose, writes the steps of the input with the
 // correct replies, and ends with a check that fails while the server has the fault. It returns nil if the transcript
 // cannot be parsed again.
-func (w *writer) write() *transcript.Script {
+func (w *writer) compose() *transcript.Script {
 	w.script = &transcript.Script{Protocol: w.p, File: w.Name + ".wire"}
 	w.names, w.bound, w.valueNames = map[int]string{}, map[int]bool{}, map[string]string{}
 	w.actors = Actors(w.p, w.Input)
@@ -173,14 +173,14 @@ func (w *writer) segments() string {
 }
 
 // Actors returns an actor for each connection of an input. It has the role that may send most of the messages.
-func Actors(p *codec.Protocol, c *input.Input) []transcript.Actor {
-	counts := make([][]int, c.Conns())
+func Actors(p *codec.Protocol, in *input.Input) []transcript.Actor {
+	counts := make([][]int, in.Conns())
 	for conn := range counts {
 		counts[conn] = make([]int, len(p.Roles))
 	}
-	for i := range c.Steps {
+	for i := range in.Steps {
 		for role := range p.Roles {
-			if s := &c.Steps[i]; s.Type != nil && s.Type.Req&(1<<role) != 0 {
+			if s := &in.Steps[i]; s.Type != nil && s.Type.Req&(1<<role) != 0 {
 				counts[s.Conn][role]++
 			}
 		}

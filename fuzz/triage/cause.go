@@ -16,7 +16,7 @@ import (
 // key returns the key of a finding: findings with the same key are duplicates. The key of a crash with a stack is the
 // stack. The key of most other findings consists of the oracle, the rule and the effects of the messages of the
 // minimized input, regardless of their order.
-func key(p *codec.Protocol, c *input.Input, f *exec.Fault) string {
+func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
 	if f.Unsent.Data != nil { // with a model, the same defect is a wrong reply
 		return exec.Disclosure + "||" + f.Unsent.Does
@@ -24,20 +24,20 @@ func key(p *codec.Protocol, c *input.Input, f *exec.Fault) string {
 	if inputFree(f) {
 		return id
 	}
-	last := f.Step >= 0 && f.Step < len(c.Steps)
+	last := f.Step >= 0 && f.Step < len(in.Steps)
 	switch {
 	case f.Oracle == exec.HangConn || f.Oracle == exec.HangAll:
 		// The key contains only the first message without a reply, even if that message is illegal.
 		if last {
-			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &c.Steps[f.Step]),
-				slices.ContainsFunc(c.Steps, func(s input.Step) bool { return slices.Contains(input.Leaves, s.Verb) }))
+			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &in.Steps[f.Step]),
+				slices.ContainsFunc(in.Steps, func(s input.Step) bool { return slices.Contains(input.Leaves, s.Verb) }))
 		}
 	}
-	acts := behavior(p, c)
+	acts := behavior(p, in)
 	if f.Refusal != "" && last {
 		// A server that rejects several messages about one kind of object from senders in one role probably rejects all
 		// of them for the same reason.
-		of := family(p, &c.Steps[f.Step])
+		of := family(p, &in.Steps[f.Step])
 		if t := acts[f.Step].typ; t != nil {
 			of = familyOf(t)
 		}
@@ -53,10 +53,10 @@ func key(p *codec.Protocol, c *input.Input, f *exec.Fault) string {
 	}
 	if f.Law == closedLaw && last {
 		at := f.Step
-		for at > 0 && (does[at] == "" || c.Steps[at].Conn != c.Steps[f.Step].Conn) {
+		for at > 0 && (does[at] == "" || in.Steps[at].Conn != in.Steps[f.Step].Conn) {
 			at-- // the step only continues the message of an earlier step
 		}
-		if n := sizeClass(&c.Steps[at]); n > 0 && c.Steps[at].Verb == transcript.Send {
+		if n := sizeClass(&in.Steps[at]); n > 0 && in.Steps[at].Verb == transcript.Send {
 			return fmt.Sprintf("%s|%d", id, n)
 		}
 		return id + "|" + does[at]
@@ -83,15 +83,15 @@ type stepAction struct {
 // behavior returns the effect of each step of an input. Raw bytes may begin a message that later steps complete. The
 // effect then belongs to the step with the beginning of the message, and the later steps have no known effect. Steps
 // after a message whose end no server can determine have no known effect either.
-func behavior(p *codec.Protocol, c *input.Input) []stepAction {
-	does := make([]stepAction, len(c.Steps))
+func behavior(p *codec.Protocol, in *input.Input) []stepAction {
+	does := make([]stepAction, len(in.Steps))
 	type stream struct {
 		pending []byte
 		lost    bool
 	}
-	streams := make([]stream, c.Conns())
-	for i := range c.Steps {
-		s := &c.Steps[i]
+	streams := make([]stream, in.Conns())
+	for i := range in.Steps {
+		s := &in.Steps[i]
 		k := &streams[s.Conn]
 		switch {
 		case slices.Contains(input.Leaves, s.Verb):
@@ -230,7 +230,7 @@ var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wai
 
 // causeOf returns the cause of the failure of a minimized input. The kind of the result is "" if the cause is unknown,
 // or if the key of the finding identifies the cause completely.
-func causeOf(p *codec.Protocol, c *input.Input, f *exec.Fault) (k cause) {
+func causeOf(p *codec.Protocol, in *input.Input, f *exec.Fault) (k cause) {
 	switch f.Oracle {
 	case exec.Law, exec.Framing:
 		if k.kind = exec.Law; f.Law == closedLaw {
@@ -246,7 +246,7 @@ func causeOf(p *codec.Protocol, c *input.Input, f *exec.Fault) (k cause) {
 	if f.Rule != "" {
 		k.shown = string(f.Rule) + "|" + f.Law
 	}
-	acts := behavior(p, c)
+	acts := behavior(p, in)
 	k.addUnusual(acts)
 	k.reduce(f, acts)
 	return k

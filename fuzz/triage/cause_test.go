@@ -37,8 +37,8 @@ func TestKeys(t *testing.T) {
 	first := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: WORK_COMPLETE h x\n")
 	longer := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\nWorker -> Job Server: WORK_FAIL h\n")
 	other := read("Worker -> Job Server: CAN_DO a\nWorker -> Job Server: PRE_SLEEP\n")
-	hang := func(c *input.Input) string {
-		return key(gearman.Protocol, c, &exec.Fault{Oracle: exec.HangAll, Law: "no connection answered", Step: len(c.Steps) - 1})
+	hang := func(in *input.Input) string {
+		return key(gearman.Protocol, in, &exec.Fault{Oracle: exec.HangAll, Law: "no connection answered", Step: len(in.Steps) - 1})
 	}
 	if hang(first) != hang(longer) {
 		t.Errorf("one hang has two keys: %q, %q", hang(first), hang(longer))
@@ -47,8 +47,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("two hangs have one key: %q", hang(first))
 	}
 	long := read("Worker -> Job Server: CAN_DO \"" + strings.Repeat("x", 8000) + "\"\n")
-	closed := func(c *input.Input) string {
-		return key(gearman.Protocol, c, &exec.Fault{Oracle: exec.Law, Law: closedLaw, Step: len(c.Steps) - 1})
+	closed := func(in *input.Input) string {
+		return key(gearman.Protocol, in, &exec.Fault{Oracle: exec.Law, Law: closedLaw, Step: len(in.Steps) - 1})
 	}
 	if closed(first) == closed(other) || closed(other) == closed(long) || closed(read("Worker -> Job Server: CAN_DO a\n")) == closed(long) {
 		t.Error("connections that are closed for different reasons have one key")

@@ -14,8 +14,8 @@ import (
 const marker = "disclosed.marker"
 
 // disclosureOf returns the fault v as a disclosure if there is evidence that its foreign data is one, and otherwise v.
-func (e *examiner) disclosureOf(c *input.Input, v *exec.Fault) *exec.Fault {
-	if v.Unsent.Data == nil || !e.discloses(c, v) {
+func (e *examiner) disclosureOf(in *input.Input, v *exec.Fault) *exec.Fault {
+	if v.Unsent.Data == nil || !e.discloses(in, v) {
 		return v
 	}
 	proved := *v
@@ -27,21 +27,21 @@ func (e *examiner) disclosureOf(c *input.Input, v *exec.Fault) *exec.Fault {
 // memory of the server: it differs between newly started servers that receive the same input, or it is what another
 // client sent before. If there is none, for example because the server always sends the same text, the reply is wrong,
 // but discloses nothing.
-func (e *examiner) discloses(c *input.Input, v *exec.Fault) bool {
+func (e *examiner) discloses(in *input.Input, v *exec.Fault) bool {
 	test := e.replay.test(v)
 	for range minReproductions {
 		if e.cfg.Fixed || v.Unsent.Barrier {
 			break // the data may differ for another reason, such as what the server received before
 		}
-		if got := test(c); v.Same(got) && got.Unsent.Data != nil && !bytes.Equal(got.Unsent.Data, v.Unsent.Data) {
+		if got := test(in); v.Same(got) && got.Unsent.Data != nil && !bytes.Equal(got.Unsent.Data, v.Unsent.Data) {
 			return true
 		}
 	}
-	return e.replay.revealsOther(c)
+	return e.replay.revealsOther(in)
 }
 
 // revealsOther reports whether an input makes a server send data that another client sent before.
-func (l *replayer) revealsOther(c *input.Input) bool {
+func (l *replayer) revealsOther(in *input.Input) bool {
 	l.used = true
 	if l.ready() != nil {
 		return false
@@ -52,9 +52,9 @@ func (l *replayer) revealsOther(c *input.Input) bool {
 		prefixes = [2]string{l.triage.run.Prefix(), l.triage.run.Prefix()}
 	}
 	l.x.Ping()
-	l.x.Execute(marked(c), prefixes[0])
+	l.x.Execute(marked(in), prefixes[0])
 	nonces := l.x.Nonces()
-	f := l.x.Execute(c, prefixes[1]).Fault
+	f := l.x.Execute(in, prefixes[1]).Fault
 	if f == nil || f.Unsent.Data == nil {
 		return false
 	}
@@ -63,15 +63,15 @@ func (l *replayer) revealsOther(c *input.Input) bool {
 }
 
 // marked returns a copy of an input whose payloads and unique IDs are the marker.
-func marked(c *input.Input) *input.Input {
-	c = c.Clone()
-	c.Steps = slices.DeleteFunc(c.Steps, func(s input.Step) bool { return s.Verb == transcript.Raw })
-	for i := range c.Steps {
-		for n := range c.Steps[i].Args {
-			if f := c.Steps[i].Type.FieldAt(n); f != nil && (f.Means == codec.Payload || f.Means == codec.UniqueID) {
-				c.Steps[i].Args[n] = input.Arg{Value: []byte(marker)}
+func marked(in *input.Input) *input.Input {
+	in = in.Clone()
+	in.Steps = slices.DeleteFunc(in.Steps, func(s input.Step) bool { return s.Verb == transcript.Raw })
+	for i := range in.Steps {
+		for n := range in.Steps[i].Args {
+			if f := in.Steps[i].Type.FieldAt(n); f != nil && (f.Means == codec.Payload || f.Means == codec.UniqueID) {
+				in.Steps[i].Args[n] = input.Arg{Value: []byte(marker)}
 			}
 		}
 	}
-	return c
+	return in
 }

@@ -15,45 +15,45 @@ const (
 
 // examine reproduces and minimizes a candidate, and reports a finding if the failure is reproducible, new, and absent
 // from the reference server.
-func (e *examiner) examine(m *Candidate) {
-	if m.Fault.Oracle == exec.Memory {
+func (e *examiner) examine(candidate *Candidate) {
+	if candidate.Fault.Oracle == exec.Memory {
 		defer e.leaks.Add(-1)
 	}
 	e.run.Doing("reproducing")
 	e.replay.timeout = e.cfg.Timeout
-	e.replay.setClock(m.Log.Clock)
+	e.replay.setClock(candidate.Log.Clock)
 	defer e.replay.setClock(0)
-	c, got := e.reproduce(m)
+	in, got := e.reproduce(candidate)
 	if e.stopped() {
-		e.again(m)
+		e.again(candidate)
 		return
 	}
 	if got == nil {
-		e.run.Logf("not reproduced: %s, after %s; the last: %s", m.Fault, counted(len(m.Log.Entries)), m.last())
+		e.run.Logf("not reproduced: %s, after %s; the last: %s", candidate.Fault, counted(len(candidate.Log.Entries)), candidate.last())
 		e.update(func(c *Counts) { c.NotReproduced++ })
 		return
 	}
-	e.run.Logf("reproduced with a sequence of %s: %s", steps(len(c.Steps)), got)
-	if e.disputed(c, got) {
+	e.run.Logf("reproduced with a sequence of %s: %s", steps(len(in.Steps)), got)
+	if e.disputed(in, got) {
 		e.run.Logf("not counted, because the reference server fails in the same way: %s", got)
 		e.update(func(c *Counts) { c.ReferenceFails++ })
 		return
 	}
-	if e.duplicate(m, c, got) {
+	if e.duplicate(candidate, in, got) {
 		return
 	}
 	e.run.Doing("minimizing")
-	small := e.minimize(c, got)
+	small := e.minimize(in, got)
 	e.replay.timeout = e.cfg.Timeout
 	n, of, last := e.count(small, got)
-	if last == nil && small != c {
+	if last == nil && small != in {
 		e.run.Logf("the minimized message sequence causes this failure only %d of %d times: %s", n, of, got)
-		small = c
-		n, of, last = e.count(c, got)
+		small = in
+		n, of, last = e.count(in, got)
 	}
 	switch {
 	case e.stopped():
-		e.again(m)
+		e.again(candidate)
 	case last == nil:
 		e.run.Logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
 		e.update(func(c *Counts) { c.NotReproduced++ })
@@ -61,16 +61,16 @@ func (e *examiner) examine(m *Candidate) {
 		e.run.Logf("not counted, because the reference server fails in the same way: %s", last)
 		e.update(func(c *Counts) { c.ReferenceFails++ })
 	case e.stopped():
-		e.again(m)
+		e.again(candidate)
 	default:
-		e.report(m, small, e.disclosureOf(small, last), n, of)
+		e.report(candidate, small, e.disclosureOf(small, last), n, of)
 	}
 }
 
 // again returns a candidate to the queue because its examination was not completed.
-func (t *Triage) again(m *Candidate) {
+func (t *Triage) again(candidate *Candidate) {
 	t.mu.Lock()
-	t.waiting = append(t.waiting, m)
+	t.waiting = append(t.waiting, candidate)
 	t.mu.Unlock()
 }
 
@@ -79,7 +79,7 @@ func (t *Triage) again(m *Candidate) {
 const minimizeTimeout = 150 * time.Millisecond
 
 // minimize returns the smallest input that it finds with which the fault appears.
-func (e *examiner) minimize(c *input.Input, got *exec.Fault) *input.Input {
+func (e *examiner) minimize(in *input.Input, got *exec.Fault) *input.Input {
 	test := e.replay.test(got)
 	budget := e.cfg.Minimize
 	switch got.Oracle {
@@ -92,18 +92,18 @@ func (e *examiner) minimize(c *input.Input, got *exec.Fault) *input.Input {
 	// Reserve half of the remaining time for reproducing the minimized input.
 	until := time.Now().Add(e.left() / 2)
 	stop := func() bool { return e.stopped() || time.Now().After(until) }
-	return Minimize(e.cfg.Protocol, c, budget, stop, func(d *input.Input) bool { return got.Same(test(d)) })
+	return Minimize(e.cfg.Protocol, in, budget, stop, func(d *input.Input) bool { return got.Same(test(d)) })
 }
 
 // disputed reports whether the reference server has the fault too. The oracle may then be wrong.
-func (e *examiner) disputed(c *input.Input, v *exec.Fault) bool {
+func (e *examiner) disputed(in *input.Input, v *exec.Fault) bool {
 	if e.cfg.Reference == nil {
 		return false
 	}
 	ref := e.reference()
 	defer ref.close()
 	for range 2 {
-		if v.Same(ref.test(v)(c)) {
+		if v.Same(ref.test(v)(in)) {
 			return true
 		}
 	}
@@ -121,9 +121,9 @@ func (e *examiner) reference() *replayer {
 // fault, which is nil if the fault did not appear in minReproductions attempts. It stops as soon as the result is
 // certain. The last attempt runs on a server with normal clock speed. A memory leak is tried once, because each attempt
 // consists of many executions.
-func (e *examiner) count(c *input.Input, v *exec.Fault) (n, of int, last *exec.Fault) {
+func (e *examiner) count(in *input.Input, v *exec.Fault) (n, of int, last *exec.Fault) {
 	if v.Oracle == exec.Memory {
-		if last = e.replay.grows(c); last != nil {
+		if last = e.replay.grows(in); last != nil {
 			n = 1
 		}
 		return n, 1, last
@@ -136,7 +136,7 @@ func (e *examiner) count(c *input.Input, v *exec.Fault) (n, of int, last *exec.F
 			e.replay.setClock(0)
 		}
 		of++
-		if got := test(c); v.Same(got) {
+		if got := test(in); v.Same(got) {
 			if n++; n == minReproductions {
 				last = got
 			}
@@ -147,27 +147,27 @@ func (e *examiner) count(c *input.Input, v *exec.Fault) (n, of int, last *exec.F
 
 // duplicate reports whether the fault is already a finding. It detects this before the input is minimized only if the
 // fault alone determines the key.
-func (e *examiner) duplicate(m *Candidate, c *input.Input, got *exec.Fault) bool {
+func (e *examiner) duplicate(candidate *Candidate, in *input.Input, got *exec.Fault) bool {
 	if !inputFree(got) {
 		return false
 	}
-	fd := &Finding{Key: key(e.cfg.Protocol, c, got)}
-	if e.isUnproved(fd.Key) && e.disclosureOf(c, got).Proved {
+	fd := &Finding{Key: key(e.cfg.Protocol, in, got)}
+	if e.isUnproved(fd.Key) && e.disclosureOf(in, got).Proved {
 		return false // this input proves more than the input of the finding
 	}
-	return e.isKnown(m, fd)
+	return e.isKnown(candidate, fd)
 }
 
 // report reports a finding for a reproduced candidate, unless the finding is a duplicate.
-func (e *examiner) report(m *Candidate, c *input.Input, v *exec.Fault, shown, tried int) {
-	fd := &Finding{Key: key(e.cfg.Protocol, c, v), cause: causeOf(e.cfg.Protocol, c, v), Fault: v, Input: c, Shown: shown,
-		Tried: tried, Reproduced: true, Inputs: 1, Log: m.Log, signatures: map[string]bool{m.signature: true}}
-	if e.isKnown(m, fd) {
+func (e *examiner) report(candidate *Candidate, in *input.Input, v *exec.Fault, shown, tried int) {
+	fd := &Finding{Key: key(e.cfg.Protocol, in, v), cause: causeOf(e.cfg.Protocol, in, v), Fault: v, Input: in, Shown: shown,
+		Tried: tried, Reproduced: true, Inputs: 1, Log: candidate.Log, signatures: map[string]bool{candidate.signature: true}}
+	if e.isKnown(candidate, fd) {
 		e.run.Logf("a duplicate: %s", v)
 		return
 	}
 	if e.cfg.First && !e.first.CompareAndSwap(false, true) {
-		e.again(m)
+		e.again(candidate)
 		return
 	}
 	fd.Name = nameOf(e.cfg.Protocol, fd)
@@ -180,7 +180,7 @@ func (e *examiner) report(m *Candidate, c *input.Input, v *exec.Fault, shown, tr
 		e.cfg.Found(fd)
 	}
 	e.mu.Lock()
-	e.setOutcome(m)
+	e.setOutcome(candidate)
 	e.mu.Unlock()
 	if e.cfg.First {
 		e.run.End()

@@ -49,12 +49,12 @@ type Finding struct {
 const lastInputs = 8
 
 // newCrash returns and reports a finding for a crash that is not reproduced yet.
-func (t *Triage) newCrash(m *Candidate, key string) *Finding {
-	seen := *m.Fault
+func (t *Triage) newCrash(candidate *Candidate, key string) *Finding {
+	seen := *candidate.Fault
 	seen.Conn, seen.Step = -1, -1
-	all := input.Inputs(m.Log.Entries[max(0, len(m.Log.Entries)-lastInputs):])
-	fd := &Finding{Key: key, Fault: &seen, Log: m.Log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all),
-		signatures: map[string]bool{m.signature: true}}
+	all := input.Inputs(candidate.Log.Entries[max(0, len(candidate.Log.Entries)-lastInputs):])
+	fd := &Finding{Key: key, Fault: &seen, Log: candidate.Log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all),
+		signatures: map[string]bool{candidate.signature: true}}
 	if len(all) == 1 {
 		fd.Input = all[0].Clone()
 	} else {

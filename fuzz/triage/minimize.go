@@ -25,10 +25,10 @@ type minimizer struct {
 	stop   func() bool // reports whether to end early; nil: the minimizer does not end early
 }
 
-// Minimize returns the smallest input that it finds within a budget and for which holds is true, beginning with c.
-func Minimize(p *codec.Protocol, c *input.Input, budget time.Duration, stop func() bool,
+// Minimize returns the smallest input that it finds within a budget and for which holds is true, beginning with in.
+func Minimize(p *codec.Protocol, in *input.Input, budget time.Duration, stop func() bool,
 	holds func(*input.Input) bool) *input.Input {
-	m := &minimizer{best: c, holds: holds, stop: stop, budget: budget, proto: p}
+	m := &minimizer{best: in, holds: holds, stop: stop, budget: budget, proto: p}
 	return m.minimize()
 }
 
@@ -49,24 +49,24 @@ func (m *minimizer) late() bool {
 	return over > m.budget && (m.tries >= reducedTries || over > reducedRuns*m.budget)
 }
 
-// try makes c the best input if it differs from the best input and the fault appears with c. It reports whether it has
+// try makes in the best input if it differs from the best input and the fault appears with in. It reports whether it has
 // done so.
-func (m *minimizer) try(c *input.Input) bool {
-	if m.late() || len(c.Steps) == 0 || c.Equal(m.best) {
+func (m *minimizer) try(in *input.Input) bool {
+	if m.late() || len(in.Steps) == 0 || in.Equal(m.best) {
 		return false
 	}
-	if m.tries++; !m.holds(c) {
+	if m.tries++; !m.holds(in) {
 		return false
 	}
-	m.best = c
+	m.best = in
 	return true
 }
 
 // change applies a change to a copy of the best input and tries the copy.
-func (m *minimizer) change(change func(c *input.Input)) bool {
-	c := m.best.Clone()
-	change(c)
-	return m.try(c)
+func (m *minimizer) change(change func(in *input.Input)) bool {
+	in := m.best.Clone()
+	change(in)
+	return m.try(in)
 }
 
 // minimize returns the smallest input that it finds within its budget.
@@ -97,7 +97,7 @@ func (m *minimizer) minimize() *input.Input {
 // noPipelining tries to send the messages without pipelining.
 func (m *minimizer) noPipelining() {
 	if m.best.Mode != input.Burst {
-		m.change(func(c *input.Input) { c.Mode = input.OneByOne })
+		m.change(func(in *input.Input) { in.Mode = input.OneByOne })
 	}
 }
 
@@ -107,13 +107,13 @@ func (m *minimizer) order(most int) {
 	if m.best.Mode != input.Burst {
 		return
 	}
-	c := m.best.Clone()
-	c.Mode = input.OneByOne
-	if m.try(c) || m.change(func(c *input.Input) { c.Mode = input.Joined }) || len(c.Steps) > most {
+	in := m.best.Clone()
+	in.Mode = input.OneByOne
+	if m.try(in) || m.change(func(in *input.Input) { in.Mode = input.Joined }) || len(in.Steps) > most {
 		return
 	}
-	for i := range c.Steps {
-		for k := i + 1; k < len(c.Steps) && m.best.Mode == input.Burst; k++ {
+	for i := range in.Steps {
+		for k := i + 1; k < len(in.Steps) && m.best.Mode == input.Burst; k++ {
 			m.change(func(d *input.Input) {
 				d.Mode = input.OneByOne
 				d.Steps[i], d.Steps[k] = d.Steps[k], d.Steps[i]
@@ -125,33 +125,33 @@ func (m *minimizer) order(most int) {
 // connections tries to remove each connection with its steps.
 func (m *minimizer) connections() {
 	for conn := m.best.Conns() - 1; conn >= 0; conn-- {
-		c := m.best.Clone()
-		c.Steps = slices.DeleteFunc(c.Steps, func(s input.Step) bool { return s.Conn == conn })
-		for i := range c.Steps {
-			if c.Steps[i].Conn > conn {
-				c.Steps[i].Conn--
+		in := m.best.Clone()
+		in.Steps = slices.DeleteFunc(in.Steps, func(s input.Step) bool { return s.Conn == conn })
+		for i := range in.Steps {
+			if in.Steps[i].Conn > conn {
+				in.Steps[i].Conn--
 			}
 		}
-		if len(c.Steps) < len(m.best.Steps) {
-			m.try(c)
+		if len(in.Steps) < len(m.best.Steps) {
+			m.try(in)
 		} else {
-			m.best = c // the connection has no steps, so no attempt is needed
+			m.best = in // the connection has no steps, so no attempt is needed
 		}
 	}
 }
 
 // takes tries other steps and reports whether the fault still appears.
 func (m *minimizer) takes(steps []input.Step) bool {
-	return m.change(func(c *input.Input) { c.Steps = steps })
+	return m.change(func(in *input.Input) { in.Steps = steps })
 }
 
 // merge tries to move the steps of each connection to the connection with the previous number.
 func (m *minimizer) merge() {
 	for conn := m.best.Conns() - 1; conn > 0; conn-- {
-		m.change(func(c *input.Input) {
-			for i := range c.Steps {
-				if c.Steps[i].Conn >= conn {
-					c.Steps[i].Conn--
+		m.change(func(in *input.Input) {
+			for i := range in.Steps {
+				if in.Steps[i].Conn >= conn {
+					in.Steps[i].Conn--
 				}
 			}
 		})
@@ -163,9 +163,9 @@ func (m *minimizer) joinRaw() {
 	for i := 0; i+1 < len(m.best.Steps); i++ {
 		a, b := &m.best.Steps[i], &m.best.Steps[i+1]
 		if a.Verb == transcript.Raw && b.Verb == transcript.Raw && a.Conn == b.Conn {
-			m.change(func(c *input.Input) {
-				c.Steps[i].Bytes = slices.Concat(a.Bytes, b.Bytes)
-				c.Steps = slices.Delete(c.Steps, i+1, i+2)
+			m.change(func(in *input.Input) {
+				in.Steps[i].Bytes = slices.Concat(a.Bytes, b.Bytes)
+				in.Steps = slices.Delete(in.Steps, i+1, i+2)
 			})
 		}
 	}
@@ -203,10 +203,10 @@ func (m *minimizer) rename() {
 
 // replace tries to replace every value with the result of a function.
 func (m *minimizer) replace(with func(v []byte) []byte) bool {
-	return m.change(func(c *input.Input) {
-		for i := range c.Steps {
-			for k := range c.Steps[i].Args {
-				a := &c.Steps[i].Args[k]
+	return m.change(func(in *input.Input) {
+		for i := range in.Steps {
+			for k := range in.Steps[i].Args {
+				a := &in.Steps[i].Args[k]
 				a.Value = with(a.Value)
 			}
 		}
@@ -225,10 +225,10 @@ func (m *minimizer) types() {
 			if t.Req&s.Type.Req == 0 || !strings.HasPrefix(s.Type.Name, t.Name+"_") {
 				continue
 			}
-			if m.change(func(c *input.Input) {
-				c.Steps[i].Type, c.Steps[i].Args = t, nil
+			if m.change(func(in *input.Input) {
+				in.Steps[i].Type, in.Steps[i].Args = t, nil
 				for k := range t.NumArgs() {
-					c.Steps[i].Args = append(c.Steps[i].Args, fieldArg(s, t.FieldAt(k).Name))
+					in.Steps[i].Args = append(in.Steps[i].Args, fieldArg(s, t.FieldAt(k).Name))
 				}
 			}) {
 				break
@@ -251,7 +251,7 @@ func fieldArg(s *input.Step, label string) input.Arg {
 func (m *minimizer) waits() {
 	for i := range m.best.Steps {
 		for m.best.Steps[i].Verb == transcript.Nothing && m.best.Steps[i].For > 20*time.Millisecond {
-			if !m.change(func(c *input.Input) { c.Steps[i].For /= 2 }) {
+			if !m.change(func(in *input.Input) { in.Steps[i].For /= 2 }) {
 				break
 			}
 		}
@@ -268,7 +268,7 @@ func (m *minimizer) values() {
 			m.value(i, k)
 		}
 		if m.best.Steps[i].CRLF {
-			m.change(func(c *input.Input) { c.Steps[i].CRLF = false })
+			m.change(func(in *input.Input) { in.Steps[i].CRLF = false })
 		}
 	}
 }
@@ -277,7 +277,7 @@ func (m *minimizer) values() {
 // numbers, and fewer and simpler bytes.
 func (m *minimizer) value(i, k int) {
 	with := func(v []byte) bool {
-		return m.change(func(c *input.Input) { c.Steps[i].Args[k] = input.Arg{Value: v} })
+		return m.change(func(in *input.Input) { in.Steps[i].Args[k] = input.Arg{Value: v} })
 	}
 	a := m.best.Steps[i].Args[k]
 	if a.Of > 0 {
@@ -310,7 +310,7 @@ func (m *minimizer) source(i, k int) {
 		if s := &m.best.Steps[at]; s.ID == m.best.Steps[i].Args[k].Of {
 			return
 		} else if s.Verb == transcript.Send {
-			if m.change(func(c *input.Input) { c.Steps[i].Args[k].Of = s.ID }) {
+			if m.change(func(in *input.Input) { in.Steps[i].Args[k].Of = s.ID }) {
 				return
 			}
 		}
@@ -326,7 +326,7 @@ func (m *minimizer) removeRaw() {
 		if m.asMessage(i) {
 			continue
 		}
-		reduce.List(m.best.Steps[i].Bytes, m.late, func(b []byte) bool { return m.change(func(c *input.Input) { c.Steps[i].Bytes = b }) })
+		reduce.List(m.best.Steps[i].Bytes, m.late, func(b []byte) bool { return m.change(func(in *input.Input) { in.Steps[i].Bytes = b }) })
 		m.asMessage(i)
 	}
 }
@@ -345,5 +345,5 @@ func (m *minimizer) asMessage(i int) bool {
 	for _, a := range msg.Args {
 		step.Args = append(step.Args, input.Arg{Value: slices.Clone(a)})
 	}
-	return m.change(func(c *input.Input) { c.Steps[i] = step })
+	return m.change(func(in *input.Input) { in.Steps[i] = step })
 }

@@ -13,7 +13,7 @@ import (
 // TestMinimizes tests that an input with eight messages on three connections is reduced to the two messages that the fault
 // needs.
 func TestMinimizes(t *testing.T) {
-	c := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
+	in := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: CAN_DO other
 Client -> Job Server: SUBMIT_JOB $fn unique "some long workload"
 Job Server -> Client: JOB_CREATED $handle
 Worker 2 -> Job Server: CAN_DO $fn
@@ -22,9 +22,9 @@ Worker 2 -> Job Server: WORK_FAIL $handle
 Client -> Job Server: ECHO_REQ bye
 Client -> Job Server: closes
 `)
-	holds := func(c *input.Input) bool { // the fault needs a submission and, later, a failure of that job
+	holds := func(in *input.Input) bool { // the fault needs a submission and, later, a failure of that job
 		id := 0
-		for _, s := range c.Steps {
+		for _, s := range in.Steps {
 			switch {
 			case s.Type != nil && s.Type.Name == "SUBMIT_JOB":
 				id = s.ID
@@ -34,7 +34,7 @@ Client -> Job Server: closes
 		}
 		return false
 	}
-	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	m := minimizer{best: in, holds: holds, budget: time.Minute, proto: gearman.Protocol}
 	small := m.minimize()
 	if len(small.Steps) != 2 || small.Conns() != 1 || len(small.Steps[0].Args[2].Value) != 0 {
 		t.Errorf("%d steps on %d connections are left: %+v", len(small.Steps), small.Conns(), small.Steps)
@@ -43,14 +43,14 @@ Client -> Job Server: closes
 
 // TestMinimizesSharedNames tests that a name which several messages must share is shortened in all of them.
 func TestMinimizesSharedNames(t *testing.T) {
-	c := fuzztest.Input(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
+	in := fuzztest.Input(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG "a long name" "" x
 Worker -> Job Server: CAN_DO "a long name"
 Worker -> Job Server: CAN_DO a
 `)
-	holds := func(c *input.Input) bool {
-		return len(c.Steps) == 3 && bytes.Equal(c.Steps[0].Args[0].Value, c.Steps[1].Args[0].Value) && !bytes.Equal(c.Steps[1].Args[0].Value, c.Steps[2].Args[0].Value)
+	holds := func(in *input.Input) bool {
+		return len(in.Steps) == 3 && bytes.Equal(in.Steps[0].Args[0].Value, in.Steps[1].Args[0].Value) && !bytes.Equal(in.Steps[1].Args[0].Value, in.Steps[2].Args[0].Value)
 	}
-	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	m := minimizer{best: in, holds: holds, budget: time.Minute, proto: gearman.Protocol}
 	if small := m.minimize(); len(small.Steps[0].Args[0].Value) != 1 {
 		t.Errorf("%q is left", small.Steps[0].Args[0].Value)
 	}
@@ -58,19 +58,19 @@ Worker -> Job Server: CAN_DO a
 
 // TestMinimizesPairs tests that two messages are removed together if neither can be removed alone.
 func TestMinimizesPairs(t *testing.T) {
-	c := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
+	in := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: CAN_DO a
 Worker -> Job Server: CAN_DO b
 Worker -> Job Server: CANT_DO a
 Worker -> Job Server: CANT_DO b
 `)
-	holds := func(c *input.Input) bool {
+	holds := func(in *input.Input) bool {
 		counts := map[string]int{}
-		for i := range c.Steps {
-			counts[c.Steps[i].Type.Name]++
+		for i := range in.Steps {
+			counts[in.Steps[i].Type.Name]++
 		}
-		return counts["CAN_DO"] == counts["CANT_DO"] && len(c.Steps) > 0
+		return counts["CAN_DO"] == counts["CANT_DO"] && len(in.Steps) > 0
 	}
-	m := minimizer{best: c, holds: holds, budget: time.Minute, proto: gearman.Protocol}
+	m := minimizer{best: in, holds: holds, budget: time.Minute, proto: gearman.Protocol}
 	if small := m.minimize(); len(small.Steps) != 2 {
 		t.Errorf("%d steps are left", len(small.Steps))
 	}

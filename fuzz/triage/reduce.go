@@ -10,13 +10,13 @@ import (
 
 // reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs. It
 // returns one input that causes the failure, with the fault, or nil if the failure does not appear again.
-func (e *examiner) reproduce(m *Candidate) (*input.Input, *exec.Fault) {
-	v := m.Fault
+func (e *examiner) reproduce(candidate *Candidate) (*input.Input, *exec.Fault) {
+	v := candidate.Fault
 	if v.Oracle == exec.Memory {
-		return e.reproduceLeak(m)
+		return e.reproduceLeak(candidate)
 	}
-	if c, got := e.single(m.last(), v); got != nil {
-		return c, got
+	if in, got := e.single(candidate.last(), v); got != nil {
+		return in, got
 	}
 	if e.cfg.Fixed {
 		return nil, nil // the earlier inputs cannot be repeated, because the server still has their names
@@ -30,18 +30,18 @@ func (e *examiner) reproduce(m *Candidate) (*input.Input, *exec.Fault) {
 			return nil, 0
 		}
 	}
-	entries, got := e.reduce(m, shows)
+	entries, got := e.reduce(candidate, shows)
 	if len(entries) == 0 {
 		return nil, nil
 	}
 	if len(entries) == 1 {
-		if c, got := e.single(entries[0].Input, v); got != nil {
-			return c, got
+		if in, got := e.single(entries[0].Input, v); got != nil {
+			return in, got
 		}
 	}
-	c := input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(entries))
-	if again := e.replay.test(got)(c); again != nil && matches(again, v) {
-		return c, again
+	in := input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(entries))
+	if again := e.replay.test(got)(in); again != nil && matches(again, v) {
+		return in, again
 	}
 	return nil, nil
 }
@@ -49,12 +49,12 @@ func (e *examiner) reproduce(m *Candidate) (*input.Input, *exec.Fault) {
 // single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
 // several messages in one write. It runs some variants several times, because the result may depend on chance. It
 // returns the variant that causes the failure, with the fault, or nil.
-func (e *examiner) single(c *input.Input, v *exec.Fault) (*input.Input, *exec.Fault) {
-	if len(c.Steps) == 0 {
+func (e *examiner) single(in *input.Input, v *exec.Fault) (*input.Input, *exec.Fault) {
+	if len(in.Steps) == 0 {
 		return nil, nil
 	}
 	test := e.replay.test(v)
-	forms := input.TraitsOf(e.cfg.Protocol).Alone(c)
+	forms := input.TraitsOf(e.cfg.Protocol).Alone(in)
 	last := forms[len(forms)-1]
 	forms = append(forms, last)
 	if d := last.Together(input.Pipelined); d != nil {
@@ -74,7 +74,7 @@ func (e *examiner) single(c *input.Input, v *exec.Fault) (*input.Input, *exec.Fa
 
 // reduce returns the entries of a log that a failure needs, with the fault, or nil if the failure does not appear.
 // shows runs entries on a new server, and returns the fault and the number of entries that it has run.
-func (e *examiner) reduce(m *Candidate, shows func([]input.Entry) (*exec.Fault, int)) ([]input.Entry, *exec.Fault) {
+func (e *examiner) reduce(candidate *Candidate, shows func([]input.Entry) (*exec.Fault, int)) ([]input.Entry, *exec.Fault) {
 	var best []input.Entry
 	var fault *exec.Fault
 	repeat := 1 // number of attempts with the same entries
@@ -83,7 +83,7 @@ func (e *examiner) reduce(m *Candidate, shows func([]input.Entry) (*exec.Fault, 
 			return false
 		}
 		got, n := shows(entries)
-		if got == nil || !matches(got, m.Fault) {
+		if got == nil || !matches(got, candidate.Fault) {
 			return false
 		}
 		best, fault = entries[:n], got
@@ -97,15 +97,15 @@ func (e *examiner) reduce(m *Candidate, shows func([]input.Entry) (*exec.Fault, 
 		}
 		return false
 	}
-	all := m.Log.Entries
+	all := candidate.Log.Entries
 	shown := false
-	for n := max(2, len(all)-m.From); !shown; n *= 2 {
+	for n := max(2, len(all)-candidate.From); !shown; n *= 2 {
 		part := all[max(0, len(all)-n):]
 		if shown = holds(part) || holds(input.Together(part, input.Pipelined)) || holds(input.Together(part, input.Joined)); n >= len(all) {
 			break
 		}
 	}
-	if !shown && m.Fault.Ends() { // after memory corruption, a server does not always crash
+	if !shown && candidate.Fault.Ends() { // after memory corruption, a server does not always crash
 		repeat = maxCrashReplays
 		shown = holds(all)
 	}
@@ -133,8 +133,8 @@ const maxJoined = 40
 
 // reproduceLeak finds, by bisection, the input of a candidate that leaks memory. It returns the input and the fault, or
 // nil if no memory leaks.
-func (e *examiner) reproduceLeak(m *Candidate) (*input.Input, *exec.Fault) {
-	l, entries := e.replay, m.Log.Entries
+func (e *examiner) reproduceLeak(candidate *Candidate) (*input.Input, *exec.Fault) {
+	l, entries := e.replay, candidate.Log.Entries
 	if !l.leaks(entries) {
 		return nil, nil
 	}

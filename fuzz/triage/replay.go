@@ -93,20 +93,20 @@ func (l *replayer) discard() {
 
 // execute runs an input on a server in its initial state. The fault is nil if no oracle reports one, if no server could
 // be started, or if the run has ended.
-func (l *replayer) execute(c *input.Input) (*exec.Record, *exec.Fault) {
+func (l *replayer) execute(in *input.Input) (*exec.Record, *exec.Fault) {
 	if l.ready() != nil {
 		return &exec.Record{}, nil
 	}
 	l.used = true
 	l.inputs++
 	l.x.Ping() // open the canary connection before the input
-	r := l.x.Execute(c, l.prefix())
+	r := l.x.Execute(in, l.prefix())
 	v := exec.Verdict(l.t, r.Fault)
 	if l.ctx.Err() != nil {
 		return &exec.Record{}, nil // the run has ended
 	}
-	l.observe(v, []input.Entry{{Input: c}})
-	l.used = v != nil || !r.Clean || !input.TraitsOf(l.cfg.Protocol).Reuse || input.ChangesQueues(c)
+	l.observe(v, []input.Entry{{Input: in}})
+	l.used = v != nil || !r.Clean || !input.TraitsOf(l.cfg.Protocol).Reuse || input.ChangesQueues(in)
 	return r, v
 }
 
@@ -203,8 +203,8 @@ func (l *replayer) atEnd(expected *exec.Fault) *exec.Fault {
 func (l *replayer) test(expected *exec.Fault) func(*input.Input) *exec.Fault {
 	switch expected.Oracle {
 	case exec.Exit, exec.Signal, exec.Sanitizer, exec.LeakReport, exec.Processor:
-		return func(c *input.Input) *exec.Fault {
-			v, _ := l.entries([]input.Entry{{Input: c}}, expected)
+		return func(in *input.Input) *exec.Fault {
+			v, _ := l.entries([]input.Entry{{Input: in}}, expected)
 			return v
 		}
 	case exec.Memory:
@@ -212,11 +212,11 @@ func (l *replayer) test(expected *exec.Fault) func(*input.Input) *exec.Fault {
 	case exec.Descriptors:
 		return l.keeps
 	}
-	return func(c *input.Input) *exec.Fault {
-		_, v := l.execute(c)
+	return func(in *input.Input) *exec.Fault {
+		_, v := l.execute(in)
 		if v != nil && l.inputs > 1 && !l.cfg.Fixed {
 			l.used = true // an earlier input on this server may be the cause, so use a new server
-			_, v = l.execute(c)
+			_, v = l.execute(in)
 		}
 		return v
 	}

@@ -31,11 +31,11 @@ func (l *replayer) repeat(entries []input.Entry, runs, descriptors int) (watch.U
 }
 
 // keeps returns a fault if each execution of an input leaks file descriptors, and otherwise nil.
-func (l *replayer) keeps(c *input.Input) *exec.Fault {
-	if _, f := l.execute(c); f != nil && f.MaybeCrashed() || l.x == nil {
+func (l *replayer) keeps(in *input.Input) *exec.Fault {
+	if _, f := l.execute(in); f != nil && f.MaybeCrashed() || l.x == nil {
 		return nil
 	}
-	alone := []input.Entry{{Input: c}}
+	alone := []input.Entry{{Input: in}}
 	at, _ := l.repeat(alone, 1, -1)
 	begun := at.Descriptors
 	for range 2 {
@@ -72,8 +72,8 @@ func (l *replayer) mayGrow(r *exec.Record) bool {
 }
 
 // grows returns a fault if each execution of an input leaks memory, and otherwise nil.
-func (l *replayer) grows(c *input.Input) *exec.Fault {
-	if r, f := l.execute(c); f != nil && f.MaybeCrashed() || l.x == nil || !l.mayGrow(r) {
+func (l *replayer) grows(in *input.Input) *exec.Fault {
+	if r, f := l.execute(in); f != nil && f.MaybeCrashed() || l.x == nil || !l.mayGrow(r) {
 		return nil
 	}
 	runs := l.leakRuns
@@ -83,7 +83,7 @@ func (l *replayer) grows(c *input.Input) *exec.Fault {
 	at, _ := watch.Of(l.t)
 	descriptors := -1
 	n, repetitions, err := watch.MemoryLeak(at.Resident, runs, func() (watch.Usage, error) {
-		u, ok := l.repeat([]input.Entry{{Input: c}}, runs, descriptors)
+		u, ok := l.repeat([]input.Entry{{Input: in}}, runs, descriptors)
 		if !ok {
 			return u, errStopped
 		}
@@ -104,8 +104,8 @@ func (l *replayer) grows(c *input.Input) *exec.Fault {
 
 // leaksMemory returns a fault if the memory of a new server grows while an input is repeated, and otherwise nil. It
 // needs fewer repetitions than grows, and is less reliable for programs with a garbage collector.
-func (l *replayer) leaksMemory(c *input.Input) *exec.Fault {
-	if !l.leaks([]input.Entry{{Input: c}}) {
+func (l *replayer) leaksMemory(in *input.Input) *exec.Fault {
+	if !l.leaks([]input.Entry{{Input: in}}) {
 		return nil
 	}
 	return exec.MemoryGrows()

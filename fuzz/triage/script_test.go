@@ -101,11 +101,11 @@ func examinerOf(t *testing.T, p *codec.Protocol, fault faults.Fault) (l *examine
 
 // seen returns a fault that was observed after inputs on one server.
 func seen(p *codec.Protocol, v *exec.Fault, all ...*input.Input) *Candidate {
-	m := &Candidate{Fault: v, Log: &input.Log{Protocol: p}}
-	for i, c := range all {
-		m.Log.Entries = append(m.Log.Entries, input.Entry{Input: c, Prefix: input.Nth(i)})
+	candidate := &Candidate{Fault: v, Log: &input.Log{Protocol: p}}
+	for i, in := range all {
+		candidate.Log.Entries = append(candidate.Log.Entries, input.Entry{Input: in, Prefix: input.Nth(i)})
 	}
-	return m
+	return candidate
 }
 
 // TestFaultThatNeedsAnotherInput tests a fault that needs an earlier input of another client: the server sends the data of that
@@ -117,18 +117,18 @@ func TestFaultThatNeedsAnotherInput(t *testing.T) {
 		read := func(wire string) *input.Input { return fuzztest.Input(t, beanstalk.Protocol, wire) }
 		idle := read("Client -> Server: list-tubes-watched\n")
 		other := read("Client -> Server: use b\nClient -> Server: put 0 0 60 secret\n")
-		c := read(`Client -> Server: put 0 0 60 ""
+		in := read(`Client -> Server: put 0 0 60 ""
 	Server -> Client: INSERTED $id
 	Client -> Server: peek $id
 	`)
-		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, c).Log.Entries, &exec.Fault{Oracle: exec.Law})
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, other, in).Log.Entries, &exec.Fault{Oracle: exec.Law})
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		if f.examine(seen(beanstalk.Protocol, v, c)); len(f.findings) > 0 {
+		if f.examine(seen(beanstalk.Protocol, v, in)); len(f.findings) > 0 {
 			t.Fatal("it is reproduced without the other input")
 		}
-		f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, c))
+		f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, in))
 		if found := reported(); len(found.Input.Steps) > 4 || !found.Plays {
 			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 		}
@@ -141,19 +141,19 @@ func TestFaultThatNeedsThePreamble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("body-of-4096-counted-4095"))
-		c := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: watch a
+		in := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: watch a
 	Client -> Server: ignore default
 	Client -> Server: put 0 0 60 "x"*4096
 	Client -> Server: reserve-with-timeout 0
 	`)
-		if _, v := f.replay.execute(c); v != nil {
+		if _, v := f.replay.execute(in); v != nil {
 			t.Fatalf("it appears without the preamble: %v", v)
 		}
-		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, c, c).Log.Entries, &exec.Fault{Oracle: exec.Framing})
+		v, _ := f.replay.entries(seen(beanstalk.Protocol, nil, in, in).Log.Entries, &exec.Fault{Oracle: exec.Framing})
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(beanstalk.Protocol, v, c))
+		f.examine(seen(beanstalk.Protocol, v, in))
 		if found := reported(); len(found.Input.Steps) > 3 || !found.Plays {
 			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 		}
@@ -185,7 +185,7 @@ func TestAttemptsAreIndependent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, beanstalk.Protocol, *faults.Named("last-priority-put-twice"))
-		c := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: use b
+		in := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: use b
 	Client 2 -> Server: list-tubes-watched
 	Client -> Server: put 4294967295 0 60 x
 	Server -> Client: INSERTED $id
@@ -194,11 +194,11 @@ func TestAttemptsAreIndependent(t *testing.T) {
 	Client 2 -> Server: use b
 	Client 2 -> Server: peek-ready
 	`)
-		_, v := f.replay.execute(c)
+		_, v := f.replay.execute(in)
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(beanstalk.Protocol, v, c))
+		f.examine(seen(beanstalk.Protocol, v, in))
 		found := reported()
 		var types []string
 		for i := range found.Input.Steps {
@@ -216,23 +216,23 @@ func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, reported := examinerOf(t, gearman.Protocol, *faults.Named("grab-after-can-do-lost"))
-		c := fuzztest.Input(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
+		in := fuzztest.Input(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a "" ""
 	Worker -> Job Server: CAN_DO b
 	Worker -> Job Server: CAN_DO a
 	Worker -> Job Server: ECHO_REQ x
 	Worker -> Job Server: GRAB_JOB
 	`)
-		for i := range c.Steps {
-			c.Steps[i].Conn = 0 // only messages on one connection can be pipelined
+		for i := range in.Steps {
+			in.Steps[i].Conn = 0 // only messages on one connection can be pipelined
 		}
-		if _, v := f.replay.execute(c); v != nil {
+		if _, v := f.replay.execute(in); v != nil {
 			t.Fatalf("it appears with one message after the other: %v", v)
 		}
-		_, v := f.replay.execute(c.Together(input.Pipelined))
+		_, v := f.replay.execute(in.Together(input.Pipelined))
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(gearman.Protocol, v, c))
+		f.examine(seen(gearman.Protocol, v, in))
 		found := reported()
 		if found.Input.Mode == input.OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
@@ -259,19 +259,19 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, first := examinerOf(t, beanstalk.Protocol, faults.Fault{Name: "watch-in-segment-of-use", Protocol: beanstalk.Protocol.Name,
 			Script: `misread-segment use\x20b\r\nwatch\x20b\r\n "use b\r\nwatch default\r\n"`})
-		c := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: ignore a
+		in := fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: ignore a
 	Client -> Server: use b
 	Client -> Server: watch b
 	Client -> Server: list-tubes-watched
 	`)
-		if _, v := f.replay.execute(c); v != nil {
+		if _, v := f.replay.execute(in); v != nil {
 			t.Fatalf("it appears with one message after the other: %v", v)
 		}
-		_, v := f.replay.execute(c.Together(input.Joined))
+		_, v := f.replay.execute(in.Together(input.Joined))
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(beanstalk.Protocol, v, c))
+		f.examine(seen(beanstalk.Protocol, v, in))
 		found := first()
 		if found.Input.Mode != input.Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
@@ -285,14 +285,14 @@ func TestJoinedAfterSleep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := examinerOf(t, danga.Protocol, faults.Faultless(danga.Protocol.Name))
-		c := fuzztest.Input(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
+		in := fuzztest.Input(t, danga.Protocol, `Worker -> Job Server: raw "GEAR" 03 00 00 00 00
 	Worker -> Job Server: unchecked job_create_req a "" 0 1 ""
 	Worker -> Job Server: worker_connect a
 	Worker -> Job Server: job_assign_req
 	Worker -> Job Server: job_status_announce 0 0 0
 	`)
 		for range 20 {
-			if _, v := f.replay.execute(c.Together(input.Joined)); v != nil {
+			if _, v := f.replay.execute(in.Together(input.Joined)); v != nil {
 				t.Fatal(v)
 			}
 		}

@@ -28,15 +28,15 @@ func (ca *Candidate) last() *input.Input {
 // the kind of failure. Unless the fault has a stack, it also contains the effect of the step at which the failure was
 // observed.
 func (ca *Candidate) sign(p *codec.Protocol) string {
-	v, c := ca.Fault, ca.last()
+	v, in := ca.Fault, ca.last()
 	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
 	if v.Oracle == exec.Memory {
-		return key + "|" + c.Shape(p) // the leak may be in any of the repeated inputs, which differ between observations
+		return key + "|" + in.Shape(p) // the leak may be in any of the repeated inputs, which differ between observations
 	}
-	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(c.Steps) {
-		key += "|" + effect(p, &c.Steps[v.Step])
+	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(in.Steps) {
+		key += "|" + effect(p, &in.Steps[v.Step])
 		if v.Law == closedLaw {
-			key += fmt.Sprint(sizeClass(&c.Steps[v.Step]))
+			key += fmt.Sprint(sizeClass(&in.Steps[v.Step]))
 		}
 	}
 	return key

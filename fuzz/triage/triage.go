@@ -163,22 +163,22 @@ func examined(n int) bool { return bits.OnesCount(uint(n)) == 1 && bits.Trailing
 
 // Add counts an observation and queues it as a candidate. It reports whether the observation is the first with its key.
 // It reports a crash as a finding at once.
-func (t *Triage) Add(m *Candidate) bool {
-	m.signature = m.sign(t.cfg.Protocol)
-	if m.Fault.Oracle == exec.Memory {
+func (t *Triage) Add(candidate *Candidate) bool {
+	candidate.signature = candidate.sign(t.cfg.Protocol)
+	if candidate.Fault.Oracle == exec.Memory {
 		t.leaks.Add(1)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.observed[m.signature]++
-	n := t.observed[m.signature]
-	if t.closed || !examined(n) || len(m.Fault.Stack) > 0 && t.reproduced(m.signature) {
+	t.observed[candidate.signature]++
+	n := t.observed[candidate.signature]
+	if t.closed || !examined(n) || len(candidate.Fault.Stack) > 0 && t.reproduced(candidate.signature) {
 		return false
 	}
-	if m.Fault.Ends() {
-		m.finding = t.crash(m, n == 1)
+	if candidate.Fault.Ends() {
+		candidate.finding = t.crash(candidate, n == 1)
 	}
-	t.waiting = append(t.waiting, m)
+	t.waiting = append(t.waiting, candidate)
 	select {
 	case t.more <- struct{}{}:
 	default:
@@ -194,18 +194,18 @@ func (t *Triage) reproduced(key string) bool {
 // crash returns the finding for a crash that is not reproduced yet. If the observation is the first with its key and
 // there is no similar finding, it creates and reports a finding. Crashes without a stack are similar if their oracle
 // and signal are the same, because the cause of the crash may not be in the input.
-func (t *Triage) crash(m *Candidate, first bool) *Finding {
-	alike := "not reproduced|" + m.Fault.Oracle + "|" + m.Fault.Law + "|" + m.Fault.Signal
+func (t *Triage) crash(candidate *Candidate, first bool) *Finding {
+	alike := "not reproduced|" + candidate.Fault.Oracle + "|" + candidate.Fault.Law + "|" + candidate.Fault.Signal
 	for _, fd := range t.findings {
-		if fd.Key == alike && (first || fd.signatures[m.signature]) {
-			fd.signatures[m.signature] = true
+		if fd.Key == alike && (first || fd.signatures[candidate.signature]) {
+			fd.signatures[candidate.signature] = true
 			return fd
 		}
 	}
 	if !first {
 		return nil // a crash with this key was already reproduced
 	}
-	fd := t.newCrash(m, alike)
+	fd := t.newCrash(candidate, alike)
 	t.findings = append(t.findings, fd)
 	return fd
 }
@@ -217,26 +217,26 @@ const maxFresh = 3
 // nextCandidate removes and returns the candidate to examine next, or nil: the one whose kind was examined least often
 // and, among those, the most severe. A candidate is stale if maxFresh candidates of its kind were examined before.
 // nextCandidate returns stale candidates only if anyway is set.
-func (t *Triage) nextCandidate(anyway bool) (m *Candidate, stale bool) {
+func (t *Triage) nextCandidate(anyway bool) (candidate *Candidate, stale bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	best, least := -1, 0
-	for i, m := range t.waiting {
-		tried := t.tried[m.kind()]
+	for i, candidate := range t.waiting {
+		tried := t.tried[candidate.kind()]
 		if tried >= maxFresh && !anyway {
 			continue
 		}
-		if rank := tried*len(severities) + int(FaultSeverity(m.Fault)); best < 0 || rank < least {
+		if rank := tried*len(severities) + int(FaultSeverity(candidate.Fault)); best < 0 || rank < least {
 			best, least = i, rank
 		}
 	}
 	if best < 0 {
 		return nil, false
 	}
-	m = t.waiting[best]
-	t.tried[m.kind()]++
+	candidate = t.waiting[best]
+	t.tried[candidate.kind()]++
 	t.waiting = slices.Delete(t.waiting, best, best+1)
-	return m, t.tried[m.kind()] > maxFresh
+	return candidate, t.tried[candidate.kind()] > maxFresh
 }
 
 // EndIfIdle makes Work return after the last candidate.
@@ -271,9 +271,9 @@ func (e *examiner) work(ctx context.Context) {
 	closed := false
 	var rest time.Time // until then, the examiner skips probable duplicates
 	for ctx.Err() == nil {
-		if m, stale := e.nextCandidate(closed || time.Now().After(rest)); m != nil {
+		if candidate, stale := e.nextCandidate(closed || time.Now().After(rest)); candidate != nil {
 			start := time.Now()
-			if e.examine(m); stale {
+			if e.examine(candidate); stale {
 				rest = time.Now().Add((duplicateShare - 1) * time.Since(start))
 			}
 			continue
@@ -299,8 +299,8 @@ func (t *Triage) Busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
-	for _, m := range t.waiting {
-		if t.tried[m.kind()] < maxFresh {
+	for _, candidate := range t.waiting {
+		if t.tried[candidate.kind()] < maxFresh {
 			n++
 		}
 	}
@@ -312,12 +312,12 @@ func (t *Triage) Busy() bool {
 func (t *Triage) ExamineBetween(ctx context.Context) {
 	unlimited := t.cfg.First || t.cfg.Sequential
 	for ctx.Err() == nil && (t.spent < time.Since(t.cfg.Begun)/2 || unlimited) {
-		m, _ := t.nextCandidate(unlimited || t.spent < time.Since(t.cfg.Begun)/(2*duplicateShare))
-		if m == nil {
+		candidate, _ := t.nextCandidate(unlimited || t.spent < time.Since(t.cfg.Begun)/(2*duplicateShare))
+		if candidate == nil {
 			return
 		}
 		start := time.Now()
-		t.onlyExaminer.examine(m)
+		t.onlyExaminer.examine(candidate)
 		t.spent += time.Since(start)
 	}
 }
@@ -329,16 +329,16 @@ func (t *Triage) Finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	saved := map[string]bool{}
-	for _, m := range t.waiting {
-		if m.finding != nil || saved[m.signature] {
+	for _, candidate := range t.waiting {
+		if candidate.finding != nil || saved[candidate.signature] {
 			continue // the crash is a finding already, or another candidate with this key was reported
 		}
-		saved[m.signature] = true
+		saved[candidate.signature] = true
 		t.update(func(c *Counts) { c.Unexamined++ })
 		if t.cfg.Candidate == nil {
 			continue
 		}
-		fd := &Finding{Key: m.signature, Fault: m.Fault, Input: m.last(), Inputs: 1, Log: m.Log.Last(candidateInputs)}
+		fd := &Finding{Key: candidate.signature, Fault: candidate.Fault, Input: candidate.last(), Inputs: 1, Log: candidate.Log.Last(candidateInputs)}
 		t.write(fd)
 		t.cfg.Candidate(fd)
 	}
@@ -387,7 +387,7 @@ func (t *Triage) isUnproved(key string) bool {
 
 // isKnown reports whether a reproduced finding, or a finding of an earlier report, has the key of fd. If so, it adds
 // the observations of the candidate to that finding. Otherwise it adds fd to the findings, if fd has an input.
-func (t *Triage) isKnown(m *Candidate, fd *Finding) bool {
+func (t *Triage) isKnown(candidate *Candidate, fd *Finding) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if slices.Contains(t.cfg.KnownAs, fd.Key) {
@@ -395,15 +395,15 @@ func (t *Triage) isKnown(m *Candidate, fd *Finding) bool {
 	}
 	var replaced *Finding
 	for _, old := range t.findings {
-		if old.Reproduced && old != m.finding && old.Key == fd.Key {
+		if old.Reproduced && old != candidate.finding && old.Key == fd.Key {
 			if fd.Input != nil && fd.Fault.Proved && !old.Fault.Proved {
 				maps.Copy(fd.signatures, old.signatures)
 				t.drop(old)
 				replaced = old
 				break
 			}
-			old.signatures[m.signature] = true
-			t.setOutcome(m)
+			old.signatures[candidate.signature] = true
+			t.setOutcome(candidate)
 			return true
 		}
 	}
@@ -427,12 +427,12 @@ func (t *Triage) isKnown(m *Candidate, fd *Finding) bool {
 
 // setOutcome removes a candidate from the finding for crashes that were not reproduced, because the candidate belongs
 // to another finding. It removes that finding if no candidates are left.
-func (t *Triage) setOutcome(m *Candidate) {
-	fd := m.finding
+func (t *Triage) setOutcome(candidate *Candidate) {
+	fd := candidate.finding
 	if fd == nil || !slices.Contains(t.findings, fd) {
 		return
 	}
-	if delete(fd.signatures, m.signature); len(fd.signatures) == 0 {
+	if delete(fd.signatures, candidate.signature); len(fd.signatures) == 0 {
 		t.drop(fd)
 	}
 }

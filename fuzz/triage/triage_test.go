@@ -43,10 +43,10 @@ func TestCrashIsExaminedAgain(t *testing.T) {
 		for reproduced, want := range map[bool]int{false: 2, true: 1} {
 			e := testTriage(t, Config{Protocol: beanstalk.Protocol})
 			for n := range 4 {
-				m := &Candidate{Fault: &exec.Fault{Oracle: exec.Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, Log: &input.Log{Protocol: beanstalk.Protocol}}
-				e.Add(m)
+				candidate := &Candidate{Fault: &exec.Fault{Oracle: exec.Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, Log: &input.Log{Protocol: beanstalk.Protocol}}
+				e.Add(candidate)
 				if n == 0 && reproduced {
-					e.findings = append(e.findings, &Finding{Reproduced: true, signatures: map[string]bool{m.signature: true}})
+					e.findings = append(e.findings, &Finding{Reproduced: true, signatures: map[string]bool{candidate.signature: true}})
 				}
 			}
 			if got := len(e.waiting); got != want {
