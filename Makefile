@@ -11,7 +11,7 @@ STATICCHECK = $(GO) tool -modfile=tools/go.mod staticcheck
 # Third-party programs that the tests run: servers, clients, decoders, a browser.
 PEERS = gearman-job-server gearman-tools gearman-server libgearman-client-perl \
         gcc libc6-dev libgearman-dev php-cli php-gearman php-pda-pheanstalk beanstalkd ruby ruby-beaneater \
-        redis-server tshark tcpdump chromium faketime mandoc skopeo iproute2
+        redis-server tshark tcpdump chromium faketime mandoc python3 skopeo iproute2
 SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/conform"
+	"jobwire/conform/casedata"
 	"jobwire/conform/report"
 	"jobwire/internal/target"
 	"jobwire/internal/verdict"
@@ -554,20 +556,14 @@ var formats = map[string]func(io.Writer, []*conform.Report) error{
 // listCases prints the selected cases: as text one line for all instances of a case, as JSON each instance.
 func listCases(w io.Writer, s *conform.Suite, format string) error {
 	if format == "json" {
-		type row struct {
-			ID    string         `json:"id"`
-			Rules []codec.RuleID `json:"rules"`
-			Level codec.Level    `json:"level"`
-			About string         `json:"about"`
-		}
-		rows := []row{}
-		for _, c := range s.Cases {
-			rows = append(rows, row{c.ID, c.Rules, c.Level, c.About})
-		}
-		return cli.WriteJSON(w, struct {
+		e := json.NewEncoder(w) // without indentation, which would double the size
+		e.SetEscapeHTML(false)
+		return e.Encode(struct {
 			version.Head
-			Cases []row `json:"cases"`
-		}{version.NewHead(), rows})
+			Protocol casedata.Protocol `json:"protocol"`
+			Timeout  float64           `json:"timeout"`
+			Cases    []casedata.Case   `json:"cases"`
+		}{version.NewHead(), casedata.ProtocolOf(s.Protocol), casedata.DefaultTimeout.Seconds(), casedata.Cases(s)})
 	}
 	instances := map[string]int{}
 	for _, c := range s.Cases {

@@ -61,7 +61,8 @@ Client -> Job Server: closes
 			"--exec", "jobwire serve gearman --listen 127.0.0.1:{port} --fault 'alter JOB_CREATED job_handle='"}},
 		{"fuzz self-test", "fuzz", true, 0, []string{"fuzz", "self-test", "beanstalk", "--run", "default-not-ignored", "--format", "json"}},
 		{"rules", "rules", false, 0, []string{"rules", "gearman", "--format", "json"}},
-		{"cases", "rules", false, 0, []string{"conform", "cases", "gearman", "--format", "json"}},
+		{"cases", "rules", false, 0, []string{"conform", "cases", "gearman", "--format", "json", "--run", "case:gearman.[a-g]*", "--run", "case:gearman.resource.background-jobs"}},
+		{"cases with programs", "rules", false, 0, []string{"conform", "cases", "gearmonkey", "--role", "Worker", "--format", "json"}},
 		{"version", "rules", false, 0, []string{"version", "--format", "json"}},
 	} {
 		t.Run(run.name, func(t *testing.T) {

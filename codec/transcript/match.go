@@ -391,6 +391,10 @@ var (
 // read as an error message.
 func isVersion(v []byte) bool { return digit.Match(v) && !errorText.Match(v) }
 
+// VersionPatterns returns the regular expressions by which *version recognizes a version: a part of the value matches the
+// first one, and no part matches the second one.
+func VersionPatterns() (contains, not string) { return digit.String(), errorText.String() }
+
 // numberOf returns the number of seconds that a value represents.
 func numberOf(fd *codec.Field, v []byte) (int64, bool) {
 	if isUint(fd) && len(v) <= 8 {

@@ -44,6 +44,7 @@ var layers = []layer{
 	{"conform/servertest", nil}, // tests only
 	{"conform/mutanttest", []string{"codec", "conform", "internal/mutant"}},
 	{"conform/report", []string{"codec", "codec/transcript", "conform", "play", "internal/*"}},
+	{"conform/casedata", []string{"codec", "codec/transcript", "conform"}},
 	{"conform/selftest", []string{"conform", "conform/report", "internal/*"}},
 	{"conform", []string{"codec", "codec/transcript", "corpus", "play", "internal/*"}},
 	{"loadgen", []string{"codec", "codec/transcript", "loadgen/latency", "loadgen/machine", "loadgen/schedule", "internal/*"}},
@@ -79,7 +80,8 @@ var layers = []layer{
 	{"catalog", []string{"audit", "codec", "codec/*", "conform", "corpus", "fuzz/*", "judge", "loadgen", "loadgen/protocols", "refserver", "refserver/*", "refserver/*/mutants", "refpeer/*", "refpeer/*/mutants", "internal/mutant"}},
 	{"jobtest", []string{"audit", "catalog", "codec", "codec/transcript", "conform", "conform/report", "play", "refserver", "internal/*"}},
 	{"examples", []string{"codec", "conform", "internal/peers"}}, // for tests
-	{"examples/ci", nil}, // tests only
+	{"examples/ci", nil},           // tests only
+	{"examples/cases-runner", nil}, // tests only
 	{"examples/goworker", nil},
 	{"cmd/internal/cli", []string{"internal/*"}}, // no command in particular
 	{"cmd/internal/connect", []string{"catalog", "codec", "codec/transcript", "conform", "fuzz/exec", "refserver", "cmd/internal/cli", "internal/*"}},

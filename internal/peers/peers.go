@@ -61,6 +61,9 @@ var known = map[string]peer{
 	"bash": {program: "bash"},
 	"make": {program: "make"},
 
+	// A program that runs the example in examples/cases-runner.
+	"python3": {program: "python3"},
+
 	// A checker of man pages.
 	"mandoc": {program: "mandoc"},
 
