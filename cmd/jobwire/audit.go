@@ -71,7 +71,7 @@ var auditFlagGroups = []cli.FlagGroup{
 // addReport adds the flags about violations and the report.
 func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
 	f := cmd.Flags()
-	cli.FormatFlag(cmd, &o.format, "text", "json")
+	cli.FormatFlag(cmd, &o.format, "text", "github", "json")
 	f.StringVar(&o.scripts, "transcripts", "", transcripts)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
 	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
@@ -164,9 +164,12 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		return &cli.Error{Status: cli.StatusFailed, Err: err}
 	}
 	r := a.Report()
-	if o.format == "json" {
+	switch o.format {
+	case "json":
 		err = r.WriteJSON(cmd.OutOrStdout())
-	} else {
+	case "github":
+		err = r.WriteGitHub(cmd.OutOrStdout())
+	default:
 		err = r.WriteText(cmd.OutOrStdout(), audit.TextOptions{Color: color, Hex: o.hex})
 	}
 	if err == nil && rec != nil {

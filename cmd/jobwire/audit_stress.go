@@ -171,10 +171,15 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	if err != nil && !interrupted {
 		return err
 	}
-	if o.format == "json" {
+	switch o.format {
+	case "json":
 		err = audit.WriteOutcomesJSON(out, p, all, interrupted)
-	} else if err = failed; err == nil {
-		err = audit.SummarizeOutcomes(out, p, all)
+	case "github":
+		err = audit.WriteOutcomesGitHub(out, p, all)
+	default:
+		if err = failed; err == nil {
+			err = audit.SummarizeOutcomes(out, p, all)
+		}
 	}
 	if err == nil && interrupted {
 		err = fmt.Errorf("the run was interrupted after %s", cli.Counted(len(all), "run"))

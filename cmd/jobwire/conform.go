@@ -548,9 +548,10 @@ func (o *conformOptions) nameOf(subj subject, sys *catalog.Entry) string {
 
 // formats has the functions that write machine-readable reports, by the value of --format.
 var formats = map[string]func(io.Writer, []*conform.Report) error{
-	"json":  report.WriteJSON,
-	"junit": report.WriteJUnit,
-	"tap":   report.WriteTAP,
+	"github": report.WriteGitHub,
+	"json":   report.WriteJSON,
+	"junit":  report.WriteJUnit,
+	"tap":    report.WriteTAP,
 }
 
 // listCases prints the selected cases: as text one line for all instances of a case, as JSON each instance.

@@ -82,6 +82,7 @@ var Formats = map[string]func(io.Writer, *Report) error{
 	"markdown": WriteMarkdown,
 	"junit":    WriteJUnit,
 	"sarif":    WriteSARIF,
+	"github":   WriteGitHub,
 }
 
 // WriteJSON writes one JSON object per line: one for each finding, and then the summary.

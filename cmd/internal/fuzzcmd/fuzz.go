@@ -72,7 +72,7 @@ func New() *cobra.Command {
 	f.BoolVar(&o.stop, "stop-on-failure", false, "stop at the first reproduced finding")
 	f.StringVar(&o.findings, "findings", "findings", "`DIR` for the transcripts and captures of the findings")
 	f.StringVar(&o.logs, "logs", "", "`DIR` for the logs of everything that was sent, one for each server")
-	cli.FormatFlag(cmd, &o.format, "text", "json", "junit", "markdown", "sarif")
+	cli.FormatFlag(cmd, &o.format, "text", "github", "json", "junit", "markdown", "sarif")
 	f.Lookup("format").Usage += " (json: one object per line)"
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")
 	o.addVerbose(cmd)
