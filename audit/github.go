@@ -20,7 +20,7 @@ func (r *Report) WriteGitHub(w io.Writer) error {
 		}
 		b.annotate(&out, level, r.Protocol, r.Protocol.Name)
 	}
-	return out.Write(w, "jobwire audit", fmt.Sprintf("%d violations on %d connections, with %d messages of clients and workers",
+	return out.Write(w, "jobwire audit", fmt.Sprintf("violations: %d; connections: %d; messages of clients and workers: %d",
 		r.Violations(), r.Connections, r.Messages[codec.Peer]))
 }
 
@@ -30,8 +30,8 @@ func (b *BrokenRule) annotate(out *github.Report, level github.Level, p *codec.P
 	if len(b.First) > 0 {
 		first = strings.TrimSpace(string(b.First[0].AppendLine(nil, p, false)))
 	}
-	out.Add(level, fmt.Sprintf("%s: %s (%s)", where, b.Rule.ID, b.Rule.Level), b.Rule.Text, fmt.Sprintf("violations: %d", b.Count),
-		first)
+	out.Add(level, fmt.Sprintf("%s: %s (%s)", where, b.Rule.ID, b.Rule.Level), b.Rule.Text,
+		fmt.Sprintf("violations: %d", b.Count), first)
 }
 
 // WriteOutcomesGitHub writes what drivers did wrong as annotations for GitHub Actions. What does not make the run fail

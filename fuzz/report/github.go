@@ -19,6 +19,6 @@ func WriteGitHub(w io.Writer, r *Report) error {
 		out.Add(level, r.Protocol+": "+f.Headline(), f.Impact, "Observed: "+oneLine(f.Text), f.Cites(), f.Frames(),
 			"To repeat it: "+f.Command)
 	}
-	return out.Write(w, "jobwire fuzz", fmt.Sprintf("%s: %d findings, %d executions, %d messages in %.0f s, seed %d",
+	return out.Write(w, "jobwire fuzz", fmt.Sprintf("%s: findings: %d; executions: %d; messages: %d; seconds: %.0f; seed: %d",
 		r.Target, len(r.Findings), r.Summary.Executions, r.Summary.Messages, r.Summary.Seconds, r.Summary.Seed))
 }

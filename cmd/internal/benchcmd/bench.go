@@ -16,6 +16,7 @@ import (
 	"jobwire/catalog"
 	"jobwire/cmd/internal/cli"
 	"jobwire/cmd/internal/connect"
+	"jobwire/internal/metrics"
 	"jobwire/internal/target"
 	"jobwire/loadgen"
 	"jobwire/loadgen/experiment"
@@ -58,6 +59,7 @@ type benchOptions struct {
 	killAfter     time.Duration
 	allowLoss     time.Duration
 	stopOnFailure bool
+	gauges        gauges
 	payloadFile   string
 
 	objective []*report.Objective // parsed values of --slo
@@ -118,6 +120,7 @@ func newBenchRun() *cobra.Command {
 	f.IntVar(&o.part.Index, "share-index", 0, "number of the share that this process runs, from 0 to --shares minus 1")
 	f.StringVar(&o.startAt, "start-at", "", "`TIME` at which the load begins, such as 15:04:05 or 2006-01-02T15:04:05Z")
 	o.addOutputs(cmd)
+	f.StringVar(&o.gauges.addr, "metrics", "", metrics.Usage)
 	o.addQuiet(cmd)
 	cli.GroupFlags(cmd, benchFlagGroups)
 	return cmd
@@ -152,6 +155,13 @@ func (o *benchOptions) run(cmd *cobra.Command, sys *catalog.Entry) error {
 		return cli.Usage(err)
 	}
 	defer files.discard()
+	if o.gauges.addr != "" {
+		if o.gauges.server, err = metrics.Listen(o.gauges.addr); err != nil {
+			return cli.Usage(fmt.Errorf("--metrics: %w", err))
+		}
+		defer o.gauges.server.Close()
+		o.gauges.server.Announce(cmd.ErrOrStderr())
+	}
 	live := o.newLive(cmd, sys, cfg.Scenario)
 	report, err := o.runOnce(cmd, sys, o.target, cfg, files.log, live)
 	live.end()
@@ -308,14 +318,14 @@ var errStopOnFailure = errors.New("--stop-on-failure: a job was lost or processe
 func (o *benchOptions) measure(cmd *cobra.Command, t target.Target, cfg loadgen.Config,
 	log *latency.Log, live *live) (*report.Report, error) {
 	recorder := &report.Recorder{Target: t.String(), Share: o.part, Environment: machine.ReadEnvironment(os.Args),
-		Processor: &machine.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log, OnInterval: live.interval}
+		Processor: &machine.Processor{Pid: max(o.pid, target.Pid(t))}, Log: log}
 	ctx, stop := context.WithCancelCause(cmd.Context())
 	defer stop(nil)
-	if o.stopOnFailure {
-		recorder.OnInterval = func(iv *loadgen.Interval, measured bool) {
-			if live.interval(iv, measured); !iv.Account.NoFaults() {
-				stop(errStopOnFailure)
-			}
+	recorder.OnInterval = func(iv *loadgen.Interval, measured bool) {
+		live.interval(iv, measured)
+		o.gauges.interval(iv, measured)
+		if o.stopOnFailure && !iv.Account.NoFaults() {
+			stop(errStopOnFailure)
 		}
 	}
 	recorder.Attach(&cfg)

@@ -70,7 +70,7 @@ var benchFlagGroups = []cli.FlagGroup{
 	{Title: "Length", Names: "count duration warmup settle"},
 	{Title: "Criteria", Names: "slo stop-on-failure linear baseline tolerance"},
 	{Title: "Several machines", Names: "shares share-index start-at"},
-	{Title: "Output", Names: "format output html hlog hgrm interval quiet"},
+	{Title: "Output", Names: "format output html hlog hgrm metrics interval quiet"},
 }
 
 // checkFlags rejects flags that would have no effect.
@@ -95,7 +95,7 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 			"needs --rate: in a closed loop, --window says how many jobs are in flight"},
 		{sc.Name != "" && !sc.Crash, []string{"kills", "kill-after", "allow-loss"}, "has no effect with " + with +
 			", which does not kill the server; use --scenario crash"},
-		{sc.Crash, []string{"interval", "work", "think", "linear", "stop-on-failure"}, "has no effect with " + with},
+		{sc.Crash, []string{"interval", "work", "think", "linear", "stop-on-failure", "metrics"}, "has no effect with " + with},
 		{sc.Backlog, []string{"warmup"}, "has no effect with " + with + ", which measures all jobs"},
 		{sc.Backlog, []string{"think"}, "has no effect with " + with +
 			": clients submit the next job when the server has acknowledged the previous one"},

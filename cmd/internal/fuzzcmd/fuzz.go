@@ -24,6 +24,7 @@ import (
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/triage"
+	"jobwire/internal/metrics"
 	"jobwire/internal/target"
 	"jobwire/internal/textfile"
 	"jobwire/internal/transport"
@@ -50,6 +51,7 @@ type fuzzOptions struct {
 	inMemory bool
 	verbose  bool
 	logs     string
+	metrics  string
 }
 
 // New returns the command "fuzz" with its subcommands.
@@ -75,6 +77,7 @@ func New() *cobra.Command {
 	cli.FormatFlag(cmd, &o.format, "text", "github", "json", "junit", "markdown", "sarif")
 	f.Lookup("format").Usage += " (json: one object per line)"
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")
+	f.StringVar(&o.metrics, "metrics", "", metrics.Usage)
 	o.addVerbose(cmd)
 	cli.GroupFlags(cmd, fuzzFlagGroups)
 	cmd.AddCommand(newFuzzReplay(), newFuzzSelfTest(), newFuzzServe())
@@ -88,7 +91,7 @@ var fuzzFlagGroups = []cli.FlagGroup{
 	{Title: "Faults", Names: "run in-memory"},
 	{Title: "Run", Names: "duration count parallel timeout stop-on-failure"},
 	{Title: "Messages", Names: "seed seed-file state"},
-	{Title: "Findings", Names: "findings minimize format html logs verbose"},
+	{Title: "Findings", Names: "findings minimize format html logs metrics verbose"},
 }
 
 // addServer adds the flags about the server and its replies.
@@ -172,6 +175,18 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	}
 	if o.verbose {
 		cfg.Note = out.log
+	}
+	if o.metrics != "" {
+		server, err := metrics.Listen(o.metrics)
+		if err != nil {
+			return cli.Usage(fmt.Errorf("--metrics: %w", err))
+		}
+		defer server.Close()
+		server.Announce(cmd.ErrOrStderr())
+		cfg.Progress = func(s fuzz.Stats) {
+			server.Set(families(s))
+			out.progress(s)
+		}
 	}
 	out.begin(cfg)
 	if cfg.Duration > 0 { // it includes the time to read the seeds
