@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,7 @@ const root = "../.."
 // A step is part of a composite action for GitHub Actions.
 type step struct {
 	Name string
+	If   string
 	Run  string
 	Env  map[string]string
 }
@@ -74,12 +76,12 @@ func skipIfShort(t *testing.T) {
 
 // newJob puts a script before jobwire in PATH, which runs only one test case and one fault profile, so that the tests
 // are fast.
-func newJob(t *testing.T) *job {
+func newJob(t *testing.T, testCase string) *job {
 	t.Helper()
 	bin, dir := t.TempDir(), t.TempDir()
 	script := `#!/bin/sh
 case "$1" in
-conform) set -- "$@" --run gearman.echo.client ;;
+conform) set -- "$@" --run '` + testCase + `' ;;
 audit) set -- "$@" bytewise ;;
 esac
 exec '` + program + `' "$@"
@@ -129,6 +131,32 @@ var expression = regexp.MustCompile(`\$\{\{ *([a-z]+)\.([a-z_-]+) *\}\}`)
 func TestAction(t *testing.T) {
 	skipIfShort(t)
 	t.Parallel()
+	j := newJob(t, "gearman.echo.client")
+	j.act(map[string]string{"protocol": "gearman", "command": server, "profile": "embedded", "fuzz-duration": "3s",
+		"bench-duration": "1s", "bench-slo": "p50<1m"}, "")
+	for _, name := range []string{"conform.html", "fuzz.sarif", "fuzz.html", "bench.json", "bench.html"} {
+		j.want("jobwire-reports/" + name)
+	}
+}
+
+// TestActionForLibrary tests the scripts of action.yml with a driver of a library in place of a server.
+func TestActionForLibrary(t *testing.T) {
+	skipIfShort(t)
+	t.Parallel()
+	perl := peers.Need(t, "gearman-perl")
+	driver, err := filepath.Abs("../gearman-perl/driver.pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := newJob(t, "gearman.client.submit")
+	j.act(map[string]string{"protocol": "gearman", "program": "Client=" + perl + " " + driver + " {addr}\n"}, "fuzz bench")
+	j.want("jobwire-reports/conform.html")
+}
+
+// act runs the scripts of action.yml with the inputs, except the steps of the names in skipped.
+func (j *job) act(inputs map[string]string, skipped string) {
+	t := j.t
+	t.Helper()
 	bash := peers.Need(t, "bash")
 	var action struct {
 		Inputs map[string]struct{ Default string }
@@ -139,13 +167,17 @@ func TestAction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs := map[string]string{"protocol": "gearman", "command": server, "profile": "embedded", "fuzz-duration": "3s", "bench-duration": "1s", "bench-slo": "p50<1m"}
-	j := newJob(t)
 	paths := filepath.Join(t.TempDir(), "path")
 	runner := t.TempDir()
 	for _, s := range action.Runs.Steps {
 		if s.Run == "" {
 			continue // the step uses another action
+		}
+		if without := strings.Contains(s.If, "inputs.program == ''"); slices.Contains(strings.Fields(skipped), s.Name) {
+			if !without {
+				t.Errorf("step %s runs with a program", s.Name)
+			}
+			continue
 		}
 		if expression.MatchString(s.Run) {
 			t.Errorf("step %s: an expression in a script can inject commands; use env", s.Name)
@@ -175,8 +207,39 @@ func TestAction(t *testing.T) {
 	} else if _, err := exec.LookPath(filepath.Join(strings.TrimSpace(string(added)), "jobwire")); err != nil {
 		t.Errorf("the folder that is added to PATH has no jobwire: %v", err)
 	}
-	for _, name := range []string{"conform.xml", "conform.html", "audit.json", "fuzz.sarif", "fuzz.html", "bench.json", "bench.html"} {
-		j.want("jobwire-reports/" + name)
+}
+
+// pinned is the version of an action: a tag with at least one number, or a commit.
+var pinned = regexp.MustCompile(`^uses: [\w./-]+@(v\d+(\.\d+)*|[0-9a-f]{40})( #.*)?$`)
+
+// TestPins tests that the action, the example and the workflows of this repository use no branch of another action, and that
+// the example uses a release of jobwire.
+func TestPins(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, ".github/workflows/*.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := 0
+	for _, name := range append(files, "github.yml", filepath.Join(root, "action.yml")) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimPrefix(strings.TrimSpace(line), "- ")
+			if !strings.HasPrefix(line, "uses:") {
+				continue
+			}
+			if uses++; !pinned.MatchString(line) {
+				t.Errorf("%s: expected a version of an action, got %q", name, line)
+			}
+			if strings.Contains(line, "/jobwire@") && !regexp.MustCompile(`@v\d+\.\d+\.\d+$`).MatchString(line) {
+				t.Errorf("%s: expected a release of jobwire, got %q", name, line)
+			}
+		}
+	}
+	if uses == 0 {
+		t.Error("found no action")
 	}
 }
 
@@ -228,7 +291,7 @@ func TestGitlab(t *testing.T) {
 	if len(config.Jobwire.Script) == 0 {
 		t.Fatal("no script")
 	}
-	j := newJob(t)
+	j := newJob(t, "gearman.echo.client")
 	j.env = []string{"PROTOCOL=gearman", "COMMAND=" + server, "FUZZ=3s", "BENCH=1s"}
 	j.run(bash, "-eo", "pipefail", "-c", "mkdir -p reports\n"+strings.Join(config.Jobwire.Script, "\n"))
 	j.want("reports/conform.xml", "reports/conform.html", "reports/fuzz.xml", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
@@ -243,7 +306,7 @@ func TestMakefile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := newJob(t)
+	j := newJob(t, "gearman.echo.client")
 	j.run(gnuMake, "-f", makefile, "PROTOCOL=gearman", "COMMAND="+server, "FUZZ=3s", "BENCH=1s")
 	j.want("reports/conform.html", "reports/fuzz.html", "reports/bench.json", "reports/bench.html")
 }
