@@ -7,6 +7,7 @@ import (
 
 	"jobwire/conform"
 	"jobwire/internal/github"
+	"jobwire/internal/prose"
 	"jobwire/internal/verdict"
 )
 
@@ -38,7 +39,7 @@ func WriteGitHub(w io.Writer, reports []*conform.Report) error {
 					res.Case.ID+": "+res.Note, res.Command)
 			}
 		}
-		counts := fmt.Sprintf("%s: %d cases", r.Target, len(r.Results))
+		counts := r.Target + ": " + prose.Count(int64(len(r.Results)), "case")
 		for _, row := range verdict.Cases {
 			if n := r.Count(row.Verdict); n > 0 {
 				counts += fmt.Sprintf(", %d %s", n, row.Verdict)
