@@ -45,7 +45,7 @@ PROTOCOLS = $(notdir $(wildcard conform/cases/*))
 
 # The packages with concurrency of their own. "make race" and "make others" test each package once. The tests of
 # cmd/jobwire, conform/servertest and examples run programs and the suites; the packages that these are made of are here.
-CONCURRENT = audit conform conform/selftest fuzz fuzz/exec fuzz/model fuzz/triage internal/memnet internal/screen internal/target internal/transport internal/virtualtime \
+CONCURRENT = audit conform conform/selftest fuzz fuzz/exec fuzz/model fuzz/triage internal/memnet internal/metrics internal/screen internal/target internal/transport internal/virtualtime \
              jobtest judge loadgen pcap play refpeer/beanstalk refpeer/danga refpeer/gearman refpeer/gearmonkey \
              refserver refserver/beanstalk refserver/danga refserver/gearman refserver/gearmonkey refserver/inject
 
