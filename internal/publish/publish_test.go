@@ -19,14 +19,16 @@ func TestRewriter(t *testing.T) {
 	t.Parallel()
 	change := rewriter("jobwire", published, []string{"README.md", "codec/codec.go", "deploy/run.sh", "internal/version/version.go"})
 	for before, after := range map[string]string{
-		"module jobwire\n":                                    "module " + published + "\n",
-		"module jobwire/tools\n":                              "module " + published + "/tools\n",
-		"const module = \"jobwire\"\n":                        "const module = \"" + published + "\"\n",
-		"import \"jobwire/codec\"\n":                          "import \"" + published + "/codec\"\n",
-		"-X jobwire/internal/version.a=b":                     "-X " + published + "/internal/version.a=b",
-		"-e jobwire/%, jobwire/$dir":                          "-e " + published + "/%, " + published + "/$dir",
-		"uses: OWNER/jobwire@main":                            "uses: someone/jobwire@main",
-		"a <!-- after publication:\n    go get MODULE\n--> b": "a     go get " + published + " b",
+		"module jobwire\n":                                     "module " + published + "\n",
+		"module jobwire/tools\n":                               "module " + published + "/tools\n",
+		"const module = \"jobwire\"\n":                         "const module = \"" + published + "\"\n",
+		"import \"jobwire/codec\"\n":                           "import \"" + published + "/codec\"\n",
+		"-X jobwire/internal/version.a=b":                      "-X " + published + "/internal/version.a=b",
+		"-e jobwire/%, jobwire/$dir":                           "-e " + published + "/%, " + published + "/$dir",
+		"uses: OWNER/jobwire@main":                             "uses: someone/jobwire@main",
+		"a <!-- after publication:\n    go get MODULE\n--> b":  "a     go get " + published + " b",
+		`x = "" // after publication: https://MODULE`:          `x = "https://` + published + `"`,
+		`x = "" // after publication: https://OWNER.github.io`: `x = "https://someone.github.io"`,
 
 		"./cmd/jobwire/codec":        "./cmd/jobwire/codec",
 		"/usr/share/doc/jobwire/%":   "/usr/share/doc/jobwire/%",
