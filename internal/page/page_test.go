@@ -59,7 +59,7 @@ func all(t *testing.T) map[string]string {
 var (
 	styleElement      = regexp.MustCompile(`(?s)<style>\n(.*?)</style>`)
 	heading           = regexp.MustCompile(`<h([1-6])`)
-	externalReference = regexp.MustCompile(`(?i)\b(src|href)\s*=\s*["']?[^"'d#]|@import|url\(`)
+	externalReference = regexp.MustCompile(`(?i)\bsrc\s*=\s*["']?[^"'d#]|<link[^>]*\bhref\s*=\s*["']?[^"'d#]|@import|url\(`)
 )
 
 // lastSharedRule is the end of the style rules that all pages have. The rules of the kind of page follow.

@@ -97,6 +97,10 @@ func TestPublish(t *testing.T) {
 	if got := run(t, bin, nil, program, "conform", "beanstalk", "--run", "beanstalk.put.*"); !strings.Contains(got, " passed in ") {
 		t.Errorf("the installed program reports\n%s", got)
 	}
+	if got := run(t, bin, nil, program, "conform", "beanstalk", "--run", "beanstalk.put.*", "--format", "html"); !strings.Contains(got,
+		`<a href="https://someone.github.io/jobwire/rules/beanstalk.`) {
+		t.Error("the report has no links to the pages of rules")
+	}
 
 	stranger := t.TempDir()
 	write(t, stranger, map[string]string{"go.mod": "module example.com/queue\n\ngo 1.26\n", "queue_test.go": `package queue

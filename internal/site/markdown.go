@@ -230,6 +230,9 @@ func (r *codeRenderer) RegisterFuncs(reg renderer.NodeRendererFuncRegisterer) {
 	reg.Register(ast.KindCodeSpan, r.span)
 }
 
+// byteLine matches a line of a message in byte form.
+var byteLine = regexp.MustCompile(`(?m)^(?:[0-9a-f]{2}(?: [0-9a-f]{2}){0,7}  |").*\)$`)
+
 // step matches the first line of a transcript in a block that does not name its language.
 var step = regexp.MustCompile(`^(?:#.*\n|@.*\n)*[A-Z][A-Za-z0-9 ]* -> [A-Z]`)
 
@@ -242,14 +245,17 @@ func (r *codeRenderer) block(w util.BufWriter, src []byte, n ast.Node, entering 
 		language = string(f.Language(src))
 	}
 	code := string(lines(n, src))
-	shown := html.EscapeString(code)
+	shown, class := html.EscapeString(code), ""
 	switch {
 	case language == "wire" || language == "" && step.MatchString(code):
 		shown = r.grammar.html(code)
+		if !byteLine.MatchString(code) { // its columns mean nothing, so that long lines may be folded
+			class = ` class="folds"`
+		}
 	case language == "console":
 		shown = r.console(code)
 	}
-	fmt.Fprintf(w, "<pre tabindex=\"0\"><code>%s</code></pre>\n", shown)
+	fmt.Fprintf(w, "<pre tabindex=\"0\"%s><code>%s</code></pre>\n", class, shown)
 	return ast.WalkSkipChildren, nil
 }
 

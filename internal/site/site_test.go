@@ -254,3 +254,43 @@ func visit(t *testing.T, browser, address string, dark bool) (all []seen) {
 	}
 	return all
 }
+
+// TestReadme tests that README.md is short, and that its figures are those of the page about all servers and of the findings.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	readme, matrix := read("README.md"), read("docs/matrix.html")
+	if n := strings.Count(readme, "\n"); n > 120 {
+		t.Errorf("README.md has %d lines", n)
+	}
+	if n := strings.Count(read("docs/findings.md"), "\n#### "); !strings.Contains(readme, fmt.Sprintf("[%d findings]", n)) {
+		t.Errorf("README.md: there are %d findings", n)
+	}
+	if n := len(read("docs/images/recording.svg")); n > 60_000 {
+		t.Errorf("the picture has %d bytes", n)
+	}
+	rows := regexp.MustCompile(`(?m)^\| ([^|]+?) ([0-9.]+)[^|]* \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|$`).FindAllStringSubmatch(readme, -1)
+	if len(rows) != 4 {
+		t.Errorf("README.md: figures of %d servers", len(rows))
+	}
+	for _, m := range rows {
+		_, row, _ := strings.Cut(matrix, "<strong>"+m[1]+"</strong> "+m[2]+"<br>")
+		row, _, _ = strings.Cut(row, "</td><td class=\"tallies\"><span class=\"good\" title=")
+		row = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(row, "")
+		for i, outcome := range []string{"passed", "non-strict", "failed", "crashed"} {
+			got := "0"
+			if n := regexp.MustCompile(` (\d+) ` + outcome).FindStringSubmatch(row); n != nil {
+				got = n[1]
+			}
+			if got != m[3+i] {
+				t.Errorf("README.md: %s: %s %s, but %s in the matrix", m[1], m[3+i], outcome, got)
+			}
+		}
+	}
+}
