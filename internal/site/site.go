@@ -53,8 +53,7 @@ type site struct {
 	index    []sectionOf
 	rules    map[string]*rule
 	findings map[string]*finding
-	anchors  map[string]bool // of the lists of findings, which the site replaces with a table
-	queue    []string        // Markdown files to be rendered
+	queue    []string // Markdown files to be rendered
 	queued   map[string]bool
 }
 
