@@ -97,8 +97,12 @@ func TestPublish(t *testing.T) {
 	if got := run(t, bin, nil, program, "conform", "beanstalk", "--run", "beanstalk.put.*"); !strings.Contains(got, " passed in ") {
 		t.Errorf("the installed program reports\n%s", got)
 	}
-	if got := run(t, bin, nil, program, "conform", "beanstalk", "--run", "beanstalk.put.*", "--format", "html"); !strings.Contains(got,
-		`<a href="https://someone.github.io/jobwire/rules/beanstalk.`) {
+	run(t, bin, nil, program, "conform", "beanstalk", "--run", "beanstalk.put.*", "--html", "report.html")
+	report, err := os.ReadFile(filepath.Join(bin, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(report), `<a href="https://someone.github.io/jobwire/rules/beanstalk.`) {
 		t.Error("the report has no links to the pages of rules")
 	}
 
