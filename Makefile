@@ -16,7 +16,7 @@ SUDO  = $(if $(filter 0,$(shell id -u)),,sudo)
 APT   = $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -q
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race others nightly lint vet-others peers matrix bench captures cluster-test fuzz dist manual image reproducible publish-as package-test clean
+.PHONY: help build run test race others nightly lint vet-others peers matrix bench captures cluster-test fuzz dist manual image site recording reproducible publish-as package-test clean
 
 help: ## list the make targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,7 +90,7 @@ vet-others: ## run go vet for other operating systems
 peers: ## install the third-party programs for the tests (Debian, npm)
 	$(APT) update
 	$(APT) install -y --no-install-recommends $(PEERS) $(if $(shell command -v npm),,nodejs npm)
-	npm ci --prefix examples/node --ignore-scripts --no-audit --no-fund
+	for folder in examples/node tools/node; do npm ci --prefix $$folder --ignore-scripts --no-audit --no-fund || exit 1; done
 
 # A server whose program is missing is left out.
 matrix: build ## test all installed servers, and write docs/matrix.html
@@ -176,6 +176,12 @@ manual: ## write the man pages, completions and licenses to bin/manual
 image: ## build bin/jobwire-image.tar, an OCI archive (PLATFORMS=list)
 	@mkdir -p bin
 	$(GO) run ./internal/dist -platforms '$(PLATFORMS)' -image bin/jobwire-image.tar
+
+site: ## write the documentation as static HTML to bin/site
+	$(GO) run ./internal/site
+
+recording: build ## write docs/images/recording.svg, the picture in README.md (needs beanstalkd)
+	PATH="$(CURDIR)/bin:$$PATH" $(GO) run ./internal/recording
 
 # The second build is that of the commit, in another folder and with an empty cache. SBOMs contain the time of the build.
 reproducible: ## build the archives, packages and the image of the commit twice, and compare them

@@ -30,8 +30,9 @@ const (
 	CauseInconclusive CauseKind = "inconclusive"
 )
 
-// CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then missing messages, then,
-// by the number of instances, the kinds that mean that a rule is broken, then the others.
+// CauseKinds contains all kinds of causes, in the order of a report: crashes and hangs, then missing messages, then
+// the kinds that mean that a rule is broken, then the others. Causes of the same rank are ordered by level, MUST first, then by the
+// number of instances.
 var CauseKinds = []CauseKind{
 	CauseCrash, CauseHang, CauseMissing, CauseDisconnect, CauseInconsistent, CauseInvalidMessage, CauseNoReply,
 	CauseWrongReply, CauseRule, CauseUnexpectedPass, CauseSetup, CauseInconclusive,
@@ -165,8 +166,8 @@ func (r *Report) Causes() []Cause {
 		}
 	}
 	slices.SortStableFunc(causes, func(a, b Cause) int {
-		return cmp.Or(boolRank(a.Expected)-boolRank(b.Expected), a.Kind.rank()-b.Kind.rank(), b.Instances-a.Instances,
-			strictness(a.Level)-strictness(b.Level), len(b.Cases)-len(a.Cases))
+		return cmp.Or(boolRank(a.Expected)-boolRank(b.Expected), a.Kind.rank()-b.Kind.rank(),
+			strictness(a.Level)-strictness(b.Level), b.Instances-a.Instances, len(b.Cases)-len(a.Cases))
 	})
 	return causes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -357,4 +358,36 @@ func TestRefusedMessages(t *testing.T) {
 			t.Errorf("%+v, expected a cause for each message", causes)
 		}
 	})
+}
+
+// TestCauseLevels tests that a broken MUST rule comes before a rule of another level that more instances break.
+func TestCauseLevels(t *testing.T) {
+	s, err := LoadFS(gearman.Protocol, fstest.MapFS{"a.wire": {Data: []byte(`
+@section s
+@case de-facto
+@about The server agrees with the others.
+@rules gearman.packet.size-cap
+@for x in 1 2 3
+Client -> Job Server: ECHO_REQ {x}
+Job Server -> Client: ECHO_RES {x}
+@case must
+@about An echo.
+@rules gearman.echo.same-data
+Client -> Job Server: ECHO_REQ x
+Job Server -> Client: ECHO_RES x
+`)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := &Report{Protocol: gearman.Protocol}
+	for i, c := range s.Cases {
+		report.Results = append(report.Results, Result{Case: s.Cases[i], Verdict: verdict.Failed, Note: "note of " + c.Family})
+	}
+	var got []codec.Level
+	for _, c := range report.Causes() {
+		got = append(got, c.Level)
+	}
+	if !slices.Equal(got, []codec.Level{codec.Must, codec.DeFacto}) {
+		t.Errorf("levels %v", got)
+	}
 }

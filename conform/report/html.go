@@ -109,6 +109,9 @@ type (
 	}
 )
 
+// Site returns the address of the documentation, which has a page for each rule, or "" if it is not published.
+func (*htmlPage) Site() string { return version.Site }
+
 // WriteHTML writes one self-contained HTML page: the result and the causes for each target, and the rules of the suite
 // with their cases, the transcripts of the cases, the results, and the conversations of cases that did not pass. The
 // page depends only on the arguments.

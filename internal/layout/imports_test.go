@@ -20,6 +20,7 @@ type layer struct {
 // commands.
 var layers = []layer{
 	{"internal/reference", []string{"catalog", "codec", "codec/transcript", "corpus"}}, // a command
+	{"internal/site", []string{"catalog", "codec", "conform", "internal/*"}},           // a command
 	{"internal/*", []string{"internal/*"}},
 	{"corpus", nil},
 
@@ -100,6 +101,7 @@ type dependency struct {
 
 var dependencies = []dependency{
 	{"github.com/gopacket/gopacket", []string{"pcap"}, false},
+	{"github.com/yuin/goldmark", []string{"internal/site"}, false},               // Markdown
 	{"golang.org/x/crypto/x509roots/fallback", []string{"internal/dist"}, false}, // root certificates of the container image
 	{"golang.org/x/crypto", []string{"pcap/decrypt"}, false},                     // ChaCha20-Poly1305, and the format of handshakes
 	{"github.com/klauspost/compress/zstd", []string{"pcap"}, false},              // compressed captures

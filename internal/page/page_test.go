@@ -2,7 +2,13 @@ package page_test
 
 import (
 	"bytes"
+	"fmt"
+	"html"
+	"html/template"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +18,8 @@ import (
 	"jobwire/conform"
 	"jobwire/conform/report"
 	fuzzreport "jobwire/fuzz/report"
+	"jobwire/internal/page"
+	"jobwire/internal/peers"
 	"jobwire/internal/version"
 	"jobwire/loadgen/experiment"
 	"jobwire/loadgen/format"
@@ -59,7 +67,7 @@ func all(t *testing.T) map[string]string {
 var (
 	styleElement      = regexp.MustCompile(`(?s)<style>\n(.*?)</style>`)
 	heading           = regexp.MustCompile(`<h([1-6])`)
-	externalReference = regexp.MustCompile(`(?i)\b(src|href)\s*=\s*["']?[^"'d#]|@import|url\(`)
+	externalReference = regexp.MustCompile(`(?i)\bsrc\s*=\s*["']?[^"'d#]|<link[^>]*\bhref\s*=\s*["']?[^"'d#]|@import|url\(`)
 )
 
 // lastSharedRule is the end of the style rules that all pages have. The rules of the kind of page follow.
@@ -123,5 +131,31 @@ func TestHeadingsAreNested(t *testing.T) {
 			}
 			previous = level
 		}
+	}
+}
+
+// TestStackedTable tests in a browser that a table whose rows are stacked has no column outside of the window of a phone.
+func TestStackedTable(t *testing.T) {
+	t.Parallel()
+	browser := peers.Need(t, "chromium")
+	var b strings.Builder
+	text := `{{template "head" .}}<div class="panel"><div class="scroll"><table class="stacked"><thead><tr><th>job<th>anomaly</thead>
+<tr><td>H:a-host-with-a-long-name.example.org:1000<td class="words" data-name="function">resize-the-pictures-of-customers<td class="words">a worker got the job twice
+</table></div></div>`
+	if err := template.Must(page.New(nil).Parse(text)).Execute(&b, page.Head{Title: "stacked"}); err != nil {
+		t.Fatal(err)
+	}
+	probe := `<!doctype html><iframe width="%d" srcdoc="%s"></iframe><p id="seen"></p><script>
+onload = () => { const box = document.querySelector("iframe").contentDocument.querySelector(".scroll"); document.getElementById("seen").textContent = box.scrollWidth - box.clientWidth; };</script>`
+	file := filepath.Join(t.TempDir(), "probe.html")
+	if err := os.WriteFile(file, fmt.Appendf(nil, probe, 390, html.EscapeString(b.String())), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dom, err := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=2000", "--dump-dom", "file://"+file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := regexp.MustCompile(`<p id="seen">([^<]*)</p>`).FindSubmatch(dom); m == nil || string(m[1]) != "0" {
+		t.Errorf("the table is wider than the window by %q pixels", m)
 	}
 }

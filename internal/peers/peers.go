@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -162,4 +163,21 @@ func Start(t testing.TB, name string, args ...string) target.Target {
 		}
 	})
 	return s
+}
+
+// NodeModules returns the folder of the Node.js modules that "npm ci" has installed in dir. If the module with the given name is
+// not installed, NodeModules ends the test.
+func NodeModules(t testing.TB, dir, module string) string {
+	t.Helper()
+	modules := filepath.Join(dir, "node_modules")
+	_, err := os.Stat(filepath.Join(modules, module, "package.json"))
+	switch {
+	case err == nil:
+		return modules
+	case os.Getenv(Required) == "1":
+		t.Fatalf("peer %s is not installed: make peers (%v)", module, err)
+	default:
+		t.Skipf("peer %s is not installed: make peers", module)
+	}
+	return ""
 }

@@ -4,7 +4,8 @@
 //   - the module path in go.mod, in imports, and in names of packages in other files;
 //   - OWNER/jobwire and "owner: OWNER", in addresses;
 //   - comments in pages that begin with "after publication:", whose text becomes part of the page. In this text,
-//     MODULE stands for the path, and OWNER/jobwire for the path without the host.
+//     MODULE stands for the path, and OWNER/jobwire for the path without the host;
+//   - empty strings in Go with such a comment, which become the text of the comment.
 package main
 
 import (
@@ -85,7 +86,10 @@ func publish(dir, newPath string) (int, error) {
 	return changed, nil
 }
 
-var afterPublication = regexp.MustCompile(`(?s)<!-- after publication:\n(.*?)\n?-->`)
+var (
+	afterPublication = regexp.MustCompile(`(?s)<!-- after publication:\n(.*?)\n?-->`)
+	emptyString      = regexp.MustCompile(`"" +// after publication: (\S+)`)
+)
 
 // rewriter returns a function that changes the contents of a file. A package is named by the path of the module and one of
 // the folders with Go files, or in make and shell by the path and a variable. After a slash, the same text is the path of a
@@ -104,10 +108,13 @@ func rewriter(oldPath, newPath string, files []string) func([]byte) []byte {
 	declared := regexp.MustCompile(`(?m)^((?:const )?module (?:= ")?)` + old + `(["/]|$)`)
 	_, repository, _ := strings.Cut(newPath, "/")
 	owner, _, _ := strings.Cut(repository, "/")
-	owners := strings.NewReplacer("OWNER/jobwire", repository, "owner: OWNER", "owner: "+owner)
+	owners := strings.NewReplacer("OWNER/jobwire", repository, "owner: OWNER", "owner: "+owner, "OWNER.github.io", owner+".github.io")
 	return func(src []byte) []byte {
 		src = afterPublication.ReplaceAllFunc(src, func(comment []byte) []byte {
 			return bytes.ReplaceAll(afterPublication.FindSubmatch(comment)[1], []byte("MODULE"), []byte(newPath))
+		})
+		src = emptyString.ReplaceAllFunc(src, func(text []byte) []byte {
+			return bytes.ReplaceAll(fmt.Appendf(nil, "%q", emptyString.FindSubmatch(text)[1]), []byte("MODULE"), []byte(newPath))
 		})
 		src = packages.ReplaceAll(src, []byte("${1}"+newPath+"${2}"))
 		src = declared.ReplaceAll(src, []byte("${1}"+newPath+"${2}"))

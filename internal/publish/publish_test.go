@@ -19,14 +19,16 @@ func TestRewriter(t *testing.T) {
 	t.Parallel()
 	change := rewriter("jobwire", published, []string{"README.md", "codec/codec.go", "deploy/run.sh", "internal/version/version.go"})
 	for before, after := range map[string]string{
-		"module jobwire\n":                                    "module " + published + "\n",
-		"module jobwire/tools\n":                              "module " + published + "/tools\n",
-		"const module = \"jobwire\"\n":                        "const module = \"" + published + "\"\n",
-		"import \"jobwire/codec\"\n":                          "import \"" + published + "/codec\"\n",
-		"-X jobwire/internal/version.a=b":                     "-X " + published + "/internal/version.a=b",
-		"-e jobwire/%, jobwire/$dir":                          "-e " + published + "/%, " + published + "/$dir",
-		"uses: OWNER/jobwire@main":                            "uses: someone/jobwire@main",
-		"a <!-- after publication:\n    go get MODULE\n--> b": "a     go get " + published + " b",
+		"module jobwire\n":                                     "module " + published + "\n",
+		"module jobwire/tools\n":                               "module " + published + "/tools\n",
+		"const module = \"jobwire\"\n":                         "const module = \"" + published + "\"\n",
+		"import \"jobwire/codec\"\n":                           "import \"" + published + "/codec\"\n",
+		"-X jobwire/internal/version.a=b":                      "-X " + published + "/internal/version.a=b",
+		"-e jobwire/%, jobwire/$dir":                           "-e " + published + "/%, " + published + "/$dir",
+		"uses: OWNER/jobwire@main":                             "uses: someone/jobwire@main",
+		"a <!-- after publication:\n    go get MODULE\n--> b":  "a     go get " + published + " b",
+		`x = "" // after publication: https://MODULE`:          `x = "https://` + published + `"`,
+		`x = "" // after publication: https://OWNER.github.io`: `x = "https://someone.github.io"`,
 
 		"./cmd/jobwire/codec":        "./cmd/jobwire/codec",
 		"/usr/share/doc/jobwire/%":   "/usr/share/doc/jobwire/%",
@@ -94,6 +96,14 @@ func TestPublish(t *testing.T) {
 	}
 	if got := run(t, bin, nil, program, "conform", "beanstalk", "--run", "beanstalk.put.*"); !strings.Contains(got, " passed in ") {
 		t.Errorf("the installed program reports\n%s", got)
+	}
+	run(t, bin, nil, program, "conform", "beanstalk", "--run", "beanstalk.put.*", "--html", "report.html")
+	report, err := os.ReadFile(filepath.Join(bin, "report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(report), `<a href="https://someone.github.io/jobwire/rules/beanstalk.`) {
+		t.Error("the report has no links to the pages of rules")
 	}
 
 	stranger := t.TempDir()

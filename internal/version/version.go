@@ -13,6 +13,12 @@ import (
 // in "0.9.0", which "make dist" sets (-ldflags -X).
 var Number = "0.9.0-dev"
 
+// The addresses of the source and of the documentation, or "" as long as they do not exist: "make publish-as" sets them.
+const (
+	Repository = "" // after publication: https://MODULE
+	Site       = "" // after publication: https://OWNER.github.io/jobwire/
+)
+
 // commit is set by "make build" and "make dist" (-ldflags -X), because Go records the commit only if it can run git in
 // the checkout.
 var commit string

@@ -10,6 +10,7 @@ import (
 
 	"jobwire/internal/page"
 	"jobwire/internal/prose"
+	"jobwire/internal/target"
 	"jobwire/internal/version"
 	"jobwire/loadgen/latency"
 	"jobwire/loadgen/machine"
@@ -30,6 +31,7 @@ var pages = template.Must(page.New(template.FuncMap{
 	"columns":  latency.ColumnNames,
 	"cores":    formatCores,
 	"jobs":     report.FormatJobs,
+	"command":  target.Join,
 }).ParseFS(pageFiles, "page*.html"))
 
 // Data of the template page_run.html.
