@@ -41,10 +41,8 @@ func TestEntriesAreComplete(t *testing.T) {
 				t.Errorf("%s: no test vectors: %v", name, err)
 			}
 		}
-		for _, text := range []string{"| `" + name + "` |", "(docs/protocols/" + name + ".md)"} {
-			if !strings.Contains(readme, text) {
-				t.Errorf("%s: expected %q in README.md", name, text)
-			}
+		if row := "| [`" + name + "`](docs/protocols/" + name + ".md) |"; !strings.Contains(readme, row) {
+			t.Errorf("%s: expected %q in README.md", name, row)
 		}
 	}
 	if e, err := catalog.Named("smtp"); e != nil || err == nil || !strings.Contains(err.Error(), "expected gearman, ") {
