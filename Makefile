@@ -51,8 +51,9 @@ CONCURRENT = audit conform conform/selftest fuzz fuzz/exec fuzz/model fuzz/triag
 
 # Tests of many servers, whole suites or fuzz runs, or with payloads of 16 MiB, that take ten times as long with the race
 # detector: "make others" runs them without it, and "make nightly" with it.
-STRESS = '^(TestSelfTest|TestVariants|TestMissingMessages|TestModelsFindMutants|TestLargeMessages|TestSmallServer|TestFiveFaults|$\
-           TestFixedAddress|TestBarriers|TestWeakServers|TestCutFiles|TestLargeMessageWithDamage)$$' \
+STRESS = '^(TestSelfTest|TestVariants|TestMissingMessages|TestModelsFindMutants|TestLargeMessages|$\
+           TestSmallServer|TestReferenceServers|TestFiveFaults|TestFixedAddress|TestBarriers|TestWeakServers|$\
+           TestCutFiles|TestLargeMessageWithDamage)$$' \
          ./audit ./conform ./fuzz ./jobtest ./pcap ./refpeer/...
 
 # Without atexit_sleep_ms=0 each program under the race detector sleeps for a second when it

@@ -27,7 +27,13 @@ type Driver struct {
 	MayFail  map[string]string `yaml:"may-fail"`
 	Bytewise string            `yaml:"byte-by-byte"`
 	Breaks   []codec.RuleID    `yaml:"breaks"`
+
+	part int // which of the parts of the cases to run, from 1; 0: all cases
 }
+
+// parts is the number of parts into which the short tests divide the cases that a library passes. The first library has
+// one part, the second the next: together, the libraries of a protocol run all cases.
+const parts = 3
 
 //go:embed drivers.yaml
 var rows []byte

@@ -74,13 +74,14 @@ func (s system) audited(t *testing.T, a *audit.Auditor) func(context.Context) (t
 }
 
 // TestDrivers tests every library with the embedded server and with the real server. Each must fail as docs/findings.md
-// says, and in no other way. With -short, it uses only the real server.
+// says, and in no other way. With -short, it uses only the real server, and each library has a third of the cases that it
+// passes.
 func TestDrivers(t *testing.T) {
 	findings, err := os.ReadFile("../docs/findings.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range Drivers {
+	for i, d := range Drivers {
 		t.Run(d.Name, func(t *testing.T) {
 			t.Parallel()
 			program := d.Prepare(t, ".")
@@ -103,6 +104,9 @@ func TestDrivers(t *testing.T) {
 			}
 			peers.Need(t, sys.server)
 			a := audit.New(audit.Options{Protocol: sys.protocol})
+			if testing.Short() {
+				d.part = 1 + i%parts
+			}
 			d.checkCases(t, program, sys.audited(t, a), play.Plain)
 			d.checkBreaches(t, a.Report())
 		})
@@ -132,7 +136,7 @@ func (d *Driver) checkCases(t *testing.T, p conform.Program, start func(context.
 		}
 		checked++
 	}
-	if checked < 20 {
+	if least := 20; checked < least && (d.part == 0 || checked < least/parts) {
 		t.Errorf("%d cases were judged", checked)
 	}
 }
@@ -140,7 +144,7 @@ func (d *Driver) checkCases(t *testing.T, p conform.Program, start func(context.
 // checkBreaches compares the violations that a proxy has reported with the known ones of the library.
 func (d *Driver) checkBreaches(t *testing.T, r *audit.Report) {
 	t.Helper()
-	if r.Connections < 20 || r.Messages[codec.Peer] < 50 {
+	if whole := d.part == 0; r.Connections < 6 || r.Messages[codec.Peer] < 16 || whole && (r.Connections < 20 || r.Messages[codec.Peer] < 50) {
 		t.Errorf("the proxy has heard %d messages on %d connections", r.Messages[codec.Peer], r.Connections)
 	}
 	var broken []codec.RuleID
@@ -151,7 +155,8 @@ func (d *Driver) checkBreaches(t *testing.T, r *audit.Report) {
 		}
 	}
 	slices.Sort(broken)
-	if !slices.Equal(broken, d.Breaks) {
+	unseen := slices.DeleteFunc(slices.Clone(d.Breaks), func(rule codec.RuleID) bool { return slices.Contains(broken, rule) })
+	if len(broken)+len(unseen) != len(d.Breaks) || len(unseen) > 0 && d.part == 0 {
 		t.Errorf("after the proxy it breaks %q, and is known to break %q", broken, d.Breaks)
 	}
 }
@@ -179,6 +184,16 @@ func (d *Driver) perform(t *testing.T, p conform.Program, start func(context.Con
 	}
 	if len(cases) > 0 {
 		suite.Cases = slices.DeleteFunc(suite.Cases, func(c *conform.Case) bool { return !slices.Contains(cases, c.ID) })
+	}
+	if d.part > 0 {
+		n := 0
+		suite.Cases = slices.DeleteFunc(suite.Cases, func(c *conform.Case) bool {
+			if d.Fails[c.ID] != "" || d.MayFail[c.ID] != "" {
+				return false
+			}
+			n++
+			return n%parts != d.part-1
+		})
 	}
 	// A case that is listed as flaky keeps its verdict if it passes, and is not run again if it exceeds a time limit.
 	known := &conform.Profile{Name: d.Name}

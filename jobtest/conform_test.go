@@ -168,9 +168,6 @@ func TestSmallServer(t *testing.T) {
 // TestReferenceServers tests that the reference servers pass the whole suite, also where it tests interpretations. The
 // tests of the suite itself do this with the first instance of each case.
 func TestReferenceServers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs all instances")
-	}
 	for _, name := range catalog.Names() {
 		jobtest.Conform(t, name, jobtest.ConformOptions{Serve: reference(name, ""), Levels: codec.Levels})
 	}
