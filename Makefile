@@ -71,7 +71,7 @@ nightly: build vet-others ## run what takes long: all tests, other systems, arch
 	$(TEST) -race -run $(STRESS)
 	$(GO) test -timeout 60m ./internal/memnet -args -cases 100000
 	$(GO) test -timeout 2h -run TestSteady ./conform/servertest -args -steady 2
-	for protocol in $(PROTOCOLS); do bin/jobwire fuzz self-test $$protocol || exit 1; done
+	for protocol in $(PROTOCOLS); do bin/jobwire conform $$protocol && bin/jobwire fuzz self-test $$protocol || exit 1; done
 	$(MAKE) reproducible
 	if [ "$$(id -u)" = 0 ] && command -v dpkg; then $(MAKE) package-test; fi
 	$(MAKE) fuzz FUZZTIME=10000x
