@@ -20,8 +20,9 @@ func (r *Report) WriteGitHub(w io.Writer) error {
 		}
 		b.annotate(&out, level, r.Protocol, r.Protocol.Name)
 	}
-	return out.Write(w, "jobwire audit", fmt.Sprintf("violations: %d; connections: %d; messages of clients and workers: %d",
-		r.Violations(), r.Connections, r.Messages[codec.Peer]))
+	return out.Write(w, "jobwire audit",
+		fmt.Sprintf("violations: %d; connections: %d; messages of clients and workers: %d",
+			r.Violations(), r.Connections, r.Messages[codec.Peer]))
 }
 
 // annotate adds an annotation about a broken rule. where begins its title.

@@ -28,7 +28,8 @@ type conformLive struct {
 }
 
 // showLive shows the live display of a run, and returns the function that removes it.
-func (o *conformOptions) showLive(cmd *cobra.Command, run *conform.Report, cases int, runner *conform.Runner) (end func()) {
+func (o *conformOptions) showLive(cmd *cobra.Command, run *conform.Report, cases int,
+	runner *conform.Runner) (end func()) {
 	if o.quiet {
 		return func() {}
 	}
@@ -48,7 +49,9 @@ const maxFailures = 10
 func (l *conformLive) ended(r conform.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failures = slices.DeleteFunc(l.failures, func(f conform.Result) bool { return f.Case.ID == r.Case.ID })
+	if _, again := l.verdicts[r.Case.ID]; again {
+		l.failures = slices.DeleteFunc(l.failures, func(f conform.Result) bool { return f.Case.ID == r.Case.ID })
+	}
 	if l.verdicts[r.Case.ID] = r.Verdict; r.Verdict.FailsRun() {
 		r.Play = nil // its messages take memory
 		l.failures = append(l.failures, r)

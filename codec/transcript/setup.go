@@ -40,8 +40,9 @@ import (
 //
 // An argument that begins like a named one, as a=b does, must be quoted. A last parameter that ends in "..." stands for
 // the rest of the line, after the other arguments. {peer} is the actor of the line that uses the setup. The probe is a
-// transcript that passes on a server that supports the chosen way. If it does not show that the state was reached, but only that
-// the replies have the expected form, a section @proof may follow it: a transcript that passes only in that state.
+// transcript that passes on a server that supports the chosen way. If it does not show that the state was reached, but
+// only that the replies have the expected form, a section @proof may follow it: a transcript that passes only in that
+// state.
 type Setups struct {
 	proto *codec.Protocol
 	file  string
@@ -151,7 +152,8 @@ func (s *Setups) declared(pos position, value string) (*Setup, *Error) {
 	for _, word := range words[1:] {
 		m := parameter.FindStringSubmatch(word)
 		if m == nil || one.rest || m[1] == "peer" || slices.ContainsFunc(one.params, named(m[1])) {
-			return nil, pos.errorf("expected parameters with different names, such as job, data=test and, at the end, rest..., got %q", word)
+			return nil, pos.errorf("expected parameters with different names, such as job, data=test and, at the end, "+
+				"rest..., got %q", word)
 		}
 		one.params, one.rest = append(one.params, Param{Name: m[1], value: m[2]}), m[3] != ""
 	}

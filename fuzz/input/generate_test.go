@@ -63,7 +63,7 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 		{gearman.Protocol, "a blank at the end of a line", anyStep(func(s *Step) bool {
 			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("status ")) && bytes.HasSuffix(s.Bytes, []byte(" \n"))
 		})},
-		{gearman.Protocol, "a client who leaves behind a join, before the result", func(in *Input) bool {
+		{gearman.Protocol, "a client leaves after another client joined its job, before the result", func(in *Input) bool {
 			of := map[string]int{}
 			return inTurn(in, func(s *Step) bool {
 				if sends(s, "SUBMIT_JOB") && len(value(s, "Unique ID")) > 0 {

@@ -95,7 +95,8 @@ func (o *benchOptions) checkFlags(cmd *cobra.Command, sys *catalog.Entry) error 
 			"needs --rate: in a closed loop, --window says how many jobs are in flight"},
 		{sc.Name != "" && !sc.Crash, []string{"kills", "kill-after", "allow-loss"}, "has no effect with " + with +
 			", which does not kill the server; use --scenario crash"},
-		{sc.Crash, []string{"interval", "work", "think", "linear", "stop-on-failure", "metrics"}, "has no effect with " + with},
+		{sc.Crash, []string{"interval", "work", "think", "linear", "stop-on-failure", "metrics"},
+			"has no effect with " + with},
 		{sc.Backlog, []string{"warmup"}, "has no effect with " + with + ", which measures all jobs"},
 		{sc.Backlog, []string{"think"}, "has no effect with " + with +
 			": clients submit the next job when the server has acknowledged the previous one"},

@@ -139,7 +139,8 @@ func (l *live) frame() screen.Frame {
 	defer l.mu.Unlock()
 	f := screen.Frame{l.title, l.bar()}
 	if l.search {
-		f = append(f, append(slices.Clip(l.tried), screen.Counter{Name: "elapsed", Value: screen.Seconds(time.Since(l.shown))}))
+		elapsed := screen.Counter{Name: "elapsed", Value: screen.Seconds(time.Since(l.shown))}
+		f = append(f, append(slices.Clip(l.tried), elapsed))
 	}
 	if len(l.rate) > 0 {
 		total := l.last.JobLatency()
@@ -215,7 +216,8 @@ func (l *live) counters() screen.Counters {
 		case c.Key != "lost" && c.Key != "duplicated":
 			continue
 		}
-		all = append(all, screen.Counter{Name: strings.ReplaceAll(c.Key, "_", " "), Value: prose.Grouped(n), Tone: tone})
+		all = append(all,
+			screen.Counter{Name: strings.ReplaceAll(c.Key, "_", " "), Value: prose.Grouped(n), Tone: tone})
 	}
 	return all
 }

@@ -47,7 +47,8 @@ func (g *gauges) interval(iv *loadgen.Interval, measured bool) {
 		}
 	}
 	g.server.Set([]metrics.Family{
-		{Name: "jobwire_bench_jobs", Counter: true, Help: "Jobs that have ended.", Samples: metrics.One(float64(g.ended))},
+		{Name: "jobwire_bench_jobs", Counter: true, Help: "Jobs that have ended.",
+			Samples: metrics.One(float64(g.ended))},
 		{Name: "jobwire_bench_rate", Help: "Jobs per second that ended in the last interval.",
 			Samples: metrics.One(iv.Rate())},
 		{Name: "jobwire_bench_in_flight_jobs", Help: "Jobs in flight at the end of the last interval.",

@@ -25,6 +25,7 @@ import (
 	"jobwire/fuzz/report"
 	"jobwire/fuzz/triage"
 	"jobwire/internal/newfile"
+	"jobwire/internal/target"
 	"jobwire/internal/version"
 )
 
@@ -257,21 +258,7 @@ func (out *fuzzOutput) command(fd *triage.Finding, path string) string {
 	case t.Exec != "":
 		words = append(words, "--exec", t.Exec)
 	}
-	for i, w := range words {
-		words[i] = shellQuoted(w)
-	}
-	return strings.Join(words, " ")
-}
-
-// shellQuoted quotes a word for a shell, if necessary.
-func shellQuoted(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:,=@%+", r)
-	}
-	if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return target.Join(words)
 }
 
 // body returns the transcript of a finding without the header above its steps.
