@@ -117,6 +117,12 @@ func (c *ClientConn) Payload(j *Job) []byte {
 // Accepted records that the server has acknowledged the submission of a job.
 func (c *ClientConn) Accepted(s *Job) {
 	s.created, s.acked = c.now, true
+	if accepted := c.run.accepted; accepted != nil {
+		select {
+		case accepted <- struct{}{}:
+		default:
+		}
+	}
 	if h := c.run.history; h != nil {
 		h.add(c.Conn, false, s.number.Load(), s.start)
 	}

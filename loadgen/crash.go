@@ -63,8 +63,12 @@ const minWorkTime = time.Millisecond
 // round.
 const settleAfterLoss = time.Second
 
+// maxFirst is how long the test waits for the first acknowledged job.
+const maxFirst = 10 * time.Second
+
 // Round performs one round: it loads the server, kills and restarts it, and counts the jobs that the server kept. n
-// is the index of the round, up the time from the start of the load to the kill. lost reports
+// is the index of the round. up is the time from the first acknowledged job to the kill: a server that has acknowledged
+// nothing can lose nothing. If the server acknowledges no job for maxFirst and up, it is killed then. lost reports
 // whether an earlier round lost jobs. If the server does not restart, Round sets *srv to nil.
 func (cr *Crash) Round(ctx context.Context, n int, srv *Server, up time.Duration, lost bool) (*CrashRound, error) {
 	cfg, err := cr.Config.Complete()
@@ -79,7 +83,7 @@ func (cr *Crash) Round(ctx context.Context, n int, srv *Server, up time.Duration
 	r := newRun(cfg)
 	defer r.closeAll()
 	r.limit.Store(cfg.Count)
-	r.target = cfg.Count
+	r.target, r.accepted = cfg.Count, make(chan struct{}, 1)
 	if err := r.connectClients(ctx); err != nil {
 		return nil, err
 	}
@@ -92,13 +96,20 @@ func (cr *Crash) Round(ctx context.Context, n int, srv *Server, up time.Duration
 	r.startWorkers()
 	r.startClients()
 	begin := time.Now()
-	select {
-	case <-time.After(up):
-	case <-r.ready: // all jobs are queued
-	case err := <-r.err:
-		return nil, err
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	kill := time.After(maxFirst + up)
+	for accepted, waits := r.accepted, true; waits; {
+		select {
+		case <-accepted:
+			kill, accepted = time.After(up), nil
+		case <-kill:
+			waits = false
+		case <-r.ready: // all jobs are queued
+			waits = false
+		case err := <-r.err:
+			return nil, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	round := &CrashRound{Uptime: time.Since(begin).Seconds()}
 	killed := r.killServer(*srv)

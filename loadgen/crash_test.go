@@ -106,6 +106,21 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// TestKillAfterFirstJob tests that a server that takes longer than the time to the kill for its first job is not killed
+// before it has acknowledged the job, so that the kill shows what it keeps.
+func TestKillAfterFirstJob(t *testing.T) {
+	bubble(t, "slow", func(t *testing.T) {
+		srv := newServer(t, gearman.Protocol, "delay JOB_CREATED 3s")
+		k := &experiment.CrashTest{Kills: 1, After: 50 * time.Millisecond, Crash: loadgen.Crash{
+			Start:  func(context.Context) (loadgen.Server, error) { return &instance{srv: srv}, nil },
+			Config: loadgen.Config{Protocol: gearman.Protocol, Scenario: "crash", Clients: 2, Workers: 1, Window: 4, Count: 10_000}}}
+		r, err := k.Run(t.Context())
+		if err != nil || r.Total.Acknowledged == 0 || r.Verdict != report.Passed {
+			t.Errorf("verdict %s %q, %d jobs acknowledged, %v", r.Verdict, r.Reasons, r.Total.Acknowledged, err)
+		}
+	})
+}
+
 // TestInterruptedCrash interrupts a test before a kill, and while it waits for missing jobs: it has failed because of
 // that alone.
 func TestInterruptedCrash(t *testing.T) {

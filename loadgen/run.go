@@ -40,6 +40,8 @@ type progress struct {
 	done    atomic.Int64  // number of jobs that have ended
 	target  int64         // value of done at which ready receives a value; 0: never
 	ready   chan struct{} // receives a value when done has reached target
+
+	accepted chan struct{} // receives a value after a job is acknowledged; nil: not needed
 }
 
 // memory counts the bytes that the connections use for received messages.

@@ -105,7 +105,7 @@ func newBenchRun() *cobra.Command {
 	f.IntVar(&o.pid, "pid", 0, "process ID of the --addr server, to measure its CPU time")
 	f.IntVar(&o.kills, "kills", 10, "number of times that the server is killed (scenarios crash and crash-unique)")
 	f.DurationVar(&o.killAfter, "kill-after", time.Second,
-		"mean time from the start of the load to a kill (scenarios crash and crash-unique)")
+		"mean time from the first acknowledged job to a kill (scenarios crash and crash-unique)")
 	f.DurationVar(&o.allowLoss, "allow-loss", 0,
 		"jobs that the server acknowledged less than this time before a kill may be lost (scenarios crash and crash-unique)")
 	f.BoolVar(&o.cfg.Check, "linear", false, "check that the server assigns jobs first-in, first-out (needs --count)")
