@@ -564,7 +564,7 @@ func listCases(w io.Writer, s *conform.Suite, format string) error {
 			Protocol casedata.Protocol `json:"protocol"`
 			Timeout  float64           `json:"timeout"`
 			Cases    []casedata.Case   `json:"cases"`
-		}{version.NewHead(), casedata.ProtocolOf(s.Protocol), casedata.DefaultTimeout.Seconds(), casedata.Cases(s)})
+		}{version.NewHead(), casedata.ProtocolOf(s.Protocol), play.DefaultTimeout.Seconds(), casedata.Cases(s)})
 	}
 	instances := map[string]int{}
 	for _, c := range s.Cases {

@@ -5,7 +5,6 @@ package casedata
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -173,8 +172,8 @@ func (e *encoder) step(steps []transcript.Step, i int) (d Step, ok bool) {
 	return d, ok
 }
 
-// counted returns the choices for each number of arguments that "..." stands for. It returns the choice itself if that
-// number is not limited, or if there is no "..." at the end.
+// counted returns a choice for each number of arguments that "..." at the end of the choice can stand for. If the number
+// has no limit, or the choice does not end with "...", the result is the choice itself.
 func counted(c transcript.Choice) (all []transcript.Choice) {
 	given := len(c.Args) - 1
 	if c.Type == nil || given < 0 || c.Args[given].Kind != transcript.Rest {
@@ -194,9 +193,6 @@ func counted(c transcript.Choice) (all []transcript.Choice) {
 	}
 	return all
 }
-
-// DefaultTimeout is the time limit of steps without their own.
-const DefaultTimeout = 2 * time.Second
 
 // Protocol is the protocol of the cases.
 type Protocol struct {

@@ -49,7 +49,7 @@ func TestSameVerdicts(t *testing.T) {
 	if len(cases) < 300 {
 		t.Fatalf("expected at least 300 cases about one connection, got %d", len(cases))
 	}
-	input, err := json.Marshal(map[string]any{"cases": cases, "timeout": casedata.DefaultTimeout.Seconds()})
+	input, err := json.Marshal(map[string]any{"cases": cases, "timeout": play.DefaultTimeout.Seconds()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestSameVerdicts(t *testing.T) {
 			t.Parallel()
 			tested := server.start(t)
 			want := map[string]string{}
-			runner := conform.Runner{Parallel: 32, Timeout: casedata.DefaultTimeout, Segments: []play.Segmentation{play.Plain},
+			runner := conform.Runner{Parallel: 32, Timeout: play.DefaultTimeout, Segments: []play.Segmentation{play.Plain},
 				Start: func(context.Context) (target.Target, error) { return kept{tested}, nil }}
 			for _, r := range runner.Run(t.Context(), selected, nil) {
 				want[r.Case.ID] = string(r.Verdict)
