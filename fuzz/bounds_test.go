@@ -45,7 +45,7 @@ func TestFixedAddress(t *testing.T) {
 }
 
 // TestRunEndsInTime tests that a run ends in time although examining its candidates takes long, because every server
-// after the first never replies. The candidates that were not examined are counted and passed on.
+// after the first never replies. The candidates that were not examined are counted, and one of each class is passed on.
 func TestRunEndsInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestRunEndsInTime(t *testing.T) {
 		if took := time.Since(start); took > duration+duration/10 {
 			t.Errorf("expected a run of %v, got %v", duration, took)
 		}
-		if stats.Unexamined == 0 || candidates != stats.Unexamined || stats.Findings > 0 {
+		if stats.Unexamined == 0 || candidates == 0 || candidates > stats.Unexamined+stats.NotReproduced || stats.Findings > 0 {
 			t.Errorf("%d candidates were not examined, and %d were handed on; %d findings", stats.Unexamined, candidates, stats.Findings)
 		}
 	})

@@ -58,6 +58,7 @@ type Config struct {
 type Stats struct {
 	Elapsed          time.Duration
 	Executions       int64
+	Repeats          int64 // further executions that repeat an earlier one, in search of memory leaks
 	Messages         int64
 	Corpus, Features int
 	triage.Counts
@@ -73,6 +74,7 @@ type Fuzzer struct {
 	triage  *triage.Triage
 	start   time.Time
 	claimed atomic.Int64   // number of inputs claimed by workers
+	repeats atomic.Int64   // number of executions that repeat an earlier one, in search of memory leaks
 	msgs    atomic.Int64   // number of events
 	servers atomic.Uint64  // number of servers started
 	names   atomic.Uint64  // prefixes used at a fixed address, including those of earlier runs
@@ -269,7 +271,7 @@ func (f *Fuzzer) tally(doing string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stats.Elapsed = time.Since(f.start)
-	f.stats.Executions, f.stats.Messages = f.claimed.Load(), f.msgs.Load()
+	f.stats.Executions, f.stats.Repeats, f.stats.Messages = f.claimed.Load(), f.repeats.Load(), f.msgs.Load()
 	if f.cfg.Count > 0 {
 		f.stats.Executions = min(f.stats.Executions, f.cfg.Count)
 	}

@@ -23,15 +23,16 @@ func (w *worker) searchLeaks(ctx context.Context) {
 			}
 		}
 		for _, in := range slices.Clone(all) {
-			if w.ended(ctx) || !w.f.claim() {
+			if w.ended(ctx) {
 				return
 			}
+			w.f.repeats.Add(1)
 			w.noPrefix = clean // the previous input has left nothing on the server
 			r := w.execute(in)
 			if clean = r.Clean; r.Fault == nil && !exec.Ended(w.t) {
 				continue
 			}
-			if !w.failed(exec.Verdict(w.t, r.Fault), nil) {
+			if !w.failed(&triage.Candidate{Fault: exec.Verdict(w.t, r.Fault)}, nil) {
 				return
 			}
 			all = slices.DeleteFunc(all, func(d *input.Input) bool { return d == in })

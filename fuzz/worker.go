@@ -53,9 +53,8 @@ const (
 // waits longer, because the log of its run must not depend on the load of the machine.
 const fuzzTimeout = time.Second
 
-// maxStarts is the number of consecutive failed starts after which a worker returns the error, if another server has
-// started before.
-const maxStarts = 3
+// maxStarting limits the time for which a worker tries to start a server again, if another server has started before.
+const maxStarting = 30 * time.Second
 
 // run fuzzes until a limit of the run is reached. It returns an error if the server cannot be started or reached.
 func (w *worker) run(ctx context.Context) error {
@@ -121,9 +120,11 @@ func (w *worker) begin(ctx context.Context) error {
 	return nil
 }
 
-// nextServer returns the next server after it accepts connections.
+// nextServer returns the next server after it accepts connections. If servers have started before, a failed start has
+// another reason, such as a busy machine, and nextServer tries again with growing delays, for at most maxStarting.
 func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
-	for n := 1; ; n++ {
+	begin := time.Now()
+	for delay := 50 * time.Millisecond; ; delay = min(2*delay, time.Second) {
 		t, err := w.Take(ctx)
 		if err == nil {
 			if err = target.Alive(ctx, t); err == nil {
@@ -131,8 +132,13 @@ func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 			}
 			target.Kill(t)
 		}
-		if n == maxStarts || w.f.servers.Load() == 0 || ctx.Err() != nil {
+		if w.f.servers.Load() == 0 || ctx.Err() != nil || time.Since(begin) > maxStarting {
 			return nil, err
+		}
+		w.f.Logf("a server did not start, which is tried again: %v", err)
+		select {
+		case <-time.After(delay):
+		case <-ctx.Done():
 		}
 	}
 }
@@ -187,7 +193,7 @@ const triageShare = 3
 
 // runOne generates an input and runs it. It reports whether the server can be used for another input.
 func (w *worker) runOne() bool {
-	in, parent := w.input()
+	in, parent, seed := w.input()
 	if in == nil || !w.f.claim() {
 		return true
 	}
@@ -202,7 +208,7 @@ func (w *worker) runOne() bool {
 	if v == nil && !exec.Ended(w.t) {
 		return true
 	}
-	return w.failed(exec.Verdict(w.t, v), parent)
+	return w.failed(&triage.Candidate{Fault: exec.Verdict(w.t, v), Seed: seed}, parent)
 }
 
 // execute runs an input and adds it to the log.
@@ -237,20 +243,20 @@ func (w *worker) prefix() string {
 	return input.PrefixOf('A', w.used)
 }
 
-// input returns the next input: a seed, a generated input, or a mutation. The second result is the corpus entry that
-// was mutated, or nil. The input is nil if it must not be run.
-func (w *worker) input() (*input.Input, *input.CorpusEntry) {
+// input returns the next input: a seed, a generated input, or a mutation of parent. parent is nil for other inputs. The
+// input is nil if it must not be run.
+func (w *worker) input() (in *input.Input, parent *input.CorpusEntry, seed bool) {
 	f := w.f
 	single := f.cfg.Workers == 1
-	in := f.corpus.Seed(w.slow)
+	in = f.corpus.Seed(w.slow)
 	if in == nil && single {
 		in = f.corpus.Seed(true)
 	}
 	if in != nil {
 		if single && races(in) {
-			return nil, nil
+			return nil, nil, false
 		}
-		return in, nil
+		return in, nil, true
 	}
 	w.g.Slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
 	pick := func() *input.Input {
@@ -259,7 +265,7 @@ func (w *worker) input() (*input.Input, *input.CorpusEntry) {
 		}
 		return nil
 	}
-	parent := f.corpus.SelectEntry(w.r)
+	parent = f.corpus.SelectEntry(w.r)
 	if parent == nil || w.r.IntN(3) == 0 {
 		in, parent = w.g.Generate(), nil
 	} else {
@@ -269,9 +275,9 @@ func (w *worker) input() (*input.Input, *input.CorpusEntry) {
 		w.g.AddPause(in, nil)
 	}
 	if len(in.Steps) == 0 || w.listTooLong(in) || single && races(in) {
-		return nil, nil
+		return nil, nil, false
 	}
-	return in, parent
+	return in, parent, false
 }
 
 // races reports whether an input has a time limit of less than 100 ms, so that the replies depend on the scheduling of
@@ -309,8 +315,10 @@ func (w *worker) listTooLong(in *input.Input) bool {
 	return false
 }
 
-// failed handles a fault of the last input. It reports whether the server can still be used.
-func (w *worker) failed(v *exec.Fault, parent *input.CorpusEntry) bool {
+// failed handles the fault of the last input, which is the candidate without its log. It reports whether the server can
+// still be used.
+func (w *worker) failed(candidate *triage.Candidate, parent *input.CorpusEntry) bool {
+	v := candidate.Fault
 	if v == nil || w.f.stopped() {
 		return true
 	}
@@ -320,7 +328,7 @@ func (w *worker) failed(v *exec.Fault, parent *input.CorpusEntry) bool {
 			v, gone = u, true
 		}
 	}
-	candidate := &triage.Candidate{Fault: v, Log: w.log.Until(len(w.log.Entries))}
+	candidate.Fault, candidate.Log = v, w.log.Until(len(w.log.Entries))
 	if !w.f.triage.Add(candidate) {
 		w.f.corpus.Failed(parent)
 	}

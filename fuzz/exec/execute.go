@@ -204,6 +204,9 @@ func (x *execution) fault(f Fault) {
 		if f.Step == 0 {
 			f.Step = x.step
 		}
+		if x.model != nil {
+			f.State = x.model.State()
+		}
 		x.record.Fault = &f
 	}
 }

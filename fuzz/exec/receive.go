@@ -260,7 +260,11 @@ func (x *execution) digest(k *conn) {
 			continue
 		}
 		if !slices.Contains(x.p.Caps, e.Rule) && (!k.effectUnknown && len(k.partial) == 0 || x.traits.IsBinary(rest)) {
-			x.fault(Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id})
+			f := Fault{Oracle: Framing, Rule: e.Rule, Law: e.Field, Text: e.Error(), Conn: k.id}
+			if t := x.frame.Type; t != nil {
+				f.Got = t.Does.String()
+			}
+			x.fault(f)
 		}
 	}
 	k.in = k.in[:copy(k.in, k.in[at:])]
@@ -316,8 +320,10 @@ func (x *execution) handleMessage(k *conn) {
 		err := x.model.Received(k.id, f)
 		x.common = x.common || err != nil && len(f.Type.Repeat) > 0 && x.hasIncomplete(k)
 		x.reportError(err)
-		if v := x.record.Fault; v != nil && v.Oracle == Law && v.Refusal == "" && f.Type.Does == codec.Refuse {
-			v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
+		if v := x.record.Fault; v != nil && v.Oracle == Law && v.Got == "" {
+			if v.Got = f.Type.Does.String(); f.Type.Does == codec.Refuse {
+				v.Refusal = fmt.Sprintf("%s %.40q", f.Type.Name, f.Arg(0))
+			}
 		}
 	}
 	x.checkUnsent(k, &e)

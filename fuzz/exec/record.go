@@ -41,6 +41,8 @@ type Fault struct {
 	Refusal string       // the unexpected reply by which the server rejected a message: its type and first field
 	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
 	Proved  bool         // Disclosure: there is evidence that the data comes from another client or from memory
+	Got     string       // the effect of the wrong message of the server; "" if the fault is not about a message
+	State   uint64       // the state of the model when the fault was observed: see model.Model.State; 0: unknown
 
 	Unsent Unsent // data in the message that shows the fault
 }
@@ -54,10 +56,10 @@ type Unsent struct {
 	Barrier bool // the message is the reply to a barrier, whose data differs in each execution
 }
 
-// Same reports whether two faults have the same oracle, rule and kind of failure. It returns false if one of them is
-// nil.
+// Same reports whether two faults have the same oracle, rule and kind of failure, and the same kind of wrong message. It
+// returns false if one of them is nil.
 func (f *Fault) Same(g *Fault) bool {
-	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law
+	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law && f.Got == g.Got
 }
 
 // MaybeCrashed reports whether a crash of the server may be the cause of the fault.

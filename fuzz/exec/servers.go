@@ -8,37 +8,45 @@ import (
 	"jobwire/internal/target"
 )
 
-// Servers starts servers, the next one in the background while the current one is used.
+// Servers starts servers, the next ones in the background while the current one is used.
 type Servers struct {
 	Start  func(context.Context) (target.Target, error)
 	Ending *sync.WaitGroup // servers that start or stop in the background
-	next   chan started    // nil: none was started
+	next   []chan started  // servers that were started in the background, the oldest first
+	ahead  int             // number of servers to start in the background; 0: 1
 }
 
-// Prepare starts the next server in the background.
+// maxAhead limits the number of servers that are started in the background.
+const maxAhead = 4
+
+// Prepare starts the next server in the background. It starts more than one if a server was not ready when it was
+// needed.
 func (s *Servers) Prepare(ctx context.Context) {
-	next, start := make(chan started, 1), s.Start
-	s.next = next
-	s.Ending.Go(func() { next <- begin(ctx, start) })
+	for len(s.next) < max(1, s.ahead) {
+		next, start := make(chan started, 1), s.Start
+		s.next = append(s.next, next)
+		s.Ending.Go(func() { next <- begin(ctx, start) })
+	}
 }
 
 // Take returns the next server.
 func (s *Servers) Take(ctx context.Context) (target.Target, error) {
-	if s.next == nil {
+	if len(s.next) == 0 {
 		s.Prepare(ctx)
+	} else if len(s.next[0]) == 0 {
+		s.ahead = min(max(1, s.ahead)+1, maxAhead)
 	}
-	next := <-s.next
-	s.next = nil
+	next := <-s.next[0]
+	s.next = s.next[1:]
 	return next.t, next.err
 }
 
-// Close stops the next server if one was started.
+// Close stops the servers that were started in the background.
 func (s *Servers) Close() {
-	if s.next == nil {
-		return
-	}
-	if n := <-s.next; n.err == nil {
-		target.Kill(n.t)
+	for _, c := range s.next {
+		if n := <-c; n.err == nil {
+			target.Kill(n.t)
+		}
 	}
 	s.next = nil
 }

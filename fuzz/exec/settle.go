@@ -107,13 +107,15 @@ func (x *execution) checkMissing(unproved bool) {
 	}
 	x.tick()
 	err := x.model.CheckMissing()
+	within := 200 * time.Microsecond
 	for end := time.Now().Add(x.Timeout); err != nil && unproved && time.Now().Before(end) && x.record.Fault == nil &&
 		!x.isOver(); err = x.model.CheckMissing() {
 		k := x.lacking(err)
 		if k == nil {
 			break
 		}
-		x.receiveWithin(k, 200*time.Microsecond) // the other connections may lack messages too
+		x.receiveWithin(k, within) // the other connections may lack messages too
+		within = min(2*within, 5*time.Millisecond)
 		for _, o := range x.conns {
 			if o.open {
 				x.drain(o)

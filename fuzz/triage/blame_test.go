@@ -36,6 +36,12 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 	return tr.onlyExaminer
 }
 
+// examineNow adds a candidate and examines the next one.
+func (e *examiner) examineNow(candidate *Candidate) {
+	e.Add(candidate)
+	e.examine(e.next())
+}
+
 // TestNoFaults runs inputs on servers without a fault. A model that is wrong might report faults, because it assumes
 // that no other client uses the server or that it knows more than it can know.
 func TestNoFaults(t *testing.T) {

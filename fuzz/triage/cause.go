@@ -18,6 +18,9 @@ import (
 // minimized input, regardless of their order.
 func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
+	if f.Got != "" {
+		id += "|" + f.Got
+	}
 	if f.Unsent.Data != nil { // with a model, the same defect is a wrong reply
 		return exec.Disclosure + "||" + f.Unsent.Does
 	}

@@ -19,31 +19,52 @@ func (e *examiner) examine(candidate *Candidate) {
 	if candidate.Fault.Oracle == exec.Memory {
 		defer e.leaks.Add(-1)
 	}
-	e.run.Doing("reproducing")
 	e.replay.timeout = e.cfg.Timeout
 	e.replay.setClock(candidate.Log.Clock)
-	defer e.replay.setClock(0)
-	in, got := e.reproduce(candidate)
-	if e.stopped() {
-		e.again(candidate)
-		return
+	result, fault := e.resultOf(candidate)
+	if result == settled && fault != nil && !candidate.Fault.Same(fault) {
+		result = notReproduced // what was examined is another failure, which may have another cause
 	}
+	e.replay.setClock(0)
+	if e.stopped() && result != settled {
+		result = interrupted
+	}
+	e.mu.Lock()
+	e.queue.examined(candidate.of, result)
+	e.mu.Unlock()
+}
+
+// resultOf examines a candidate. It returns the result, and the failure that was reproduced.
+func (e *examiner) resultOf(candidate *Candidate) (result outcome, v *exec.Fault) {
+	e.run.Doing("reproducing")
+	e.replay.asObserved = false
+	found := e.reproduce(candidate)
+	defer func() { e.replay.asObserved = false }()
+	in, got := found.in, found.fault
 	if got == nil {
 		e.run.Logf("not reproduced: %s, after %s; the last: %s", candidate.Fault, counted(len(candidate.Log.Entries)), candidate.last())
-		e.update(func(c *Counts) { c.NotReproduced++ })
-		return
+		return notReproduced, got
+	}
+	if found.sequence != nil && !candidate.of.sequences {
+		return deferred, got
+	}
+	if found.sequence != nil {
+		e.run.Logf("reproduced with %s: %s", counted(len(found.sequence)), got)
+		return e.examineSequence(candidate, &found), got
 	}
 	e.run.Logf("reproduced with a sequence of %s: %s", steps(len(in.Steps)), got)
-	if e.disputed(in, got) {
-		e.run.Logf("not counted, because the reference server fails in the same way: %s", got)
-		e.update(func(c *Counts) { c.ReferenceFails++ })
-		return
+	if e.isDisputed(in, got) {
+		return settled, got
 	}
-	if e.duplicate(candidate, in, got) {
-		return
+	if inputFree(got) && e.duplicate(candidate, in, got) { // the fault alone determines the key
+		return settled, got
 	}
 	e.run.Doing("minimizing")
-	small := e.minimize(in, got)
+	small, known := e.minimize(candidate, in, got)
+	if known {
+		e.run.Logf("a duplicate: %s", got)
+		return settled, got
+	}
 	e.replay.timeout = e.cfg.Timeout
 	n, of, last := e.count(small, got)
 	if last == nil && small != in {
@@ -53,33 +74,74 @@ func (e *examiner) examine(candidate *Candidate) {
 	}
 	switch {
 	case e.stopped():
-		e.again(candidate)
+		return interrupted, got
 	case last == nil:
 		e.run.Logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
-		e.update(func(c *Counts) { c.NotReproduced++ })
-	case e.disputed(small, last):
-		e.run.Logf("not counted, because the reference server fails in the same way: %s", last)
-		e.update(func(c *Counts) { c.ReferenceFails++ })
+		return notReproduced, got
+	case e.isDisputed(small, last):
+		return settled, got
 	case e.stopped():
-		e.again(candidate)
-	default:
-		e.report(candidate, small, e.disclosureOf(small, last), n, of)
+		return interrupted, got
 	}
+	v = e.disclosureOf(small, last)
+	return e.report(candidate, &Finding{Key: key(e.cfg.Protocol, small, v), cause: causeOf(e.cfg.Protocol, small, v), Fault: v,
+		Input: small, Shown: n, Tried: of, Inputs: 1, Log: candidate.Log}), got
 }
 
-// again returns a candidate to the queue because its examination was not completed.
-func (t *Triage) again(candidate *Candidate) {
-	t.mu.Lock()
-	t.waiting = append(t.waiting, candidate)
-	t.mu.Unlock()
+// examineSequence examines a failure that needs several inputs one after the other. Its finding has the log of these
+// inputs, which can be replayed.
+func (e *examiner) examineSequence(candidate *Candidate, found *reproduction) outcome {
+	fd := &Finding{Key: key(e.cfg.Protocol, found.in, found.fault) + "|after other inputs"}
+	if e.isKnown(candidate, fd) {
+		e.run.Logf("a duplicate: %s", found.fault)
+		return settled
+	}
+	shows := func(l *replayer) func() *exec.Fault {
+		return func() *exec.Fault {
+			v, _ := l.entries(found.sequence, found.fault)
+			return v
+		}
+	}
+	n, of, last := e.repeat(found.fault, shows(e.replay))
+	if last == nil {
+		e.run.Logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, found.fault)
+		return notReproduced
+	}
+	if e.cfg.Reference != nil {
+		ref := e.reference()
+		defer ref.close()
+		if v := shows(ref)(); found.fault.Same(v) {
+			e.run.Logf("not counted, because the reference server fails in the same way: %s", v)
+			e.update(func(c *Counts) { c.ReferenceFails++ })
+			return settled
+		}
+	}
+	shown := *last
+	shown.Conn, shown.Step = -1, -1
+	log := *candidate.Log
+	log.Entries = found.sequence
+	fd.Fault, fd.Shown, fd.Tried, fd.Inputs, fd.Log = &shown, n, of, len(found.sequence), &log
+	fd.Input = input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(found.sequence))
+	return e.report(candidate, fd)
+}
+
+// isDisputed reports whether the reference server has the fault too. If so, it counts the candidate as such.
+func (e *examiner) isDisputed(in *input.Input, v *exec.Fault) bool {
+	if !e.disputed(in, v) {
+		return false
+	}
+	e.run.Logf("not counted, because the reference server fails in the same way: %s", v)
+	e.update(func(c *Counts) { c.ReferenceFails++ })
+	return true
 }
 
 // minimizeTimeout is the timeout of a reply while an input is minimized. Each attempt that still causes a hang takes
 // this long.
 const minimizeTimeout = 150 * time.Millisecond
 
-// minimize returns the smallest input that it finds with which the fault appears.
-func (e *examiner) minimize(in *input.Input, got *exec.Fault) *input.Input {
+// minimize returns the smallest input that it finds with which the fault appears. As soon as the input has no messages
+// that the fault does not need, minimize compares it with the findings, and known reports that it is one of them.
+func (e *examiner) minimize(candidate *Candidate, in *input.Input, got *exec.Fault) (small *input.Input, known bool) {
 	test := e.replay.test(got)
 	budget := e.cfg.Minimize
 	switch got.Oracle {
@@ -91,8 +153,19 @@ func (e *examiner) minimize(in *input.Input, got *exec.Fault) *input.Input {
 	}
 	// Reserve half of the remaining time for reproducing the minimized input.
 	until := time.Now().Add(e.left() / 2)
-	stop := func() bool { return e.stopped() || time.Now().After(until) }
-	return Minimize(e.cfg.Protocol, in, budget, stop, func(d *input.Input) bool { return got.Same(test(d)) })
+	last := got
+	m := minimizer{best: in, budget: budget, proto: e.cfg.Protocol,
+		stop: func() bool { return e.stopped() || known || time.Now().After(until) },
+		holds: func(d *input.Input) bool {
+			v := test(d)
+			if !got.Same(v) {
+				return false
+			}
+			last = v
+			return true
+		},
+		fewest: func(d *input.Input) { known = !inputFree(last) && e.duplicate(candidate, d, last) }}
+	return m.minimize(), known
 }
 
 // disputed reports whether the reference server has the fault too. The oracle may then be wrong.
@@ -114,13 +187,13 @@ func (e *examiner) disputed(in *input.Input, v *exec.Fault) bool {
 func (e *examiner) reference() *replayer {
 	cfg := e.cfg
 	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, input.Known{}, false
-	return e.replayer(&cfg)
+	l := e.replayer(&cfg)
+	l.asObserved = e.replay.asObserved
+	return l
 }
 
-// count runs an input several times. It returns how often the fault appeared, the number of attempts, and the last
-// fault, which is nil if the fault did not appear in minReproductions attempts. It stops as soon as the result is
-// certain. The last attempt runs on a server with normal clock speed. A memory leak is tried once, because each attempt
-// consists of many executions.
+// count runs an input several times, like repeat. A memory leak is tried once, because each attempt consists of many
+// executions.
 func (e *examiner) count(in *input.Input, v *exec.Fault) (n, of int, last *exec.Fault) {
 	if v.Oracle == exec.Memory {
 		if last = e.replay.grows(in); last != nil {
@@ -129,6 +202,13 @@ func (e *examiner) count(in *input.Input, v *exec.Fault) (n, of int, last *exec.
 		return n, 1, last
 	}
 	test := e.replay.test(v)
+	return e.repeat(v, func() *exec.Fault { return test(in) })
+}
+
+// repeat calls a test several times. It returns how often the fault v appeared, the number of attempts, and the last
+// fault, which is nil if the fault did not appear in minReproductions attempts. It stops as soon as the result is
+// certain. The last attempt runs on a server with normal clock speed.
+func (e *examiner) repeat(v *exec.Fault, test func() *exec.Fault) (n, of int, last *exec.Fault) {
 	clock := e.replay.clock
 	defer e.replay.setClock(clock)
 	for of < tries && n < minReproductions && of-n <= tries-minReproductions && !e.stopped() {
@@ -136,7 +216,7 @@ func (e *examiner) count(in *input.Input, v *exec.Fault) (n, of int, last *exec.
 			e.replay.setClock(0)
 		}
 		of++
-		if got := test(in); v.Same(got) {
+		if got := test(); v.Same(got) {
 			if n++; n == minReproductions {
 				last = got
 			}
@@ -145,12 +225,8 @@ func (e *examiner) count(in *input.Input, v *exec.Fault) (n, of int, last *exec.
 	return n, of, last
 }
 
-// duplicate reports whether the fault is already a finding. It detects this before the input is minimized only if the
-// fault alone determines the key.
+// duplicate reports whether the fault of an input is already a finding, and if so, assigns the candidate to it.
 func (e *examiner) duplicate(candidate *Candidate, in *input.Input, got *exec.Fault) bool {
-	if !inputFree(got) {
-		return false
-	}
 	fd := &Finding{Key: key(e.cfg.Protocol, in, got)}
 	if e.isUnproved(fd.Key) && e.disclosureOf(in, got).Proved {
 		return false // this input proves more than the input of the finding
@@ -158,33 +234,31 @@ func (e *examiner) duplicate(candidate *Candidate, in *input.Input, got *exec.Fa
 	return e.isKnown(candidate, fd)
 }
 
-// report reports a finding for a reproduced candidate, unless the finding is a duplicate.
-func (e *examiner) report(candidate *Candidate, in *input.Input, v *exec.Fault, shown, tried int) {
-	fd := &Finding{Key: key(e.cfg.Protocol, in, v), cause: causeOf(e.cfg.Protocol, in, v), Fault: v, Input: in, Shown: shown,
-		Tried: tried, Reproduced: true, Inputs: 1, Log: candidate.Log, signatures: map[string]bool{candidate.signature: true}}
+// report completes and reports the finding of a reproduced candidate, unless it is a duplicate.
+func (e *examiner) report(candidate *Candidate, fd *Finding) outcome {
+	fd.Reproduced = true
 	if e.isKnown(candidate, fd) {
-		e.run.Logf("a duplicate: %s", v)
-		return
+		e.run.Logf("a duplicate: %s", fd.Fault)
+		return settled
 	}
 	if e.cfg.First && !e.first.CompareAndSwap(false, true) {
-		e.again(candidate)
-		return
+		return interrupted
 	}
 	fd.Name = nameOf(e.cfg.Protocol, fd)
 	e.replay.setClock(0)
 	if fd.Of == nil {
 		e.update(func(c *Counts) { c.Findings++ })
 	}
-	e.describe(fd)
-	if e.cfg.Found != nil {
+	if e.describe(fd); e.cfg.Found != nil {
 		e.cfg.Found(fd)
 	}
 	e.mu.Lock()
-	e.setOutcome(candidate)
+	e.assign(candidate.of, fd)
 	e.mu.Unlock()
 	if e.cfg.First {
 		e.run.End()
 	}
+	return settled
 }
 
 // steps returns the text for a number of steps.

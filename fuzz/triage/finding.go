@@ -41,8 +41,7 @@ type Finding struct {
 	// correct server does.
 	LosesJob bool
 
-	signatures map[string]bool // of its observations
-	cause      cause
+	cause cause
 }
 
 // lastInputs is the number of inputs in the transcript of a crash that was not reproduced.
@@ -53,8 +52,7 @@ func (t *Triage) newCrash(candidate *Candidate, key string) *Finding {
 	seen := *candidate.Fault
 	seen.Conn, seen.Step = -1, -1
 	all := input.Inputs(candidate.Log.Entries[max(0, len(candidate.Log.Entries)-lastInputs):])
-	fd := &Finding{Key: key, Fault: &seen, Log: candidate.Log, Count: 1, Shown: 1, Tried: 1, Inputs: len(all),
-		signatures: map[string]bool{candidate.signature: true}}
+	fd := &Finding{Key: key, Fault: &seen, Log: candidate.Log, Shown: 1, Tried: 1, Inputs: len(all)}
 	if len(all) == 1 {
 		fd.Input = all[0].Clone()
 	} else {

@@ -23,6 +23,9 @@ type minimizer struct {
 	budget time.Duration
 	proto  *codec.Protocol
 	stop   func() bool // reports whether to end early; nil: the minimizer does not end early
+
+	// fewest is called once, with an input from which no message can be removed. It may be nil.
+	fewest func(*input.Input)
 }
 
 // Minimize returns the smallest input that it finds within a budget and for which holds is true, beginning with in.
@@ -80,6 +83,10 @@ func (m *minimizer) minimize() *input.Input {
 		m.connections()
 		reduce.List(m.best.Steps, m.late, m.takes)
 		m.merge()
+		if m.fewest != nil {
+			m.fewest(m.best)
+			m.fewest = nil
+		}
 		m.joinRaw()
 		m.rename()
 		m.types()

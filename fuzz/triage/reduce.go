@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"slices"
 	"time"
 
 	"jobwire/fuzz/exec"
@@ -8,18 +9,37 @@ import (
 	"jobwire/internal/reduce"
 )
 
-// reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs. It
-// returns one input that causes the failure, with the fault, or nil if the failure does not appear again.
-func (e *examiner) reproduce(candidate *Candidate) (*input.Input, *exec.Fault) {
-	v := candidate.Fault
-	if v.Oracle == exec.Memory {
+// reproduction is an input, or a sequence of inputs, that causes a failure on a new server.
+type reproduction struct {
+	in    *input.Input
+	fault *exec.Fault
+
+	// Entries with which the failure appears, if it does not appear with one input that contains all their messages. in is
+	// then the last of them.
+	sequence []input.Entry
+}
+
+// reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs: first
+// thoroughly, and then as the worker ran it. It returns what causes the same failure again or, if nothing does, a related
+// failure. The result has no fault if no such failure appears.
+func (e *examiner) reproduce(candidate *Candidate) (r reproduction) {
+	if candidate.Fault.Oracle == exec.Memory {
 		return e.reproduceLeak(candidate)
 	}
-	if in, got := e.single(candidate.last(), v); got != nil {
-		return in, got
+	for _, e.replay.asObserved = range []bool{false, true} {
+		if r = e.reproduceInMode(candidate); r.fault != nil || e.stopped() {
+			break
+		}
 	}
-	if e.cfg.Fixed {
-		return nil, nil // the earlier inputs cannot be repeated, because the server still has their names
+	return r
+}
+
+// reproduceInMode is reproduce in one mode of the replayer.
+func (e *examiner) reproduceInMode(candidate *Candidate) reproduction {
+	v := candidate.Fault
+	single := e.single(candidate.last(), v)
+	if single.fault != nil || e.cfg.Fixed { // at a fixed address the server still has the names of the earlier inputs
+		return single
 	}
 	shows := func(entries []input.Entry) (*exec.Fault, int) { return e.replay.entries(entries, v) }
 	if v.Oracle == exec.Descriptors {
@@ -32,26 +52,68 @@ func (e *examiner) reproduce(candidate *Candidate) (*input.Input, *exec.Fault) {
 	}
 	entries, got := e.reduce(candidate, shows)
 	if len(entries) == 0 {
-		return nil, nil
+		return reproduction{}
 	}
 	if len(entries) == 1 {
-		if in, got := e.single(entries[0].Input, v); got != nil {
-			return in, got
+		if single = e.single(entries[0].Input, v); single.fault != nil {
+			return single
+		}
+	} else if joined := e.joined(entries, v); joined.fault != nil {
+		return joined
+	}
+	if !candidate.of.sequences {
+		return reproduction{in: candidate.last(), fault: got, sequence: entries}
+	}
+	entries = e.minimizeSequence(slices.Clone(entries), got)
+	if joined := e.joined(entries, v); joined.fault != nil {
+		return joined
+	}
+	return reproduction{in: entries[len(entries)-1].Input, fault: got, sequence: entries}
+}
+
+// joined runs the inputs of entries as one input. It returns the input if it causes the failure v.
+func (e *examiner) joined(entries []input.Entry, v *exec.Fault) reproduction {
+	mode := e.replay.asObserved
+	for _, e.replay.asObserved = range []bool{false, mode} {
+		if len(entries) > maxJoined {
+			break
+		}
+		in := input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(entries))
+		if again := e.replay.test(v)(in); again != nil && related(again, v) {
+			return reproduction{in: in, fault: again}
 		}
 	}
-	in := input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(entries))
-	if again := e.replay.test(got)(in); again != nil && matches(again, v) {
-		return in, again
+	e.replay.asObserved = mode
+	return reproduction{}
+}
+
+// minimizeSequence removes the steps of the inputs of entries that the failure v does not need.
+func (e *examiner) minimizeSequence(entries []input.Entry, v *exec.Fault) []input.Entry {
+	end := time.Now().Add(min(e.left()/4, e.cfg.Minimize))
+	stop := func() bool { return e.stopped() || time.Now().After(end) }
+	for i := len(entries) - 1; i >= 0; i-- {
+		whole := entries[i].Input
+		reduce.List(whole.Steps, stop, func(steps []input.Step) bool {
+			before := entries[i].Input
+			less := whole.Clone()
+			less.Steps = steps
+			entries[i].Input = less
+			if got, _ := e.replay.entries(entries, v); v.Same(got) {
+				return true
+			}
+			entries[i].Input = before
+			return false
+		})
 	}
-	return nil, nil
+	return entries
 }
 
 // single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
-// several messages in one write. It runs some variants several times, because the result may depend on chance. It
-// returns the variant that causes the failure, with the fault, or nil.
-func (e *examiner) single(in *input.Input, v *exec.Fault) (*input.Input, *exec.Fault) {
+// several messages in one write. It runs some variants several times, because the result may depend on chance. It returns
+// the first variant that causes the same failure or, if none does, the first that causes a related one.
+func (e *examiner) single(in *input.Input, v *exec.Fault) (found reproduction) {
 	if len(in.Steps) == 0 {
-		return nil, nil
+		return found
 	}
 	test := e.replay.test(v)
 	forms := input.TraitsOf(e.cfg.Protocol).Alone(in)
@@ -65,11 +127,15 @@ func (e *examiner) single(in *input.Input, v *exec.Fault) (*input.Input, *exec.F
 		if e.stopped() {
 			break
 		}
-		if got := test(d); got != nil && matches(got, v) {
-			return d, got
+		got := test(d)
+		if v.Same(got) {
+			return reproduction{in: d, fault: got}
+		}
+		if found.fault == nil && got != nil && related(got, v) {
+			found = reproduction{in: d, fault: got}
 		}
 	}
-	return nil, nil
+	return found
 }
 
 // reduce returns the entries of a log that a failure needs, with the fault, or nil if the failure does not appear.
@@ -83,7 +149,7 @@ func (e *examiner) reduce(candidate *Candidate, shows func([]input.Entry) (*exec
 			return false
 		}
 		got, n := shows(entries)
-		if got == nil || !matches(got, candidate.Fault) {
+		if got == nil || !related(got, candidate.Fault) {
 			return false
 		}
 		best, fault = entries[:n], got
@@ -119,9 +185,6 @@ func (e *examiner) reduce(candidate *Candidate, shows func([]input.Entry) (*exec
 		return best, fault
 	}
 	reduce.List(best, stop, func(entries []input.Entry) bool { return holds(entries) })
-	if len(best) > maxJoined {
-		return nil, nil
-	}
 	return best, fault
 }
 
@@ -131,12 +194,11 @@ const maxCrashReplays = 8
 // maxJoined is the number of inputs that can be combined to one input.
 const maxJoined = 40
 
-// reproduceLeak finds, by bisection, the input of a candidate that leaks memory. It returns the input and the fault, or
-// nil if no memory leaks.
-func (e *examiner) reproduceLeak(candidate *Candidate) (*input.Input, *exec.Fault) {
+// reproduceLeak finds, by bisection, the input of a candidate that leaks memory.
+func (e *examiner) reproduceLeak(candidate *Candidate) reproduction {
 	l, entries := e.replay, candidate.Log.Entries
 	if !l.leaks(entries) {
-		return nil, nil
+		return reproduction{}
 	}
 	for len(entries) > 1 && !e.stopped() {
 		half, rest := entries[:len(entries)/2], entries[len(entries)/2:]
@@ -145,5 +207,5 @@ func (e *examiner) reproduceLeak(candidate *Candidate) (*input.Input, *exec.Faul
 		}
 	}
 	l.leakRuns = 0
-	return entries[0].Input, l.leaksMemory(entries[0].Input)
+	return reproduction{in: entries[0].Input, fault: l.leaksMemory(entries[0].Input)}
 }

@@ -15,7 +15,6 @@ import (
 func (l *replayer) repeat(entries []input.Entry, runs, descriptors int) (watch.Usage, bool) {
 	l.used = true
 	l.x.Thorough = false
-	defer func() { l.x.Thorough = true }()
 	for range runs {
 		for _, e := range entries {
 			if l.ctx.Err() != nil {

@@ -1,6 +1,8 @@
 package triage
 
 import (
+	"context"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/internal/target"
 )
 
 // TestFindingsPlay writes the transcripts of findings whose faults appear in messages that are easily omitted. The
@@ -125,15 +128,77 @@ func TestFaultThatNeedsAnotherInput(t *testing.T) {
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		if f.examine(seen(beanstalk.Protocol, v, in)); len(f.findings) > 0 {
+		if f.examineNow(seen(beanstalk.Protocol, v, in)); len(f.findings) > 0 {
 			t.Fatal("it is reproduced without the other input")
 		}
-		f.examine(seen(beanstalk.Protocol, v, idle, other, idle, idle, in))
+		f.examineNow(seen(beanstalk.Protocol, v, idle, other, idle, idle, in))
 		if found := reported(); len(found.Input.Steps) > 4 || !found.Plays {
 			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 		}
 	})
 }
+
+// TestFaultThatNeedsManyInputs tests a fault that needs more inputs than one input can combine: the server is correct on
+// its first 60 connections. The finding has the log of the inputs, with which the fault appears again.
+func TestFaultThatNeedsManyInputs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const correct = 60
+		fault := faults.Named("default-not-ignored")
+		f, reported := examinerOf(t, beanstalk.Protocol, *fault)
+		f.cfg.Start = func(ctx context.Context) (target.Target, error) {
+			return target.InMemory(ctx, "tired", func(ctx context.Context, ln net.Listener) error {
+				first := &handed{ln, make(chan net.Conn)}
+				defer close(first.conns)
+				go faults.Faultless("beanstalk").Serve(ctx, first)
+				for range correct {
+					c, err := ln.Accept()
+					if err != nil {
+						return nil
+					}
+					first.conns <- c
+				}
+				return fault.Serve(ctx, ln)
+			})
+		}
+		f.replay.Start = f.cfg.Start
+		in := fuzztest.Input(t, beanstalk.Protocol, "Client -> Server: watch a\nClient -> Server: ignore default\nClient -> Server: watch a\n")
+		all := slices.Repeat([]*input.Input{in}, correct+10)
+		v, n := f.replay.entries(seen(beanstalk.Protocol, nil, all...).Log.Entries, &exec.Fault{Oracle: exec.Law})
+		if v == nil {
+			t.Fatal("no oracle reports a fault")
+		}
+		f.examineNow(seen(beanstalk.Protocol, v, all[:n]...))
+		if len(f.findings) > 0 {
+			t.Fatal("the finding does not wait for a simpler observation")
+		}
+		time.Sleep(deferral)
+		f.examine(f.next())
+		found := reported()
+		if found.Inputs <= maxJoined || found.Inputs != len(found.Log.Entries) || found.Shown < minReproductions {
+			t.Errorf("%d inputs, %d in the log, reproduced %d of %d times", found.Inputs, len(found.Log.Entries), found.Shown, found.Tried)
+		}
+		if again, _ := f.replay.entries(found.Log.Entries, v); !again.Same(v) {
+			t.Errorf("the log of the finding shows %v, not %v", again, v)
+		}
+	})
+}
+
+// handed is a listener whose connections another listener has accepted.
+type handed struct {
+	net.Listener
+	conns chan net.Conn
+}
+
+func (l *handed) Accept() (net.Conn, error) {
+	c, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l *handed) Close() error { return nil }
 
 // TestFaultThatNeedsThePreamble tests that a finding is reproduced when its fault appears only after the messages that fuzz
 // sends first on each connection to a server that many inputs share.
@@ -153,7 +218,7 @@ func TestFaultThatNeedsThePreamble(t *testing.T) {
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(beanstalk.Protocol, v, in))
+		f.examineNow(seen(beanstalk.Protocol, v, in))
 		if found := reported(); len(found.Input.Steps) > 3 || !found.Plays {
 			t.Errorf("%d steps, plays %v:\n%s", len(found.Input.Steps), found.Plays, found.Text)
 		}
@@ -172,7 +237,7 @@ func TestCauseAmongMany(t *testing.T) {
 		wrong := read("Client -> Server: put 0 0 60 \"x\"*4096\nServer -> Client: INSERTED $id\nClient -> Server: peek $id\n")
 		idle := read("Client -> Server: use b\nClient -> Server: put 0 0 60 x\n")
 		cause := read("Client -> Server: list-tubes\n")
-		f.examine(seen(beanstalk.Protocol, &exec.Fault{Oracle: exec.Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
+		f.examineNow(seen(beanstalk.Protocol, &exec.Fault{Oracle: exec.Disturbed, Step: -1}, idle, wrong, idle, cause, idle, wrong))
 		if found := reported(); len(found.Input.Steps) != 1 || found.Fault.Oracle != exec.Disturbed {
 			t.Errorf("%v: %v", found.Fault, found.Input)
 		}
@@ -198,7 +263,7 @@ func TestAttemptsAreIndependent(t *testing.T) {
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(beanstalk.Protocol, v, in))
+		f.examineNow(seen(beanstalk.Protocol, v, in))
 		found := reported()
 		var types []string
 		for i := range found.Input.Steps {
@@ -232,7 +297,7 @@ func TestFaultThatNeedsPipelinedMessages(t *testing.T) {
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(gearman.Protocol, v, in))
+		f.examineNow(seen(gearman.Protocol, v, in))
 		found := reported()
 		if found.Input.Mode == input.OneByOne || len(found.Input.Steps) > 3 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)
@@ -271,7 +336,7 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 		if v == nil {
 			t.Fatal("no oracle reports a fault")
 		}
-		f.examine(seen(beanstalk.Protocol, v, in))
+		f.examineNow(seen(beanstalk.Protocol, v, in))
 		found := first()
 		if found.Input.Mode != input.Joined || len(found.Input.Steps) != 2 || !found.Plays || found.Script.Value("segments") != "coalesced" {
 			t.Errorf("mode %d, %d steps, plays %v:\n%s", found.Input.Mode, len(found.Input.Steps), found.Plays, found.Text)

@@ -2,18 +2,21 @@ package triage
 
 import (
 	"fmt"
+	"strings"
+
 	"jobwire/codec"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/internal/crash"
 )
 
 // Candidate is a failure that a worker has observed, with the log of the server.
 type Candidate struct {
-	signature string
-	Fault     *exec.Fault
-	Log       *input.Log // the entries until the failure
-	From      int        // number of entries that had run when the server was last checked without this failure
-	finding   *Finding
+	Fault *exec.Fault
+	Log   *input.Log // the entries until the failure
+	From  int        // number of entries that had run when the server was last checked without this failure
+	Seed  bool       // the last input is a seed
+	of    *observation
 }
 
 // last returns the last input of the log.
@@ -24,33 +27,74 @@ func (ca *Candidate) last() *input.Input {
 	return ca.Log.Entries[len(ca.Log.Entries)-1].Input
 }
 
-// sign returns the signature of an observation, before the failure is reproduced. It consists of the oracle, the rule and
-// the kind of failure. Unless the fault has a stack, it also contains the effect of the step at which the failure was
-// observed.
-func (ca *Candidate) sign(p *codec.Protocol) string {
+// signature identifies an observation before it is reproduced. Observations with different signatures are examined
+// separately.
+type signature struct {
+	// What fails, after which message: the oracle, the rule, the kind of failure, the expected and the received message,
+	// and the effect of the message before the failure.
+	class string
+
+	// The circumstances: the state of the jobs and peers. A seed also has the effects of its messages, because somebody
+	// has written this sequence to test something.
+	state string
+}
+
+// sign returns the signature of an observation.
+func (ca *Candidate) sign(p *codec.Protocol) signature {
 	v, in := ca.Fault, ca.last()
-	key := v.Oracle + "|" + string(v.Rule) + "|" + v.Law
-	if v.Oracle == exec.Memory {
-		return key + "|" + in.Shape(p) // the leak may be in any of the repeated inputs, which differ between observations
+	s := signature{class: v.Oracle + "|" + string(v.Rule) + "|" + v.Law + "|" + v.Got}
+	switch {
+	case v.Oracle == exec.Memory:
+		s.class += "|" + in.Shape(p) // the leak may be in any of the repeated inputs, which differ between observations
+		return s
+	case len(v.Stack) > 0:
+		return s
+	case v.Oracle == exec.Law:
+		s.class += "|" + withoutValues(v.Text)
 	}
-	if len(v.Stack) == 0 && v.Step >= 0 && v.Step < len(in.Steps) {
-		key += "|" + effect(p, &in.Steps[v.Step])
+	if v.Step >= 0 && v.Step < len(in.Steps) {
+		s.class += "|" + effect(p, &in.Steps[v.Step])
 		if v.Law == closedLaw {
-			key += fmt.Sprint(sizeClass(&in.Steps[v.Step]))
+			s.class += fmt.Sprint(sizeClass(&in.Steps[v.Step]))
 		}
 	}
-	return key
+	if v.Oracle == exec.Law {
+		s.state = fmt.Sprintf("%x", v.State)
+	}
+	if ca.Seed {
+		for _, a := range behavior(p, in) {
+			s.state += " " + a.does
+		}
+	}
+	return s
 }
 
-// kind returns the properties that candidates with the same cause probably have in common.
-func (ca *Candidate) kind() string {
-	return ca.Fault.Oracle + "|" + string(ca.Fault.Rule) + "|" + ca.Fault.Law + "|" + ca.Fault.Refusal
+// withoutValues returns the text of a fault without the values that differ between observations: quoted texts, numbers
+// and handles.
+func withoutValues(text string) string {
+	var b strings.Builder
+	for {
+		before, rest, quoted := strings.Cut(text, `"`)
+		b.WriteString(before)
+		if !quoted {
+			return strings.ReplaceAll(crash.Normalize(b.String()), " #", "") // lists have any number of values
+		}
+		end := 0
+		for end < len(rest) && rest[end] != '"' {
+			if rest[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		b.WriteByte('#')
+		text = rest[min(end+1, len(rest)):]
+	}
 }
 
-// matches reports whether f may have the same cause as the expected fault. A crash matches if it is in the same place,
-// or if the expected place is unknown. A hang or crash matches a hang, even on another connection, and a wrong reply
-// matches another wrong reply.
-func matches(f, expected *exec.Fault) bool {
+// related reports whether f may be another effect of what caused the expected fault. A crash is related if it is in the
+// same place, or if the expected place is unknown. A hang or crash is related to a hang, even on another connection, and
+// a wrong reply to another wrong reply.
+func related(f, expected *exec.Fault) bool {
 	if expected.Ends() || expected.Oracle == exec.LeakReport {
 		return (f.Ends() || f.Oracle == exec.LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
 	}

@@ -3,9 +3,7 @@ package triage
 import (
 	"cmp"
 	"context"
-	"maps"
 	"math"
-	"math/bits"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,13 +30,9 @@ type Triage struct {
 	counting sync.Mutex // protects counts
 	counts   Counts
 
-	mu       sync.Mutex // protects the fields below
-	waiting  []*Candidate
-	more     chan struct{}  // add sends a value to wake an examiner
-	closed   bool           // no more candidates are accepted
-	observed map[string]int // number of observations, by signature
-	tried    map[string]int // number of examined candidates, by kind
-	findings []*Finding     // in order of discovery
+	mu sync.Mutex // protects the fields below
+	queue
+	findings []*Finding // in order of discovery
 }
 
 // Config says how failures are examined.
@@ -77,9 +71,11 @@ type Server struct {
 type Reports struct {
 	// Found is called for each finding. A crash is reported before it is reproduced, and again, under the same name,
 	// after it is reproduced.
-	Found     func(*Finding)
-	Dropped   func(*Finding) // called for a reported finding that another finding replaces
-	Candidate func(*Finding) // called at the end with each candidate that was not examined
+	Found   func(*Finding)
+	Dropped func(*Finding) // called for a reported finding that another finding replaces
+	// Candidate is called at the end with one candidate of each class that was not examined or not reproduced. Count is the
+	// number of observations, and Tried the number of examinations in which the failure did not appear.
+	Candidate func(*Finding)
 }
 
 // Run is the run whose failures are examined.
@@ -90,13 +86,16 @@ type Run interface {
 	End()                            // ends the run
 }
 
-// Counts are the results of a triage.
+// Counts are the results of a triage. Observations with the same signature are one candidate, and each candidate is
+// examined: Candidates is the sum of Examined and Unexamined.
 type Counts struct {
 	Findings       int
 	Duplicates     int // observations of findings beyond the first
-	ReferenceFails int // faults that the reference server has too
-	NotReproduced  int // candidates that did not appear on a new server
-	Unexamined     int // candidates that were waiting at the end
+	Candidates     int // different signatures of observations
+	Examined       int // candidates that were examined
+	ReferenceFails int // candidates with a fault that the reference server has too
+	NotReproduced  int // candidates that were examined and did not appear on a new server
+	Unexamined     int // candidates that wait to be examined
 }
 
 // examiner examines candidates, one after the other, on servers of its own.
@@ -107,12 +106,11 @@ type examiner struct {
 
 // numExaminers is the number of candidates that are examined at the same time. Most of the time, an examiner waits for a
 // server to start or for a missing reply.
-const numExaminers = 6
+const numExaminers = 12
 
 // New returns the triage of a run, which ends with ctx.
 func New(ctx context.Context, run Run, cfg Config) *Triage {
-	t := &Triage{cfg: cfg, run: run, ctx: ctx, more: make(chan struct{}, 1), observed: map[string]int{},
-		tried: map[string]int{}}
+	t := &Triage{cfg: cfg, run: run, ctx: ctx, queue: newQueue()}
 	t.onlyExaminer = t.examiner()
 	return t
 }
@@ -120,8 +118,12 @@ func New(ctx context.Context, run Run, cfg Config) *Triage {
 // Counts returns the counts so far.
 func (t *Triage) Counts() Counts {
 	t.counting.Lock()
-	defer t.counting.Unlock()
-	return t.counts
+	c := t.counts
+	t.counting.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c.Candidates, c.Examined, c.NotReproduced, c.Unexamined = t.numbers()
+	return c
 }
 
 // update changes the counts under their lock.
@@ -157,86 +159,37 @@ func (t *Triage) replayer(cfg *Config) *replayer {
 	return &replayer{triage: t, cfg: cfg, ctx: t.ctx, timeout: cfg.Timeout, Servers: exec.Servers{Start: cfg.Start, Ending: &t.ending}}
 }
 
-// examined reports whether the n-th observation with the same key is examined. The first, the fourth, the sixteenth and
-// so on are, because observations with the same key may have several causes.
-func examined(n int) bool { return bits.OnesCount(uint(n)) == 1 && bits.TrailingZeros(uint(n))%2 == 0 }
-
-// Add counts an observation and queues it as a candidate. It reports whether the observation is the first with its key.
-// It reports a crash as a finding at once.
+// Add counts an observation and, if its signature is new, queues it as a candidate. It reports whether the signature is
+// new. It reports a crash as a finding at once.
 func (t *Triage) Add(candidate *Candidate) bool {
-	candidate.signature = candidate.sign(t.cfg.Protocol)
 	if candidate.Fault.Oracle == exec.Memory {
 		t.leaks.Add(1)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.observed[candidate.signature]++
-	n := t.observed[candidate.signature]
-	if t.closed || !examined(n) || len(candidate.Fault.Stack) > 0 && t.reproduced(candidate.signature) {
-		return false
+	isNew, queued := t.queue.add(candidate, candidate.sign(t.cfg.Protocol))
+	if !queued && candidate.Fault.Oracle == exec.Memory {
+		t.leaks.Add(-1)
 	}
-	if candidate.Fault.Ends() {
-		candidate.finding = t.crash(candidate, n == 1)
+	if o := candidate.of; queued && o.finding == nil && candidate.Fault.Ends() {
+		o.finding = t.crash(candidate)
 	}
-	t.waiting = append(t.waiting, candidate)
-	select {
-	case t.more <- struct{}{}:
-	default:
-	}
-	return n == 1
+	return isNew
 }
 
-// reproduced reports whether a finding with the key was reproduced. The caller holds the lock.
-func (t *Triage) reproduced(key string) bool {
-	return slices.ContainsFunc(t.findings, func(fd *Finding) bool { return fd.Reproduced && fd.signatures[key] })
-}
-
-// crash returns the finding for a crash that is not reproduced yet. If the observation is the first with its key and
-// there is no similar finding, it creates and reports a finding. Crashes without a stack are similar if their oracle
-// and signal are the same, because the cause of the crash may not be in the input.
-func (t *Triage) crash(candidate *Candidate, first bool) *Finding {
+// crash returns the finding for a crash that is not reproduced yet. If there is no similar finding, it creates and
+// reports one. Crashes without a stack are similar if their oracle and signal are the same, because the cause of the
+// crash may not be in the input.
+func (t *Triage) crash(candidate *Candidate) *Finding {
 	alike := "not reproduced|" + candidate.Fault.Oracle + "|" + candidate.Fault.Law + "|" + candidate.Fault.Signal
 	for _, fd := range t.findings {
-		if fd.Key == alike && (first || fd.signatures[candidate.signature]) {
-			fd.signatures[candidate.signature] = true
+		if fd.Key == alike {
 			return fd
 		}
-	}
-	if !first {
-		return nil // a crash with this key was already reproduced
 	}
 	fd := t.newCrash(candidate, alike)
 	t.findings = append(t.findings, fd)
 	return fd
-}
-
-// maxFresh is the number of candidates of one kind that are examined before later candidates of this kind count as
-// probable duplicates.
-const maxFresh = 3
-
-// nextCandidate removes and returns the candidate to examine next, or nil: the one whose kind was examined least often
-// and, among those, the most severe. A candidate is stale if maxFresh candidates of its kind were examined before.
-// nextCandidate returns stale candidates only if anyway is set.
-func (t *Triage) nextCandidate(anyway bool) (candidate *Candidate, stale bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	best, least := -1, 0
-	for i, candidate := range t.waiting {
-		tried := t.tried[candidate.kind()]
-		if tried >= maxFresh && !anyway {
-			continue
-		}
-		if rank := tried*len(severities) + int(FaultSeverity(candidate.Fault)); best < 0 || rank < least {
-			best, least = i, rank
-		}
-	}
-	if best < 0 {
-		return nil, false
-	}
-	candidate = t.waiting[best]
-	t.tried[candidate.kind()]++
-	t.waiting = slices.Delete(t.waiting, best, best+1)
-	return candidate, t.tried[candidate.kind()] > maxFresh
 }
 
 // EndIfIdle makes Work return after the last candidate.
@@ -244,7 +197,7 @@ func (t *Triage) EndIfIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
-	close(t.more)
+	t.wake()
 }
 
 // Work reproduces, minimizes and reports the candidates in the queue, in numExaminers goroutines. It returns when ctx
@@ -261,50 +214,33 @@ func (t *Triage) Work(ctx context.Context) {
 	all.Wait()
 }
 
-// duplicateShare limits the part of its time that an examiner spends on probable duplicates: one divided by
-// duplicateShare.
-const duplicateShare = 4
-
-// work examines candidates, new ones before probable duplicates, until ctx ends or, after EndIfIdle, until no candidate
-// is left. After a probable duplicate, it examines only others for three times as long as the examination took.
+// work examines candidates until ctx ends or, after EndIfIdle, until no candidate is left.
 func (e *examiner) work(ctx context.Context) {
-	closed := false
-	var rest time.Time // until then, the examiner skips probable duplicates
 	for ctx.Err() == nil {
-		if candidate, stale := e.nextCandidate(closed || time.Now().After(rest)); candidate != nil {
-			start := time.Now()
-			if e.examine(candidate); stale {
-				rest = time.Now().Add((duplicateShare - 1) * time.Since(start))
+		e.mu.Lock()
+		candidate, changed := e.next(), e.changed
+		done := candidate == nil && e.closed && e.idle()
+		e.mu.Unlock()
+		switch {
+		case done:
+			return
+		case candidate != nil:
+			e.examine(candidate)
+		default:
+			select {
+			case <-changed:
+			case <-time.After(time.Second): // a candidate may have been deferred until now
+			case <-ctx.Done():
 			}
-			continue
-		}
-		var rested <-chan time.Time
-		if d := time.Until(rest); d > 0 {
-			rested = time.After(d)
-		}
-		select {
-		case _, open := <-e.more:
-			if !open && closed {
-				return
-			}
-			closed = !open
-		case <-rested:
-		case <-ctx.Done():
 		}
 	}
 }
 
-// Busy reports whether so many candidates wait that workers should pause to give the triage CPU time.
+// Busy reports whether so many candidates of new classes wait that workers should pause to give the triage CPU time.
 func (t *Triage) Busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	n := 0
-	for _, candidate := range t.waiting {
-		if t.tried[candidate.kind()] < maxFresh {
-			n++
-		}
-	}
-	return n > 4*numExaminers
+	return t.numNew() > 4*numExaminers
 }
 
 // ExamineBetween examines candidates between the inputs of the only worker. The triage gets at most half of the time of
@@ -312,7 +248,9 @@ func (t *Triage) Busy() bool {
 func (t *Triage) ExamineBetween(ctx context.Context) {
 	unlimited := t.cfg.First || t.cfg.Sequential
 	for ctx.Err() == nil && (t.spent < time.Since(t.cfg.Begun)/2 || unlimited) {
-		candidate, _ := t.nextCandidate(unlimited || t.spent < time.Since(t.cfg.Begun)/(2*duplicateShare))
+		t.mu.Lock()
+		candidate := t.next()
+		t.mu.Unlock()
 		if candidate == nil {
 			return
 		}
@@ -322,31 +260,39 @@ func (t *Triage) ExamineBetween(ctx context.Context) {
 	}
 }
 
-// Finish waits for the servers to end, reports the candidates that were not examined, and counts the observations of
-// each finding. It is called at the end of the run.
+// Finish waits for the servers to end, reports the candidates that were not examined or not reproduced, one of each class,
+// and counts the observations of each finding. It is called at the end of the run.
 func (t *Triage) Finish() {
 	t.ending.Wait()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	saved := map[string]bool{}
-	for _, candidate := range t.waiting {
-		if candidate.finding != nil || saved[candidate.signature] {
-			continue // the crash is a finding already, or another candidate with this key was reported
+	classes := map[string]*Finding{}
+	var open []*Finding
+	for _, o := range t.all {
+		if o.finding != nil {
+			o.finding.Count += o.count
 		}
-		saved[candidate.signature] = true
-		t.update(func(c *Counts) { c.Unexamined++ })
-		if t.cfg.Candidate == nil {
+		if o.finding != nil || o.settled {
 			continue
 		}
-		fd := &Finding{Key: candidate.signature, Fault: candidate.Fault, Input: candidate.last(), Inputs: 1, Log: candidate.Log.Last(candidateInputs)}
-		t.write(fd)
-		t.cfg.Candidate(fd)
+		fd := classes[o.signature.class]
+		if fd == nil {
+			ca := o.latest
+			fd = &Finding{Key: o.signature.class, Fault: ca.Fault, Input: ca.last(), Inputs: 1, Log: ca.Log.Last(candidateInputs)}
+			classes[fd.Key] = fd
+			open = append(open, fd)
+		}
+		fd.Count += o.count
+		fd.Tried = max(fd.Tried, o.examinations)
+	}
+	for _, fd := range open {
+		if t.cfg.Candidate != nil {
+			t.write(fd)
+			t.cfg.Candidate(fd)
+		}
 	}
 	t.joinCauses()
 	for _, fd := range t.findings {
-		for key := range fd.signatures {
-			fd.Count += t.observed[key]
-		}
 		t.update(func(c *Counts) { c.Duplicates += max(0, fd.Count-1) })
 	}
 }
@@ -395,15 +341,13 @@ func (t *Triage) isKnown(candidate *Candidate, fd *Finding) bool {
 	}
 	var replaced *Finding
 	for _, old := range t.findings {
-		if old.Reproduced && old != candidate.finding && old.Key == fd.Key {
+		if old.Reproduced && old != candidate.of.finding && old.Key == fd.Key {
 			if fd.Input != nil && fd.Fault.Proved && !old.Fault.Proved {
-				maps.Copy(fd.signatures, old.signatures)
 				t.drop(old)
 				replaced = old
 				break
 			}
-			old.signatures[candidate.signature] = true
-			t.setOutcome(candidate)
+			t.assign(candidate.of, old)
 			return true
 		}
 	}
@@ -421,19 +365,20 @@ func (t *Triage) isKnown(candidate *Candidate, fd *Finding) bool {
 			o.Of = cmp.Or(fd.Of, fd)
 		}
 	}
+	if replaced != nil {
+		t.reassign(replaced, fd)
+	}
 	t.findings = append(t.findings, fd)
 	return false
 }
 
-// setOutcome removes a candidate from the finding for crashes that were not reproduced, because the candidate belongs
-// to another finding. It removes that finding if no candidates are left.
-func (t *Triage) setOutcome(candidate *Candidate) {
-	fd := candidate.finding
-	if fd == nil || !slices.Contains(t.findings, fd) {
-		return
-	}
-	if delete(fd.signatures, candidate.signature); len(fd.signatures) == 0 {
-		t.drop(fd)
+// assign makes the observations of o those of the finding fd. It drops a finding for a crash that was not reproduced if
+// it has no observations left.
+func (t *Triage) assign(o *observation, fd *Finding) {
+	before := o.finding
+	o.finding = fd
+	if before != nil && before != fd && slices.Contains(t.findings, before) && !t.queue.has(before) {
+		t.drop(before)
 	}
 }
 

@@ -1,13 +1,13 @@
 package triage
 
 import (
-	"jobwire/codec/beanstalk"
 	"jobwire/codec/gearman"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"testing"
-	"testing/synctest"
 )
 
 // TestProvedDisclosure tests that a finding with evidence replaces the finding about the same data without evidence, in
@@ -15,45 +15,97 @@ import (
 func TestProvedDisclosure(t *testing.T) {
 	var dropped []*Finding
 	tr := testTriage(t, Config{Protocol: gearman.Protocol, Reports: Reports{Dropped: func(fd *Finding) { dropped = append(dropped, fd) }}})
-	finding := func(observed string, v exec.Fault) *Finding {
+	finding := func(v exec.Fault) *Finding {
 		v.Unsent = exec.Unsent{Data: []byte("data"), Does: "answer"}
-		return &Finding{Key: key(gearman.Protocol, &input.Input{}, &v), Fault: &v, Input: &input.Input{}, Reproduced: true, signatures: map[string]bool{observed: true}}
+		return &Finding{Key: key(gearman.Protocol, &input.Input{}, &v), Fault: &v, Input: &input.Input{}, Reproduced: true}
 	}
-	law := finding("model", exec.Fault{Oracle: exec.Law, Rule: "gearman.echo.same-data", Law: wrongContent})
-	data := finding("data", exec.Fault{Oracle: exec.Disclosure, Law: "answer"})
-	proved := finding("proved", exec.Fault{Oracle: exec.Disclosure, Law: "answer", Proved: true})
-	for _, tt := range []struct {
+	law := finding(exec.Fault{Oracle: exec.Law, Rule: "gearman.echo.same-data", Law: wrongContent})
+	data := finding(exec.Fault{Oracle: exec.Disclosure, Law: "answer"})
+	proved := finding(exec.Fault{Oracle: exec.Disclosure, Law: "answer", Proved: true})
+	first := &Candidate{Fault: law.Fault, Log: &input.Log{}}
+	tr.queue.add(first, signature{class: "model"})
+	for i, tt := range []struct {
 		fd    *Finding
 		known bool
 	}{{law, false}, {data, true}, {proved, false}, {law, true}, {data, true}, {proved, true}} {
-		if got := tr.isKnown(&Candidate{signature: "new"}, tt.fd); got != tt.known {
+		candidate := &Candidate{of: &observation{}}
+		if i == 0 {
+			candidate = first
+		}
+		if got := tr.isKnown(candidate, tt.fd); got != tt.known {
 			t.Errorf("%s: expected a known finding: %v, got %v", tt.fd.Fault, tt.known, got)
 		}
+		if !tt.known {
+			tr.assign(candidate.of, tt.fd)
+		}
 	}
-	if !slices.Equal(tr.findings, []*Finding{proved}) || !slices.Equal(dropped, []*Finding{law}) || !proved.signatures["model"] {
+	if !slices.Equal(tr.findings, []*Finding{proved}) || !slices.Equal(dropped, []*Finding{law}) || first.of.finding != proved {
 		t.Errorf("expected the proved finding in place of the first one, got %v; dropped: %v", tr.findings, dropped)
 	}
 }
 
-// TestCrashIsExaminedAgain tests that a crash that was not reproduced is examined again when it is observed again, and
-// that a reproduced crash is not.
-func TestCrashIsExaminedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		for reproduced, want := range map[bool]int{false: 2, true: 1} {
-			e := testTriage(t, Config{Protocol: beanstalk.Protocol})
-			for n := range 4 {
-				candidate := &Candidate{Fault: &exec.Fault{Oracle: exec.Sanitizer, Law: "heap-use-after-free", Stack: []string{"remove_job"}, Conn: -1, Step: -1}, Log: &input.Log{Protocol: beanstalk.Protocol}}
-				e.Add(candidate)
-				if n == 0 && reproduced {
-					e.findings = append(e.findings, &Finding{Reproduced: true, signatures: map[string]bool{candidate.signature: true}})
+// TestEachSignatureIsExamined tests that each signature of a run is examined, that observations with a signature are
+// examined again while none of them is reproduced, at most maxExaminations times, and that the counts contain each
+// signature.
+func TestEachSignatureIsExamined(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		q, seen, examined := newQueue(), map[signature]bool{}, map[signature]int{}
+		finished := map[signature]bool{}
+		var running []*Candidate
+		finish := func() {
+			k := r.IntN(len(running))
+			result := outcome(r.IntN(4))
+			o := running[k].of
+			q.examined(o, result)
+			if running = slices.Delete(running, k, k+1); result != interrupted {
+				examined[o.signature]++
+			}
+			finished[o.signature] = result == settled
+		}
+		for range 300 {
+			switch r.IntN(3) {
+			case 0:
+				s := signature{class: strconv.Itoa(r.IntN(5)), state: strconv.Itoa(r.IntN(8))}
+				isNew, _ := q.add(&Candidate{Fault: &exec.Fault{Oracle: exec.Law}}, s)
+				if isNew == seen[s] {
+					t.Fatalf("seed %d: signature %v: new: %v, observed before: %v", seed, s, isNew, seen[s])
+				}
+				seen[s] = true
+			case 1:
+				if ca := q.next(); ca != nil {
+					if slices.ContainsFunc(running, func(o *Candidate) bool { return o.of == ca.of }) || finished[ca.of.signature] {
+						t.Fatalf("seed %d: %v is examined twice at a time, or after it had a result", seed, ca.of.signature)
+					}
+					running = append(running, ca)
+				}
+			case 2:
+				if len(running) > 0 {
+					finish()
 				}
 			}
-			if got := len(e.waiting); got != want {
-				t.Errorf("reproduced: %v: %d of four observations are examined, want %d", reproduced, got, want)
+			if all, done, _, waiting := q.numbers(); all != len(seen) || done+waiting != all || done != len(examined) {
+				t.Fatalf("seed %d: %d signatures were observed and %d examined; counted: %d observed, %d examined, %d waiting",
+					seed, len(seen), len(examined), all, done, waiting)
 			}
 		}
-	})
+		q.closed = true
+		for steps := 0; !q.idle(); steps++ {
+			if ca := q.next(); ca != nil {
+				running = append(running, ca)
+			} else {
+				finish()
+			}
+			if steps > 10000 {
+				t.Fatalf("seed %d: the queue does not become empty", seed)
+			}
+		}
+		for s := range seen {
+			if n := examined[s]; n == 0 || n > maxExaminations {
+				t.Errorf("seed %d: signature %v was examined %d times", seed, s, n)
+			}
+		}
+	}
 }
 
 // TestFindingsAreGroupedByCause tests the order of findings, and that findings with the same cause are in one group.

@@ -1,0 +1,190 @@
+package triage
+
+import (
+	"slices"
+	"time"
+)
+
+// queue contains the observations of a run by signature. The candidates among them are examined in turn.
+type queue struct {
+	all     []*observation // in the order in which they were first made
+	by      map[signature]*observation
+	tried   map[string]int // number of examinations, by class
+	again   int            // number of observations being examined whose class was examined often
+	running int            // number of observations being examined
+	closed  bool           // the workers have ended
+	changed chan struct{}  // closed when there may be a new candidate for an examiner that waits
+}
+
+// observation is what is known about the observations with one signature.
+type observation struct {
+	signature    signature
+	count        int        // number of observations
+	latest       *Candidate // the last observation with a log
+	waiting      bool       // latest is to be examined
+	busy         bool       // latest is being examined
+	deferred     time.Time  // when a failure that needs several inputs may become a finding; zero: unknown
+	renewed      bool       // latest was observed after the last examination
+	sequences    bool       // the examination may result in a finding with several inputs
+	again        bool       // the class had been examined often before this examination
+	examinations int        // number of complete examinations
+	settled      bool       // the examination had a result: a finding or a fault that the reference server has too
+	finding      *Finding   // nil: none
+}
+
+// maxExaminations is the number of observations with one signature that are examined while none of them is reproduced.
+const maxExaminations = 3
+
+// Limits so that a fault that appears in many circumstances does not hold up the others. A class was examined often when
+// maxFresh of its candidates were. Candidates of such classes are examined after the others, maxAgain at a time.
+const (
+	maxFresh = 3
+	maxAgain = numExaminers / 3
+)
+
+func newQueue() queue {
+	return queue{by: map[signature]*observation{}, tried: map[string]int{}, changed: make(chan struct{})}
+}
+
+// add counts an observation with the signature s. It queues the candidate if the signature is new, or if the earlier
+// observations with it were examined and not reproduced.
+func (q *queue) add(candidate *Candidate, s signature) (isNew, queued bool) {
+	o := q.by[s]
+	if isNew = o == nil; isNew {
+		o = &observation{signature: s}
+		q.by[s] = o
+		q.all = append(q.all, o)
+	}
+	o.count++
+	candidate.of = o
+	if o.waiting && o.examinations > 0 {
+		o.latest, o.renewed = candidate, true
+	}
+	if o.settled || o.waiting || o.busy || o.examinations >= maxExaminations {
+		return isNew, false
+	}
+	o.latest, o.waiting = candidate, true
+	q.wake()
+	return isNew, true
+}
+
+// wake wakes the examiners that wait.
+func (q *queue) wake() {
+	close(q.changed)
+	q.changed = make(chan struct{})
+}
+
+// next returns the candidate to examine next, or nil: one whose signature and class were examined least often and, among
+// those, the most severe.
+func (q *queue) next() *Candidate {
+	var best *observation
+	var rank [3]int
+	now := time.Now()
+	for _, o := range q.all {
+		if !o.waiting || !o.renewed && !q.closed && now.Before(o.deferred) || q.again >= maxAgain && q.often(o) {
+			continue
+		}
+		r := [3]int{o.examinations, q.tried[o.signature.class], int(FaultSeverity(o.latest.Fault))}
+		if best == nil || slices.Compare(r[:], rank[:]) < 0 {
+			best, rank = o, r
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	if best.again = q.often(best); best.again {
+		q.again++
+	}
+	q.tried[best.signature.class]++
+	best.waiting, best.busy, best.renewed = false, true, false
+	best.sequences = q.closed || !best.deferred.IsZero() && !now.Before(best.deferred)
+	q.running++
+	return best.latest
+}
+
+// often reports whether candidates of the class of o were examined often.
+func (q *queue) often(o *observation) bool { return q.tried[o.signature.class] >= maxFresh }
+
+// An outcome is the result of an examination.
+type outcome uint8
+
+const (
+	interrupted   outcome = iota // the run has ended
+	notReproduced                // the failure did not appear again, or only a related one did
+	deferred                     // the failure needs several inputs
+	settled                      // it is a finding, or the reference server fails in the same way
+)
+
+// deferral is how long a candidate whose failure needs several inputs waits for an observation of the same failure that is
+// easier to understand.
+const deferral = 30 * time.Second
+
+// examined records the result of an examination.
+func (q *queue) examined(o *observation, result outcome) {
+	q.running--
+	o.busy = false
+	if o.again {
+		q.again--
+	}
+	switch result {
+	case interrupted:
+		o.waiting = true
+	case settled:
+		o.settled = true
+		o.examinations++
+	case notReproduced:
+		o.examinations++
+	case deferred:
+		o.examinations++
+		o.waiting = o.examinations < maxExaminations
+		if o.deferred.IsZero() {
+			o.deferred = time.Now().Add(deferral)
+		}
+	}
+	q.wake()
+}
+
+// idle reports whether no candidate waits or is being examined.
+func (q *queue) idle() bool {
+	return q.running == 0 && !slices.ContainsFunc(q.all, func(o *observation) bool { return o.waiting })
+}
+
+// numNew returns the number of waiting candidates whose class was not examined often.
+func (q *queue) numNew() (n int) {
+	for _, o := range q.all {
+		if o.waiting && !q.often(o) {
+			n++
+		}
+	}
+	return n
+}
+
+// numbers returns the numbers of observed signatures, of those that were examined, of those that were examined and not
+// reproduced, and of those that wait for their first examination.
+func (q *queue) numbers() (all, examined, notReproduced, unexamined int) {
+	for _, o := range q.all {
+		switch {
+		case o.examinations == 0:
+			unexamined++
+			continue
+		case !o.settled && o.examinations > 0:
+			notReproduced++
+		}
+		examined++
+	}
+	return len(q.all), examined, notReproduced, unexamined
+}
+
+// has reports whether there are observations of a finding.
+func (q *queue) has(fd *Finding) bool {
+	return slices.ContainsFunc(q.all, func(o *observation) bool { return o.finding == fd })
+}
+
+// reassign makes the observations of one finding those of another.
+func (q *queue) reassign(from, to *Finding) {
+	for _, o := range q.all {
+		if o.finding == from {
+			o.finding = to
+		}
+	}
+}
