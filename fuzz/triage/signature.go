@@ -34,8 +34,8 @@ type signature struct {
 	// and the effect of the message before the failure.
 	class string
 
-	// The circumstances: the state of the jobs and peers. A seed also has the effects of its messages, because somebody
-	// has written this sequence to test something.
+	// The circumstances: the state of the jobs and peers. A seed also has the effects of its messages, because its
+	// sequence with a purpose.
 	state string
 }
 
