@@ -34,8 +34,8 @@ type signature struct {
 	// and the effect of the message before the failure.
 	class string
 
-	// The circumstances: the state of the jobs and peers. A seed also has the effects of its messages, because its
-	// sequence with a purpose.
+	// The circumstances: the state of the jobs and peers, and for a seed also the effects of its messages, because each
+	// seed tests something else.
 	state string
 }
 
