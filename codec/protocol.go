@@ -58,14 +58,6 @@ type Protocol struct {
 	// Limits of the protocol, used where Options has a zero; 0: the default of this package.
 	MaxData, MaxLine int
 
-	// Reject returns how a server may reply to an illegal message of a peer after which decoding can continue. It is nil
-	// if the contract does not say that.
-	Reject func(*Frame, *Error) Rejection
-
-	// the request whose reply, a list of keys and values, has the largest size of a job's data that the server accepts,
-	// and the key; or nil
-	MaxDataOf []string
-
 	// NewSession creates the session of one new connection.
 	NewSession func(Options) Session
 

@@ -28,8 +28,6 @@ var Protocol = &codec.Protocol{
 	DefaultQueue: defaultTube,
 	OrderedIDs:   true,
 	Refusal:      []string{"INTERNAL_ERROR"},
-	Reject:       reject,
-	MaxDataOf:    []string{"stats", "max-job-size"},
 	Rules:        codec.ParseRules(rules),
 	Complete:     RuleComplete,
 	Answered:     RuleAnswered,

@@ -111,10 +111,10 @@ func (x *Executor) CloseCanary() {
 
 // askMaxData asks the server for the largest size of a job's data that it accepts, if the contract has such a request.
 func (x *Executor) askMaxData() {
-	ask := x.p.MaxDataOf
-	if len(ask) == 0 {
+	if x.p.Framing.Lines == nil || x.p.Framing.Lines.Body[codec.Peer].MaxOf == nil {
 		return
 	}
+	ask := x.p.Framing.Lines.Body[codec.Peer].MaxOf
 	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Send, Type: x.p.MustTypeNamed(ask[0])}}}
 	for _, e := range x.Execute(in, "").Events {
 		for i := 0; i+1 < len(e.Args); i += 2 {

@@ -278,30 +278,38 @@ func (x *execution) do(s *input.Step) {
 			x.barrierConn(nil)
 		}
 	default:
-		x.timed = true
-		if x.flush(k); !k.open {
-			return
-		}
-		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
-		x.recordOwnClose(k)
-		if x.c.Mode != input.Burst && s.Verb == transcript.Closes {
-			// Half-close the connection first, because the reaction of the server to a half-close can be observed.
-			k.ended = true
-			k.s.halfClose()
-			x.serverNoticed(k)
-		} else {
-			x.common = x.common || x.c.Mode == input.Burst
-		}
-		if k.open {
-			x.end(k, s.Verb == transcript.Resets)
-		}
-		if k.ended = false; s.Verb == transcript.Resets && x.c.Mode != input.Burst {
-			x.resetNoticed()
-		}
-		if x.c.Mode != input.Burst {
-			x.barrierConn(nil)
-		}
+		x.closeConn(k, s)
 	}
+}
+
+// closeConn executes a step that closes or resets a connection.
+func (x *execution) closeConn(k *conn, s *input.Step) {
+	x.timed = true
+	if x.flush(k); !k.open {
+		return
+	}
+	x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
+	x.recordOwnClose(k)
+	burst := x.c.Mode == input.Burst
+	if burst {
+		x.common = true // it is unknown when the server notices the disconnect
+	} else if s.Verb == transcript.Closes {
+		// Half-close the connection first, because the reaction of the server to a half-close can be observed.
+		k.ended = true
+		k.s.halfClose()
+		x.serverNoticed(k)
+	}
+	if k.open {
+		x.end(k, s.Verb == transcript.Resets)
+	}
+	k.ended = false
+	if burst {
+		return
+	}
+	if s.Verb == transcript.Resets {
+		x.resetNoticed()
+	}
+	x.barrierConn(nil)
 }
 
 // sleep waits for a duration on the server's clock. It reads during the wait, because the model must know when the

@@ -207,7 +207,7 @@ func (x *execution) noteIllegal(k *conn, e *codec.Error) bool {
 	case !x.model.Illegal(k.id, &x.frame, e):
 		return false
 	}
-	if r := x.p.Reject(&x.frame, e); r.Resync != "" {
+	if r := x.p.Framing.Lines.Reject(&x.frame, e); r.Resync != "" {
 		k.resync = r.Resync
 	}
 	return true

@@ -115,7 +115,7 @@ func (m *beanstalk) Opened(conn int) {
 }
 
 // Illegal implements Model. A command that blocks may be performed without a reply, and the server may read a command
-// behind a reserve only later.
+// that follows a reserve only later.
 func (m *beanstalk) Illegal(conn int, f *codec.Frame, e *codec.Error) bool {
 	m.step++
 	p := m.peers[conn]
@@ -123,7 +123,7 @@ func (m *beanstalk) Illegal(conn int, f *codec.Frame, e *codec.Error) bool {
 		m.Garbled(conn)
 		return false
 	}
-	r := m.p.Reject(f, e)
+	r := m.p.Framing.Lines.Reject(f, e)
 	if r.Performs && (f.Type == nil || f.Type.Blocks != codec.Never) {
 		m.Garbled(conn)
 		return false

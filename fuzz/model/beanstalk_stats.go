@@ -19,7 +19,7 @@ func (m *beanstalk) stats(p *bPeer, rule string, names string, expected map[stri
 				return nil
 			}
 			for _, cells := range listLines(r) {
-				if string(cells[0]) == m.p.MaxDataOf[1] {
+				if string(cells[0]) == m.p.Framing.Lines.Body[codec.Peer].MaxOf[1] {
 					m.Accepts(int(min(number(cells[1]), math.MaxInt32)))
 				}
 				want, ok := expected[string(cells[0])]

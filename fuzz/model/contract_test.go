@@ -68,7 +68,7 @@ func TestIllegalLines(t *testing.T) {
 	}
 }
 
-// TestLargestBody tests that the model judges the size of a body only if it knows the largest size, and otherwise only
+// TestLargestBody tests that the model checks the size of a body only if it knows the largest size, and otherwise only
 // whether the replies contradict each other.
 func TestLargestBody(t *testing.T) {
 	for _, tt := range []struct {

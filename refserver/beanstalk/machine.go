@@ -122,7 +122,7 @@ func (m *Machine) Handle(c *refserver.Conn, f *codec.Frame) {
 
 // Reject replies to a message that violates a rule. A put whose body is rejected is counted like any put.
 func (m *Machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
-	r := beanstalk.Protocol.Reject(f, e)
+	r := beanstalk.Protocol.Framing.Lines.Reject(f, e)
 	if f.Type != nil && !beanstalk.Protocol.IsGeneralError(r.Replies[0]) {
 		m.counts[f.Type.Index]++
 		m.produces(c.Data.(*peer))
