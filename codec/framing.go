@@ -53,6 +53,8 @@ type Lines struct {
 	Body [2]Body // by sender
 
 	Unknown []string // names of the types that may answer a command of unknown type
+	// how a server may reply to an illegal message of a peer whose end is known
+	Reject func(*Frame, *Error) Rejection
 
 	Length  RuleID // the line is too long
 	Inside  RuleID // a part of a line end inside a line; "": allowed
@@ -66,6 +68,9 @@ type Lines struct {
 type Body struct {
 	Max       int    // bytes
 	Size, End RuleID // rules that a larger body violates, and that a body without a line end after it violates
+	// the request whose reply, a list of keys and values, has the largest size that the server accepts, and the key; or
+	// nil
+	MaxOf []string
 }
 
 // FreeText recognizes a reply whose form the specification does not give. A line has the type if no other type of a

@@ -103,8 +103,8 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 		return Stats{}, fmt.Errorf("%s cannot be fuzzed: its contract has no barrier, a request that the server answers at once", cfg.Protocol.Title)
 	}
 	f := newFuzzer(cfg)
-	if model.New(cfg.Protocol, time.Now()) == nil {
-		f.Logf("there is no model of a server for %s: replies are checked only against the rules of its messages",
+	if !model.Has(cfg.Protocol) {
+		f.Logf("there is no model of a server for %s: replies are checked only against the rules of its messages, and requests must be answered",
 			cfg.Protocol.Title)
 	}
 	if cfg.Duration > 0 {

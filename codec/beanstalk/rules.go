@@ -23,6 +23,8 @@ const (
 	RuleBodyCRLF       codec.RuleID = "beanstalk.body.crlf"
 	RulePutCRLF        codec.RuleID = "beanstalk.put.body-crlf"
 	RulePutSize        codec.RuleID = "beanstalk.put.max-job-size"
+	RuleResync         codec.RuleID = "beanstalk.put.crlf-resync"
+	RuleBadFormatBody  codec.RuleID = "beanstalk.put.bad-format-body"
 	RuleReplyAsked     codec.RuleID = "beanstalk.reply.asked-for"
 	RuleReplyForm      codec.RuleID = "beanstalk.reply.form"
 	RuleReplySize      codec.RuleID = "beanstalk.reply.size-cap"

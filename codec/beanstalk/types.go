@@ -220,9 +220,9 @@ var (
 )
 
 var framing = codec.Framing{Lines: &codec.Lines{Word: [2]*codec.Field{&commandField, &replyField}, End: crlf,
-	Max: [2]int{DefaultMaxLine, DefaultMaxLine}, Scan: [2]int{maxScan, maxScan}, Unknown: general,
+	Max: [2]int{DefaultMaxLine, DefaultMaxLine}, Scan: [2]int{maxScan, maxScan}, Unknown: general, Reject: reject,
 	Body: [2]codec.Body{
-		codec.Peer:   {Max: DefaultMaxData, Size: RulePutSize, End: RulePutCRLF},
+		codec.Peer:   {Max: DefaultMaxData, Size: RulePutSize, End: RulePutCRLF, MaxOf: []string{"stats", "max-job-size"}},
 		codec.Server: {Max: codec.DefaultMaxData, Size: RuleReplySize, End: RuleBodyCRLF}},
 	Length: RuleLineLength, Inside: RuleLineCRLF, Command: RuleCommandKnown, Asked: RuleReplyAsked, Reply: RuleReplyForm}}
 

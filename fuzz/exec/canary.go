@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -106,6 +107,22 @@ func (x *Executor) CloseCanary() {
 		x.canary.s.close(withReset)
 	}
 	x.canary = nil
+}
+
+// askMaxData asks the server for the largest size of a job's data that it accepts, if the contract has such a request.
+func (x *Executor) askMaxData() {
+	if x.p.Framing.Lines == nil || x.p.Framing.Lines.Body[codec.Peer].MaxOf == nil {
+		return
+	}
+	ask := x.p.Framing.Lines.Body[codec.Peer].MaxOf
+	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Send, Type: x.p.MustTypeNamed(ask[0])}}}
+	for _, e := range x.Execute(in, "").Events {
+		for i := 0; i+1 < len(e.Args); i += 2 {
+			if n, ok := codec.ParseNumber(e.Args[i+1]); ok && string(e.Args[i]) == ask[1] {
+				x.maxData = int(min(n, math.MaxInt32))
+			}
+		}
+	}
 }
 
 // FindBarrier returns the first barrier of the protocol that a new server answers as it must, before any input. A server

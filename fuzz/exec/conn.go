@@ -26,13 +26,15 @@ type conn struct {
 
 // sending is what was sent on a connection.
 type sending struct {
-	pending         []byte // bytes to send
-	partial         []byte // bytes that were sent and are not a complete message yet
-	recorded        int    // number of bytes of partial that the record already contains
-	sentAll         []byte // all bytes that were sent, to find the source of received values
-	tainted         bool   // illegal bytes were sent
-	effectUnknown   bool   // illegal bytes were sent whose effect is unknown
-	unreadableSteps int    // number of steps since it became unknown where the next message begins
+	pending       []byte // bytes to send
+	partial       []byte // bytes that were sent and are not a complete message yet
+	recorded      int    // number of bytes of partial that the record already contains
+	sentAll       []byte // all bytes that were sent, to find the source of received values
+	tainted       bool   // illegal bytes were sent
+	effectUnknown bool   // illegal bytes were sent whose effect is unknown
+	// the rule that says where the next message begins, if servers differ in that after an illegal message
+	resync          codec.RuleID
+	unreadableSteps int // number of steps since it became unknown where the next message begins
 }
 
 // pipelined is what pipeline has sent on a connection before the execution of the steps.
@@ -126,7 +128,7 @@ func (x *execution) connect(k *conn, id int) bool {
 
 // streams returns the decoders of both directions of a new connection.
 func (x *Executor) streams() [2]codec.Stream {
-	return codec.Streams(x.p.NewSession(codec.Options{Waive: x.known.Waive}))
+	return codec.Streams(x.p.NewSession(codec.Options{Waive: x.known.Waive, MaxData: codec.DefaultMaxData}))
 }
 
 // serverNoticed waits until the server closes a connection that the executor has half-closed. This proves that the
@@ -156,6 +158,18 @@ func (x *execution) serverNoticed(k *conn) {
 		x.common = true
 	}
 }
+
+// resetNoticed waits until the server has noticed a reset. Nothing proves this. The reset arrives at once, but the
+// server may read it after later messages on other connections.
+func (x *execution) resetNoticed() {
+	if x.handshake(); x.Thorough {
+		time.Sleep(resetTime)
+		x.handshake()
+	}
+}
+
+// resetTime is how long a thorough executor waits after a reset.
+const resetTime = 20 * time.Millisecond
 
 // end closes a connection, with a reset if reset is set. The server may keep a connection that was half-closed before
 // or that is closed without a reset, so end counts such connections in MaybeKept.

@@ -26,6 +26,8 @@ type Executor struct {
 	record    Record  // of the last execution
 	pings     Record  // of the last ping
 	conns     []*conn // memory for the connections of an execution
+	// the largest size of a job's data that the server accepts; 0: unknown, less than 0: the server was not asked
+	maxData int
 	scratch
 }
 
@@ -101,11 +103,11 @@ func NewExecutor(t target.Target, times int, b *Barrier, known *input.Known, tim
 }
 
 func executorOn(to transport, b *Barrier, known *input.Known, timeout time.Duration) *Executor {
-	return &Executor{traits: input.TraitsOf(b.Protocol), barrier: b, p: b.Protocol, to: to, known: known,
+	return &Executor{traits: input.TraitsOf(b.Protocol), barrier: b, p: b.Protocol, to: to, known: known, maxData: -1,
 		Options: Options{Timeout: timeout}}
 }
 
-// newModel returns the model of the server, or nil if the protocol has none.
+// newModel returns a new model of the server.
 func (x *execution) newModel() model.Model {
 	quirks := []model.Quirk{model.Watched}
 	for _, q := range x.known.Quirks {
@@ -114,12 +116,18 @@ func (x *execution) newModel() model.Model {
 	if x.prefix != "" {
 		quirks = append(quirks, model.Shared)
 	}
-	return model.New(x.p, x.clock.now(), quirks...)
+	m := model.New(x.p, x.clock.now(), quirks...)
+	m.Accepts(x.maxData)
+	return m
 }
 
 // Execute runs an input on the server. The record is valid until the next call. If prefix is not empty, other inputs
 // use the same server, and the names in this input get the prefix.
 func (x *Executor) Execute(in *input.Input, prefix string) *Record {
+	if x.maxData < 0 {
+		x.maxData = 0
+		x.askMaxData()
+	}
 	x.runs++
 	x.record.reset()
 	e := x.execution(in, &x.record)
@@ -207,6 +215,9 @@ func (x *execution) fault(f Fault) {
 		if x.model != nil {
 			f.State = x.model.State()
 		}
+		if f.Conn >= 0 && f.Conn < len(x.conns) && x.conns[f.Conn].resync != "" {
+			f.Rule = x.conns[f.Conn].resync // the server has read the bytes after an illegal message as others
+		}
 		x.record.Fault = &f
 	}
 }
@@ -219,9 +230,8 @@ func (x *execution) do(s *input.Step) {
 		x.sleep(s.For)
 		x.tick()
 		x.record.add(Event{Conn: s.Conn, Verb: transcript.Nothing, Step: x.step})
-		if x.c.Mode != input.Burst {
-			x.barrierConn(nil)
-		}
+		// A barrier could make the server notice that a time has come.
+		x.checkMissing(true)
 		return
 	}
 	if !k.open {
@@ -271,28 +281,38 @@ func (x *execution) do(s *input.Step) {
 			x.barrierConn(nil)
 		}
 	default:
-		x.timed = true
-		if x.flush(k); !k.open {
-			return
-		}
-		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
-		x.recordOwnClose(k)
-		if x.c.Mode != input.Burst && s.Verb == transcript.Closes {
-			// Half-close the connection first, because the reaction of the server to a half-close can be observed.
-			k.ended = true
-			k.s.halfClose()
-			x.serverNoticed(k)
-		} else {
-			x.common = true // it is unknown when the server notices the disconnect
-		}
-		if k.open {
-			x.end(k, s.Verb == transcript.Resets)
-		}
-		k.ended = false
-		if x.c.Mode != input.Burst {
-			x.barrierConn(nil)
-		}
+		x.closeConn(k, s)
 	}
+}
+
+// closeConn executes a step that closes or resets a connection.
+func (x *execution) closeConn(k *conn, s *input.Step) {
+	x.timed = true
+	if x.flush(k); !k.open {
+		return
+	}
+	x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
+	x.recordOwnClose(k)
+	burst := x.c.Mode == input.Burst
+	if burst {
+		x.common = true // it is unknown when the server notices the disconnect
+	} else if s.Verb == transcript.Closes {
+		// Half-close the connection first, because the reaction of the server to a half-close can be observed.
+		k.ended = true
+		k.s.halfClose()
+		x.serverNoticed(k)
+	}
+	if k.open {
+		x.end(k, s.Verb == transcript.Resets)
+	}
+	k.ended = false
+	if burst {
+		return
+	}
+	if s.Verb == transcript.Resets {
+		x.resetNoticed()
+	}
+	x.barrierConn(nil)
 }
 
 // sleep waits for a duration on the server's clock. It reads during the wait, because the model must know when the

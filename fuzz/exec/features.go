@@ -14,13 +14,18 @@ const (
 	coverGone
 	coverIllegal
 	coverReceived
+
+	coverTimed = 100 // added to the kind of events that depend on time
 )
 
-// feature records an event on a connection as coverage, combined with the previous event on that connection. It ignores
-// events that depend on time, so that the same inputs always have the same coverage.
+// feature records an event on a connection as coverage, combined with the previous event on that connection. Of events
+// that depend on time it records only the kind and a, or nothing if the same inputs must always have the same coverage.
 func (x *execution) feature(k *conn, kind, a, b uint64) {
-	if x.timingDependent() {
+	switch {
+	case x.c.Mode == input.Burst, x.Steady && x.timingDependent():
 		return
+	case x.timingDependent():
+		kind, b = kind+coverTimed, 0
 	}
 	h := mix(mix(kind, a), b)
 	x.record.Features = append(x.record.Features, mix(k.last, h))
@@ -36,7 +41,7 @@ func (x *execution) timingDependent() bool {
 
 // noteState records a change of the model's state as coverage.
 func (x *execution) noteState() {
-	if x.timingDependent() {
+	if x.c.Mode == input.Burst || x.common || x.model.Tainted() || x.timed && x.Steady {
 		return
 	}
 	state := x.model.State()

@@ -253,6 +253,7 @@ func (x *execution) digest(k *conn) {
 		if k.streams[codec.Server].Lost() {
 			k.desynced, x.common = true, true // without message boundaries, missing messages cannot be detected
 		}
+		k.effectUnknown = k.effectUnknown || len(k.partial) > 0 // the server has replied to an incomplete message
 		x.answered(k, nil)
 		x.feature(k, coverIllegal, errHash(e), 0)
 		if x.prefix != "" && x.traits.OpenLists && !x.traits.IsBinary(rest) {

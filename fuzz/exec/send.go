@@ -179,12 +179,13 @@ func (x *execution) put(k *conn, b []byte, barrier bool) {
 			return
 		}
 		k.tainted = true
-		if x.model != nil {
-			x.model.Garbled(k.id)
-		}
+		known := x.noteIllegal(k, e)
 		x.recordSent(k, rest[:n], nil, e, barrier)
 		if !x.traits.IsBinary(rest) {
-			k.expect(x.traits.InOrder, true)
+			k.expect(x.traits.InOrder, !known)
+			if known {
+				continue
+			}
 			k.effectUnknown = true
 			if k.within = min(x.Timeout, 50*time.Millisecond); x.Steady {
 				k.within = min(x.Timeout, pingDelay)
@@ -192,6 +193,24 @@ func (x *execution) put(k *conn, b []byte, barrier bool) {
 		}
 	}
 	k.partial = k.partial[:copy(k.partial, k.partial[at:])]
+}
+
+// noteIllegal passes the illegal message in x.frame to the model. It reports whether the reply and the effect of the
+// message are known.
+func (x *execution) noteIllegal(k *conn, e *codec.Error) bool {
+	switch {
+	case x.model == nil:
+		return false
+	case k.effectUnknown:
+		x.model.Garbled(k.id)
+		return false
+	case !x.model.Illegal(k.id, &x.frame, e):
+		return false
+	}
+	if r := x.p.Framing.Lines.Reject(&x.frame, e); r.Resync != "" {
+		k.resync = r.Resync
+	}
+	return true
 }
 
 // isForeign reports whether a request contains a value that servers assign, such as a handle, and that the server has

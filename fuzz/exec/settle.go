@@ -274,11 +274,10 @@ func (x *execution) leave() {
 			}
 		}
 	}
-	x.record.Vague = x.model == nil || x.model.Tainted()
+	x.record.Vague = x.model == nil || x.model.Tainted() || !model.Has(x.p)
 	x.record.OrderUncertain = x.timingDependent()
-	if x.model != nil && !x.model.Tainted() && !x.common {
-		fresh := x.newModel()
-		x.record.Clean = noticed && fresh != nil && fresh.State() == x.model.State()
+	if !x.record.Vague && !x.common {
+		x.record.Clean = noticed && x.newModel().State() == x.model.State()
 	}
 	if f := x.record.Fault; f != nil && f.Oracle != HangConn && f.Oracle != HangAll && !x.lost && !x.Thorough {
 		return

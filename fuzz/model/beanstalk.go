@@ -29,11 +29,9 @@ type beanstalk struct {
 	live   []*bJob          // in the order in which they were put
 	tubes  map[string]*bTube
 	count  int
-	buried int            // number of burials so far, to order the buried jobs
-	sent   map[string]int // number of commands sent, by name
-	total  int            // number of connections that the model has observed
-	before int            // number of connections that the model has not observed; less than 0: unknown
-	late   int            // number of times that a time-to-run has expired
+	buried int // number of burials so far, to order the buried jobs
+
+	accepted, refused int // the largest body that the server has accepted, and the smallest that was too big; 0: none
 }
 
 type bPeer struct {
@@ -47,6 +45,8 @@ type bPeer struct {
 	backlog []codec.Frame
 	put     bool
 	worker  bool
+	doubt   bool // the peer has sent a command that the server may have rejected, so it may count as producer and worker
+	unusual bool // its reserve has a timeout that the server may reject
 }
 
 type bTube struct {
@@ -93,7 +93,7 @@ const never time.Duration = math.MaxInt64 / 2
 
 func newBeanstalk(p *codec.Protocol, quirks map[Quirk]bool) Model {
 	m := &beanstalk{expectations: newExpectations(p, quirks), peers: map[int]*bPeer{}, jobs: map[string]*bJob{},
-		tubes: map[string]*bTube{}, sent: map[string]int{}, before: -1}
+		tubes: map[string]*bTube{}}
 	m.tube("default")
 	return m
 }
@@ -112,23 +112,26 @@ func (m *beanstalk) tube(name string) *bTube {
 func (m *beanstalk) Opened(conn int) {
 	m.opened(conn)
 	m.peers[conn] = &bPeer{conn: conn, used: "default", watched: []string{"default"}}
-	m.total++
 }
 
-func (m *beanstalk) Garbled(conn int) {
-	m.unchecked[conn] = true
-	m.taint()
-}
-
-// taint records that the state of the server is unknown, and makes all expected messages optional.
-func (m *beanstalk) taint() {
-	m.tainted = true
-	for _, d := range m.expected {
-		d.must = false
+// Illegal implements Model. A command that blocks may be performed without a reply, and the server may read a command
+// that follows a reserve only later.
+func (m *beanstalk) Illegal(conn int, f *codec.Frame, e *codec.Error) bool {
+	m.step++
+	p := m.peers[conn]
+	if p == nil || m.unchecked[conn] || p.waiting || e.Fatal {
+		m.Garbled(conn)
+		return false
 	}
+	r := m.p.Framing.Lines.Reject(f, e)
+	if r.Performs && (f.Type == nil || f.Type.Blocks != codec.Never) {
+		m.Garbled(conn)
+		return false
+	}
+	p.doubt = true
+	m.rejected(conn, f, e, r)
+	return !r.Unclear
 }
-
-func (m *beanstalk) Tainted() bool { return m.tainted }
 
 // Blocked implements Model: the client waits in a reserve, or the server must close the connection.
 func (m *beanstalk) Blocked(conn int) bool {
@@ -221,7 +224,6 @@ func (m *beanstalk) Elapsed(d time.Duration) {
 		}
 		if j.state == bReserved {
 			j.timeouts++
-			m.late++
 			if m.quirks[TTRStays] {
 				m.taint()
 			}
@@ -324,9 +326,8 @@ func (m *beanstalk) Sent(conn int, f *codec.Frame) {
 	m.handle(p, f.Clone())
 }
 
-// handle counts a command for the statistics cmd-NAME, updates the model, and removes tubes that are not used any more.
+// handle updates the model, and removes tubes that are not used any more.
 func (m *beanstalk) handle(p *bPeer, f codec.Frame) {
-	m.sent[f.Type.Name]++
 	if h := bHandlers[f.Type.Name]; h != nil {
 		h(m, p, f)
 	}

@@ -2,8 +2,11 @@ package model
 
 import (
 	"bytes"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"jobwire/codec"
@@ -72,14 +75,11 @@ func (m *beanstalk) ownJob(p *bPeer, f codec.Frame) *bJob {
 	return nil
 }
 
-// bPut handles put: it adds a job to the used tube and expects INSERTED with an ID that no other job has had. A body of
-// more than 65,535 bytes, the default limit, is rejected with JOB_TOO_BIG.
+// bPut handles put: it adds a job to the used tube and expects INSERTED with an ID that no other job has had, or
+// JOB_TOO_BIG if the body is larger than the largest one that the server accepts. If that size is unknown, both are
+// right as long as they do not contradict other replies.
 func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	body := f.Arg(3)
-	if len(body) > 65535 {
-		m.expectReply(p, "beanstalk.put.job-too-big", "JOB_TOO_BIG")
-		return
-	}
 	m.count++
 	t := m.tube(p.used)
 	t.total++
@@ -91,15 +91,50 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	} else {
 		m.ready(j)
 	}
-	m.expect(p.conn, "beanstalk.put.inserted", "INSERTED", typed("INSERTED", func(r *codec.Frame) error {
+	want, rule := "INSERTED JOB_TOO_BIG", codec.RuleID("beanstalk.put.inserted")
+	switch size := len(body); {
+	case size == 0 || size < m.maxData:
+		want = "INSERTED"
+	case size > m.maxData && m.maxData > 0:
+		want, rule = "JOB_TOO_BIG", "beanstalk.put.job-too-big"
+		fallthrough
+	default:
+		j.vague = true // only the reply shows whether there is a job
+	}
+	m.expect(p.conn, rule, strings.ReplaceAll(want, " ", " or "), typed(want, func(r *codec.Frame) error {
+		if r.Type.Name == "JOB_TOO_BIG" {
+			p.doubt = true
+			return m.tooBig(j)
+		}
 		if o := m.jobs[string(r.Arg(0))]; o != nil && o != j || j.id != nil && !bytes.Equal(j.id, r.Arg(0)) {
 			return &Complaint{Rule: "beanstalk.job.id-unique",
 				Text: "expected a new job ID, because another job already has this ID"}
 		}
+		if m.refused > 0 && len(body) >= m.refused {
+			return &Complaint{Rule: "beanstalk.put.job-too-big",
+				Text: fmt.Sprintf("expected JOB_TOO_BIG, because a body of %d bytes was too big and this one has %d", m.refused, len(body))}
+		}
+		m.accepted = max(m.accepted, len(body))
+		j.vague = false
 		j.id = bytes.Clone(r.Arg(0))
 		m.jobs[string(j.id)] = j
 		return nil
 	}))
+}
+
+// tooBig removes a job whose body is too big.
+func (m *beanstalk) tooBig(j *bJob) error {
+	size := len(j.body)
+	if size <= m.accepted || j.id != nil {
+		return &Complaint{Rule: "beanstalk.put.inserted",
+			Text: fmt.Sprintf("expected INSERTED, because the server has accepted a body of %d bytes and this one has %d", max(size, m.accepted), size)}
+	}
+	if m.refused == 0 || size < m.refused {
+		m.refused = size
+	}
+	j.tube.total--
+	m.live = slices.DeleteFunc(m.live, func(o *bJob) bool { return o == j })
+	return nil
 }
 
 // bUse handles use: later puts of the connection add jobs to the tube.
@@ -119,7 +154,9 @@ func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
 	p.worker, p.waiting, p.until = true, true, never
 	p.margin, _ = m.margin(p)
 	if len(f.Type.Fields) > 0 {
-		if n, _ := strconv.ParseInt(string(f.Arg(0)), 10, 64); n >= 0 {
+		n, err := strconv.ParseInt(string(f.Arg(0)), 10, 64)
+		p.unusual = n < 0 || n > math.MaxInt32 || err != nil
+		if n >= 0 {
 			p.until = m.now + time.Duration(min(n, 1<<31))*time.Second
 			if n == 0 {
 				p.until = 0

@@ -46,10 +46,7 @@ func (m *beanstalk) Received(conn int, f *codec.Frame) error {
 	} else {
 		err = m.received(conn, f)
 	}
-	if c, _ := err.(*Complaint); c != nil && m.tainted && c.Rule != "beanstalk.body.verbatim" {
-		return nil
-	}
-	return err
+	return m.excused(err)
 }
 
 // answered checks the reply to the reserve for which the connection waits.
@@ -79,6 +76,10 @@ func (m *beanstalk) answered(p *bPeer, f *codec.Frame) error {
 		return nil
 	case "RESERVED":
 		return m.reserved(p, f, best)
+	case "BAD_FORMAT":
+		if p.unusual {
+			return nil
+		}
 	}
 	return fail("beanstalk.reserve.reserved", "expected RESERVED, TIMED_OUT or DEADLINE_SOON as the reply to a reserve")
 }
@@ -149,7 +150,6 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 func (m *beanstalk) markReserved(p *bPeer, j *bJob) {
 	if j.state == bReserved {
 		j.timeouts++
-		m.late++
 	}
 	j.state, j.holder, j.until, j.fresh, j.vague = bReserved, p.conn, m.now+time.Duration(j.ttr)*time.Second, false, false
 	j.reserves++

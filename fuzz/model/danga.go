@@ -54,21 +54,6 @@ func (m *danga) Opened(conn int) {
 	m.peers[conn] = &dPeer{conn: conn}
 }
 
-func (m *danga) Garbled(conn int) {
-	m.unchecked[conn] = true
-	m.taint()
-}
-
-// taint records that the state of the server is unknown, and makes all expected messages optional.
-func (m *danga) taint() {
-	m.tainted = true
-	for _, d := range m.expected {
-		d.must = false
-	}
-}
-
-func (m *danga) Tainted() bool { return m.tainted }
-
 // Blocked implements Model: the client waits for the result of a job of type 0, or the server must close the
 // connection.
 func (m *danga) Blocked(conn int) bool {
@@ -153,11 +138,7 @@ func (m *danga) Received(conn int, f *codec.Frame) error {
 		return &Complaint{Conn: conn, Rule: "danga.violation.no-error-packet", Law: "unexpected message",
 			Text: "expected the server to close the connection without a message, because the client or worker violated the protocol; got " + show(f)}
 	}
-	err := m.received(conn, f)
-	if c, _ := err.(*Complaint); c != nil && m.tainted {
-		return nil
-	}
-	return err
+	return m.excused(m.received(conn, f))
 }
 
 // Sent implements Model: it passes a request to its handler in dHandlers.

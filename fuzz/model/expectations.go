@@ -29,6 +29,10 @@ type expectation struct {
 
 	choice *choice
 	step   int // number of the step that caused the message
+
+	// whether the message is right does not depend on what has happened before, so it is checked even if the state of the
+	// server is unknown
+	certain bool
 }
 
 // missing is the law of a complaint about an expected message that has not arrived.
@@ -57,6 +61,73 @@ type expectations struct {
 	leaving   map[int]closeReason // connections that the server must close
 
 	uncheckedRules string // prefix of the IDs of rules that are not checked; "": all are checked
+	maxData        int    // largest size of data that the server accepts; 0: unknown
+}
+
+// Accepts implements Model.
+func (b *expectations) Accepts(size int) { b.maxData = size }
+
+// taint records that the state of the server is unknown, and makes the expected messages optional that depend on it.
+func (b *expectations) taint() {
+	b.tainted = true
+	for _, d := range b.expected {
+		d.must = d.must && d.certain
+	}
+}
+
+// Tainted implements Model.
+func (b *expectations) Tainted() bool { return b.tainted }
+
+// Garbled implements Model.
+func (b *expectations) Garbled(conn int) {
+	b.unchecked[conn] = true
+	b.taint()
+}
+
+// Illegal implements Model.
+func (b *expectations) Illegal(conn int, _ *codec.Frame, _ *codec.Error) bool {
+	b.Garbled(conn)
+	return false
+}
+
+// excused returns the error of received, or nil if it is about a message that depends on the unknown state of the
+// server.
+func (b *expectations) excused(err error) error {
+	if c, _ := err.(*Complaint); c != nil && b.tainted && !c.certain && c.Law != ChangedData {
+		return nil
+	}
+	return err
+}
+
+// rejected expects one of the replies with which a server may reject an illegal message. If the server performs the
+// request, where it may, the effect of the message is unknown.
+func (b *expectations) rejected(conn int, f *codec.Frame, e *codec.Error, r codec.Rejection) {
+	answers, why := []*codec.Type(nil), e.Error()
+	if f.Type != nil && r.Performs {
+		answers = f.Type.Answers
+	}
+	if r.Closes {
+		b.ending[conn] = true
+	}
+	d := b.expect(conn, e.Rule, r.Labels(), func(f *codec.Frame) error {
+		switch {
+		case r.Has(f.Type):
+			if r.Unclear {
+				b.Garbled(conn)
+			}
+			return nil
+		case slices.Contains(answers, f.Type) && f.Type.Does != codec.Refuse:
+			b.Garbled(conn)
+			return nil
+		case slices.Contains(answers, f.Type):
+			return nil
+		}
+		return &Complaint{Law: "illegal message not rejected", Text: fmt.Sprintf("expected %s, because the message is illegal (%s)", r.Labels(), why)}
+	})
+	d.certain, d.must = true, !r.Unclear && !r.Closes
+	if r.Unclear {
+		b.taint()
+	}
 }
 
 // began sets the time at which the model was made.
@@ -159,6 +230,7 @@ func (b *expectations) received(conn int, f *codec.Frame) error {
 			if first.Rule == "" {
 				first.Rule = d.rule
 			}
+			first.certain = d.certain
 			first.Text += "; got " + show(f)
 		}
 	}

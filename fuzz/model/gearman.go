@@ -94,6 +94,7 @@ type gJob struct {
 	state                     gState
 	requeued                  bool // the position of the job in the queue is unknown
 	vague                     bool // the state of the job is unknown: queued, running or finished
+	abandoned                 bool // no client waits for the job any more, so the server may have dropped it
 	holder                    int
 	waits                     []int // connections of the clients that wait for the job, one for each submission
 	lost                      int
@@ -177,24 +178,6 @@ func (m *gearman) dropReplies(conn int) {
 	}
 }
 
-func (m *gearman) Garbled(conn int) {
-	m.unchecked[conn] = true
-	m.taint()
-}
-
-// taint records that the contents of the queues are unknown. From then on, all expected messages except echo replies
-// are optional.
-func (m *gearman) taint() {
-	m.tainted = true
-	for _, d := range m.expected {
-		if d.rule != "gearman.echo.same-data" {
-			d.must = false
-		}
-	}
-}
-
-func (m *gearman) Tainted() bool { return m.tainted }
-
 func (m *gearman) Blocked(int) bool { return false }
 
 // Closed implements Model: it updates the jobs of the client or worker as disconnected describes.
@@ -218,7 +201,7 @@ func (m *gearman) disconnected(p *gPeer) {
 			j.waits = slices.DeleteFunc(j.waits, func(c int) bool { return c == p.conn })
 			j.leavers = j.leavers || before > len(j.waits)
 			if before > 0 && len(j.waits) == 0 && (!j.background || m.quirks[JoinedGoes]) {
-				j.vague = true // no client waits for the job any more, so the server may drop it
+				j.abandoned = true
 			}
 			if j.state == gRunning && j.holder == p.conn {
 				m.requeue(j)
@@ -272,7 +255,7 @@ func (m *gearman) sameHandle(j *gJob, t string) func(*codec.Frame) error {
 }
 
 // uncertain reports whether the state of the job is unknown.
-func (j *gJob) uncertain() bool { return j.vague || j.soon }
+func (j *gJob) uncertain() bool { return j.vague || j.soon || j.abandoned }
 
 // end removes a finished job from its function. Its handle stays known.
 func (m *gearman) end(j *gJob) {
@@ -343,15 +326,10 @@ func (m *gearman) noop(p *gPeer, must bool) *expectation {
 // input, it reports only changed workloads and wrong echo replies.
 func (m *gearman) Received(conn int, f *codec.Frame) error {
 	err := m.received(conn, f)
-	if c, _ := err.(*Complaint); c != nil {
-		if f.Type.Name == "NOOP" && m.peers[conn] != nil {
-			return m.unexpectedNoop(m.peers[conn], c)
-		}
-		if m.tainted && c.Rule != "gearman.echo.same-data" && c.Rule != "gearman.submit.opaque-workload" {
-			return nil
-		}
+	if c, _ := err.(*Complaint); c != nil && f.Type.Name == "NOOP" && m.peers[conn] != nil {
+		return m.unexpectedNoop(m.peers[conn], c)
 	}
-	return err
+	return m.excused(err)
 }
 
 // unexpectedNoop handles a NOOP that meets no expectation. It returns the complaint unless the server may have woken

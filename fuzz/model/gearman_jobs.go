@@ -80,13 +80,14 @@ func gVersion(m *gearman, p *gPeer, _ codec.Frame) {
 
 // gEcho handles ECHO_REQ: the server must return the same data in ECHO_RES, even after illegal bytes from other peers.
 func gEcho(m *gearman, p *gPeer, f codec.Frame) {
-	m.expect(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data",
+	d := m.expect(p.conn, "gearman.echo.same-data", "ECHO_RES with the same data",
 		typed("ECHO_RES", func(r *codec.Frame) error {
 			if !bytes.Equal(r.Arg(0), f.Arg(0)) {
 				return wrong("expected the same data as in ECHO_REQ, %.60q", f.Arg(0))
 			}
 			return nil
-		})).must = true
+		}))
+	d.must, d.certain = true, true
 }
 
 // gOption handles OPTION_REQ. The only option is "exceptions", which makes the server forward WORK_EXCEPTION to the
@@ -260,8 +261,9 @@ func (m *gearman) join(p *gPeer, old *gJob, s gSubmit) {
 }
 
 // joined adds a client to a job that already exists. A background submission adds no waiting client, but makes the job
-// continue when all clients have disconnected.
+// continue when all clients have disconnected. The server has not dropped a job that a client has joined.
 func (m *gearman) joined(p *gPeer, old *gJob, s gSubmit) {
+	old.abandoned = false
 	if s.background {
 		old.background = true
 	} else {

@@ -187,6 +187,7 @@ func (m *gearman) assign(j *gJob, conn int, timeout time.Duration) {
 	if j.uncertain() && j.background {
 		j.vague = false // the server has just assigned the job, so it exists
 	}
+	j.abandoned = j.abandoned && !j.background
 	j.soon = false
 	switch {
 	case timeout == zeroLimit:
@@ -231,7 +232,12 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 			return
 		}
 		if j.uncertain() {
-			m.allow(p.conn, "ERROR", typed("ERROR", nil))
+			m.allow(p.conn, "ERROR", typed("ERROR", func(*codec.Frame) error {
+				if j.abandoned && assigned {
+					m.end(j) // the server has dropped the job
+				}
+				return nil
+			}))
 		}
 		seen := map[int]bool{}
 		for _, c := range j.waits {
@@ -244,7 +250,7 @@ func gWork(ends bool) func(*gearman, *gPeer, codec.Frame) {
 		if f.Type.Name == "WORK_STATUS" {
 			j.numer, j.denom, j.statusUncertain = f.Arg(1), f.Arg(2), !assigned
 		}
-		if ends && !j.uncertain() {
+		if ends && assigned && !j.vague && !j.soon {
 			m.end(j)
 		}
 	}

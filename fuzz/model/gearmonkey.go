@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -50,21 +51,6 @@ func (m *gearmonkey) Opened(conn int) {
 	m.opened(conn)
 	m.peers[conn] = &mPeer{conn: conn, channels: map[string]bool{}}
 }
-
-func (m *gearmonkey) Garbled(conn int) {
-	m.unchecked[conn] = true
-	m.taint()
-}
-
-// taint records that the state of the server is unknown, and makes all expected messages optional.
-func (m *gearmonkey) taint() {
-	m.tainted = true
-	for _, d := range m.expected {
-		d.must = false
-	}
-}
-
-func (m *gearmonkey) Tainted() bool { return m.tainted }
 
 func (m *gearmonkey) Blocked(conn int) bool {
 	p := m.peers[conn]
@@ -149,13 +135,8 @@ func (m *gearmonkey) served(p *mPeer) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(o *mPeer) bool { return o == p })
 }
 
-// Received implements Model. When the state of the server is unknown, it reports nothing.
 func (m *gearmonkey) Received(conn int, f *codec.Frame) error {
-	err := m.received(conn, f)
-	if c, _ := err.(*Complaint); c != nil && m.tainted {
-		return nil
-	}
-	return err
+	return m.excused(m.received(conn, f))
 }
 
 // Sent implements Model: it passes a command of the specification to its handler in mHandlers, and every other command
@@ -241,25 +222,30 @@ func (m *gearmonkey) event(p *mPeer, want string) {
 	})
 }
 
-// State implements Model: it counts the keys, the elements of the longest list and the largest sorted set, the hashes,
-// subscriptions, waiting clients and loaded scripts.
+// State implements Model: it counts the keys by their kind, which is the part of the name before the first colon, the
+// elements of the longest list and the largest sorted set, the keys that expire, subscriptions, waiting clients and
+// loaded scripts.
 func (m *gearmonkey) State() uint64 {
 	h := uint64(0xcbf29ce484222325)
-	var lists, hashes, scores, subscribed int
+	var lists, scores, expiring, subscribed int
+	kinds := map[string]int{}
 	for k, v := range m.keys {
+		kind, _, _ := strings.Cut(k, ":")
+		kinds[kind]++
 		lists = max(lists, len(v.list))
 		scores = max(scores, len(v.scores))
-		if v.hash != nil {
-			hashes++
+		if v.until > 0 {
+			expiring++
 		}
-		h = mixHash(h, uint64(k[0]))
 	}
 	for _, p := range m.peers {
 		subscribed += len(p.channels)
 	}
-	h = 0xcbf29ce484222325
-	for _, n := range []int{len(m.keys), lists, hashes, scores, subscribed, len(m.waiting), len(m.scripts)} {
+	for _, n := range []int{len(m.keys), lists, scores, expiring, subscribed, len(m.waiting), len(m.scripts)} {
 		h = mixHash(h, class(n))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		h = mixHash(h, uint64(kind[0])+class(kinds[kind])<<8)
 	}
 	return h
 }

@@ -24,7 +24,13 @@ import (
 type Model interface {
 	Opened(conn int)               // a peer has connected
 	Sent(conn int, f *codec.Frame) // a peer has sent a legal message
-	Garbled(conn int)              // a peer has sent bytes that are not a legal message: see Tainted
+	Garbled(conn int)              // a peer has sent bytes whose effect is unknown: see Tainted
+
+	// A peer has sent an illegal message. Illegal reports whether the model knows how the server may reply, and that its
+	// next message begins after this one. Otherwise the effect is unknown, as for Garbled.
+	Illegal(conn int, f *codec.Frame, e *codec.Error) bool
+
+	Accepts(size int) // the server has said that this is the largest size of data that it accepts
 	// a peer has closed or half-closed the connection; later messages on it are not checked
 	Closed(conn int)
 	Received(conn int, f *codec.Frame) error // the server has sent a message; the error is nil or a *Complaint
@@ -70,6 +76,8 @@ type Complaint struct {
 	Rule codec.RuleID // the broken rule of the protocol, or ""
 	Law  string       // the kind of difference in a few words, such as "missing message"
 	Text string       // the expected and the observed behavior
+
+	certain bool // it does not depend on the state of the server
 }
 
 // ChangedData is the Law of a complaint about job data that differs from the data that a client submitted.
@@ -108,18 +116,21 @@ var adapters = map[string]*Adapter{}
 // Register sets the adapter of a protocol. It must be called before New.
 func Register(p *codec.Protocol, a *Adapter) { adapters[p.Name] = a }
 
-// New returns a model of a server that has just started and whose clock shows now. It returns nil if the protocol has
-// no model.
+// Has reports whether the protocol has a model of its own, which represents everything that inputs leave on a server.
+func Has(p *codec.Protocol) bool { return adapters[p.Name] != nil }
+
+// New returns a model of a server that has just started and whose clock shows now. If the protocol has no model, it
+// knows only which requests are answered.
 func New(p *codec.Protocol, now time.Time, quirks ...Quirk) Model {
-	a := adapters[p.Name]
-	if a == nil {
-		return nil
-	}
 	set := map[Quirk]bool{}
 	for _, q := range quirks {
 		set[q] = true
 	}
-	m := a.New(p, set)
+	create := newContract
+	if a := adapters[p.Name]; a != nil {
+		create = a.New
+	}
+	m := create(p, set)
 	m.began(now)
 	return m
 }

@@ -45,16 +45,8 @@ var byName = map[string]handler{
 	"list-tubes-watched": listWatched,
 }
 
-// refusals are the replies to violations of rules that have another reply than BAD_FORMAT.
-var refusals = map[codec.RuleID]*codec.Type{
-	beanstalk.RuleCommandKnown: typeNamed("UNKNOWN_COMMAND"),
-	beanstalk.RulePutCRLF:      typeNamed("EXPECTED_CRLF"),
-	beanstalk.RulePutSize:      typeNamed("JOB_TOO_BIG"),
-}
-
 // Message types of the replies.
 var (
-	badFormat     = typeNamed("BAD_FORMAT")
 	inserted      = typeNamed("INSERTED")
 	draining      = typeNamed("DRAINING")
 	using         = typeNamed("USING")

@@ -120,17 +120,14 @@ func (m *Machine) Handle(c *refserver.Conn, f *codec.Frame) {
 	m.serveWaiting()
 }
 
-// Reject replies to a message that violates a rule ("Protocol"; "Producer Commands" for the replies to a put).
-// A rejected put is counted like any put.
+// Reject replies to a message that violates a rule. A put whose body is rejected is counted like any put.
 func (m *Machine) Reject(c *refserver.Conn, f *codec.Frame, e *codec.Error) {
-	reply := refusals[e.Rule]
-	if reply == nil {
-		reply = badFormat
-	} else if f.Type != nil {
+	r := beanstalk.Protocol.Framing.Lines.Reject(f, e)
+	if f.Type != nil && !beanstalk.Protocol.IsGeneralError(r.Replies[0]) {
 		m.counts[f.Type.Index]++
 		m.produces(c.Data.(*peer))
 	}
-	c.Send(reply)
+	c.Send(r.Replies[0])
 }
 
 // HalfClosed ends a wait: a peer that has shut down its direction must not wait ("Worker Commands", reserve).
