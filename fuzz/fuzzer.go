@@ -61,8 +61,9 @@ type Stats struct {
 	Messages         int64
 	Corpus, Features int
 	triage.Counts
-	Starts int // number of servers started
-	Doing  string
+	Waiting, Examined int // number of candidates
+	Starts            int // number of servers started
+	Doing             string
 }
 
 // Fuzzer is the state of one run.
@@ -275,6 +276,7 @@ func (f *Fuzzer) tally(doing string) {
 	}
 	f.stats.Starts = int(f.servers.Load())
 	f.stats.Counts = f.triage.Counts()
+	f.stats.Waiting, f.stats.Examined = f.triage.Queue()
 	f.stats.Corpus, f.stats.Features = f.corpus.Size()
 	if doing != "" {
 		f.stats.Doing = doing

@@ -1,0 +1,210 @@
+package fuzzcmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"jobwire/cmd/internal/cli"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/triage"
+)
+
+// checker runs the printed commands of findings while the run goes on, one after the other, to find out which command
+// repeats a finding best, and how often. The zero value checks nothing.
+type checker struct {
+	try func(context.Context, *triage.Finding) check
+	end func() // ends the last command and waits for it
+
+	mu      sync.Mutex // protects the fields below
+	waiting []*triage.Finding
+	more    chan struct{} // receives a value when a finding waits; nil: nothing is checked
+	results map[*triage.Finding]check
+}
+
+// check is the result for one finding.
+type check struct {
+	way            string     // the command
+	runs, repeated int        // of the command
+	log            *input.Log // the part of the log that the command needs; nil: all of it
+}
+
+// start begins to check the commands of the findings that are added.
+func (c *checker) start(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	c.more, c.results = make(chan struct{}, 1), map[*triage.Finding]check{}
+	c.end = func() {
+		cancel()
+		<-ended
+	}
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			fd := c.next()
+			if fd == nil {
+				select {
+				case <-c.more:
+				case <-ctx.Done():
+				}
+				continue
+			}
+			if result := c.try(ctx, fd); ctx.Err() == nil {
+				c.mu.Lock()
+				c.results[fd] = result
+				c.mu.Unlock()
+			}
+		}
+	}()
+}
+
+// next removes and returns a finding whose command is not checked yet, or nil. Reproduced findings come first, because
+// triage may still reproduce the others.
+func (c *checker) next() *triage.Finding {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) == 0 {
+		return nil
+	}
+	at := max(0, slices.IndexFunc(c.waiting, func(fd *triage.Finding) bool { return fd.Reproduced }))
+	fd := c.waiting[at]
+	c.waiting = slices.Delete(c.waiting, at, at+1)
+	return fd
+}
+
+// add adds a finding.
+func (c *checker) add(fd *triage.Finding) {
+	if c.more == nil {
+		return
+	}
+	c.mu.Lock()
+	c.waiting = append(c.waiting, fd)
+	c.mu.Unlock()
+	select {
+	case c.more <- struct{}{}:
+	default:
+	}
+}
+
+// drop removes a finding.
+func (c *checker) drop(fd *triage.Finding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = slices.DeleteFunc(c.waiting, func(o *triage.Finding) bool { return o == fd })
+}
+
+// of returns the result for a finding, or the zero value if it is not checked.
+func (c *checker) of(fd *triage.Finding) check {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.results[fd]
+}
+
+// stop ends the checks. Findings that wait are not checked.
+func (c *checker) stop() {
+	if c.end != nil {
+		c.end()
+	}
+}
+
+const (
+	checkRuns  = 3                // runs of a command
+	checkLimit = 30 * time.Second // of a run of a command
+)
+
+// check runs the command of a finding checkRuns times. If it does not repeat the finding each time, check tries the other
+// command: the transcript, or the log. A log that repeats the finding each time is reduced to its last inputs.
+func (out *fuzzOutput) check(ctx context.Context, fd *triage.Finding) check {
+	dir, err := os.MkdirTemp("", "jobwire-fuzz")
+	if err != nil {
+		return check{}
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, fd.Name+".wire")
+	if _, err := out.save(fd, dir); err != nil {
+		return check{}
+	}
+	tried := func(way string, best check) check {
+		if best.repeated == checkRuns {
+			return best
+		}
+		c := check{way: way, runs: checkRuns, repeated: out.repeated(ctx, fd, out.command(fd, file, way))}
+		if best.runs > 0 && best.repeated >= c.repeated {
+			return best
+		}
+		return c
+	}
+	var best check
+	if len(fd.Text) > 0 && fd.Reproduced {
+		best = tried(playing, best)
+	}
+	if fd.Log != nil && fd.Inputs > 0 {
+		best = tried(replaying, best)
+	}
+	if len(fd.Text) > 0 && !fd.Reproduced {
+		best = tried(playing, best)
+	}
+	if best.way == replaying && best.repeated == checkRuns {
+		best.log = out.lastInputs(ctx, fd, file)
+	}
+	return best
+}
+
+// lastInputs returns the shortest end of the log of a finding, among ends of 1, 2, 4 and so on inputs, that repeats the
+// finding each time, or nil if only the whole log does.
+func (out *fuzzOutput) lastInputs(ctx context.Context, fd *triage.Finding, file string) *input.Log {
+	part := *fd
+	for n := 1; n < len(fd.Log.Entries) && ctx.Err() == nil; n *= 2 {
+		part.Log = fd.Log.Last(n)
+		if _, err := out.save(&part, filepath.Dir(file)); err != nil {
+			return nil
+		}
+		if out.repeated(ctx, fd, out.command(fd, file, replaying)) == checkRuns {
+			return part.Log
+		}
+	}
+	return nil
+}
+
+// repeated runs a command line checkRuns times, at the same time, and returns how often it has repeated a finding.
+func (out *fuzzOutput) repeated(ctx context.Context, fd *triage.Finding, words []string) int {
+	var all sync.WaitGroup
+	var n atomic.Int64
+	for range checkRuns {
+		all.Go(func() {
+			if out.repeats(ctx, fd, words) {
+				n.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(n.Load())
+}
+
+// repeats runs a command line of this program and reports whether it has repeated a finding: its exit status says that
+// something failed and, if it is 'jobwire fuzz replay', it has printed a fault with the severity of the finding.
+func (out *fuzzOutput) repeats(ctx context.Context, fd *triage.Finding, words []string) bool {
+	self, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, self, words[1:]...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the command stops its server
+	cmd.WaitDelay = time.Second
+	printed, err := cmd.Output()
+	status, exited := errors.AsType[*exec.ExitError](err)
+	if ctx.Err() != nil || !exited || status.ExitCode() != cli.StatusFailed {
+		return false
+	}
+	return words[1] == "play" || bytes.Contains(printed, []byte(triage.FaultSeverity(fd.Fault).String()+": "))
+}
