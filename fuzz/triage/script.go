@@ -157,6 +157,12 @@ func (fd *Finding) Conversation(p *codec.Protocol) string {
 		if e.From == codec.Peer {
 			acted[e.Conn], left[e.Conn] = true, slices.Contains(input.Leaves, e.Verb)
 		}
+		if e.Verb == transcript.Nothing {
+			if at := e.Step; at >= 0 && at < len(fd.Input.Steps) {
+				fmt.Fprintf(&b, "# %v later\n", fd.Input.Steps[at].For)
+			}
+			continue
+		}
 		st := transcript.Step{Peer: actors[e.Conn], From: e.From, Choices: []transcript.Choice{fd.choice(p, &e)}}
 		line, err := transcript.AppendStep(nil, p, &st)
 		if err != nil {
@@ -181,30 +187,34 @@ func probeName(e exec.Event) string {
 	return e.Type.Name
 }
 
-// choice returns an event of the last execution as a step of a transcript.
+// choice returns an event of the last execution as a step of a transcript. A message that breaks a rule is shown with its
+// arguments, as far as the input has them.
 func (fd *Finding) choice(p *codec.Protocol, e *exec.Event) transcript.Choice {
 	c := transcript.Choice{Verb: e.Verb, Type: e.Type, Bytes: e.Raw}
-	if e.Verb != transcript.Send {
+	if e.Verb > transcript.Raw {
 		return c
 	}
 	values := e.Args
 	if e.From == codec.Peer {
 		var f codec.Frame
 		var m codec.Message
-		if _, err := p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, e.Raw, &f); err != nil {
-			if e.Step < 0 || e.Step >= len(fd.Input.Steps) || fd.Input.Steps[e.Step].Type == nil {
-				return transcript.Choice{Verb: transcript.Raw, Bytes: e.Raw}
-			}
+		_, err := p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, e.Raw, &f)
+		switch {
+		case e.Step >= 0 && e.Step < len(fd.Input.Steps) && fd.Input.Steps[e.Step].Type != nil && (err != nil || e.Err != nil):
 			m = fd.Input.Steps[e.Step].Message()
-		} else {
+		case err == nil && e.Verb == transcript.Send:
 			f.Message(&m)
+		default:
+			return transcript.Choice{Verb: transcript.Raw, Bytes: e.Raw}
 		}
-		c.Type, c.CRLF, values = m.Type, m.CRLF, m.Args
+		c.Verb, c.Type, c.CRLF, values = transcript.Send, m.Type, m.CRLF, m.Args
 	}
-	for _, v := range values {
-		c.Args = append(c.Args, transcript.Arg{Value: v})
+	if c.Verb == transcript.Send {
+		c.Bytes = nil
+		for _, v := range values {
+			c.Args = append(c.Args, transcript.Arg{Value: v})
+		}
 	}
-	c.Bytes = nil
 	return c
 }
 
@@ -212,6 +222,9 @@ func (fd *Finding) choice(p *codec.Protocol, e *exec.Event) transcript.Choice {
 func (fd *Finding) sentences(p *codec.Protocol) string {
 	var b strings.Builder
 	entries := fd.logged()
+	if fd.Inputs <= 1 && fd.Input != nil {
+		entries = []input.Entry{{Input: fd.Input}}
+	}
 	from := max(0, len(entries)-max(fd.Inputs, 1))
 	for i := range entries[from:] {
 		fmt.Fprintf(&b, "%d. %s\n", i+1, sentence(p, &entries[from+i]))

@@ -204,7 +204,7 @@ func short(s string, n int) string {
 type act struct {
 	name    string // of the message, or the action
 	unusual string // what distinguishes the message from an ordinary one, such as " with a timeout above 2^64"
-	query   bool   // the message changes nothing
+	query   bool   // the step changes nothing, or is a pause
 }
 
 // maxNames is the number of messages that a title names.
@@ -222,6 +222,9 @@ func (t *titler) after() string {
 		if a := t.act(&steps[i]); a.name != "" {
 			acts = append(acts, a)
 		}
+	}
+	for t.f.Step < 0 && len(acts) > 1 && acts[len(acts)-1].query { // the fault was noticed with it
+		acts = acts[:len(acts)-1]
 	}
 	if len(acts) == 0 {
 		return ""
@@ -254,7 +257,7 @@ func (t *titler) act(s *input.Step) act {
 	case slices.Contains(input.Leaves, s.Verb):
 		return act{name: "a disconnect"}
 	case s.Verb == transcript.Nothing:
-		return act{name: "a pause of " + s.For.Round(time.Millisecond).String()}
+		return act{name: "a pause of " + s.For.Round(time.Millisecond).String(), query: t.f.Oracle != exec.Law}
 	case s.Verb == transcript.Send && s.Type != nil:
 		query := s.Type.Does == codec.Query || s.Type.Does == codec.Echo
 		return act{s.Type.Name, with(t.unusual(s)), query}
@@ -287,21 +290,19 @@ func (t *titler) raw(b []byte) act {
 	if err == nil && f.Type != nil {
 		return act{name: f.Type.Name, unusual: with(t.frameUnusual(&f))}
 	}
-	name := "bytes"
-	var g codec.Frame
-	if _, whole := t.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, b, &g); whole == nil && g.Type != nil {
-		name = g.Type.Name
-	}
 	e, illegal := err.(*codec.Error)
-	switch {
-	case illegal && e.Field != "":
-		return act{name: fmt.Sprintf("a malformed message (%s: %s)", e.Field, short(e.Detail, maxDetail))}
-	case illegal:
-		return act{name: fmt.Sprintf("a malformed message (%s)", short(e.Detail, maxDetail))}
-	case name == "bytes":
+	if !illegal {
 		return act{name: "the beginning of a message"}
 	}
-	return act{name: name}
+	name, detail := "message", short(e.Detail, maxDetail)
+	var whole codec.Frame
+	if _, err := t.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, b, &whole); err == nil && whole.Type != nil {
+		name = whole.Type.Name
+	}
+	if e.Field != "" {
+		detail = e.Field + ": " + detail
+	}
+	return act{name: fmt.Sprintf("a malformed %s (%s)", name, detail)}
 }
 
 // frameUnusual is [titler.unusual] for a decoded message.

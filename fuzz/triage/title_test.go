@@ -35,6 +35,8 @@ func TestTitles(t *testing.T) {
 			"SIGSEGV in free_job at job.c:7 after CAN_DO_TIMEOUT with a timeout of 2^32 - 1"},
 		{gearman.Protocol, "Client -> Job Server: raw 00 \"REQ\" ff ff ff ff 00 00 00 00\n", exec.Fault{Oracle: exec.Exit, Stack: []string{"gearmand+0x1de79"}, Conn: -1, Step: -1},
 			"server crash after a malformed message (Packet type: expected a known packet type, got 4294967295)"},
+		{gearman.Protocol, "Admin -> Job Server: raw \"create function  \\n\"\nAdmin 2 -> Job Server: version\n", at(crash, "gearmand+0x377f8", "x"),
+			"SIGSEGV after a malformed create-function (Function: expected one separator before the argument, got several)"},
 		{gearman.Protocol, "Client -> Job Server: SUBMIT_JOB \"\" \"x\"*72 \"\"\n", law(0, 0, "unexpected message", `expected JOB_CREATED, got ERROR "ARGUMENT_TOO_LARGE" "Unique value too large"`),
 			`the client receives ERROR "ARGUMENT_TOO_LARGE" instead of JOB_CREATED after SUBMIT_JOB with a unique ID of 72 bytes`},
 		{gearman.Protocol, fuzztest.Work, law(1, 2, "unexpected message", `expected a job, got NO_JOB`),

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -116,62 +115,66 @@ func (c *checker) stop() {
 }
 
 const (
-	checkRuns  = 3                // runs of a command
-	checkLimit = 30 * time.Second // of a run of a command
+	checkRuns  = 3           // runs of a command
+	checkLimit = time.Minute // of a run of a command
 )
 
-// check runs the command of a finding checkRuns times. If it does not repeat the finding each time, check tries the other
-// command: the transcript, or the log. A log that repeats the finding each time is reduced to its last inputs.
+// check runs the command that plays a finding and, if it does not repeat the finding each time, the command that sends
+// its log. If fuzz has not reproduced the finding, check tries the log first. It returns the better of the two.
 func (out *fuzzOutput) check(ctx context.Context, fd *triage.Finding) check {
 	dir, err := os.MkdirTemp("", "jobwire-fuzz")
 	if err != nil {
 		return check{}
 	}
 	defer os.RemoveAll(dir)
-	file := filepath.Join(dir, fd.Name+".wire")
-	if _, err := out.save(fd, dir); err != nil {
-		return check{}
-	}
-	tried := func(way string, best check) check {
-		if best.repeated == checkRuns {
-			return best
-		}
-		c := check{way: way, runs: checkRuns, repeated: out.repeated(ctx, fd, out.command(fd, file, way))}
-		if best.runs > 0 && best.repeated >= c.repeated {
-			return best
-		}
-		return c
+	ways := []func(context.Context, *triage.Finding, string) check{out.played, out.replayed}
+	if !fd.Reproduced {
+		slices.Reverse(ways)
 	}
 	var best check
-	if len(fd.Text) > 0 && fd.Reproduced {
-		best = tried(playing, best)
-	}
-	if fd.Log != nil && fd.Inputs > 0 {
-		best = tried(replaying, best)
-	}
-	if len(fd.Text) > 0 && !fd.Reproduced {
-		best = tried(playing, best)
-	}
-	if best.way == replaying && best.repeated == checkRuns {
-		best.log = out.lastInputs(ctx, fd, file)
+	for _, try := range ways {
+		if c := try(ctx, fd, dir); c.repeated > best.repeated || best.runs == 0 {
+			best = c
+		}
+		if best.repeated == checkRuns {
+			break
+		}
 	}
 	return best
 }
 
-// lastInputs returns the shortest end of the log of a finding, among ends of 1, 2, 4 and so on inputs, that repeats the
-// finding each time, or nil if only the whole log does.
-func (out *fuzzOutput) lastInputs(ctx context.Context, fd *triage.Finding, file string) *input.Log {
-	part := *fd
-	for n := 1; n < len(fd.Log.Entries) && ctx.Err() == nil; n *= 2 {
-		part.Log = fd.Log.Last(n)
-		if _, err := out.save(&part, filepath.Dir(file)); err != nil {
-			return nil
+// played plays the transcript of a finding checkRuns times.
+func (out *fuzzOutput) played(ctx context.Context, fd *triage.Finding, dir string) check {
+	file, err := out.save(fd, dir)
+	if err != nil || len(fd.Text) == 0 {
+		return check{}
+	}
+	return check{way: playing, runs: checkRuns, repeated: out.repeated(ctx, fd, out.command(fd, file, playing))}
+}
+
+// replayed sends the last 1, 2, 4 and so on inputs in the log of a finding, and then the whole log, each checkRuns times.
+// It returns the shortest end of the log that repeats the finding each time, or else most often.
+func (out *fuzzOutput) replayed(ctx context.Context, fd *triage.Finding, dir string) (best check) {
+	if fd.Log == nil || fd.Inputs == 0 {
+		return best
+	}
+	part, all := *fd, len(fd.Log.Entries)
+	for n := 1; n < 2*all && best.repeated < checkRuns && ctx.Err() == nil; n *= 2 {
+		part.Log = fd.Log.Last(min(n, all))
+		file, err := out.save(&part, dir)
+		if err != nil {
+			return best
 		}
-		if out.repeated(ctx, fd, out.command(fd, file, replaying)) == checkRuns {
-			return part.Log
+		c := check{way: replaying, runs: checkRuns, repeated: out.repeated(ctx, fd, out.command(fd, file, replaying)),
+			log: part.Log}
+		if c.repeated > best.repeated || best.runs == 0 {
+			best = c
 		}
 	}
-	return nil
+	if best.repeated == 0 {
+		best.log = nil
+	}
+	return best
 }
 
 // repeated runs a command line checkRuns times, at the same time, and returns how often it has repeated a finding.

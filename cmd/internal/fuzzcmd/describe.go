@@ -57,9 +57,11 @@ func way(fd *triage.Finding, c check) string {
 	switch {
 	case c.repeated > 0:
 		return c.way
-	case !fd.Reproduced && fd.Inputs > 0 && fd.Log != nil:
+	case fd.Reproduced && fd.Plays:
+		return playing
+	case fd.Tried > 0 && fd.Inputs > 0 && fd.Log != nil && len(fd.Log.Entries) > 0:
 		return replaying
-	case fd.Reproduced && !fd.Plays || len(fd.Text) == 0:
+	case fd.Reproduced || len(fd.Text) == 0:
 		return fuzzing
 	}
 	return playing
