@@ -29,9 +29,9 @@ func Verdict(t target.Target, f *Fault) *Fault {
 // Undefined is the oracle for a report of UndefinedBehaviorSanitizer after which the server goes on.
 const Undefined = "undefined"
 
-// maxReport is the time within which a sanitizer writes the rest of a report that it has begun. With symbols, this may
-// take seconds.
-const maxReport = 5 * time.Second
+// maxReport is the time within which a sanitizer writes the rest of a report that it has begun. On a busy machine,
+// reading the symbols of the program takes seconds.
+const maxReport = 30 * time.Second
 
 // wholeOutput returns the output of a server. If a sanitizer has begun to report an error, wholeOutput waits for the
 // summary at the end of the report, or for the end of the process.
