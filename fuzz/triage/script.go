@@ -64,13 +64,14 @@ func (e *examiner) describe(fd *Finding) {
 	}
 }
 
-// reproduces reports whether a script passes on the reference server and fails twice on the server under test.
+// reproduces reports whether a script passes on the reference server and fails twice on the server under test. It returns
+// false if the run ends meanwhile, because then no server can be started.
 func (e *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
 	ok := e.passesOnNew(s, ref)
 	for n := 0; ok && n < 2; n++ {
 		ok = !e.passesOnNew(s, e.replay)
 	}
-	return ok
+	return ok && !e.stopped()
 }
 
 // maxWriting limits the time for which forms of a transcript are tried. Each attempt takes as long as the pauses of the

@@ -30,6 +30,8 @@ func (out *fuzzOutput) evidence(fd *triage.Finding, c check) string {
 		text := fmt.Sprintf("Reproduced in %d of %d attempts, each on a newly started server.", fd.Shown, fd.Tried)
 		if c.repeated < c.runs {
 			text += fmt.Sprintf(" The command repeated it in %d of %s.", c.repeated, cli.Counted(c.runs, "attempt"))
+		} else if c.runs == 0 && out.checks.more != nil {
+			text += " The run ended before fuzz could run the command."
 		}
 		return text
 	case fixed:
