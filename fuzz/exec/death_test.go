@@ -20,7 +20,7 @@ func (p printer) Done() <-chan struct{} { return p.done }
 func (p printer) Output() string        { return p.output() }
 func (p printer) Err() error            { return nil }
 
-// TestSanitizerReports tests that a report of undefined behavior after which the server goes on is no crash and hides no
+// TestSanitizerReports tests that a report of undefined behavior after which the server goes on is not a crash and hides no
 // other fault, that the report of another sanitizer is one, and that it is read to its end.
 func TestSanitizerReports(t *testing.T) {
 	const undefined = "queue.c:25:32: runtime error: signed integer overflow: 2147483647 + 1 cannot be represented in type 'int'\n"

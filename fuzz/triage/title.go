@@ -294,15 +294,15 @@ func (t *titler) raw(b []byte) act {
 	if !illegal {
 		return act{name: "the beginning of a message"}
 	}
-	name, detail := "message", short(e.Detail, maxDetail)
+	what, detail := "a malformed message", short(e.Detail, maxDetail)
 	var whole codec.Frame
 	if _, err := t.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, b, &whole); err == nil && whole.Type != nil {
-		name = whole.Type.Name
+		what = "a malformed " + whole.Type.Name
 	}
 	if e.Field != "" {
 		detail = e.Field + ": " + detail
 	}
-	return act{name: fmt.Sprintf("a malformed %s (%s)", name, detail)}
+	return act{name: fmt.Sprintf("%s (%s)", what, detail)}
 }
 
 // frameUnusual is [titler.unusual] for a decoded message.
