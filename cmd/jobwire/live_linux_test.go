@@ -131,6 +131,9 @@ func TestLive(t *testing.T) {
 		{[]string{"conform", "gearman", "--parallel", "1", "--exec",
 			"jobwire serve gearman --listen 127.0.0.1:{port} --fault 'alter ECHO_RES data=other'"},
 			`(?s)of [0-9,]+ cases.*passed [0-9].*failures.*failed`, "the run was interrupted", cli.StatusFailed},
+		{[]string{"fuzz", "gearman", "--duration", "1h", "--findings", t.TempDir(), "--exec",
+			"jobwire serve gearman --listen 127.0.0.1:{port}"}, `(?s)of 1h0m0s.*executions +[0-9,]+/s.*executions [1-9].*states [1-9].*candidates examined [0-9]`,
+			"until the interrupt", cli.StatusOK},
 	} {
 		t.Run(strings.Join(tt.args[:2], " "), func(t *testing.T) {
 			t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"jobwire/cmd/internal/connect"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/internal/watch"
@@ -51,6 +52,7 @@ func newPlay() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.target.Add(cmd)
+	o.target.Env = exec.ServerEnv() // a finding of fuzz may need it
 	o.listen.Add(cmd, "listen", "play the server: listen on `ADDRESS`: HOST:PORT or unix:PATH")
 	o.addTranscript(cmd)
 	f.StringArrayVar(&o.actors, "actor", nil, "play only this `ACTOR` of the transcript, such as 'Worker 2', or all actors of a role, such as Worker; repeatable")

@@ -20,19 +20,37 @@ func Verdict(t target.Target, f *Fault) *Fault {
 			return Death(t, err).at(f)
 		}
 	}
-	if v := reported(t.Output()); v != nil {
+	if v := reported(wholeOutput(t)); v != nil && (f == nil || v.Oracle != Undefined) {
 		return v.at(f)
 	}
 	return f
 }
 
+// Undefined is the oracle for a report of UndefinedBehaviorSanitizer after which the server goes on.
+const Undefined = "undefined"
+
+// maxReport is the time within which a sanitizer writes the rest of a report that it has begun. On a busy machine,
+// reading the symbols of the program takes seconds.
+const maxReport = 30 * time.Second
+
+// wholeOutput returns the output of a server. If a sanitizer has begun to report an error, wholeOutput waits for the
+// summary at the end of the report, or for the end of the process.
+func wholeOutput(t target.Target) string {
+	for end := time.Now().Add(maxReport); ; time.Sleep(10 * time.Millisecond) {
+		if out := t.Output(); !crash.Unfinished(out) || Ended(t) || time.Now().After(end) {
+			return t.Output()
+		}
+	}
+}
+
 // reported returns the fault of a server whose output contains a report of a sanitizer, of Valgrind or of the race
-// detector, or nil. The server may still be running.
+// detector, or nil. The server may still be running. Reports of undefined behavior do not replace other reports.
 func reported(output string) *Fault {
 	if !strings.Contains(output, "anitizer") && !strings.Contains(output, "runtime error: ") &&
 		!strings.Contains(output, "DATA RACE") && !strings.Contains(output, "Invalid ") {
 		return nil
 	}
+	var undefined *Fault
 	for _, r := range crash.ParseAll(output) {
 		switch r.Tool {
 		case "Go":
@@ -40,6 +58,11 @@ func reported(output string) *Fault {
 				continue
 			}
 		case "Valgrind":
+		case "UndefinedBehaviorSanitizer":
+			if undefined == nil {
+				undefined = crashed(Undefined, r, output)
+			}
+			continue
 		default:
 			if !strings.HasSuffix(r.Tool, "Sanitizer") {
 				continue
@@ -47,7 +70,7 @@ func reported(output string) *Fault {
 		}
 		return crashed(Sanitizer, r, output)
 	}
-	return nil
+	return undefined
 }
 
 // crashed returns the fault that a report in the output of the server describes.
@@ -87,14 +110,16 @@ func Death(t target.Target, err error) *Fault {
 	return crashed(oracle, r, output)
 }
 
-// lastOutput returns the last 4000 bytes of the output of a server.
+// lastOutput returns the output of a server from the beginning of its last crash report on, at most 16 KiB, or the last
+// 4000 bytes if there is no longer report.
 func lastOutput(out string) string {
-	const most = 4000
+	const most, mostOfReport = 4000, 16 << 10
 	out = strings.TrimSpace(out)
-	if len(out) > most {
-		out = out[len(out)-most:]
+	from := max(0, len(out)-most)
+	if at := crash.Begin([]byte(out), mostOfReport); at >= 0 && at < from {
+		from = at
 	}
-	return out
+	return out[from:min(len(out), from+mostOfReport)]
 }
 
 // Reachable returns an error if the server at a fixed address does not accept a connection within a second.

@@ -19,6 +19,7 @@ var pageStyle string
 var pageTemplate = template.Must(page.New(template.FuncMap{
 	"number":  func(i int) int { return i + 1 },
 	"seen":    (*Finding).seen,
+	"shows":   (*Finding).shows,
 	"what":    (*Finding).what,
 	"brief":   (*Finding).brief,
 	"symptom": (*Finding).symptom,

@@ -14,13 +14,13 @@ import (
 
 // Report describes a run and its findings.
 type Report struct {
-	Jobwire  version.Info
-	Protocol string // name, such as "gearman"
-	Title    string // title of the protocol, such as "Gearman"
-	Target   string // address or command of the server
-	Began    time.Time
-	Summary  Summary
-	Findings []*Finding // most severe finding first
+	Jobwire  version.Info `json:"-"`        // [Save] writes it
+	Protocol string       `json:"protocol"` // name, such as "gearman"
+	Title    string       `json:"title"`    // title of the protocol, such as "Gearman"
+	Target   string       `json:"target"`   // address or command of the server
+	Began    time.Time    `json:"began"`
+	Summary  Summary      `json:"summary"`
+	Findings []*Finding   `json:"findings"` // most severe finding first
 }
 
 // Finding is a fault of the server.
@@ -45,9 +45,14 @@ type Finding struct {
 	Tried       int      `json:"tried"`
 	Evidence    string   `json:"evidence"` // sentence about how the finding was reproduced
 	Plays       bool     `json:"plays"`
-	Command     string   `json:"command"` // command line that repeats the failure
-	File        string   `json:"file"`    // file with the transcript
-	Transcript  string   `json:"transcript"`
+	Command     string   `json:"command"`    // command line that repeats the failure
+	File        string   `json:"file"`       // file with the transcript
+	Transcript  string   `json:"transcript"` // the messages, one a line; if there are several Inputs, a sentence for each
+	Inputs      int      `json:"inputs,omitempty"`
+
+	// Command was run Runs times, and has repeated the fault Repeated times. Runs is 0 if it was not checked.
+	Runs     int `json:"command_runs"`
+	Repeated int `json:"command_repeated"`
 
 	// Symptoms are other findings that probably have the same cause, because the messages that lead to them have the
 	// same unusual effects.
@@ -63,21 +68,24 @@ type Summary struct {
 	Features   int     `json:"features"`
 	Findings   int     `json:"findings"`
 	Duplicates int     `json:"duplicates"`
+	Candidates int     `json:"candidates"`
+	Examined   int     `json:"examined"`
 	Failed     int     `json:"not_reproduced"`
 	Disputed   int     `json:"reference_fails_too"`
 	Unexamined int     `json:"not_examined"`
 	Starts     int     `json:"server_starts"`
 	Seed       uint64  `json:"seed"`
 
-	Saved       int    `json:"-"` // number of candidates that were saved without an examination
-	Folder      string `json:"-"` // directory with these candidates
-	Interrupted bool   `json:"-"` // the user ended the run
-	Reason      string `json:"-"` // why they were not examined: the event that ended the run
+	Saved       int    `json:"candidates_saved"`  // number of candidates that were saved without an examination
+	Folder      string `json:"candidates_folder"` // directory with these candidates
+	Interrupted bool   `json:"interrupted"`       // the user ended the run
+	Reason      string `json:"ended_because"`     // why they were not examined: the event that ended the run
 }
 
 // Formats maps the names of the formats for standard output to the functions that write them.
 var Formats = map[string]func(io.Writer, *Report) error{
 	"text":     WriteText,
+	"html":     WriteHTML,
 	"json":     WriteJSON,
 	"markdown": WriteMarkdown,
 	"junit":    WriteJUnit,
@@ -112,14 +120,14 @@ func WriteJSON(w io.Writer, r *Report) error {
 // Headline returns the level, the severity and the title with the rule.
 func (f *Finding) Headline() string { return fmt.Sprintf("%s: %s: %s", f.Level, f.Severity, f.what()) }
 
-// what returns the title with the rule, and whether the finding was not reproduced.
+// what returns the title with the rule, and whether the finding was observed only during the run.
 func (f *Finding) what() string {
 	s := f.Title
 	if f.Rule != "" {
 		s += " [" + f.Rule + "]"
 	}
 	if !f.Reproduced {
-		s += ", not reproduced"
+		s += ", observed only during the run"
 	}
 	return s
 }
@@ -157,12 +165,20 @@ func (f *Finding) symptom() string {
 	return fmt.Sprintf("%s: %s: %s", f.Severity, f.what(), oneLine(f.Text))
 }
 
-// seen returns Evidence with the number of observations.
+// seen returns Evidence with the number of observations, unless Evidence says how often the fault was observed.
 func (f *Finding) seen() string {
-	if f.Observed < 2 {
+	if f.Observed < 2 || strings.Contains(f.Evidence, "bserved ") {
 		return f.Evidence
 	}
 	return fmt.Sprintf("%s Observed %d times.", f.Evidence, f.Observed)
+}
+
+// shows returns the heading of Transcript.
+func (f *Finding) shows() string {
+	if f.Inputs > 1 {
+		return "What the clients and workers did before, in this order"
+	}
+	return "What happened"
 }
 
 // lastOutput returns at most n lines from the end of the server's output. Adjacent equal lines are combined to one
@@ -202,14 +218,16 @@ func (s *Summary) Verdict() string {
 	return text
 }
 
-// Waiting returns a sentence with the number of candidates that were not examined, or "".
-func (s *Summary) Waiting() string {
-	if s.Unexamined == 0 {
-		return ""
+// Waiting returns a sentence with the number of candidates that were not examined, and where candidates are saved, or "".
+func (s *Summary) Waiting() (text string) {
+	if s.Unexamined > 0 {
+		text = counted(s.Unexamined, "candidate was", "candidates were") + " not tried again before " + s.Reason
 	}
-	text := counted(s.Unexamined, "candidate was", "candidates were") + " not tried again before " + s.Reason
 	if s.Saved > 0 {
-		text += fmt.Sprintf("; %d saved in %s", s.Saved, s.Folder)
+		if text != "" {
+			text += "; "
+		}
+		text += fmt.Sprintf("%d saved in %s", s.Saved, s.Folder)
 	}
 	return text
 }

@@ -52,7 +52,7 @@ func written(t *testing.T, format string) string {
 func TestFormats(t *testing.T) {
 	for _, format := range []string{"text", "markdown", "html"} {
 		got := written(t, format)
-		for _, want := range []string{"critical", "remote crash", "1 message can end the server process.", "Observed 7 times.", "jobwire play", "my findings/1.wire", "ECHO_REQ hi", "low", "cosmetic", "A rule.", "not reproduced"} {
+		for _, want := range []string{"critical", "remote crash", "1 message can end the server process.", "Observed 7 times.", "jobwire play", "my findings/1.wire", "ECHO_REQ hi", "low", "cosmetic", "A rule.", "observed only during the run"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s: %q is missing in\n%s", format, want, got)
 			}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // Maximum numbers of lines of a transcript and of a server's output in the text report. The files contain all lines.
 const (
-	maxLines  = 12
+	maxLines  = 18
 	maxOutput = 5
 )
 
@@ -28,13 +29,14 @@ func WriteText(w io.Writer, r *Report) error {
 		paragraph(&b, "   Rule ", f.Cites())
 		paragraph(&b, "   Stack: ", f.Frames())
 		paragraph(&b, "   ", f.seen())
-		fmt.Fprintf(&b, "   To repeat it:\n     %s\n   Transcript:\n", f.Command)
+		fmt.Fprintf(&b, "   To repeat it:\n     %s\n   %s:\n", f.Command, f.shows())
 		lines := strings.Split(strings.TrimSuffix(f.Transcript, "\n"), "\n")
-		for _, line := range lines[:min(len(lines), maxLines)] {
-			fmt.Fprintf(&b, "     %s\n", shortened(line))
+		if more := len(lines) - maxLines; more > 0 { // the end shows the fault
+			between := fmt.Sprintf("... (%s left out)", counted(more, "line", "lines"))
+			lines = slices.Concat(lines[:maxLines/3], []string{between}, lines[len(lines)-maxLines*2/3:])
 		}
-		if more := len(lines) - maxLines; more > 0 {
-			fmt.Fprintf(&b, "     ... and %s in the file\n", counted(more, "more line", "more lines"))
+		for _, line := range lines {
+			fmt.Fprintf(&b, "     %s\n", shortened(line))
 		}
 		if len(f.Symptoms) > 0 {
 			b.WriteString("   Other symptoms, which probably have the same cause:\n")
@@ -59,7 +61,7 @@ func WriteText(w io.Writer, r *Report) error {
 	for i, f := range r.Findings {
 		fmt.Fprintf(&b, "  %d. %-8s  %s\n      %s\n      %s\n", i+1, f.Level, f.what(), f.brief(), f.File)
 	}
-	paragraph(&b, "Candidates: ", fmt.Sprintf("%s, %d not reproduced, %d not counted because the reference server fails in the same way", counted(s.Duplicates, "duplicate", "duplicates"), s.Failed, s.Disputed))
+	paragraph(&b, "Candidates: ", fmt.Sprintf("%s, of which %d examined: %d not reproduced, %d not counted because the reference server fails in the same way, the others findings and duplicates", counted(s.Candidates, "kind of failure", "kinds of failures"), s.Examined, s.Failed, s.Disputed))
 	paragraph(&b, "", s.Waiting())
 	fmt.Fprintf(&b, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input", "inputs"),
 		counted(s.Features, "feature", "features"), counted(s.Starts, "server start", "server starts"))
@@ -105,7 +107,7 @@ func WriteMarkdown(w io.Writer, r *Report) error {
 		}
 		fmt.Fprintf(&b, "- %s\n", escaped(f.seen()))
 		fmt.Fprintf(&b, "\nTo repeat it:\n\n%s", block("sh", f.Command))
-		fmt.Fprintf(&b, "\nTranscript:\n\n%s", block("text", f.Transcript))
+		fmt.Fprintf(&b, "\n%s:\n\n%s", f.shows(), block("text", f.Transcript))
 		if len(f.Symptoms) > 0 {
 			b.WriteString("\nOther symptoms, which probably have the same cause:\n\n")
 		}

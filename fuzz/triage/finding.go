@@ -1,9 +1,11 @@
 package triage
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strings"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -37,9 +39,9 @@ type Finding struct {
 	// Plays says that the script fails on the server with the fault and passes on the reference server.
 	Plays bool
 
-	// LosesJob says that the server with the fault does not assign a job, or does not report the end of a job, and a
-	// correct server does.
-	LosesJob bool
+	// Jobs is negative if the server with the fault does not assign a job or does not report its end, where a correct
+	// server does, and positive if it does one of them again.
+	Jobs int
 
 	cause cause
 }
@@ -72,6 +74,7 @@ func (t *Triage) newCrash(candidate *Candidate, key string) *Finding {
 // write sets the name and the transcript of a finding without another execution.
 func (t *Triage) write(fd *Finding) {
 	fd.Name = nameOf(t.cfg.Protocol, fd)
+	fd.Fault = withoutProbes(t.cfg.Barrier, fd.Input, fd.Fault)
 	failure := transcribe.Failure{Name: fd.Name, Barrier: t.cfg.Barrier, Input: fd.Input, Fault: fd.Fault}
 	fd.Script = failure.Script(transcribe.Forms[0])
 	fd.Text = transcribe.Text(fd.Script)
@@ -82,4 +85,24 @@ func nameOf(p *codec.Protocol, fd *Finding) string {
 	h := fnv.New32a()
 	h.Write([]byte(fd.Key))
 	return fmt.Sprintf("%s-%s-%08x", p.Name, fd.Fault.Oracle, h.Sum32())
+}
+
+// withoutProbes returns a fault whose text does not mention the barriers, which the executor adds to the messages of an
+// input. If the input has such a request itself, the text may be about that one and stays as it is.
+func withoutProbes(b *exec.Barrier, in *input.Input, f *exec.Fault) *exec.Fault {
+	if b == nil || in == nil || slices.ContainsFunc(in.Steps, func(s input.Step) bool {
+		return s.Type != nil && slices.Contains(s.Type.Answers, b.Reply)
+	}) {
+		return f
+	}
+	clean := *f
+	clean.Text = strings.ReplaceAll(f.Text, "reply to "+b.Message(nil).Type.Name+" ", "reply to a further request ")
+	if wanted, got, ok := strings.Cut(strings.TrimPrefix(clean.Text, "expected "), ", got "); ok && f.Law == "unexpected message" {
+		all := slices.DeleteFunc(strings.Split(wanted, " or "), func(one string) bool {
+			name, _, _ := strings.Cut(one, " ")
+			return name == b.Reply.Name
+		})
+		clean.Text = "expected " + cmp.Or(strings.Join(all, " or "), "no message") + ", got " + got
+	}
+	return &clean
 }

@@ -1,14 +1,18 @@
 package triage
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
 	"jobwire/fuzz/transcribe"
 	"jobwire/internal/target"
 	"jobwire/internal/watch"
@@ -35,9 +39,10 @@ func (e *examiner) describe(fd *Finding) {
 		defer ref.close()
 		if r, v := ref.execute(fd.Input); v == nil {
 			right = r.Clone()
-			fd.LosesJob = losesJob(fd.Fault, right, fd.Record)
+			fd.Jobs = extraJobs(fd.Fault, right, fd.Record)
 		}
 	}
+	fd.Fault = withoutProbes(e.cfg.Barrier, fd.Input, fd.Fault)
 	until := time.Now().Add(maxWriting)
 	failure := transcribe.Failure{Name: fd.Name, Barrier: e.cfg.Barrier, Input: fd.Input, Fault: fd.Fault, Record: fd.Record,
 		Right: right}
@@ -59,13 +64,14 @@ func (e *examiner) describe(fd *Finding) {
 	}
 }
 
-// reproduces reports whether a script passes on the reference server and fails twice on the server under test.
+// reproduces reports whether a script passes on the reference server and fails twice on the server under test. It returns
+// false if the run ends meanwhile, because then no server can be started.
 func (e *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
 	ok := e.passesOnNew(s, ref)
 	for n := 0; ok && n < 2; n++ {
 		ok = !e.passesOnNew(s, e.replay)
 	}
-	return ok
+	return ok && !e.stopped()
 }
 
 // maxWriting limits the time for which forms of a transcript are tried. Each attempt takes as long as the pauses of the
@@ -123,6 +129,160 @@ func (e *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	options.Watch(nil)
 	amiss, err := w.After(execute)
 	return amiss == "" && err == nil
+}
+
+// Conversation returns what the peers and the server sent in the last execution, one message or action a line, and where
+// the fault was observed. It leaves out the barriers, which are not needed for the fault. If the finding was not executed
+// again, or needs several inputs, it returns a sentence for each of the last inputs before the fault.
+func (fd *Finding) Conversation(p *codec.Protocol) string {
+	if fd.Record == nil || len(fd.Record.Events) == 0 || fd.Inputs > 1 {
+		return fd.sentences(p)
+	}
+	var b strings.Builder
+	actors, v, marked := transcribe.Actors(p, fd.Input), fd.Fault, false
+	mark := func() {
+		if marked = true; v.Oracle == exec.Law || v.Oracle == exec.Framing || v.Oracle == exec.Disclosure || v.Ends() ||
+			v.Oracle == exec.HangConn || v.Oracle == exec.HangAll {
+			fmt.Fprintf(&b, "# here: %s\n", short(v.Text, maxMark))
+		}
+	}
+	acted, left := map[int]bool{}, map[int]bool{} // connections on which a peer has acted, or that it has ended
+	for _, e := range fd.Record.AsSent() {
+		if e.Conn >= len(actors) || e.Barrier && !strings.Contains(v.Text, " "+probeName(e)+" ") ||
+			e.Verb == transcript.Opens && !acted[e.Conn] || e.From == codec.Server && e.Verb == transcript.Closes && left[e.Conn] {
+			continue
+		}
+		if v.Step >= 0 && e.Step > v.Step && !marked {
+			mark()
+		}
+		if e.From == codec.Peer {
+			acted[e.Conn], left[e.Conn] = true, slices.Contains(input.Leaves, e.Verb)
+		}
+		if e.Verb == transcript.Nothing {
+			if at := e.Step; at >= 0 && at < len(fd.Input.Steps) {
+				fmt.Fprintf(&b, "# %v later\n", fd.Input.Steps[at].For)
+			}
+			continue
+		}
+		st := transcript.Step{Peer: actors[e.Conn], From: e.From, Choices: []transcript.Choice{fd.choice(p, &e)}}
+		line, err := transcript.AppendStep(nil, p, &st)
+		if err != nil {
+			line = fmt.Appendf(nil, "%q\n", e.Raw)
+		}
+		b.Write(line)
+	}
+	if !marked {
+		mark()
+	}
+	return b.String()
+}
+
+// maxMark is the maximum length of the text about a fault in a conversation, in characters.
+const maxMark = 140
+
+// probeName returns the name of the message type of a barrier or of its reply.
+func probeName(e exec.Event) string {
+	if e.Type == nil {
+		return ""
+	}
+	return e.Type.Name
+}
+
+// choice returns an event of the last execution as a step of a transcript. A message that breaks a rule is shown with its
+// arguments, as far as the input has them.
+func (fd *Finding) choice(p *codec.Protocol, e *exec.Event) transcript.Choice {
+	c := transcript.Choice{Verb: e.Verb, Type: e.Type, Bytes: e.Raw}
+	if e.Verb > transcript.Raw {
+		return c
+	}
+	values := e.Args
+	if e.From == codec.Peer {
+		var f codec.Frame
+		var m codec.Message
+		_, err := p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, e.Raw, &f)
+		switch {
+		case e.Step >= 0 && e.Step < len(fd.Input.Steps) && fd.Input.Steps[e.Step].Type != nil && (err != nil || e.Err != nil):
+			m = fd.Input.Steps[e.Step].Message()
+		case err == nil && e.Verb == transcript.Send:
+			f.Message(&m)
+		default:
+			return transcript.Choice{Verb: transcript.Raw, Bytes: e.Raw}
+		}
+		c.Verb, c.Type, c.CRLF, values = transcript.Send, m.Type, m.CRLF, m.Args
+	}
+	if c.Verb == transcript.Send {
+		c.Bytes = nil
+		for _, v := range values {
+			c.Args = append(c.Args, transcript.Arg{Value: v})
+		}
+	}
+	return c
+}
+
+// sentences returns a line for each of the last inputs before the fault.
+func (fd *Finding) sentences(p *codec.Protocol) string {
+	var b strings.Builder
+	entries := fd.logged()
+	if fd.Inputs <= 1 && fd.Input != nil {
+		entries = []input.Entry{{Input: fd.Input}}
+	}
+	from := max(0, len(entries)-max(fd.Inputs, 1))
+	for i := range entries[from:] {
+		fmt.Fprintf(&b, "%d. %s\n", i+1, sentence(p, &entries[from+i]))
+	}
+	return b.String()
+}
+
+// sentence says what the peers of an input do, each message with its arguments.
+func sentence(p *codec.Protocol, e *input.Entry) string {
+	var b strings.Builder
+	actors, conn := transcribe.Actors(p, e.Input), -1
+	for i := range e.Input.Steps {
+		s := &e.Input.Steps[i]
+		if s.Verb == transcript.Opens {
+			continue
+		}
+		switch {
+		case s.Verb == transcript.Nothing:
+		case s.Conn != conn && conn >= 0:
+			fmt.Fprintf(&b, "; %s ", actors[s.Conn].Name)
+		case s.Conn != conn:
+			b.WriteString(actors[s.Conn].Name + " ")
+		default:
+			b.WriteString(", ")
+		}
+		switch {
+		case slices.Contains(input.Leaves, s.Verb):
+			b.WriteString(s.Verb.String())
+		case s.Verb == transcript.Nothing:
+			fmt.Fprintf(&b, "; nothing for %v", s.For)
+			continue
+		default:
+			if s.Conn != conn {
+				b.WriteString("sends ")
+			}
+			b.WriteString(short(said(p, s, e.Prefix), maxSaid))
+		}
+		conn = s.Conn
+	}
+	return strings.TrimPrefix(b.String(), "; ")
+}
+
+// maxSaid is the maximum length of a message in a sentence, in characters.
+const maxSaid = 70
+
+// said returns the message of a step in the notation of transcripts.
+func said(p *codec.Protocol, s *input.Step, prefix string) string {
+	c := transcript.Choice{Verb: s.Verb, Type: s.Type, Bytes: bytes.ReplaceAll(s.Bytes, []byte(input.Placeholder), []byte(prefix))}
+	for _, a := range s.Args {
+		c.Args = append(c.Args, transcript.Arg{Value: bytes.ReplaceAll(a.Value, []byte(input.Placeholder), []byte(prefix))})
+	}
+	line, err := transcript.AppendStep(nil, p, &transcript.Step{Choices: []transcript.Choice{c}})
+	if err != nil {
+		return s.Verb.String()
+	}
+	_, text, _ := strings.Cut(string(line), ": ")
+	return strings.TrimSpace(text)
 }
 
 // Events returns the messages of the last execution, and the index of the message with which the fault was observed:

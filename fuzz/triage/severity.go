@@ -20,7 +20,9 @@ const (
 	MemoryDisclosure                   // replies contain data of other clients or of the memory of the server
 	DenialOfService                    // the server no longer replies to other clients
 	LostJob                            // a job is not assigned, or its end is not reported
+	DuplicateJob                       // a job is assigned, or its end is reported, once more than it should be
 	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
+	UndefinedBehavior                  // a sanitizer has reported undefined behavior, after which the server goes on
 	ConnectionHang                     // the server no longer replies on the connection that sent the messages
 	WrongAnswer                        // a reply or its absence breaks a rule that the specification requires
 	// a reply differs from what the specification recommends, from an extension, or from jobwire's interpretation
@@ -29,8 +31,8 @@ const (
 
 var severities = []struct{ name, level string }{
 	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"},
-	{"lost job", "high"},
-	{"resource exhaustion", "high"}, {"connection hang", "medium"}, {"wrong answer", "medium"}, {"cosmetic", "low"},
+	{"lost job", "high"}, {"duplicate job", "high"},
+	{"resource exhaustion", "high"}, {"undefined behavior", "medium"}, {"connection hang", "medium"}, {"wrong answer", "medium"}, {"cosmetic", "low"},
 }
 
 // String returns the name, such as "remote crash".
@@ -48,11 +50,12 @@ var oracles = map[string]struct {
 	exec.Sanitizer:   {RemoteCrash, "memory error reported by a sanitizer"},
 	exec.Exit:        {RemoteCrash, "server exit"},
 	exec.Disclosure:  {MemoryDisclosure, "disclosure of data that no client sent"},
-	exec.HangAll:     {DenialOfService, "server hang"},
-	exec.Disturbed:   {DenialOfService, "connections of other clients disturbed"},
-	exec.Processor:   {ResourceExhaustion, "CPU loop"},
+	exec.HangAll:     {DenialOfService, "the server answers no client"},
+	exec.Disturbed:   {DenialOfService, "the server disconnects other clients"},
+	exec.Processor:   {ResourceExhaustion, "the server uses all time of a CPU core"},
 	exec.Memory:      {ResourceExhaustion, "memory leak"},
-	exec.LeakReport:  {ResourceExhaustion, "memory leak reported by a sanitizer"},
+	exec.LeakReport:  {ResourceExhaustion, "memory leak"},
+	exec.Undefined:   {UndefinedBehavior, "undefined behavior"},
 	exec.Descriptors: {ResourceExhaustion, "file descriptor leak"},
 	exec.HangConn:    {ConnectionHang, "no reply to a request"},
 	exec.Framing:     {WrongAnswer, "malformed reply"},
@@ -75,35 +78,16 @@ func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	if s != WrongAnswer {
 		return s
 	}
-	if fd.LosesJob {
+	switch {
+	case fd.Jobs < 0:
 		return LostJob
+	case fd.Jobs > 0:
+		return DuplicateJob
 	}
 	if r := p.Rule(fd.Fault.Rule); r != nil && slices.Contains([]codec.Level{codec.Should, codec.May, codec.Extension, codec.Interpretation}, r.Level) {
 		return Cosmetic
 	}
 	return s
-}
-
-// Title returns the name of the fault, with the signal and function of a crash, such as "server crash (segmentation
-// fault) in _free_job".
-func Title(f *exec.Fault) string {
-	title := oracles[f.Oracle].title
-	switch {
-	case f.Oracle == exec.Law && f.Law != "":
-		title = f.Law // the law is more specific, such as "missing message"
-	case f.Oracle == exec.Disclosure && !f.Proved:
-		title = "reply with data that no client sent"
-	}
-	if f.Oracle == exec.Exit && len(f.Stack) > 0 {
-		title = oracles[exec.Signal].title // the server has caught the signal and then exited
-	}
-	if f.Signal != "" {
-		title += " (" + f.Signal + ")"
-	}
-	if len(f.Stack) > 0 {
-		title += " in " + f.Stack[0]
-	}
-	return title
 }
 
 // Impact returns one sentence that says what the finding means for users of a server of the protocol p.
@@ -112,7 +96,7 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 	switch fd.Severity(p) {
 	case RemoteCrash:
 		if !fd.Reproduced {
-			return "The server process ended once while clients sent messages; jobwire could not repeat this."
+			return "The server process ended while clients sent messages."
 		}
 		return cause + " can end the server process, for all clients."
 	case MemoryDisclosure:
@@ -124,6 +108,10 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 		return cause + " can make the server stop answering all clients."
 	case LostJob:
 		return "After " + lower(cause) + ", the server does not assign a job, or does not report its end, where a correct server does."
+	case DuplicateJob:
+		return "After " + lower(cause) + ", the server assigns a job again, or reports its end again, where a correct server does not."
+	case UndefinedBehavior:
+		return cause + " can make the server do what its programming language does not define. The server goes on, but another build of it can crash."
 	case ResourceExhaustion:
 		switch fd.Fault.Oracle {
 		case exec.Descriptors:
@@ -143,7 +131,7 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 // actions returns the number of messages and connections in words, such as "3 messages on 2 connections".
 func (fd *Finding) actions() string {
 	if fd.Input == nil || len(fd.Input.Steps) == 0 {
-		return "A client"
+		return "Messages of a client"
 	}
 	messages := 0
 	for i := range fd.Input.Steps {
@@ -158,27 +146,56 @@ func (fd *Finding) actions() string {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// losesJob reports whether a correct server sent more assignments and ends of jobs than the server with the fault. It
-// counts these messages on the connection of the fault, up to the step of the fault.
-func losesJob(v *exec.Fault, correct, got *exec.Record) bool {
+// extraJobs compares what the server with the fault sent about jobs with what a correct server sent: assignments, ends of
+// jobs, and the records of jobs that a peer asked for. The result is negative if the server with the fault sent less on
+// the connection of the fault, up to the step of the fault, and positive if it assigned a job, or reported an end, again.
+func extraJobs(v *exec.Fault, correct, got *exec.Record) int {
 	if v.Oracle != exec.Law || correct == nil || got == nil {
-		return false
+		return 0
 	}
-	count := func(r *exec.Record) int {
-		n := 0
+	count := func(r *exec.Record) (n, again int) {
+		seen := map[string]bool{}
 		for i := range r.Events {
 			e := &r.Events[i]
-			if e.Conn != v.Conn || e.From != codec.Server || e.Step > v.Step || e.Type == nil {
+			if e.From != codec.Server || e.Step > v.Step || !aboutJob(e.Type) {
 				continue
 			}
-			switch e.Type.Does {
-			case codec.Assign, codec.Complete, codec.Fail, codec.Exception:
+			if e.Conn == v.Conn {
 				n++
 			}
+			if at := e.Type.At(codec.JobID); e.Type.Has(codec.JobID) && at < len(e.Args) && e.Type.Does != codec.Answer {
+				job := fmt.Sprintf("%v %s", e.Type.Does, e.Args[at])
+				if e.Type.Does != codec.Assign {
+					job += fmt.Sprint(" ", e.Conn) // several clients may receive the end of one job
+				}
+				if seen[job] {
+					again++
+				}
+				seen[job] = true
+			}
 		}
-		return n
+		return n, again
 	}
-	return count(got) < count(correct)
+	n, again := count(got)
+	right, rightAgain := count(correct)
+	if n < right {
+		return n - right
+	}
+	return max(0, again-rightAgain)
+}
+
+// aboutJob reports whether a message of the server gives a job to a peer, or its end or record.
+func aboutJob(t *codec.Type) bool {
+	if t == nil {
+		return false
+	}
+	switch t.Does {
+	case codec.Assign, codec.Complete, codec.Fail, codec.Exception:
+		return true
+	case codec.Answer:
+		return t.Has(codec.JobID) && t.Has(codec.Payload)
+	}
+	return false
 }
 
 // Groups groups the findings about a server of the protocol p by cause. The most severe group comes first, and the most

@@ -29,7 +29,7 @@ func TestLosesJob(t *testing.T) {
 		{"not created", exec.Fault{Oracle: exec.Law, Conn: 0, Step: 1}, nil, false},
 		{"crash", exec.Fault{Oracle: exec.Signal, Conn: -1, Step: 2}, nil, false},
 	} {
-		if got := losesJob(&tt.fault, correct, &exec.Record{Events: tt.got}); got != tt.lost {
+		if got := extraJobs(&tt.fault, correct, &exec.Record{Events: tt.got}) < 0; got != tt.lost {
 			t.Errorf("%s: got %v, expected %v", tt.name, got, tt.lost)
 		}
 	}
@@ -42,11 +42,11 @@ func TestImpact(t *testing.T) {
 			{Fault: &exec.Fault{Oracle: oracle}, Reproduced: true, Input: &input.Input{Steps: make([]input.Step, 1)}},
 			{Fault: &exec.Fault{Oracle: oracle}, Input: &input.Input{}},
 			{Fault: &exec.Fault{Oracle: oracle, Rule: "gearman.queue.fifo"}, Input: &input.Input{Steps: []input.Step{{Conn: 2}}}},
-			{Fault: &exec.Fault{Oracle: oracle}, LosesJob: true, Input: &input.Input{}},
+			{Fault: &exec.Fault{Oracle: oracle}, Jobs: -1, Input: &input.Input{}},
 		} {
 			text := fd.Impact(gearman.Protocol)
-			if !strings.HasSuffix(text, ".") || strings.Contains(text, "  ") || Title(fd.Fault) == "" || fd.Severity(gearman.Protocol).Level() == "" {
-				t.Errorf("%s: %q, %q", oracle, text, Title(fd.Fault))
+			if !strings.HasSuffix(text, ".") || strings.Contains(text, "  ") || fd.Title(gearman.Protocol) == "" || fd.Severity(gearman.Protocol).Level() == "" {
+				t.Errorf("%s: %q, %q", oracle, text, fd.Title(gearman.Protocol))
 			}
 		}
 	}

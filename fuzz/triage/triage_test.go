@@ -113,7 +113,7 @@ func TestFindingsAreGroupedByCause(t *testing.T) {
 	all := []*Finding{
 		{Name: "a", Fault: &exec.Fault{Oracle: exec.Law}, Reproduced: true}, {Name: "b", Fault: &exec.Fault{Oracle: exec.HangAll}, Reproduced: true},
 		{Name: "c", Fault: &exec.Fault{Oracle: exec.Signal}}, {Name: "d", Fault: &exec.Fault{Oracle: exec.Signal}, Reproduced: true}, {Name: "e", Fault: &exec.Fault{Oracle: exec.Memory}},
-		{Name: "f", Fault: &exec.Fault{Oracle: exec.Law}, LosesJob: true}, {Name: "g", Fault: &exec.Fault{Oracle: exec.Law, Rule: "gearman.queue.fifo"}},
+		{Name: "f", Fault: &exec.Fault{Oracle: exec.Law}, Jobs: -1}, {Name: "g", Fault: &exec.Fault{Oracle: exec.Law, Rule: "gearman.queue.fifo"}},
 	}
 	all[5].Of = all[0]
 	all[6].Of = all[0]

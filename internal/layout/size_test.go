@@ -24,8 +24,8 @@ var larger = map[string]int{
 	"codec.Type": 33, "codec.Field": 27, "codec.Protocol": 25, "codec.Values": 24, "refserver/inject.fault": 23,
 
 	// One field for each setting that users choose, or each value of a document.
-	"cmd/internal/benchcmd.benchOptions": 29, "cmd/internal/fuzzcmd.fuzzOptions": 21, "cmd/jobwire.conformOptions": 25, "conform/report.caseJSON": 21,
-	"fuzz/report.Finding": 24, "loadgen.Config": 29, "loadgen/report.Report": 48, "pcap/report.pageData": 23,
+	"cmd/internal/benchcmd.benchOptions": 29, "cmd/internal/fuzzcmd.fuzzOptions": 22, "cmd/jobwire.conformOptions": 25, "conform/report.caseJSON": 21,
+	"fuzz/report.Finding": 27, "loadgen.Config": 29, "loadgen/report.Report": 48, "pcap/report.pageData": 23,
 
 	// The names that fault scripts use.
 	"refserver/inject.Job": 23, "refserver/inject.Peer": 28, "refserver/inject.Server": 24,

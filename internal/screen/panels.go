@@ -75,6 +75,7 @@ type Counter struct {
 // List shows the latest of a list of lines, in as many rows as are left on the screen.
 type List struct {
 	Title string
+	First bool   // show the first items, in place of the latest
 	Items []Item // the latest is the last
 	Total int    // number of all items, of which Items has the latest
 	Rows  int    // maximum number of rows
@@ -257,11 +258,14 @@ func (l List) lines(s style, rows int) (all []string) {
 		return nil
 	}
 	title := prose.Printable(l.Title)
+	which, items, word := "latest", l.Items[len(l.Items)-rows:], 0
+	if l.First {
+		which, items = "first", l.Items[:rows]
+	}
 	if rows < l.Total {
-		title += fmt.Sprintf(" (the latest %d of %s)", rows, prose.Grouped(int64(l.Total)))
+		title += fmt.Sprintf(" (the %s %d of %s)", which, rows, prose.Grouped(int64(l.Total)))
 	}
 	all = append(all, indent+s.tone(Dim, title))
-	items, word := l.Items[len(l.Items)-rows:], 0
 	for _, item := range items {
 		word = max(word, ansi.StringWidth(prose.Printable(item.Word)))
 	}

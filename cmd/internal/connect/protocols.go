@@ -91,6 +91,7 @@ type TargetFlags struct {
 	Addr, Exec string
 	Conn       *connectFlags // nil in commands without these flags
 	Memory     int           // limit for the memory of the program of --exec in MiB; 0: no limit
+	Env        []string      // added to the environment of the program of --exec
 }
 
 func (t *TargetFlags) Add(cmd *cobra.Command) {
@@ -180,7 +181,11 @@ func (t *TargetFlags) Start(ctx context.Context, s *catalog.Entry) (target.Targe
 		tgt, err := target.Address(t.Addr)
 		return t.Connect(ctx, s, tgt, err)
 	case t.Exec != "":
-		tgt, err := target.ExecWithin(ctx, t.Exec, int64(t.Memory)<<20)
+		args, err := target.Split(t.Exec)
+		if err != nil {
+			return nil, err
+		}
+		tgt, err := target.Command{Args: args, Memory: int64(t.Memory) << 20, Env: t.Env}.Start(ctx)
 		return t.Connect(ctx, s, tgt, err)
 	}
 	return target.Func(ctx, t.Name(s), Builtin(s))

@@ -50,6 +50,7 @@ type fuzzOptions struct {
 	run      []string
 	inMemory bool
 	verbose  bool
+	quiet    bool
 	logs     string
 	metrics  string
 }
@@ -74,13 +75,13 @@ func New() *cobra.Command {
 	f.BoolVar(&o.stop, "stop-on-failure", false, "stop at the first reproduced finding")
 	f.StringVar(&o.findings, "findings", "findings", "`DIR` for the transcripts and captures of the findings")
 	f.StringVar(&o.logs, "logs", "", "`DIR` for the logs of everything that was sent, one for each server")
-	cli.FormatFlag(cmd, &o.format, "text", "github", "json", "junit", "markdown", "sarif")
-	f.Lookup("format").Usage += " (json: one object per line)"
+	addReportFormat(cmd, &o.format)
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")
 	f.StringVar(&o.metrics, "metrics", "", metrics.Usage)
 	o.addVerbose(cmd)
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no live display, and no lines about the progress")
 	cli.GroupFlags(cmd, fuzzFlagGroups)
-	cmd.AddCommand(newFuzzReplay(), newFuzzSelfTest(), newFuzzServe())
+	cmd.AddCommand(newFuzzReplay(), newFuzzReport(), newFuzzSelfTest(), newFuzzServe())
 	return cmd
 }
 
@@ -91,7 +92,7 @@ var fuzzFlagGroups = []cli.FlagGroup{
 	{Title: "Faults", Names: "run in-memory"},
 	{Title: "Run", Names: "duration count parallel timeout stop-on-failure"},
 	{Title: "Messages", Names: "seed seed-file state"},
-	{Title: "Findings", Names: "findings minimize format html logs metrics verbose"},
+	{Title: "Findings", Names: "findings minimize format html logs metrics verbose quiet"},
 }
 
 // addServer adds the flags about the server and its replies.
@@ -188,13 +189,15 @@ func (o *fuzzOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 			out.progress(s)
 		}
 	}
-	out.begin(cfg)
+	out.begin(cmd, cfg)
 	if cfg.Duration > 0 { // it includes the time to read the seeds
 		cfg.Duration = max(time.Millisecond, cfg.Duration-time.Since(begun))
 	}
 	stats, err := fuzz.Run(cmd.Context(), *cfg)
 	interrupted := cmd.Context().Err() != nil
 	if err != nil && stats.Executions == 0 && !interrupted {
+		out.checks.stop()
+		out.live.end()
 		return err // there is nothing to report
 	}
 	if werr := out.End(stats, interrupted); werr != nil {
@@ -245,8 +248,8 @@ func (o *fuzzOptions) replayLog(cmd *cobra.Command, sys *catalog.Entry, files []
 	w, failures := cmd.OutOrStdout(), 0
 	err = fuzz.Replay(cmd.Context(), *cfg, log, func(n int, v *exec.Fault) {
 		failures++
-		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), triage.FaultSeverity(v), triage.Title(v),
-			cli.OneLine(v.Text))
+		fmt.Fprintf(w, "message sequence %d of %d: %s: %s: %s\n", n, len(log.Entries), triage.FaultSeverity(v),
+			triage.Title(sys.Protocol, log.Entries[n-1].Input, v), cli.OneLine(v.Text))
 		for line := range strings.Lines(v.Output) {
 			fmt.Fprintf(w, "    %s\n", strings.TrimRight(line, "\n"))
 		}

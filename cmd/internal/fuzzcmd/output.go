@@ -2,6 +2,7 @@ package fuzzcmd
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,7 +26,6 @@ import (
 	"jobwire/fuzz/report"
 	"jobwire/fuzz/triage"
 	"jobwire/internal/newfile"
-	"jobwire/internal/target"
 	"jobwire/internal/version"
 )
 
@@ -35,8 +35,7 @@ type fuzzOutput struct {
 	w, e   io.Writer
 	sys    *catalog.Entry
 	o      *fuzzOptions
-	live   bool
-	shown  bool
+	live   *live // nil: there is no live display
 	last   time.Time
 	prev   fuzz.Stats
 	known  []string
@@ -46,14 +45,16 @@ type fuzzOutput struct {
 	all    []*triage.Finding
 	files  map[*triage.Finding]string // name of the transcript of each finding
 	saved  int                        // number of candidates saved
+	checks checker                    // runs the commands of the findings
 	page   *cli.TextFile              // for the HTML report, or nil
 }
 
 // newFuzzOutput creates the files of the output, and reads from the folder of --state which findings earlier runs have
 // reported.
 func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuzzOutput, error) {
-	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, live: cli.IsTerminal(cmd.ErrOrStderr()),
-		last: time.Now(), files: map[*triage.Finding]string{}}
+	out := &fuzzOutput{w: cmd.OutOrStdout(), e: cmd.ErrOrStderr(), sys: sys, o: o, last: time.Now(),
+		files: map[*triage.Finding]string{}}
+	out.checks.try = out.check
 	if o.html != "" { // create the file before the run, so that an invalid name is reported at once
 		var err error
 		if out.page, err = cli.CreateText(o.html); err != nil {
@@ -77,9 +78,9 @@ func newFuzzOutput(cmd *cobra.Command, sys *catalog.Entry, o *fuzzOptions) (*fuz
 	return out, nil
 }
 
-// begin adds the inputs that earlier runs have saved in the folder of --state to the seeds, and prints the first line,
-// with the random seed of the run.
-func (out *fuzzOutput) begin(cfg *fuzz.Config) {
+// begin adds the inputs that earlier runs have saved in the folder of --state to the seeds, prints the first line, with
+// the random seed of the run, and starts the live display and the checks of commands.
+func (out *fuzzOutput) begin(cmd *cobra.Command, cfg *fuzz.Config) {
 	out.target, out.waive = out.o.target.Name(out.sys), cfg.Known.Waive
 	if out.o.state != "" {
 		more, err := input.ReadCorpus(cfg.Protocol, filepath.Join(out.o.state, "pool"))
@@ -89,6 +90,12 @@ func (out *fuzzOutput) begin(cfg *fuzz.Config) {
 		cfg.Seeds = append(cfg.Seeds, more...)
 	}
 	fmt.Fprintf(out.e, "jobwire: fuzzing %s; random seed %d, %d seed inputs\n", out.target, cfg.Seed, len(cfg.Seeds))
+	if !out.o.quiet {
+		out.live = showLive(cmd, out.target, out.o)
+	}
+	if cli.Alone && out.o.target.Addr == "" { // a server at an address cannot be restarted
+		out.checks.start(cmd.Context())
+	}
 }
 
 // keep saves the corpus of the fuzzer, if --state is set.
@@ -109,22 +116,15 @@ func (out *fuzzOutput) fail(err error) {
 	}
 }
 
-// progress prints a line of statistics: on a terminal it overwrites the previous one, otherwise it prints a new line at
-// most every 10 s.
+// progress updates the live display or, if there is none, prints a line of statistics at most every 10 s.
 func (out *fuzzOutput) progress(s fuzz.Stats) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	if !out.live && time.Since(out.last) < 10*time.Second {
+	if out.live.update(s) || out.o.quiet || time.Since(out.last) < 10*time.Second {
 		return
 	}
-	line := statsLine(s, out.prev)
+	fmt.Fprintf(out.e, "jobwire: %s\n", statsLine(s, out.prev))
 	out.prev, out.last = s, time.Now()
-	if out.live {
-		cli.Overwrite(out.e, line)
-		out.shown = true
-	} else {
-		fmt.Fprintf(out.e, "jobwire: %s\n", line)
-	}
 }
 
 // statsLine returns the line of progress. prev are the figures of the previous line, so the rate is that of the time
@@ -143,28 +143,26 @@ func statsLine(s, prev fuzz.Stats) string {
 func (out *fuzzOutput) log(line string) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	out.clear()
 	fmt.Fprintf(out.e, "jobwire: %s\n", cli.OneLine(line))
-}
-
-func (out *fuzzOutput) clear() {
-	if out.shown {
-		cli.Overwrite(out.e, "")
-		out.shown = false
-	}
 }
 
 // found saves a finding. Findings are printed at the end, in order of severity.
 func (out *fuzzOutput) found(fd *triage.Finding) {
 	path, err := out.save(fd, out.o.findings)
+	if err == nil {
+		err = out.remember(fd)
+	}
 	if err != nil {
 		out.fail(err)
 	}
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	out.clear()
 	out.all = append(slices.DeleteFunc(out.all, func(o *triage.Finding) bool { return o.Name == fd.Name }), fd)
 	out.files[fd] = path
+	f := out.describe(fd, path)
+	if out.checks.add(fd); out.live.found(f) || out.o.quiet {
+		return
+	}
 	what := "new finding"
 	if fd.Of != nil {
 		what = "another symptom of " + fd.Of.Name
@@ -173,7 +171,20 @@ func (out *fuzzOutput) found(fd *triage.Finding) {
 	if err != nil {
 		saved = fmt.Sprintf("not saved: %v", err)
 	}
-	fmt.Fprintf(out.e, "jobwire: %s, %s; %s\n", what, cli.OneLine(out.describe(fd, path).Headline()), saved)
+	fmt.Fprintf(out.e, "jobwire: %s, %s; %s\n", what, cli.OneLine(f.Headline()), saved)
+}
+
+// remember adds the key of a finding to those that later runs with the folder of --state do not report.
+func (out *fuzzOutput) remember(fd *triage.Finding) error {
+	if out.o.state == "" {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(out.o.state, "found"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, strconv.Quote(fd.Key))
+	return errors.Join(err, f.Close())
 }
 
 // dropped removes a finding and its files, because the crash has the same cause as another finding.
@@ -181,6 +192,8 @@ func (out *fuzzOutput) dropped(fd *triage.Finding) {
 	out.mu.Lock()
 	defer out.mu.Unlock()
 	out.all = slices.DeleteFunc(out.all, func(o *triage.Finding) bool { return o == fd })
+	out.live.dropped(fd.Name)
+	out.checks.drop(fd)
 	base := strings.TrimSuffix(out.files[fd], ".wire")
 	for _, ext := range []string{".wire", ".pcapng", ".corpus", ".log"} {
 		if err := os.Remove(base + ext); err != nil && !errors.Is(err, os.ErrNotExist) && out.err == nil {
@@ -212,80 +225,6 @@ func (out *fuzzOutput) candidate(fd *triage.Finding) {
 
 func (out *fuzzOutput) candidates() string { return filepath.Join(out.o.findings, "candidates") }
 
-// evidence describes how often a finding was observed and reproduced.
-func (out *fuzzOutput) evidence(fd *triage.Finding) string {
-	switch {
-	case fd.Tried == 0:
-		return "Candidate: observed once. The run ended before fuzz could try to reproduce it."
-	case !fd.Reproduced && out.o.target.Addr != "":
-		return "Not reproduced: observed once. To try again, fuzz would have to restart the server, which it cannot do with --addr."
-	case !fd.Reproduced && fd.Inputs == 0:
-		return "Not reproduced: observed once, before fuzz had sent anything to the server."
-	case !fd.Reproduced:
-		return fmt.Sprintf("Not reproduced: observed once. The transcript has the last %s before the server process ended.",
-			cli.Counted(fd.Inputs, "conversation"))
-	case out.o.target.Addr != "":
-		return fmt.Sprintf("Reproduced in %d of %d attempts on the same server.", fd.Shown, fd.Tried)
-	}
-	return fmt.Sprintf("Reproduced in %d of %d attempts, each on a newly started server.", fd.Shown, fd.Tried)
-}
-
-// command returns the shell command that reproduces a finding.
-func (out *fuzzOutput) command(fd *triage.Finding, path string) string {
-	words := []string{"jobwire", "play", path}
-	again := fd.Reproduced && !fd.Plays || len(fd.Text) == 0 || path == "" // not saved
-	if again {
-		words = []string{"jobwire", "fuzz", out.sys.Protocol.Name}
-		if len(fd.Text) > 0 && path != "" {
-			words = append(words, "--seed-file", path)
-		}
-		words = append(words, "--seed", strconv.FormatUint(out.o.seed, 10))
-		if out.o.profile != "" {
-			words = append(words, "--profile", out.o.profile)
-		}
-	} else {
-		words = append(words, "--timeout", max(time.Second, out.o.timeout).String())
-		for _, rule := range out.waive {
-			words = append(words, "--waive", string(rule))
-		}
-	}
-	switch t := &out.o.target; {
-	case t.Addr != "":
-		words = append(words, "--addr", t.Addr)
-		if again && out.o.remote {
-			words = append(words, "--allow-remote")
-		}
-	case t.Exec != "":
-		words = append(words, "--exec", t.Exec)
-	}
-	return target.Join(words)
-}
-
-// body returns the transcript of a finding without the header above its steps.
-func body(fd *triage.Finding) []byte {
-	if _, steps, ok := bytes.Cut(fd.Text, []byte("\n\n")); ok {
-		return steps
-	}
-	return fd.Text
-}
-
-// describe converts a finding for the reports. file is the name of its transcript.
-func (out *fuzzOutput) describe(fd *triage.Finding, file string) *report.Finding {
-	p, v := out.sys.Protocol, fd.Fault
-	f := &report.Finding{
-		Name: fd.Name, Severity: fd.Severity(p).String(), Level: fd.Severity(p).Level(), Title: triage.Title(v),
-		Impact: fd.Impact(p),
-		Oracle: v.Oracle, Signal: v.Signal, Stack: v.Stack, Text: v.Text, Output: v.Output,
-		Reproduced: fd.Reproduced, Observed: fd.Count, Shown: fd.Shown, Tried: fd.Tried, Evidence: out.evidence(fd),
-		Plays:   fd.Plays,
-		Command: out.command(fd, file), File: file, Transcript: string(body(fd)),
-	}
-	if r := p.Rule(v.Rule); r != nil {
-		f.Rule, f.RuleLevel, f.RuleSection, f.RuleText = string(r.ID), string(r.Level), r.Section, r.Text
-	}
-	return f
-}
-
 // save writes the files of a finding to a folder and returns the name of the transcript.
 func (out *fuzzOutput) save(fd *triage.Finding, folder string) (string, error) {
 	if err := os.MkdirAll(folder, 0o777); err != nil {
@@ -303,7 +242,7 @@ func (out *fuzzOutput) save(fd *triage.Finding, folder string) (string, error) {
 	if stack := f.Frames(); stack != "" {
 		fmt.Fprintf(&wire, "# Stack: %s\n", stack)
 	}
-	if fd.Reproduced && !fd.Plays {
+	if way(fd, out.checks.of(fd)) == fuzzing {
 		fmt.Fprintf(&wire, "# 'jobwire play' with this file does not show the fault. 'jobwire fuzz --seed-file' with this file shows it.\n")
 	}
 	if fd.Fault.Output != "" {
@@ -318,8 +257,8 @@ func (out *fuzzOutput) save(fd *triage.Finding, folder string) (string, error) {
 		_, err := w.Write(wire.Bytes())
 		return err
 	})
-	if err == nil && fd.Log != nil {
-		err = cli.Create(base+".log", fd.Log.Write)
+	if log := cmp.Or(out.checks.of(fd).log, fd.Log); err == nil && log != nil {
+		err = cli.Create(base+".log", log.Write)
 	}
 	if err != nil {
 		return "", err
@@ -353,30 +292,21 @@ func (out *fuzzOutput) save(fd *triage.Finding, folder string) (string, error) {
 			return "", err
 		}
 	}
-	if out.o.state != "" && fd.Tried > 0 {
-		f, err := os.OpenFile(filepath.Join(out.o.state, "found"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
-		if err != nil {
-			return "", err
-		}
-		_, err = fmt.Fprintln(f, strconv.Quote(fd.Key))
-		if err := errors.Join(err, f.Close()); err != nil {
-			return "", err
-		}
-	}
 	return base + ".wire", nil
 }
 
-// End prints the findings, the most severe first, and a summary.
+// End prints the findings, the most severe first, and a summary. It saves the report in the folder of the findings.
 func (out *fuzzOutput) End(s fuzz.Stats, interrupted bool) error {
+	out.checks.stop()
+	out.live.end()
 	out.mu.Lock()
 	defer out.mu.Unlock()
-	out.clear()
 	r := &report.Report{
 		Jobwire: version.Get(), Protocol: out.sys.Protocol.Name, Title: out.sys.Protocol.Title, Target: out.target,
 		Began: time.Now().Add(-s.Elapsed),
 		Summary: report.Summary{
 			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Messages: s.Messages, Corpus: s.Corpus, Features: s.Features,
-			Findings: s.Findings, Duplicates: s.Duplicates,
+			Findings: s.Findings, Duplicates: s.Duplicates, Candidates: s.Candidates, Examined: s.Examined,
 			Failed: s.NotReproduced, Disputed: s.ReferenceFails, Unexamined: s.Unexamined, Starts: s.Starts, Seed: out.o.seed,
 			Saved: out.saved, Folder: out.candidates(), Reason: "the run was stopped",
 		},
@@ -393,9 +323,27 @@ func (out *fuzzOutput) End(s fuzz.Stats, interrupted bool) error {
 		}
 		r.Findings = append(r.Findings, f)
 	}
-	err := report.Formats[out.o.format](out.w, r)
+	err := out.saveAll(r)
+	err = errors.Join(err, report.Formats[out.o.format](out.w, r))
 	if out.page != nil {
 		err = errors.Join(err, report.WriteHTML(out.page, r), out.page.Close())
 	}
-	return errors.Join(out.err, err)
+	return cmp.Or(out.err, err)
+}
+
+// saveAll saves the report, for 'jobwire fuzz report', and the findings again, with the number of observations and the
+// commands that repeat them best.
+func (out *fuzzOutput) saveAll(r *report.Report) error {
+	for _, fd := range out.all {
+		if out.files[fd] == "" {
+			continue
+		}
+		if _, err := out.save(fd, out.o.findings); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(out.o.findings, 0o777); err != nil {
+		return err
+	}
+	return cli.Create(filepath.Join(out.o.findings, report.File), func(w io.Writer) error { return report.Save(w, r) })
 }

@@ -57,7 +57,7 @@ const quotedExec = `sh -c "it's \$x" {port}`
 func TestFindingsBySeverity(t *testing.T) {
 	out, printed := outputOf(t, "text", quotedExec)
 	for _, want := range []string{
-		"1. critical: remote crash: server crash (segmentation fault), not reproduced", "2. medium: wrong answer: missing message [gearman.worker.wake]",
+		"1. critical: remote crash: SIGSEGV, observed only during the run", "2. medium: wrong answer: missing message [gearman.worker.wake]",
 		"Reproduced in 3 of 3 attempts", "3 candidates were not tried again before the time ran out; 1 saved in", "Random seed 42",
 	} {
 		at := strings.Index(printed, want)

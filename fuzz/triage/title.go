@@ -1,0 +1,409 @@
+package triage
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/transcribe"
+	"jobwire/internal/prose"
+)
+
+// Title returns what is wrong, where, and after which messages of the minimized input, such as "SIGSEGV in _free_job
+// after CAN_DO_TIMEOUT with a timeout above 2^64".
+func (fd *Finding) Title(p *codec.Protocol) string {
+	in := fd.Input
+	if n := len(fd.logged()); fd.Inputs > 1 && n > 0 {
+		in = fd.logged()[n-1].Input // which of the inputs are needed is not known
+	}
+	return Title(p, in, fd.Fault)
+}
+
+// logged returns the entries of the log, or nil.
+func (fd *Finding) logged() []input.Entry {
+	if fd.Log == nil {
+		return nil
+	}
+	return fd.Log.Entries
+}
+
+// Title returns the title of a fault that an input caused. The input may be nil.
+func Title(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
+	t := titler{p: p, f: f, in: cmp.Or(in, &input.Input{})}
+	return t.what() + t.after()
+}
+
+// titler writes the title of one fault.
+type titler struct {
+	p  *codec.Protocol
+	in *input.Input
+	f  *exec.Fault
+}
+
+// signalNames maps signals, as package os/exec writes them, to their names.
+var signalNames = map[string]string{"segmentation fault": "SIGSEGV", "aborted": "SIGABRT", "bus error": "SIGBUS",
+	"illegal instruction": "SIGILL", "floating point exception": "SIGFPE", "killed": "SIGKILL",
+	"trace/breakpoint trap": "SIGTRAP", "terminated": "SIGTERM", "bad system call": "SIGSYS"}
+
+// what returns what is wrong, without the messages that caused it.
+func (t *titler) what() string {
+	switch f := t.f; f.Oracle {
+	case exec.Exit, exec.Signal:
+		what := cmp.Or(signalNames[f.Signal], f.Signal, "server crash")
+		if len(f.Stack) == 0 && f.Signal == "" {
+			what = "the server process ends"
+		}
+		return what + t.place()
+	case exec.Sanitizer, exec.LeakReport, exec.Undefined:
+		return t.kind() + t.place()
+	case exec.Disclosure:
+		if !f.Proved {
+			return t.peer() + " receives data that no client sent"
+		}
+		return t.peer() + " receives data of another client or of the memory of the server"
+	case exec.HangConn:
+		return "the server stops answering " + t.peer()
+	case exec.Framing:
+		_, detail, ok := strings.Cut(f.Text, ": ")
+		if detail, _, _ = strings.Cut(detail, " ["); !ok || detail == "" {
+			detail = f.Text
+		}
+		return fmt.Sprintf("%s receives a malformed message (%s)", t.peer(), short(detail, maxDetail))
+	case exec.Law:
+		return t.reply()
+	}
+	return oracles[t.f.Oracle].title
+}
+
+// kind returns the kind of error that a sanitizer has reported, such as "heap-use-after-free (READ of size 8)".
+func (t *titler) kind() string {
+	kind, _, _ := strings.Cut(t.f.Law, ": ")
+	if _, rest, ok := strings.Cut(kind, " "); ok { // the first word is the name of the tool
+		kind = rest
+	}
+	if t.f.Oracle == exec.LeakReport || kind == "" {
+		return oracles[t.f.Oracle].title
+	}
+	if m := access.FindString(t.f.Text); m != "" {
+		kind += " (" + m + ")"
+	}
+	return kind
+}
+
+var access = regexp.MustCompile(`(READ|WRITE) of size \d+`)
+
+// place returns the function of a crash and its position in the source, such as " in pop at queue.c:20", or "". An
+// offset in a program without symbols says nothing to a reader; the stack of the report has it.
+func (t *titler) place() string {
+	if len(t.f.Stack) == 0 || strings.Contains(t.f.Stack[0], "+0x") {
+		return ""
+	}
+	where := t.f.Stack[0]
+	if i := strings.LastIndex(t.f.Law, " at "); i >= 0 && !strings.Contains(t.f.Law[i:], "+0x") {
+		where += t.f.Law[i:]
+	}
+	return " in " + where
+}
+
+// peer returns the role of the peer on the connection of the fault, such as "the worker".
+func (t *titler) peer() string {
+	if conn := t.f.Conn; conn >= 0 && conn < t.in.Conns() {
+		return "the " + strings.ToLower(t.p.RoleNames(transcribe.Actors(t.p, t.in)[conn].Role))
+	}
+	return "another client"
+}
+
+// maxDetail is the maximum length of an explanation in a title, in characters.
+const maxDetail = 90
+
+// reply returns what is wrong with a reply, or with its absence. It reads the text of the fault, which has the form
+// "expected X, got Y" and may contain the reason for the expectation.
+func (t *titler) reply() string {
+	text := t.f.Text
+	wanted, got, content := cutLast(text, "; got ")
+	ok := content
+	if !content {
+		wanted, got, ok = cutLast(text, ", got ")
+	}
+	wanted = strings.TrimPrefix(wanted, "expected ")
+	_, reason, reasoned := strings.Cut(wanted, ", because ")
+	name, _, _ := strings.Cut(got, " ")
+	switch {
+	case t.f.Law == closedLaw:
+		return "the server closes the connection"
+	case !ok && reasoned:
+		return fmt.Sprintf("%s (expected %s)", t.f.Law, short(wanted, maxDetail))
+	case !ok:
+		return cmp.Or(t.f.Law, "wrong reply")
+	case strings.HasPrefix(got, "no message"):
+		what := t.peer() + " receives no " + t.noun(wanted)
+		if _, why, ok := strings.Cut(got, "no message: "); ok {
+			what += " although " + short(why, maxDetail)
+		}
+		return what
+	case t.p.TypeNamed(name) == nil:
+		return fmt.Sprintf("%s (%s)", t.f.Law, short(text, maxDetail))
+	case content:
+		return fmt.Sprintf("%s receives a wrong %s (expected %s)", t.peer(), name, short(wanted, maxDetail))
+	case reasoned:
+		return fmt.Sprintf("%s receives %s although %s", t.peer(), name, short(reason, maxDetail))
+	case strings.HasPrefix(wanted, "no message"):
+		return fmt.Sprintf("%s receives an unexpected %s", t.peer(), withFirst(got))
+	}
+	return fmt.Sprintf("%s receives %s instead of %s", t.peer(), withFirst(got), t.noun(wanted))
+}
+
+// withFirst returns the name of a received message with its first argument, if that is one short word.
+func withFirst(got string) string {
+	m := firstArgument.FindString(got)
+	if m == "" || len(m) > maxDetail/2 {
+		m, _, _ = strings.Cut(got, " ")
+	}
+	return m
+}
+
+var firstArgument = regexp.MustCompile(`^\S+ "[^\s"\\]+"`)
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}
+
+// noun returns expected messages without their arguments.
+func (t *titler) noun(wanted string) string {
+	all := strings.Split(wanted, " or ")
+	for i, one := range all {
+		if name, _, _ := strings.Cut(one, " "); t.p.TypeNamed(name) != nil {
+			all[i] = name
+		}
+	}
+	return short(strings.Join(all, " or "), maxDetail)
+}
+
+// short returns at most n characters of a text, on one line.
+func short(s string, n int) string {
+	if r := []rune(strings.Join(strings.Fields(s), " ")); len(r) > n {
+		return string(r[:n-3]) + "..."
+	} else {
+		return string(r)
+	}
+}
+
+// act is a step of an input in words.
+type act struct {
+	name    string // of the message, or the action
+	unusual string // what distinguishes the message from an ordinary one, such as " with a timeout above 2^64"
+	query   bool   // the step changes nothing, or is a pause
+}
+
+// maxNames is the number of messages that a title names.
+const maxNames = 3
+
+// after returns the messages that lead to the fault: the last one and, if an earlier one is unusual, that one, with what
+// is unusual about it. If none is unusual, it returns the last messages that change something.
+func (t *titler) after() string {
+	steps := t.in.Steps
+	if at := t.f.Step; at >= 0 && at < len(steps) && !t.f.Ends() {
+		steps = steps[:at+1]
+	}
+	var acts []act
+	for i := range steps {
+		if a := t.act(&steps[i]); a.name != "" {
+			acts = append(acts, a)
+		}
+	}
+	for t.f.Step < 0 && len(acts) > 1 && acts[len(acts)-1].query { // the fault was noticed with it
+		acts = acts[:len(acts)-1]
+	}
+	if len(acts) == 0 {
+		return ""
+	}
+	last := acts[len(acts)-1]
+	var names []string
+	for _, a := range acts[:len(acts)-1] {
+		if a.unusual != "" && a.name != last.name {
+			names = []string{a.name + a.unusual}
+		}
+	}
+	if len(names) == 0 && last.unusual == "" {
+		for _, a := range acts[:len(acts)-1] {
+			if !a.query && a.name != last.name && !slices.Contains(names, a.name) {
+				names = append(names, a.name)
+			}
+		}
+		names = names[max(0, len(names)-maxNames+1):]
+	}
+	names = append(names, last.name+last.unusual)
+	if n := len(names) - 1; n > 0 {
+		return " after " + strings.Join(names[:n], ", ") + " and " + names[n]
+	}
+	return " after " + names[0]
+}
+
+// act returns a step in words. The name is "" if the step only opens a connection.
+func (t *titler) act(s *input.Step) act {
+	switch {
+	case slices.Contains(input.Leaves, s.Verb):
+		return act{name: "a disconnect"}
+	case s.Verb == transcript.Nothing:
+		return act{name: "a pause of " + s.For.Round(time.Millisecond).String(), query: t.f.Oracle != exec.Law}
+	case s.Verb == transcript.Send && s.Type != nil:
+		query := s.Type.Does == codec.Query || s.Type.Does == codec.Echo
+		return act{s.Type.Name, with(t.unusual(s)), query}
+	case s.Verb == transcript.Raw:
+		return t.raw(s.Bytes)
+	}
+	return act{}
+}
+
+// with joins what is unusual about a message to "", " with A" or " with A and B". A message without an argument
+// comes with a text that begins with "without".
+func with(all []string) string {
+	if len(all) == 0 {
+		return ""
+	}
+	if len(all) > 2 {
+		all = all[:2]
+	}
+	text := strings.Join(all, " and ")
+	if strings.HasPrefix(text, "without ") {
+		return " " + text
+	}
+	return " with " + text
+}
+
+// raw returns bytes in words: the message type, if the bytes show it, and what is wrong with them.
+func (t *titler) raw(b []byte) act {
+	var f codec.Frame
+	_, err := t.p.NewSession(codec.Options{}).Decode(codec.Peer, b, &f)
+	if err == nil && f.Type != nil {
+		return act{name: f.Type.Name, unusual: with(t.frameUnusual(&f))}
+	}
+	e, illegal := err.(*codec.Error)
+	if !illegal {
+		return act{name: "the beginning of a message"}
+	}
+	what, detail := "a malformed message", short(e.Detail, maxDetail)
+	var whole codec.Frame
+	if _, err := t.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, b, &whole); err == nil && whole.Type != nil {
+		what = "a malformed " + whole.Type.Name
+	}
+	if e.Field != "" {
+		detail = e.Field + ": " + detail
+	}
+	return act{name: fmt.Sprintf("%s (%s)", what, detail)}
+}
+
+// frameUnusual is [titler.unusual] for a decoded message.
+func (t *titler) frameUnusual(f *codec.Frame) (all []string) {
+	for i := range f.Spans {
+		if what := unusualValue(f.Spans[i].Field, f.Value(i)); what != "" {
+			all = append(all, what)
+		}
+	}
+	return all
+}
+
+// unusual describes the values of a message that ordinary messages do not have. A minimized message has such values only
+// if the fault needs them.
+func (t *titler) unusual(s *input.Step) (all []string) {
+	for i := range s.Args {
+		fd, a := s.Type.FieldAt(i), &s.Args[i]
+		switch {
+		case fd == nil:
+			all = append(all, "more arguments than it has")
+		case a.Now && !bytes.HasPrefix(a.Value, []byte("-")):
+			all = append(all, article(label(fd))+" in the future")
+		case a.Of > 0 || a.Now:
+		default:
+			if what := unusualValue(fd, a.Value); what != "" {
+				all = append(all, what)
+			}
+		}
+	}
+	m := s.Message()
+	_, err := t.p.NewSession(codec.Options{}).Append(nil, codec.Peer, &m)
+	if fd := s.Type.FieldAt(len(s.Args)); fd != nil && !fd.Optional && len(s.Type.Repeat) == 0 && err != nil {
+		all = append(all, "without its "+label(fd))
+	}
+	if e, illegal := err.(*codec.Error); illegal && len(all) == 0 {
+		all = append(all, fmt.Sprintf("an illegal %s (%s)", cmp.Or(strings.ToLower(e.Field), "form"), short(e.Detail, maxDetail)))
+	}
+	return all
+}
+
+// label returns the name of a field in the middle of a sentence.
+func label(fd *codec.Field) string { return strings.ToLower(fd.Name[:1]) + fd.Name[1:] }
+
+// unusualValue describes a value that ordinary messages do not have: a number greater than 1 or below 0, a long or empty
+// text, or a text with special characters. It returns "" for other values.
+func unusualValue(fd *codec.Field, v []byte) string {
+	name := article(label(fd))
+	switch fd.Kind {
+	case codec.Number, codec.Signed, codec.Uint:
+		n, ok := new(big.Int).SetString(string(v), 10)
+		if fd.Kind == codec.Uint {
+			n, ok = new(big.Int).SetBytes(v), true
+		}
+		switch {
+		case len(v) == 0:
+			return article("empty " + label(fd))
+		case !ok:
+			return name + " that is not a number"
+		case n.Sign() < 0:
+			return "a negative " + label(fd)
+		}
+		if n.Cmp(big.NewInt(1)) > 0 {
+			return name + " " + boundary(n)
+		}
+	case codec.Text, codec.Opaque:
+		special := func(r rune) bool { return r <= ' ' || r >= 0x7f }
+		switch {
+		case len(v) > longValue:
+			return fmt.Sprintf("%s of %s bytes", name, prose.Grouped(len(v)))
+		case bytes.IndexByte(v, 0) >= 0:
+			return "a NUL byte in its " + label(fd)
+		case bytes.ContainsFunc(v, special):
+			return "special characters in its " + label(fd)
+		case len(v) == 0 && fd.NonEmpty != "":
+			return article("empty " + label(fd))
+		}
+	}
+	return ""
+}
+
+// boundary returns a number greater than 1 as a relation to a power of two at which programs fail, such as "above 2^64",
+// or as it is.
+func boundary(n *big.Int) string {
+	for _, bits := range []uint{128, 64, 63, 32, 31, 16} {
+		power := new(big.Int).Lsh(big.NewInt(1), bits)
+		switch diff := new(big.Int).Sub(n, power); {
+		case diff.Sign() == 0:
+			return fmt.Sprintf("of 2^%d", bits)
+		case diff.Cmp(big.NewInt(-1)) == 0:
+			return fmt.Sprintf("of 2^%d - 1", bits)
+		case diff.Sign() > 0:
+			return fmt.Sprintf("above 2^%d", bits)
+		}
+	}
+	return "of " + n.String()
+}
+
+// article returns a noun with "a" or "an".
+func article(noun string) string {
+	if strings.ContainsRune("aeioAEIO", rune(noun[0])) {
+		return "an " + noun
+	}
+	return "a " + noun
+}
