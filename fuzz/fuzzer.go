@@ -16,6 +16,7 @@ import (
 	"jobwire/fuzz/model"
 	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 )
 
 // Config describes the server to fuzz, the limits of the run and the functions that receive the results.
@@ -58,6 +59,7 @@ type Config struct {
 type Stats struct {
 	Elapsed          time.Duration
 	Executions       int64
+	Timed            int64 // executions with pauses
 	Messages         int64
 	Corpus, Features int
 	triage.Counts
@@ -73,6 +75,8 @@ type Fuzzer struct {
 	triage  *triage.Triage
 	start   time.Time
 	claimed atomic.Int64   // number of inputs claimed by workers
+	slow    int            // number of slow workers
+	timed   atomic.Int64   // number of executed inputs with pauses
 	msgs    atomic.Int64   // number of events
 	servers atomic.Uint64  // number of servers started
 	names   atomic.Uint64  // prefixes used at a fixed address, including those of earlier runs
@@ -88,8 +92,12 @@ type Fuzzer struct {
 // defaultWorkers is the default number of workers, which is enough to keep two CPU cores busy.
 const defaultWorkers = 4
 
-// slowWorkers is the number of additional workers, for each worker, that run inputs with pauses.
-const slowWorkers = 2
+// slowWorkers is the number of additional workers, for each worker, that run inputs with pauses. They mostly wait, so
+// many of them use little processor time. maxSlowMemory limits the memory of their servers.
+const (
+	slowWorkers   = 8
+	maxSlowMemory = 1 << 30
+)
 
 // maxEnding limits the part of the duration of a run that is reserved for stopping servers and saving candidates.
 const maxEnding = time.Second
@@ -146,6 +154,8 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 		return err
 	}
 	f.servers.Add(1)
+	u, _ := watch.Of(t)
+	f.slow = max(2, min(slowWorkers*f.cfg.Workers, maxSlowMemory/max(1, int(u.Resident))))
 	b, refused, err := exec.FindBarrier(ctx, t, f.cfg.Protocol, &f.cfg.Known, f.cfg.Timeout, f.cfg.Check)
 	if err != nil {
 		return err
@@ -182,7 +192,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 		workers = append(workers, f.newWorker(id, false))
 	}
 	if f.cfg.Workers > 1 { // a single worker also runs inputs with pauses
-		for id := range slowWorkers * f.cfg.Workers {
+		for id := range f.slow {
 			workers = append(workers, f.newWorker(f.cfg.Workers+id, true))
 		}
 	}
@@ -273,6 +283,7 @@ func (f *Fuzzer) tally(doing string) {
 	if f.cfg.Count > 0 {
 		f.stats.Executions = min(f.stats.Executions, f.cfg.Count)
 	}
+	f.stats.Timed = f.timed.Load()
 	f.stats.Starts = int(f.servers.Load())
 	f.stats.Counts = f.triage.Counts()
 	f.stats.Corpus, f.stats.Features = f.corpus.Size()

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -29,6 +28,8 @@ type Generator struct {
 	drains      [][]slot
 	limitIndex  map[*codec.Field]int     // for each field, the index in limits of the last length that was used
 	seen        map[codec.Meaning][]byte // examples of values that the server chose
+	planned     int                      // index in volumes of the next kind
+	covered     int                      // number of messages since the last input of such a kind
 }
 
 // NewRand returns the source of random numbers of a generator.
@@ -104,13 +105,17 @@ func (g *Generator) Generate() *Input {
 	return in
 }
 
-// fromTemplate fills a random template and mutates the input up to twice. If Slow is set, every second template
-// contains pauses. One input in manyShare repeats one message many times, and most inputs end with a connection that
+// fromTemplate fills a random template and mutates the input up to twice. If Slow is set, most templates contain
+// pauses. One input in manyShare repeats one message many times, and most inputs end with a connection that
 // requests the jobs of a queue.
 func (g *Generator) fromTemplate() *Input {
 	in := &Input{}
-	if g.Slow && len(g.timed) > 0 && g.r.IntN(2) == 0 {
-		g.fill(in, g.timed[g.r.IntN(len(g.timed))])
+	if g.Slow && len(g.timed) > 0 && g.r.IntN(8) > 0 {
+		if g.fill(in, g.timed[g.r.IntN(len(g.timed))]); in.Conns() <= MaxConns/2 && g.r.IntN(2) == 0 {
+			other := &Input{}
+			g.fill(other, g.timed[g.r.IntN(len(g.timed))])
+			in.beside(other)
+		}
 	} else {
 		g.fill(in, g.templates[g.r.IntN(len(g.templates))])
 	}
@@ -125,6 +130,9 @@ func (g *Generator) fromTemplate() *Input {
 	}
 	if in.Mode = g.mode(6); many {
 		in.Mode = OneByOne // in other modes, the server may stop reading because the client does not read its replies
+	}
+	if !g.Slow {
+		g.addVolume(in)
 	}
 	g.restrict(in)
 	return in
@@ -156,19 +164,7 @@ func (g *Generator) many(in *Input) bool {
 		g.lengthen(&in.Steps[at], n)
 		return false
 	}
-	differ := g.r.IntN(2) == 0
-	more := make([]Step, n-1)
-	for i := range more {
-		m := s
-		m.ID, m.Args = in.nextID()+i, slices.Clone(s.Args)
-		for k, a := range m.Args {
-			if differ && isKey(s.Type.FieldAt(k)) {
-				m.Args[k].Value = strconv.AppendInt(slices.Clip(a.Value), int64(i), 10)
-			}
-		}
-		more[i] = m
-	}
-	in.Steps = slices.Insert(in.Steps, at+1, more...)
+	g.multiply(in, at, n, g.r.IntN(2) == 0)
 	return true
 }
 
@@ -232,31 +228,17 @@ func (g *Generator) insert(in *Input, at, conn int, role codec.Role) {
 	in.Steps = slices.Insert(in.Steps, at, s)
 }
 
-// arg returns an argument with a generated value. If inputs may contain pauses, times and durations are often 1 or 2
-// seconds, so that they end during a pause.
+// arg returns an argument with a generated value. Times are often short, so that they end during a pause. If inputs
+// contain no pauses, this is only the case for times that count from now.
 func (g *Generator) arg(f *codec.Field, v []byte) Arg {
-	if f == nil || f.Kind != codec.Number || g.r.IntN(2) == 0 {
+	if f == nil || f.Kind != codec.Number && f.Kind != codec.Signed {
 		return Arg{Value: placed(f, v)}
 	}
-	seconds := 1 + g.r.IntN(2)
-	switch f.Means {
-	case codec.StartTime:
-		return Arg{Value: strconv.AppendInt(nil, int64(seconds), 10), Now: true}
-	case codec.Delay, codec.TimeLimit, codec.Timeout:
-		if g.Slow && f.Unit > 0 {
-			return Arg{Value: strconv.AppendInt(nil, int64(time.Duration(seconds)*time.Second/f.Unit), 10)}
-		}
+	now := f.Means == codec.StartTime
+	if short := g.timer(f); short != nil && (g.Slow && g.r.IntN(8) > 0 || !g.Slow && now && g.r.IntN(2) == 0) {
+		return Arg{Value: short, Now: now}
 	}
 	return Arg{Value: v}
-}
-
-// pause returns the random duration of a pause.
-func (g *Generator) pause() time.Duration {
-	d := pauses[g.r.IntN(len(pauses))]
-	if g.Long && g.r.IntN(4) == 0 {
-		d *= 5
-	}
-	return d
 }
 
 // resize replaces an argument with a value whose length is a common buffer size or near one.

@@ -3,7 +3,6 @@ package input
 import (
 	"bytes"
 	"slices"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -38,7 +37,7 @@ var mutations = []func(b *Generator, c *Input, pick func() *Input){
 	(*Generator).repeat,
 	(*Generator).drop,
 	(*Generator).swap,
-	(*Generator).move,
+	(*Generator).move, (*Generator).twin,
 	(*Generator).splice, (*Generator).splice,
 	(*Generator).drain, (*Generator).drain, (*Generator).drain, (*Generator).drain,
 	(*Generator).AddPause,
@@ -292,15 +291,16 @@ func (g *Generator) splice(in *Input, pick func() *Input) {
 	in.splice(g.r.IntN(len(in.Steps)+1), o.Steps[from:from+n], func(conn int) int { return (conn + shift) % MaxConns })
 }
 
-// AddPause inserts a pause, often longer than 1 s, if inputs may contain pauses.
+// AddPause inserts a pause, usually one that ends near the end of a timer, if inputs may contain pauses.
 func (g *Generator) AddPause(in *Input, _ func() *Input) {
 	if !g.Slow || len(in.Steps) == 0 {
 		return
 	}
-	d := g.pause()
-	at := g.r.IntN(len(in.Steps) + 1)
-	if most := 5 * time.Second; in.Waits()+d > most && !(g.Long && in.Waits()+d <= 6*most) {
+	at := 1 + g.r.IntN(len(in.Steps))
+	d := g.pause(&Input{Steps: in.Steps[:at]})
+	if in.Waits()+d > mostPauses && !(g.Long && in.Waits()+d <= 12*mostPauses) {
 		return
 	}
-	in.Steps = slices.Insert(in.Steps, at, Step{ID: in.nextID(), Conn: in.Steps[max(0, at-1)].Conn, Verb: transcript.Nothing, For: d})
+	in.Steps = slices.Insert(in.Steps, at,
+		Step{ID: in.nextID(), Conn: in.Steps[at-1].Conn, Verb: transcript.Nothing, For: d})
 }

@@ -1,0 +1,190 @@
+package input
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"jobwire/codec"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/gen"
+)
+
+// volume is a kind of input that needs much time. Its cost is about the number of short messages that take the same time.
+type volume struct {
+	cost int
+	make func(*Generator, *Input)
+}
+
+// volumes are the kinds, listed more often if they are to be more frequent.
+var volumes = []volume{
+	{200, (*Generator).converse}, {200, (*Generator).converse},
+	{600, (*Generator).enlarge}, {600, (*Generator).enlarge},
+	{2000, (*Generator).stopReading}, {2000, (*Generator).stopReading},
+	{300, (*Generator).urgent}, {300, (*Generator).urgent},
+	{10_000, (*Generator).widen},
+}
+
+// volumeShare limits the part of the messages for which these inputs count: one divided by volumeShare.
+const volumeShare = 8
+
+// addVolume makes an input large, or gives it an action that is slow to check, if it is time for such an input: the cost
+// of the planned kind is covered by the inputs since the last one.
+func (g *Generator) addVolume(in *Input) {
+	v := volumes[g.planned]
+	g.covered += len(in.Steps)
+	if g.covered < volumeShare*v.cost || len(in.Steps) == 0 {
+		return
+	}
+	g.covered, g.planned = 0, g.r.IntN(len(volumes))
+	in.Mode = OneByOne
+	v.make(g, in)
+}
+
+// converse replaces an input with hundreds of messages on one connection.
+func (g *Generator) converse(in *Input) {
+	in.Steps = nil
+	role := codec.Role(1) << g.r.IntN(len(g.p.Roles))
+	for range 100 + g.r.IntN(200) {
+		g.insert(in, len(in.Steps), 0, role)
+	}
+}
+
+// enlarge makes the first payload of an input longer than 1 MiB. If there is none, it adds a message with a payload.
+func (g *Generator) enlarge(in *Input) {
+	payload := func(t *codec.Type) int { return t.At(codec.Payload) }
+	at := slices.IndexFunc(in.Steps, func(s Step) bool { return s.Type != nil && uint(payload(s.Type)) < uint(len(s.Args)) })
+	if at < 0 {
+		g.prepend(in, 0, func(t *codec.Type) bool { return payload(t) >= 0 })
+		if at = 0; in.Steps[0].Type == nil || len(in.Steps[0].Args) <= max(0, payload(in.Steps[0].Type)) {
+			return
+		}
+	}
+	in.Steps[at].Args[payload(in.Steps[at].Type)] = Arg{Value: bytes.Repeat([]byte("x"), 1<<20-1+g.r.IntN(3))}
+}
+
+// stopReading lets a new client send a request thousands of times without reading the replies, in front of an input whose
+// other clients the server must still serve.
+func (g *Generator) stopReading(in *Input) {
+	const most = 128 << 10 // bytes of the requests
+	conn := in.Conns()
+	if conn >= MaxConns {
+		return
+	}
+	g.prepend(in, conn, func(t *codec.Type) bool { return t.Does == codec.Query || t.Does == codec.Echo })
+	s := in.Steps[0]
+	if m := &s; m.Type != nil && m.Type.Does == codec.Echo && len(m.Args) > 0 {
+		m.Args[0].Value = bytes.Repeat([]byte("x"), 4<<10)
+	}
+	raw := g.encode(&s)
+	if len(raw) == 0 {
+		return
+	}
+	in.Steps = slices.Insert(in.Steps, 0, Step{ID: in.nextID(), Conn: conn, Verb: transcript.StopsReading})
+	more := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Raw, Bytes: bytes.Repeat(raw, max(1, most/len(raw)))}
+	in.Steps[1] = more
+	if g.r.IntN(2) == 0 { // more than any buffer of the system
+		for range 7 {
+			more.ID = in.nextID()
+			in.Steps = slices.Insert(in.Steps, 1+g.r.IntN(len(in.Steps)-1), more)
+		}
+	}
+}
+
+// prepend inserts a random message of a type for which keep is true as the first step.
+func (g *Generator) prepend(in *Input, conn int, keep func(*codec.Type) bool) {
+	var o gen.Options
+	for _, t := range g.p.Types {
+		if t.Req != 0 && t.Does != codec.Shutdown && keep(t) {
+			o.Types = append(o.Types, t)
+		}
+	}
+	if len(o.Types) == 0 {
+		return
+	}
+	t := o.Types[g.r.IntN(len(o.Types))]
+	s := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: t}
+	for i, v := range gen.Of(g.r, t, gen.Options{Safe: true}).Args {
+		s.Args = append(s.Args, Arg{Value: placed(t.FieldAt(i), v)})
+	}
+	in.Steps = slices.Insert(in.Steps, 0, s)
+}
+
+// urgent inserts a byte of urgent data.
+func (g *Generator) urgent(in *Input) {
+	at := 1 + g.r.IntN(len(in.Steps))
+	in.Steps = slices.Insert(in.Steps, at,
+		Step{ID: in.nextID(), Conn: in.Steps[at-1].Conn, Verb: transcript.Urgent, Bytes: []byte("x")})
+}
+
+// widen repeats a message that names a queue up to 10,000 times, with a different name each time.
+func (g *Generator) widen(in *Input) {
+	isNamed := func(t *codec.Type) bool { return t.At(codec.Queue) >= 0 && !MayWait(t) }
+	named := func(s Step) bool { return s.Type != nil && isNamed(s.Type) && len(g.encode(&s)) < manyBytes }
+	at := slices.IndexFunc(in.Steps, named)
+	if at < 0 || g.r.IntN(2) == 0 {
+		at = 0
+		if g.prepend(in, 0, isNamed); !named(in.Steps[0]) {
+			return
+		}
+	}
+	g.multiply(in, at, []int{1000, 3000, 10_000}[g.r.IntN(3)], true)
+	in.Mode = Burst // a model needs too much time for so many queues
+}
+
+// multiply repeats step at until there are n. If differ is set, the names and keys in each have a different number.
+func (g *Generator) multiply(in *Input, at, n int, differ bool) {
+	s, id := in.Steps[at], in.nextID()
+	more := make([]Step, n-1)
+	for i := range more {
+		m := s
+		m.ID, m.Args = id+i, slices.Clone(s.Args)
+		for k, a := range m.Args {
+			if f := s.Type.FieldAt(k); differ && a.Of == 0 && (isKey(f) || isName(f)) {
+				m.Args[k].Value = strconv.AppendInt(slices.Clip(a.Value), int64(i), 10)
+			}
+		}
+		more[i] = m
+	}
+	in.Steps = slices.Insert(in.Steps, at+1, more...)
+}
+
+// twin is a mutation that lets a new client do the same as another one at the same time.
+func (g *Generator) twin(in *Input, _ func() *Input) {
+	conn, to := g.any(in).Conn, in.Conns()
+	if to >= MaxConns {
+		return
+	}
+	for i := len(in.Steps) - 1; i >= 0; i-- {
+		if in.Steps[i].Conn == conn {
+			in.splice(i+1, in.Steps[i:i+1], func(int) int { return to })
+		}
+	}
+}
+
+// beside lets the clients of another input act at the same time on connections of their own, with common pauses. Inputs
+// with pauses mostly wait, so this saves time.
+func (in *Input) beside(o *Input) {
+	n, shift := len(in.Steps), in.Conns()
+	in.splice(n, o.Steps, func(conn int) int { return conn + shift })
+	a, b := in.Steps[:n], in.Steps[n:]
+	in.Steps = nil
+	for len(a)+len(b) > 0 {
+		i, k := untilPause(a), untilPause(b)
+		in.Steps = append(append(in.Steps, a[:i]...), b[:k]...)
+		if a, b = a[i:], b[k:]; len(a) > 0 && (len(b) == 0 || a[0].For >= b[0].For) {
+			in.Steps = append(in.Steps, a[0])
+		} else if len(b) > 0 {
+			in.Steps = append(in.Steps, b[0])
+		}
+		a, b = a[min(1, len(a)):], b[min(1, len(b)):]
+	}
+}
+
+// untilPause returns the number of steps before the first pause.
+func untilPause(steps []Step) int {
+	if i := slices.IndexFunc(steps, func(s Step) bool { return s.Verb == transcript.Nothing }); i >= 0 {
+		return i
+	}
+	return len(steps)
+}
