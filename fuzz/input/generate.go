@@ -26,7 +26,7 @@ type Generator struct {
 	templates   [][]slot
 	timed       [][]slot
 	drains      [][]slot
-	limitIndex  map[*codec.Field]int     // for each field, the index in limits of the last length that was used
+	limitIndex  map[*codec.Field]int     // for each field, the index in gen.Lengths of the last one that was used in turn
 	seen        map[codec.Meaning][]byte // examples of values that the server chose
 	planned     int                      // index in volumes of the next kind
 	covered     int                      // number of messages since the last input of such a kind
@@ -247,14 +247,14 @@ func (g *Generator) resize(s *Step, i int) {
 	if f == nil || f.Kind != codec.Opaque && f.Kind != codec.Text || len(f.Values) > 0 || f.Width > 0 {
 		return
 	}
-	n := lengths[g.r.IntN(len(lengths))]
+	n := gen.Lengths[g.r.IntN(len(gen.Lengths))]
 	if f.Kind == codec.Text && g.r.IntN(3) > 0 || g.r.IntN(2) == 0 {
-		// Use the limits in turn, so that each of them is used soon.
+		// Use the short lengths in turn, so that each of them is used soon.
 		if _, begun := g.limitIndex[f]; !begun {
-			g.limitIndex[f] = g.r.IntN(len(limits))
+			g.limitIndex[f] = g.r.IntN(gen.ShortLengths)
 		}
-		g.limitIndex[f] = (g.limitIndex[f] + 1) % len(limits)
-		n = limits[g.limitIndex[f]]
+		g.limitIndex[f] = (g.limitIndex[f] + 1) % gen.ShortLengths
+		n = gen.Lengths[g.limitIndex[f]]
 	}
 	if f.Max > 0 && g.r.IntN(3) == 0 {
 		n = f.Max + max(0, g.r.IntN(5)-3)
@@ -285,37 +285,11 @@ func (g *Generator) extreme(s *Step, i int) {
 		return
 	}
 	if f.Kind == codec.Number || f.Kind == codec.Signed || f.Kind == codec.Uint {
-		s.Args[i] = Arg{Value: g.boundary(f)}
+		s.Args[i] = Arg{Value: gen.Boundary(g.r, f)}
 		return
 	}
 	g.resize(s, i)
 }
-
-// boundary returns a number near a limit of the field or of an integer type.
-func (g *Generator) boundary(f *codec.Field) []byte {
-	n := uint64(1)<<widths[g.r.IntN(len(widths))] + uint64(g.r.IntN(3)) - 1
-	switch g.r.IntN(6) {
-	case 0:
-		n = uint64(g.r.IntN(3)) - 1
-	case 1:
-		n = f.Lo
-	case 2:
-		n = f.Hi - uint64(g.r.IntN(2))
-	}
-	if f.Kind == codec.Uint {
-		return gen.BigEndian(f.Width, n)
-	}
-	if f.Hi > 0 && n > f.Hi+1 {
-		n = f.Hi
-	}
-	if f.Kind == codec.Signed {
-		return strconv.AppendInt(nil, int64(n), 10)
-	}
-	return strconv.AppendUint(nil, n, 10)
-}
-
-// widths contains the sizes of integer types, in bits without the sign where it matters.
-var widths = []int{7, 8, 15, 16, 31, 32, 63}
 
 // source returns the ID of a random message among the first at steps, preferably one whose reply contains a value that
 // the server chose. It returns 0 if it finds none.

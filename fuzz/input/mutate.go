@@ -100,13 +100,6 @@ func (g *Generator) addMessage(in *Input, _ func() *Input) {
 	g.insert(in, at, conn, g.role(in, conn))
 }
 
-// limits are common maximum lengths of names, in bytes, and lengths near them.
-var limits = []int{0, 1, 2, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 255, 256, 257}
-
-// lengths are common sizes of buffers, in bytes, and lengths near them.
-var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512,
-	1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8000, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
-
 // changeArg is a mutation that changes one argument of a random message: to a value that the server has chosen in reply
 // to an earlier step, an extreme value, or a random value for the field.
 func (g *Generator) changeArg(in *Input, _ func() *Input) {
