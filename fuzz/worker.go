@@ -257,7 +257,11 @@ func (w *worker) input() (*input.Input, *input.CorpusEntry) {
 		}
 		return in, nil
 	}
-	w.g.Slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
+	every := slowInputEvery
+	if f.cfg.Sequential {
+		every = 8 // pauses in virtual time take no time
+	}
+	w.g.Slow = w.slow || single && w.r.IntN(every) == 0
 	pick := func() *input.Input {
 		if e := f.corpus.SelectEntry(w.r); e != nil {
 			return e.Input

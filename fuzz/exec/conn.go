@@ -14,7 +14,7 @@ type conn struct {
 	s        link
 	open     bool
 	ended    bool            // half-closed by the executor
-	deaf     bool            // the executor reads nothing more
+	unread   bool            // the executor reads nothing more
 	streams  [2]codec.Stream // decoders of both directions, by sender; strict
 	in       []byte          // received bytes that are not decoded
 	desynced bool            // received bytes can no longer be decoded

@@ -174,14 +174,20 @@ func (x *execution) run() {
 	x.leave()
 }
 
+// unread is the kind of failure of a server that serves no client while it cannot write to one that does not read.
+const unread = "no connection answered while a client does not read"
+
 // checkOpen checks the server while the connections are open, if an input has done what may block or busy a server until
 // they are closed.
 func (x *execution) checkOpen() {
 	if x.record.Fault != nil || x.quit {
 		return
 	}
-	if slices.ContainsFunc(x.conns, func(k *conn) bool { return k.open && k.deaf }) {
-		x.checkServer()
+	if slices.ContainsFunc(x.conns, func(k *conn) bool { return k.open && k.unread }) {
+		if x.checkServer(); x.record.Fault != nil && x.record.Fault.Oracle == HangAll {
+			x.record.Fault.Law = unread
+			x.record.Fault.Text += " while another client did not read"
+		}
 	}
 	if x.urgent && x.record.Fault == nil && x.spins != nil && x.spins() {
 		x.fault(*CPULoop())
@@ -291,27 +297,32 @@ func (x *execution) do(s *input.Step) {
 			x.barrierConn(nil)
 		}
 	default:
-		x.timed = true
-		if x.flush(k); !k.open {
-			return
-		}
-		x.record.add(Event{Conn: k.id, Verb: s.Verb, Step: x.step})
-		x.recordOwnClose(k)
-		if x.c.Mode != input.Burst && s.Verb == transcript.Closes {
-			// Half-close the connection first, because the reaction of the server to a half-close can be observed.
-			k.ended = true
-			k.s.halfClose()
-			x.serverNoticed(k)
-		} else {
-			x.common = true // it is unknown when the server notices the disconnect
-		}
-		if k.open {
-			x.end(k, s.Verb == transcript.Resets)
-		}
-		k.ended = false
-		if x.c.Mode != input.Burst {
-			x.barrierConn(nil)
-		}
+		x.disconnect(k, s.Verb)
+	}
+}
+
+// disconnect closes or resets a connection.
+func (x *execution) disconnect(k *conn, how transcript.Verb) {
+	x.timed = true
+	if x.flush(k); !k.open {
+		return
+	}
+	x.record.add(Event{Conn: k.id, Verb: how, Step: x.step})
+	x.recordOwnClose(k)
+	if x.c.Mode != input.Burst && how == transcript.Closes {
+		// Half-close the connection first, because the reaction of the server to a half-close can be observed.
+		k.ended = true
+		k.s.halfClose()
+		x.serverNoticed(k)
+	} else {
+		x.common = true // it is unknown when the server notices the disconnect
+	}
+	if k.open {
+		x.end(k, how == transcript.Resets)
+	}
+	k.ended = false
+	if x.c.Mode != input.Burst {
+		x.barrierConn(nil)
 	}
 }
 

@@ -59,7 +59,7 @@ func (x *execution) sendBytes(k *conn, b []byte) {
 			return // more bytes are useless, because their effects are unknown
 		}
 	}
-	if k.deaf {
+	if k.unread {
 		x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b), Step: x.step})
 		k.sentAll, k.pending = append(k.sentAll, b...), append(k.pending, b...)
 		x.flush(k)
@@ -130,7 +130,7 @@ func (x *execution) flush(k *conn) {
 	k.pending = k.pending[:0]
 	switch {
 	case err == nil:
-	case err == errTimeout && k.deaf:
+	case err == errTimeout && k.unread:
 		k.ended = true // the server need not read while it cannot write
 	case err == errTimeout:
 		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server reads no more data from the connection",
@@ -247,7 +247,7 @@ func (x *execution) stopReading(k *conn) {
 	}
 	x.record.add(Event{Conn: k.id, Verb: transcript.StopsReading, Step: x.step})
 	k.s.stopReading()
-	k.deaf, x.common = true, true
+	k.unread, x.common = true, true
 }
 
 // abandon resets a connection instead of sending bytes that are known to cause a failure.

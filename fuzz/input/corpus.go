@@ -12,7 +12,7 @@ import (
 )
 
 // Limits of the corpus, not counting the seeds: inputs, and bytes of inputs. Above a limit, a new input replaces the one
-// with the least energy of some random ones. Rare inputs are not lost, because many mutations would have to fail first.
+// with the least energy of some random ones.
 const (
 	maxCorpus = 8000
 	maxBytes  = 48 << 20
@@ -93,8 +93,8 @@ func (co *Corpus) Add(in *Input, parent *CorpusEntry, features []uint64) bool {
 	return true
 }
 
-// removeLeast removes the input with the least energy of some random ones. It keeps the order of the last recent ones,
-// which are often selected.
+// removeLeast removes the input with the least energy of some random ones. It keeps the order of the others, because
+// recent inputs are often selected.
 func (co *Corpus) removeLeast() {
 	own := co.entries[co.seeds:]
 	at := co.r.IntN(len(own))
@@ -130,8 +130,8 @@ func (co *Corpus) SelectEntry(r *rand.Rand) *CorpusEntry {
 }
 
 // energy returns the weight of an input in the selection and in the limit of the corpus. Inputs with rare features, with
-// successful mutations and with few mutations have more energy. Inputs that take long, by their steps and size, and inputs
-// whose mutations repeat known failures, have less.
+// successful mutations and with few mutations have more energy. Large inputs, and inputs whose mutations repeat known
+// failures, have less.
 func (co *Corpus) energy(e *CorpusEntry) float64 {
 	score := float64(1+4*e.finds) / float64(4+e.picked+16*e.fails)
 	if n := co.hits[e.rare]; n > 0 && n < 16 {
@@ -140,7 +140,7 @@ func (co *Corpus) energy(e *CorpusEntry) float64 {
 	if e.Input.Bytes() > big {
 		score /= 16
 	}
-	return score / float64(8+len(e.Input.Steps))
+	return score
 }
 
 // any returns a random input, with a preference for seeds and recent inputs. It returns nil if the corpus is empty.

@@ -168,12 +168,15 @@ func (g *Generator) many(in *Input) bool {
 	return true
 }
 
-// lengthen repeats the last values of a message that ends with a list until the message has n values. If a field allows
+// lengthen repeats the first values of the list at the end of a message until the message has n values. If a field allows
 // any bytes, each repeated value ends with a different number.
 func (g *Generator) lengthen(s *Step, n int) {
 	group := len(s.Type.Repeat)
 	first := max(0, len(s.Args)-group)
-	s.Args = slices.Clone(s.Args)
+	for first >= group && s.Type.FieldAt(first-group) == s.Type.FieldAt(first) {
+		first -= group // the values of earlier groups may be equal
+	}
+	s.Args = slices.Clone(s.Args[:min(len(s.Args), first+group)])
 	for i := 1; len(s.Args)+group <= n; i++ {
 		for k := range group {
 			a := s.Args[first+k]

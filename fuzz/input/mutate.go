@@ -286,14 +286,11 @@ func (g *Generator) splice(in *Input, pick func() *Input) {
 
 // AddPause inserts a pause, usually one that ends near the end of a timer, if inputs may contain pauses.
 func (g *Generator) AddPause(in *Input, _ func() *Input) {
-	if !g.Slow || len(in.Steps) == 0 {
+	if !g.Slow || len(in.Steps) == 0 || in.Waits() > mostPauses {
 		return
 	}
 	at := 1 + g.r.IntN(len(in.Steps))
-	d := g.pause(&Input{Steps: in.Steps[:at]})
-	if in.Waits()+d > mostPauses && !(g.Long && in.Waits()+d <= 12*mostPauses) {
-		return
-	}
-	in.Steps = slices.Insert(in.Steps, at,
-		Step{ID: in.nextID(), Conn: in.Steps[at-1].Conn, Verb: transcript.Nothing, For: d})
+	s := Step{ID: in.nextID(), Conn: in.Steps[at-1].Conn, Verb: transcript.Nothing}
+	s.For = g.pause(&Input{Steps: in.Steps[:at]})
+	in.Steps = slices.Insert(in.Steps, at, s)
 }

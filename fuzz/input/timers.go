@@ -1,6 +1,7 @@
 package input
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -37,6 +38,9 @@ var timedTemplates = []string{
 	"1 !ask|wait; 1 waits; 0 =submit; 1 =ask; 1 delete|report",
 }
 
+// timed are the meanings of fields that start a timer.
+var timed = []codec.Meaning{codec.Delay, codec.TimeLimit, codec.Timeout, codec.StartTime}
+
 // pauses are the durations of pauses that have no relation to a timer.
 var pauses = []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond, 2200 * time.Millisecond}
 
@@ -49,15 +53,12 @@ const (
 // timer returns a short time for a field, as the value and as the duration, or nil if the field has no such value. If the
 // unit is less than a second, the value is often 1 or 2, because some servers count seconds.
 func (g *Generator) timer(f *codec.Field) []byte {
-	n := int64(1 + g.r.IntN(8)/7)
-	switch f.Means {
-	case codec.Delay, codec.TimeLimit, codec.Timeout:
-		if f.Unit > 0 && f.Unit < time.Second && g.r.IntN(2) == 0 {
-			n = int64(time.Duration(1+g.r.IntN(10)) * 100 * time.Millisecond / f.Unit)
-		}
-	case codec.StartTime:
-	default:
+	if !slices.Contains(timed, f.Means) {
 		return nil
+	}
+	n := int64(1 + g.r.IntN(8)/7)
+	if f.Unit > 0 && f.Unit < time.Second && g.r.IntN(2) == 0 {
+		n = int64(time.Duration(1+g.r.IntN(10)) * 100 * time.Millisecond / f.Unit)
 	}
 	return strconv.AppendInt(nil, n, 10)
 }
@@ -66,24 +67,15 @@ func (g *Generator) timer(f *codec.Field) []byte {
 func (in *Input) timers() (all []time.Duration) {
 	for i := range in.Steps {
 		s := &in.Steps[i]
-		for k := range s.Args {
-			f := s.Type.FieldAt(k)
-			if f == nil {
+		for k, a := range s.Args {
+			f, d := s.Type.FieldAt(k), time.Second
+			if f == nil || !slices.Contains(timed, f.Means) {
 				continue
 			}
-			n, ok := codec.ParseNumber(s.Args[k].Value)
-			d := time.Second
-			switch f.Means {
-			case codec.Delay, codec.TimeLimit, codec.Timeout:
-				if n > 2 {
-					d = f.Unit
-				}
-			case codec.StartTime:
-				ok = ok && s.Args[k].Now
-			default:
-				continue
+			if f.Unit > 0 && len(a.Value) > 1 {
+				d = f.Unit
 			}
-			if ok && n > 0 && n <= uint64(longest/max(d, 1)) {
+			if n, ok := codec.ParseNumber(a.Value); ok && n > 0 && n <= uint64(longest/d) {
 				all = append(all, time.Duration(n)*d)
 			}
 		}

@@ -19,10 +19,10 @@ type volume struct {
 // volumes are the kinds, listed more often if they are to be more frequent.
 var volumes = []volume{
 	{200, (*Generator).converse}, {200, (*Generator).converse},
-	{600, (*Generator).enlarge}, {600, (*Generator).enlarge},
-	{2000, (*Generator).stopReading}, {2000, (*Generator).stopReading},
-	{300, (*Generator).urgent}, {300, (*Generator).urgent},
-	{10_000, (*Generator).widen},
+	{300, (*Generator).enlarge}, {300, (*Generator).enlarge},
+	{1000, (*Generator).stopReading}, {1000, (*Generator).stopReading},
+	{200, (*Generator).urgent}, {200, (*Generator).urgent},
+	{1500, (*Generator).widen}, // without a model, 10,000 messages take less than their number suggests
 }
 
 // volumeShare limits the part of the messages for which these inputs count: one divided by volumeShare.
@@ -50,64 +50,54 @@ func (g *Generator) converse(in *Input) {
 	}
 }
 
-// enlarge makes the first payload of an input longer than 1 MiB. If there is none, it adds a message with a payload.
+// enlarge makes the first payload of an input longer than 1 MiB.
 func (g *Generator) enlarge(in *Input) {
-	payload := func(t *codec.Type) int { return t.At(codec.Payload) }
-	at := slices.IndexFunc(in.Steps, func(s Step) bool { return s.Type != nil && uint(payload(s.Type)) < uint(len(s.Args)) })
-	if at < 0 {
-		g.prepend(in, 0, func(t *codec.Type) bool { return payload(t) >= 0 })
-		if at = 0; in.Steps[0].Type == nil || len(in.Steps[0].Args) <= max(0, payload(in.Steps[0].Type)) {
+	for _, s := range in.Steps {
+		if s.Type == nil {
+			continue
+		}
+		if at := s.Type.At(codec.Payload); at >= 0 && at < len(s.Args) {
+			s.Args[at] = Arg{Value: bytes.Repeat([]byte("x"), 1<<20-1+g.r.IntN(3))}
 			return
 		}
 	}
-	in.Steps[at].Args[payload(in.Steps[at].Type)] = Arg{Value: bytes.Repeat([]byte("x"), 1<<20-1+g.r.IntN(3))}
 }
 
 // stopReading lets a new client send a request thousands of times without reading the replies, in front of an input whose
-// other clients the server must still serve.
+// other clients the server must still serve. Often the requests or replies exceed every buffer of the system.
 func (g *Generator) stopReading(in *Input) {
-	const most = 128 << 10 // bytes of the requests
+	const most = 128 << 10 // bytes of the requests of a step
 	conn := in.Conns()
-	if conn >= MaxConns {
+	isLong := func(t *codec.Type) bool { return t.Does == codec.Query || t.Does == codec.Echo }
+	if conn >= MaxConns || !g.prepend(in, conn, isLong) {
 		return
 	}
-	g.prepend(in, conn, func(t *codec.Type) bool { return t.Does == codec.Query || t.Does == codec.Echo })
-	s := in.Steps[0]
-	if m := &s; m.Type != nil && m.Type.Does == codec.Echo && len(m.Args) > 0 {
-		m.Args[0].Value = bytes.Repeat([]byte("x"), 4<<10)
+	s := &in.Steps[0]
+	if s.Type.Does == codec.Echo && len(s.Args) > 0 {
+		s.Args[0].Value = bytes.Repeat([]byte("x"), 4<<10)
 	}
-	raw := g.encode(&s)
-	if len(raw) == 0 {
-		return
-	}
-	in.Steps = slices.Insert(in.Steps, 0, Step{ID: in.nextID(), Conn: conn, Verb: transcript.StopsReading})
-	more := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Raw, Bytes: bytes.Repeat(raw, max(1, most/len(raw)))}
-	in.Steps[1] = more
-	if g.r.IntN(2) == 0 { // more than any buffer of the system
-		for range 7 {
-			more.ID = in.nextID()
-			in.Steps = slices.Insert(in.Steps, 1+g.r.IntN(len(in.Steps)-1), more)
-		}
+	raw := g.encode(s)
+	raw = bytes.Repeat(raw, most/max(1, len(raw)))
+	*s = Step{ID: s.ID, Conn: conn, Verb: transcript.StopsReading}
+	for range 1 + 7*g.r.IntN(2) {
+		more := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Raw, Bytes: raw}
+		in.Steps = slices.Insert(in.Steps, 1+g.r.IntN(len(in.Steps)), more)
 	}
 }
 
-// prepend inserts a random message of a type for which keep is true as the first step.
-func (g *Generator) prepend(in *Input, conn int, keep func(*codec.Type) bool) {
-	var o gen.Options
-	for _, t := range g.p.Types {
-		if t.Req != 0 && t.Does != codec.Shutdown && keep(t) {
-			o.Types = append(o.Types, t)
-		}
+// prepend inserts a random message of a type for which keep is true as the first step. It reports whether there is one.
+func (g *Generator) prepend(in *Input, conn int, keep func(*codec.Type) bool) bool {
+	types := slices.DeleteFunc(slices.Clone(g.p.Types),
+		func(t *codec.Type) bool { return t.Req == 0 || t.Does == codec.Shutdown || !keep(t) })
+	if len(types) == 0 {
+		return false
 	}
-	if len(o.Types) == 0 {
-		return
-	}
-	t := o.Types[g.r.IntN(len(o.Types))]
-	s := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: t}
-	for i, v := range gen.Of(g.r, t, gen.Options{Safe: true}).Args {
-		s.Args = append(s.Args, Arg{Value: placed(t.FieldAt(i), v)})
+	s := Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: types[g.r.IntN(len(types))]}
+	for i, v := range gen.Of(g.r, s.Type, gen.Options{Safe: true}).Args {
+		s.Args = append(s.Args, Arg{Value: placed(s.Type.FieldAt(i), v)})
 	}
 	in.Steps = slices.Insert(in.Steps, 0, s)
+	return true
 }
 
 // urgent inserts a byte of urgent data.
@@ -117,19 +107,13 @@ func (g *Generator) urgent(in *Input) {
 		Step{ID: in.nextID(), Conn: in.Steps[at-1].Conn, Verb: transcript.Urgent, Bytes: []byte("x")})
 }
 
-// widen repeats a message that names a queue up to 10,000 times, with a different name each time.
+// widen begins an input with up to 10,000 messages that name different queues.
 func (g *Generator) widen(in *Input) {
 	isNamed := func(t *codec.Type) bool { return t.At(codec.Queue) >= 0 && !MayWait(t) }
-	named := func(s Step) bool { return s.Type != nil && isNamed(s.Type) && len(g.encode(&s)) < manyBytes }
-	at := slices.IndexFunc(in.Steps, named)
-	if at < 0 || g.r.IntN(2) == 0 {
-		at = 0
-		if g.prepend(in, 0, isNamed); !named(in.Steps[0]) {
-			return
-		}
+	if g.prepend(in, 0, isNamed) {
+		g.multiply(in, 0, []int{1000, 3000, 10_000}[g.r.IntN(3)], true)
+		in.Mode = Burst // a model needs too much time for so many queues
 	}
-	g.multiply(in, at, []int{1000, 3000, 10_000}[g.r.IntN(3)], true)
-	in.Mode = Burst // a model needs too much time for so many queues
 }
 
 // multiply repeats step at until there are n. If differ is set, the names and keys in each have a different number.
