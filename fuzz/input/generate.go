@@ -206,6 +206,7 @@ func (g *Generator) restrict(in *Input) {
 	in.Steps = slices.DeleteFunc(in.Steps, func(s Step) bool {
 		return s.Conn >= MaxConns || s.Type != nil && s.Type.Does == codec.Shutdown || s.Verb == transcript.Nothing && !g.Slow
 	})
+	g.covered += min(len(in.Steps), maxSteps)
 }
 
 // insert inserts a random message that a peer with the role may send.

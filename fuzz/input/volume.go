@@ -32,7 +32,6 @@ const volumeShare = 8
 // of the planned kind is covered by the inputs since the last one.
 func (g *Generator) addVolume(in *Input) {
 	v := volumes[g.planned]
-	g.covered += len(in.Steps)
 	if g.covered < volumeShare*v.cost || len(in.Steps) == 0 {
 		return
 	}
