@@ -93,10 +93,12 @@ type Fuzzer struct {
 const defaultWorkers = 4
 
 // slowWorkers is the number of additional workers, for each worker, that run inputs with pauses. They mostly wait, so
-// many of them use little processor time. maxSlowMemory limits the memory of their servers.
+// many of them use little processor time. maxSlowMemory limits the memory of their servers, of which each is assumed to
+// use unknownMemory if the system does not say.
 const (
 	slowWorkers   = 8
 	maxSlowMemory = 1 << 30
+	unknownMemory = 128 << 20
 )
 
 // maxEnding limits the part of the duration of a run that is reserved for stopping servers and saving candidates.
@@ -155,7 +157,7 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 	}
 	f.servers.Add(1)
 	u, _ := watch.Of(t)
-	f.slow = max(2, min(slowWorkers*f.cfg.Workers, maxSlowMemory/max(1, int(u.Resident))))
+	f.slow = max(2, min(slowWorkers*f.cfg.Workers, int(maxSlowMemory/cmp.Or(u.Resident, unknownMemory))))
 	b, refused, err := exec.FindBarrier(ctx, t, f.cfg.Protocol, &f.cfg.Known, f.cfg.Timeout, f.cfg.Check)
 	if err != nil {
 		return err

@@ -139,7 +139,7 @@ func (x *execution) serverNoticed(k *conn) {
 	if x.Thorough || x.Steady {
 		most = min(x.Timeout, 300*time.Millisecond)
 	}
-	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {
+	for end := time.Now().Add(most); k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); {
 		n, err := k.s.read(k.room(), checkOthersAfter)
 		k.in = k.in[:len(k.in)+n]
 		switch {
