@@ -128,7 +128,14 @@ func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	for n := 1; ; n++ {
 		t, err := w.Take(ctx)
 		if err == nil {
-			if err = target.Alive(ctx, t); err == nil {
+			alive := make(chan error, 1)
+			go func() { alive <- target.Alive(ctx, t) }() // may wait longer than the run for the end of its connection
+			select {
+			case err = <-alive:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			if err == nil {
 				return t, nil
 			}
 			target.Kill(t)
