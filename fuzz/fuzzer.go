@@ -16,6 +16,7 @@ import (
 	"jobwire/fuzz/model"
 	"jobwire/fuzz/triage"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 )
 
 // Config describes the server to fuzz, the limits of the run and the functions that receive the results.
@@ -59,6 +60,7 @@ type Stats struct {
 	Elapsed          time.Duration
 	Executions       int64
 	Repeats          int64 // further executions that repeat an earlier one, in search of memory leaks
+	Timed            int64 // executions with pauses
 	Messages         int64
 	Corpus, Features int
 	triage.Counts
@@ -75,6 +77,8 @@ type Fuzzer struct {
 	start   time.Time
 	claimed atomic.Int64   // number of inputs claimed by workers
 	repeats atomic.Int64   // number of executions that repeat an earlier one, in search of memory leaks
+	slow    int            // number of slow workers
+	timed   atomic.Int64   // number of executed inputs with pauses
 	msgs    atomic.Int64   // number of events
 	servers atomic.Uint64  // number of servers started
 	names   atomic.Uint64  // prefixes used at a fixed address, including those of earlier runs
@@ -90,8 +94,14 @@ type Fuzzer struct {
 // defaultWorkers is the default number of workers, which is enough to keep two CPU cores busy.
 const defaultWorkers = 4
 
-// slowWorkers is the number of additional workers, for each worker, that run inputs with pauses.
-const slowWorkers = 2
+// slowWorkers is the number of additional workers, for each worker, that run inputs with pauses. They mostly wait, so
+// many of them use little processor time. maxSlowMemory limits the memory of their servers, of which each is assumed to
+// use unknownMemory if the system does not say.
+const (
+	slowWorkers   = 8
+	maxSlowMemory = 1 << 30
+	unknownMemory = 128 << 20
+)
 
 // maxEnding limits the part of the duration of a run that is reserved for stopping servers and saving candidates.
 const maxEnding = time.Second
@@ -148,6 +158,8 @@ func (f *Fuzzer) calibrate(ctx context.Context) error {
 		return err
 	}
 	f.servers.Add(1)
+	u, _ := watch.Of(t)
+	f.slow = max(2, min(slowWorkers*f.cfg.Workers, int(maxSlowMemory/cmp.Or(u.Resident, unknownMemory))))
 	b, refused, err := exec.FindBarrier(ctx, t, f.cfg.Protocol, &f.cfg.Known, f.cfg.Timeout, f.cfg.Check)
 	if err != nil {
 		return err
@@ -184,7 +196,7 @@ func (f *Fuzzer) run(ctx context.Context) error {
 		workers = append(workers, f.newWorker(id, false))
 	}
 	if f.cfg.Workers > 1 { // a single worker also runs inputs with pauses
-		for id := range slowWorkers * f.cfg.Workers {
+		for id := range f.slow {
 			workers = append(workers, f.newWorker(f.cfg.Workers+id, true))
 		}
 	}
@@ -275,6 +287,7 @@ func (f *Fuzzer) tally(doing string) {
 	if f.cfg.Count > 0 {
 		f.stats.Executions = min(f.stats.Executions, f.cfg.Count)
 	}
+	f.stats.Timed = f.timed.Load()
 	f.stats.Starts = int(f.servers.Load())
 	f.stats.Counts = f.triage.Counts()
 	f.stats.Corpus, f.stats.Features = f.corpus.Size()

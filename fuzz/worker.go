@@ -113,6 +113,8 @@ func (w *worker) begin(ctx context.Context) error {
 	w.checked, w.freePrefixes = 0, nil
 	if w.noPrefix = !f.cfg.Fixed; !f.cfg.Fixed {
 		w.used = 0
+	}
+	if !f.cfg.Fixed && !w.slow { // there are many slow workers, so their servers are not started ahead
 		w.Prepare(ctx)
 	}
 	u, _ := watch.AtRest(w.t, -1)
@@ -127,7 +129,14 @@ func (w *worker) nextServer(ctx context.Context) (target.Target, error) {
 	for delay := 50 * time.Millisecond; ; delay = min(2*delay, time.Second) {
 		t, err := w.Take(ctx)
 		if err == nil {
-			if err = target.Alive(ctx, t); err == nil {
+			alive := make(chan error, 1)
+			go func() { alive <- target.Alive(ctx, t) }() // may wait longer than the run for the end of its connection
+			select {
+			case err = <-alive:
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+			if err == nil {
 				return t, nil
 			}
 			target.Kill(t)
@@ -225,6 +234,9 @@ func (w *worker) execute(in *input.Input) *exec.Record {
 		w.freePrefixes = append(w.freePrefixes, prefix)
 	}
 	w.f.msgs.Add(int64(len(r.Events)))
+	if in.Waits() > 0 {
+		w.f.timed.Add(1)
+	}
 	return r
 }
 
@@ -258,7 +270,11 @@ func (w *worker) input() (in *input.Input, parent *input.CorpusEntry, seed bool)
 		}
 		return in, nil, true
 	}
-	w.g.Slow = w.slow || f.cfg.Workers == 1 && w.r.IntN(slowInputEvery) == 0
+	every := slowInputEvery
+	if f.cfg.Sequential {
+		every = 8 // pauses in virtual time take no time
+	}
+	w.g.Slow = w.slow || single && w.r.IntN(every) == 0
 	pick := func() *input.Input {
 		if e := f.corpus.SelectEntry(w.r); e != nil {
 			return e.Input
@@ -266,7 +282,11 @@ func (w *worker) input() (in *input.Input, parent *input.CorpusEntry, seed bool)
 		return nil
 	}
 	parent = f.corpus.SelectEntry(w.r)
-	if parent == nil || w.r.IntN(3) == 0 {
+	generated := w.r.IntN(3) == 0
+	if w.slow { // inputs of the corpus have no timers that a pause could meet, because their coverage must not depend on time
+		generated = w.r.IntN(5) > 0
+	}
+	if parent == nil || generated {
 		in, parent = w.g.Generate(), nil
 	} else {
 		in = w.g.Mutate(parent.Input, pick)

@@ -71,7 +71,7 @@ func (x *Executor) pinged() (ok bool, instead string) {
 func (x *execution) checkServer() {
 	had := x.canary != nil && x.canary.open
 	if x.ping() {
-		if f := x.record.Fault; f != nil && f.Oracle == HangAll {
+		if f := x.record.Fault; f != nil && f.Oracle == HangAll && f.Law != unread {
 			x.record.Fault = nil // the server replied after the timeout, so it does not hang
 		}
 		return

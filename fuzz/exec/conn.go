@@ -14,6 +14,7 @@ type conn struct {
 	s        link
 	open     bool
 	ended    bool            // half-closed by the executor
+	unread   bool            // the executor reads nothing more
 	streams  [2]codec.Stream // decoders of both directions, by sender; strict
 	in       []byte          // received bytes that are not decoded
 	desynced bool            // received bytes can no longer be decoded
@@ -140,7 +141,7 @@ func (x *execution) serverNoticed(k *conn) {
 	if x.Thorough || x.Steady {
 		most = min(x.Timeout, 300*time.Millisecond)
 	}
-	for end := time.Now().Add(most); k.open && x.record.Fault == nil && time.Now().Before(end); {
+	for end := time.Now().Add(most); k.open && x.record.Fault == nil && !x.isOver() && time.Now().Before(end); {
 		n, err := k.s.read(k.room(), checkOthersAfter)
 		k.in = k.in[:len(k.in)+n]
 		switch {

@@ -150,10 +150,10 @@ func Unreachable(t target.Target) *Fault {
 		Text: fmt.Sprintf("the server at %s no longer accepts connections: %v", t.Addr(), err)}
 }
 
-// CPULoop returns the fault of a server that is busy although all connections are closed.
+// CPULoop returns the fault of a server that is busy although no request waits for it.
 func CPULoop() *Fault {
 	return &Fault{Oracle: Processor, Law: "busy while idle", Conn: -1, Step: -1,
-		Text: "the server keeps a CPU core busy, although all connections are closed"}
+		Text: "the server keeps a CPU core busy, although no request waits"}
 }
 
 // MemoryGrows returns the fault of a server whose memory grows while messages are repeated.

@@ -9,6 +9,7 @@ import (
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/model"
 	"jobwire/internal/target"
+	"jobwire/internal/watch"
 )
 
 // Executor runs inputs on one server, one after the other.
@@ -38,7 +39,8 @@ type Options struct {
 	Thorough bool          // check the server after every input
 	// send a barrier on every connection after each step, so that the record does not depend on time
 	Steady  bool
-	Crashes bool // look only for crashes: a wrong reply does not end the input
+	Crashes bool        // look only for crashes: a wrong reply does not end the input
+	spins   func() bool // reports whether the server keeps a processor core busy; nil: unknown
 	// reports whether the run has ended, so that later faults do not count; nil: the run does not end
 	Over func() bool
 }
@@ -77,6 +79,7 @@ type execution struct {
 	common bool
 	quit   bool // the rest of the input is not executed
 	lost   bool // a connection was closed or could not be opened, so the server may have crashed
+	urgent bool // urgent data was sent
 }
 
 // settled says whether all effects of a step have arrived.
@@ -96,6 +99,7 @@ func NewExecutor(t target.Target, times int, b *Barrier, known *input.Known, tim
 		return nil, err
 	}
 	x := executorOn(to, b, known, timeout)
+	x.spins = func() bool { return watch.Spinning(t) }
 	if times > 1 {
 		x.clock = clockOf(t, times)
 	}
@@ -174,7 +178,28 @@ func (x *execution) run() {
 		x.exact = true
 		x.barrierAll(nil, false)
 	}
+	x.checkOpen()
 	x.leave()
+}
+
+// unread is the kind of failure of a server that serves no client while it cannot write to one that does not read.
+const unread = "no connection answered while a client does not read"
+
+// checkOpen checks the server while the connections are open, if an input has done what may block or busy a server until
+// they are closed.
+func (x *execution) checkOpen() {
+	if x.record.Fault != nil || x.quit {
+		return
+	}
+	if slices.ContainsFunc(x.conns, func(k *conn) bool { return k.open && k.unread }) {
+		if x.checkServer(); x.record.Fault != nil && x.record.Fault.Oracle == HangAll {
+			x.record.Fault.Law = unread
+			x.record.Fault.Text += " while another client did not read"
+		}
+	}
+	if x.urgent && x.record.Fault == nil && x.spins != nil && x.spins() {
+		x.fault(*CPULoop())
+	}
 }
 
 // waiters returns the number of connections that send a request whose reply may come late. If there are several, the
@@ -264,6 +289,10 @@ func (x *execution) do(s *input.Step) {
 		if x.c.Mode != input.Burst {
 			x.barrierConn(k)
 		}
+	case transcript.Urgent:
+		x.sendUrgent(k, s.Bytes)
+	case transcript.StopsReading:
+		x.stopReading(k)
 	case transcript.HalfCloses:
 		x.timed = true
 		if k.ended {

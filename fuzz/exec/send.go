@@ -59,6 +59,12 @@ func (x *execution) sendBytes(k *conn, b []byte) {
 			return // more bytes are useless, because their effects are unknown
 		}
 	}
+	if k.unread {
+		x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b), Step: x.step})
+		k.sentAll, k.pending = append(k.sentAll, b...), append(k.pending, b...)
+		x.flush(k)
+		return
+	}
 	if x.c.Mode == input.Burst {
 		x.put(k, b, false)
 		return
@@ -111,10 +117,21 @@ func (x *execution) flush(k *conn) {
 	if len(k.pending) == 0 || !k.open || x.arrived(k) {
 		return
 	}
-	err := k.s.write(k.pending)
+	var err error
+	for b := k.pending; len(b) > 0 && err == nil && k.open; {
+		n := len(b)
+		if x.c.Mode == input.Burst && n > maxPipelinedBytes { // read too, so that the server can write its replies
+			n = maxPipelinedBytes
+			x.receive(k, false)
+		}
+		err = k.s.write(b[:n])
+		b = b[n:]
+	}
 	k.pending = k.pending[:0]
 	switch {
 	case err == nil:
+	case err == errTimeout && k.unread:
+		k.ended = true // the server need not read while it cannot write
 	case err == errTimeout:
 		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server reads no more data from the connection",
 			Conn: k.id})
@@ -229,6 +246,27 @@ func (x *execution) isForeign(f *codec.Frame) bool {
 		}
 	}
 	return false
+}
+
+// sendUrgent sends bytes as urgent data. It is unknown whether the server receives them among the other bytes. If the
+// connection has no urgent data, sendUrgent does nothing.
+func (x *execution) sendUrgent(k *conn, b []byte) {
+	if x.flush(k); !k.open || k.s.writeUrgent(b) != nil {
+		return
+	}
+	x.record.add(Event{Conn: k.id, Verb: transcript.Urgent, Raw: x.record.keep(b), Step: x.step})
+	k.sentAll = append(k.sentAll, b...)
+	k.tainted, k.effectUnknown, x.common, x.urgent = true, true, true, true
+}
+
+// stopReading reads nothing more from the connection. The model cannot know which messages are missing there.
+func (x *execution) stopReading(k *conn) {
+	if x.flush(k); !k.open {
+		return
+	}
+	x.record.add(Event{Conn: k.id, Verb: transcript.StopsReading, Step: x.step})
+	k.s.stopReading()
+	k.unread, x.common = true, true
 }
 
 // abandon resets a connection instead of sending bytes that are known to cause a failure.

@@ -11,7 +11,7 @@ import (
 
 // ready reports whether a barrier can be sent on the connection, and the server must reply to it at once.
 func (x *execution) ready(k *conn) bool {
-	return k.open && !k.ended && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 &&
+	return k.open && !k.ended && !k.unread && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 &&
 		len(k.partial) == 0 && k.busy == 0 &&
 		!(x.model != nil && x.model.Blocked(k.id))
 }
@@ -222,7 +222,7 @@ func (x *execution) replyMissing(k *conn) bool {
 
 // drain writes the pending bytes, and reads all bytes that have arrived, without waiting.
 func (x *execution) drain(k *conn) {
-	for x.flush(k); k.open && x.record.Fault == nil && x.receive(k, false); {
+	for x.flush(k); k.open && !k.unread && x.record.Fault == nil && x.receive(k, false); {
 	}
 }
 

@@ -105,6 +105,16 @@ func (s *socket) write(b []byte) error {
 	return nil
 }
 
+// writeUrgent implements link.
+func (s *socket) writeUrgent(b []byte) error {
+	return syscall.Sendmsg(s.fd, b, nil, nil, syscall.MSG_OOB)
+}
+
+// stopReading implements link.
+func (s *socket) stopReading() {
+	syscall.SetsockoptInt(s.fd, syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10)
+}
+
 // read implements link.
 func (s *socket) read(b []byte, within time.Duration) (int, error) {
 	s.f.SetReadDeadline(time.Now().Add(within))

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"context"
+	"errors"
 	"net"
 	"time"
 
@@ -51,6 +52,10 @@ func (o opened) write(b []byte) error {
 	_, err := o.nc.Write(b)
 	return timeout(err)
 }
+
+func (o opened) writeUrgent([]byte) error { return errors.ErrUnsupported }
+
+func (o opened) stopReading() {}
 
 func (o opened) halfClose() { connect.CloseWrite(o.nc) }
 

@@ -16,6 +16,8 @@ type transport interface {
 // link is a connection to a server.
 type link interface {
 	write(b []byte) error
+	writeUrgent(b []byte) error // writes urgent data of TCP, or returns an error if there is none
+	stopReading()               // makes the buffer for received bytes small, because nothing more is read
 
 	// read waits for bytes for at most the given duration. peek does not wait. Both return errTimeout if there are no
 	// bytes.

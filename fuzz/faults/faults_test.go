@@ -43,8 +43,8 @@ func TestTable(t *testing.T) {
 			t.Errorf("expected at least 3 faults of %s, got %d", name, protocols[name])
 		}
 	}
-	if n := len(faults.All()); n != 50 || processes != 18 || len(oracles) != 15 {
-		t.Errorf("expected 50 faults of 15 oracles, 18 of which need a process, got %d of %d and %d", n, len(oracles), processes)
+	if n := len(faults.All()); n != 53 || processes != 18 || len(oracles) != 15 {
+		t.Errorf("expected 53 faults of 15 oracles, 18 of which need a process, got %d of %d and %d", n, len(oracles), processes)
 	}
 	if faults.Named("none") != nil {
 		t.Error("a fault is called none, which is the name of the server without a fault")

@@ -11,11 +11,12 @@ import (
 	"jobwire/codec"
 )
 
-// Limits of the corpus, not counting the seeds: inputs, and bytes of inputs. Above a limit, a new input replaces an old
-// one.
+// Limits of the corpus, not counting the seeds: inputs, and bytes of inputs. Above a limit, a new input replaces the one
+// with the least energy of some random ones.
 const (
-	maxCorpus = 20000
+	maxCorpus = 8000
 	maxBytes  = 48 << 20
+	compared  = 16
 )
 
 // coverageBits is the binary logarithm of the size of the coverage map, which counts 1<<coverageBits different
@@ -31,6 +32,7 @@ type Corpus struct {
 	entries    []*CorpusEntry
 	seeds      int
 	bytes      int               // size of the inputs that are not seeds
+	r          *rand.Rand        // chooses the inputs to compare when one must be replaced
 	seedsLeft  map[bool][]*Input // seeds that were not run yet, by whether they contain pauses
 	clean      map[string]*Input // inputs that leave nothing on the server, by shape
 	leakTested map[string]bool   // shapes of the inputs that were repeated to look for leaks
@@ -49,7 +51,7 @@ type CorpusEntry struct {
 
 // NewCorpus returns a corpus of the seeds.
 func NewCorpus(seeds []*Input) *Corpus {
-	p := &Corpus{seeds: len(seeds), seedsLeft: map[bool][]*Input{}, clean: map[string]*Input{},
+	p := &Corpus{seeds: len(seeds), r: NewRand(uint64(len(seeds))), seedsLeft: map[bool][]*Input{}, clean: map[string]*Input{},
 		leakTested: map[string]bool{}, repeated: map[string]bool{}}
 	for _, in := range seeds {
 		pauses := in.Waits() > 0
@@ -84,14 +86,25 @@ func (co *Corpus) Add(in *Input, parent *CorpusEntry, features []uint64) bool {
 	}
 	e := &CorpusEntry{Input: in, rare: rare}
 	co.bytes += in.Bytes()
-	if own := len(co.entries) - co.seeds; own > 0 && (own >= maxCorpus || co.bytes > maxBytes) {
-		at := co.seeds + co.reached%own
-		co.bytes -= co.entries[at].Input.Bytes()
-		co.entries[at] = e
-	} else {
-		co.entries = append(co.entries, e)
+	for len(co.entries) > co.seeds && (len(co.entries)-co.seeds >= maxCorpus || co.bytes > maxBytes) {
+		co.removeLeast()
 	}
+	co.entries = append(co.entries, e)
 	return true
+}
+
+// removeLeast removes the input with the least energy of some random ones. It keeps the order of the others, because
+// recent inputs are often selected.
+func (co *Corpus) removeLeast() {
+	own := co.entries[co.seeds:]
+	at := co.r.IntN(len(own))
+	for range compared {
+		if i := co.r.IntN(len(own)); co.energy(own[i]) < co.energy(own[at]) {
+			at = i
+		}
+	}
+	co.bytes -= own[at].Input.Bytes()
+	co.entries = slices.Delete(co.entries, co.seeds+at, co.seeds+at+1)
 }
 
 // big is the size in bytes above which an input is seldom mutated, because its execution takes long.
@@ -116,8 +129,9 @@ func (co *Corpus) SelectEntry(r *rand.Rand) *CorpusEntry {
 	return best
 }
 
-// energy returns the weight of an input in the selection. Inputs with rare features and with successful mutations have
-// more energy. Large inputs, and inputs whose mutations repeat known failures, have less.
+// energy returns the weight of an input in the selection and in the limit of the corpus. Inputs with rare features, with
+// successful mutations and with few mutations have more energy. Large inputs, and inputs whose mutations repeat known
+// failures, have less.
 func (co *Corpus) energy(e *CorpusEntry) float64 {
 	score := float64(1+4*e.finds) / float64(4+e.picked+16*e.fails)
 	if n := co.hits[e.rare]; n > 0 && n < 16 {

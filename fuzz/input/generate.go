@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -27,8 +26,10 @@ type Generator struct {
 	templates   [][]slot
 	timed       [][]slot
 	drains      [][]slot
-	limitIndex  map[*codec.Field]int     // for each field, the index in limits of the last length that was used
+	limitIndex  map[*codec.Field]int     // for each field, the index in gen.Lengths of the last one that was used in turn
 	seen        map[codec.Meaning][]byte // examples of values that the server chose
+	planned     int                      // index in volumes of the next kind
+	covered     int                      // number of messages since the last input of such a kind
 }
 
 // NewRand returns the source of random numbers of a generator.
@@ -104,13 +105,17 @@ func (g *Generator) Generate() *Input {
 	return in
 }
 
-// fromTemplate fills a random template and mutates the input up to twice. If Slow is set, every second template
-// contains pauses. One input in manyShare repeats one message many times, and most inputs end with a connection that
+// fromTemplate fills a random template and mutates the input up to twice. If Slow is set, most templates contain
+// pauses. One input in manyShare repeats one message many times, and most inputs end with a connection that
 // requests the jobs of a queue.
 func (g *Generator) fromTemplate() *Input {
 	in := &Input{}
-	if g.Slow && len(g.timed) > 0 && g.r.IntN(2) == 0 {
-		g.fill(in, g.timed[g.r.IntN(len(g.timed))])
+	if g.Slow && len(g.timed) > 0 && g.r.IntN(8) > 0 {
+		if g.fill(in, g.timed[g.r.IntN(len(g.timed))]); in.Conns() <= MaxConns/2 && g.r.IntN(2) == 0 {
+			other := &Input{}
+			g.fill(other, g.timed[g.r.IntN(len(g.timed))])
+			in.beside(other)
+		}
 	} else {
 		g.fill(in, g.templates[g.r.IntN(len(g.templates))])
 	}
@@ -125,6 +130,9 @@ func (g *Generator) fromTemplate() *Input {
 	}
 	if in.Mode = g.mode(6); many {
 		in.Mode = OneByOne // in other modes, the server may stop reading because the client does not read its replies
+	}
+	if !g.Slow {
+		g.addVolume(in)
 	}
 	g.restrict(in)
 	return in
@@ -156,28 +164,19 @@ func (g *Generator) many(in *Input) bool {
 		g.lengthen(&in.Steps[at], n)
 		return false
 	}
-	differ := g.r.IntN(2) == 0
-	more := make([]Step, n-1)
-	for i := range more {
-		m := s
-		m.ID, m.Args = in.nextID()+i, slices.Clone(s.Args)
-		for k, a := range m.Args {
-			if differ && isKey(s.Type.FieldAt(k)) {
-				m.Args[k].Value = strconv.AppendInt(slices.Clip(a.Value), int64(i), 10)
-			}
-		}
-		more[i] = m
-	}
-	in.Steps = slices.Insert(in.Steps, at+1, more...)
+	g.multiply(in, at, n, g.r.IntN(2) == 0)
 	return true
 }
 
-// lengthen repeats the last values of a message that ends with a list until the message has n values. If a field allows
+// lengthen repeats the first values of the list at the end of a message until the message has n values. If a field allows
 // any bytes, each repeated value ends with a different number.
 func (g *Generator) lengthen(s *Step, n int) {
 	group := len(s.Type.Repeat)
 	first := max(0, len(s.Args)-group)
-	s.Args = slices.Clone(s.Args)
+	for first >= group && s.Type.FieldAt(first-group) == s.Type.FieldAt(first) {
+		first -= group // the values of earlier groups may be equal
+	}
+	s.Args = slices.Clone(s.Args[:min(len(s.Args), first+group)])
 	for i := 1; len(s.Args)+group <= n; i++ {
 		for k := range group {
 			a := s.Args[first+k]
@@ -207,6 +206,7 @@ func (g *Generator) restrict(in *Input) {
 	in.Steps = slices.DeleteFunc(in.Steps, func(s Step) bool {
 		return s.Conn >= MaxConns || s.Type != nil && s.Type.Does == codec.Shutdown || s.Verb == transcript.Nothing && !g.Slow
 	})
+	g.covered += min(len(in.Steps), maxSteps)
 }
 
 // insert inserts a random message that a peer with the role may send.
@@ -232,31 +232,17 @@ func (g *Generator) insert(in *Input, at, conn int, role codec.Role) {
 	in.Steps = slices.Insert(in.Steps, at, s)
 }
 
-// arg returns an argument with a generated value. If inputs may contain pauses, times and durations are often 1 or 2
-// seconds, so that they end during a pause.
+// arg returns an argument with a generated value. Times are often short, so that they end during a pause. If inputs
+// contain no pauses, this is only the case for times that count from now.
 func (g *Generator) arg(f *codec.Field, v []byte) Arg {
-	if f == nil || f.Kind != codec.Number || g.r.IntN(2) == 0 {
+	if f == nil || f.Kind != codec.Number && f.Kind != codec.Signed {
 		return Arg{Value: placed(f, v)}
 	}
-	seconds := 1 + g.r.IntN(2)
-	switch f.Means {
-	case codec.StartTime:
-		return Arg{Value: strconv.AppendInt(nil, int64(seconds), 10), Now: true}
-	case codec.Delay, codec.TimeLimit, codec.Timeout:
-		if g.Slow && f.Unit > 0 {
-			return Arg{Value: strconv.AppendInt(nil, int64(time.Duration(seconds)*time.Second/f.Unit), 10)}
-		}
+	now := f.Means == codec.StartTime
+	if short := g.timer(f); short != nil && (g.Slow && g.r.IntN(8) > 0 || !g.Slow && now && g.r.IntN(2) == 0) {
+		return Arg{Value: short, Now: now}
 	}
 	return Arg{Value: v}
-}
-
-// pause returns the random duration of a pause.
-func (g *Generator) pause() time.Duration {
-	d := pauses[g.r.IntN(len(pauses))]
-	if g.Long && g.r.IntN(4) == 0 {
-		d *= 5
-	}
-	return d
 }
 
 // resize replaces an argument with a value whose length is a common buffer size or near one.
@@ -265,14 +251,14 @@ func (g *Generator) resize(s *Step, i int) {
 	if f == nil || f.Kind != codec.Opaque && f.Kind != codec.Text || len(f.Values) > 0 || f.Width > 0 {
 		return
 	}
-	n := lengths[g.r.IntN(len(lengths))]
+	n := gen.Lengths[g.r.IntN(len(gen.Lengths))]
 	if f.Kind == codec.Text && g.r.IntN(3) > 0 || g.r.IntN(2) == 0 {
-		// Use the limits in turn, so that each of them is used soon.
+		// Use the short lengths in turn, so that each of them is used soon.
 		if _, begun := g.limitIndex[f]; !begun {
-			g.limitIndex[f] = g.r.IntN(len(limits))
+			g.limitIndex[f] = g.r.IntN(gen.ShortLengths)
 		}
-		g.limitIndex[f] = (g.limitIndex[f] + 1) % len(limits)
-		n = limits[g.limitIndex[f]]
+		g.limitIndex[f] = (g.limitIndex[f] + 1) % gen.ShortLengths
+		n = gen.Lengths[g.limitIndex[f]]
 	}
 	if f.Max > 0 && g.r.IntN(3) == 0 {
 		n = f.Max + max(0, g.r.IntN(5)-3)
@@ -303,37 +289,11 @@ func (g *Generator) extreme(s *Step, i int) {
 		return
 	}
 	if f.Kind == codec.Number || f.Kind == codec.Signed || f.Kind == codec.Uint {
-		s.Args[i] = Arg{Value: g.boundary(f)}
+		s.Args[i] = Arg{Value: gen.Boundary(g.r, f)}
 		return
 	}
 	g.resize(s, i)
 }
-
-// boundary returns a number near a limit of the field or of an integer type.
-func (g *Generator) boundary(f *codec.Field) []byte {
-	n := uint64(1)<<widths[g.r.IntN(len(widths))] + uint64(g.r.IntN(3)) - 1
-	switch g.r.IntN(6) {
-	case 0:
-		n = uint64(g.r.IntN(3)) - 1
-	case 1:
-		n = f.Lo
-	case 2:
-		n = f.Hi - uint64(g.r.IntN(2))
-	}
-	if f.Kind == codec.Uint {
-		return gen.BigEndian(f.Width, n)
-	}
-	if f.Hi > 0 && n > f.Hi+1 {
-		n = f.Hi
-	}
-	if f.Kind == codec.Signed {
-		return strconv.AppendInt(nil, int64(n), 10)
-	}
-	return strconv.AppendUint(nil, n, 10)
-}
-
-// widths contains the sizes of integer types, in bits without the sign where it matters.
-var widths = []int{7, 8, 15, 16, 31, 32, 63}
 
 // source returns the ID of a random message among the first at steps, preferably one whose reply contains a value that
 // the server chose. It returns 0 if it finds none.

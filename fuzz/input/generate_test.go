@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
@@ -81,6 +82,36 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 			return inTurn(in, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") }, func(s *Step) bool { return sends(s, "GRAB") },
 				func(s *Step) bool { return s.Verb == transcript.Nothing }, func(s *Step) bool { return sends(s, "WORK_") })
 		}},
+		{beanstalk.Protocol, "33 different tubes that one client watches", func(in *Input) bool {
+			tubes := map[string]bool{}
+			for i := range in.Steps {
+				if s := &in.Steps[i]; sends(s, "watch") {
+					tubes[string(rune(s.Conn))+string(value(s, "Tube"))] = true
+				}
+			}
+			return len(tubes) >= 33
+		}},
+		{gearman.Protocol, "a hundred messages on one connection", func(in *Input) bool {
+			kinds := map[*codec.Type]bool{}
+			for i := range in.Steps {
+				kinds[in.Steps[i].Type] = true
+			}
+			return len(in.Steps) >= 100 && in.Conns() == 1 && len(kinds) >= 5
+		}},
+		{gearman.Protocol, "ten thousand functions", func(in *Input) bool { return len(in.Steps) >= 10_000 }},
+		{gearman.Protocol, "urgent data", anyStep(func(s *Step) bool { return s.Verb == transcript.Urgent })},
+		{gearman.Protocol, "a megabyte of requests of a client that reads nothing", func(in *Input) bool {
+			return inTurn(in, func(s *Step) bool { return s.Verb == transcript.StopsReading },
+				func(s *Step) bool { return len(s.Bytes) >= 100<<10 }, func(s *Step) bool { return len(s.Bytes) >= 100<<10 })
+		}},
+		{gearman.Protocol, "a report just after a time limit of one", func(in *Input) bool {
+			return inTurn(in, func(s *Step) bool { return sends(s, "CAN_DO_TIMEOUT") && string(value(s, "Timeout")) == "1" },
+				func(s *Step) bool { return sends(s, "GRAB") },
+				func(s *Step) bool {
+					return s.Verb == transcript.Nothing && s.For > time.Second && s.For < 1100*time.Millisecond
+				},
+				func(s *Step) bool { return sends(s, "WORK_COMPLETE") })
+		}},
 		{beanstalk.Protocol, "a blank at the end of a command", anyStep(func(s *Step) bool {
 			return s.Verb == transcript.Raw && bytes.HasPrefix(s.Bytes, []byte("stats ")) && bytes.HasSuffix(s.Bytes, []byte(" \r\n"))
 		})},
@@ -90,11 +121,11 @@ func TestGeneratesWhatBreaksServers(t *testing.T) {
 		}},
 	} {
 		b := NewGenerator(tt.p, NewRand(3), &Known{})
-		b.Slow = true
 		made := 0
 		for n := 0; n < 100_000 && made == 0; n++ {
+			b.Slow = n%2 > 0
 			in := b.Generate()
-			if len(in.Steps) > 0 && n%2 == 0 {
+			if len(in.Steps) > 0 && n%4 < 2 {
 				in = b.Mutate(in, func() *Input { return nil })
 			}
 			if tt.is(in) {

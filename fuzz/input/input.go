@@ -49,12 +49,12 @@ type Step struct {
 	// number by which other steps refer to this step; unique in an input; 0: no step refers to it
 	ID   int             `json:"id"`
 	Conn int             `json:"conn"`
-	Verb transcript.Verb `json:"verb"` // Send, Raw, Opens, Closes, HalfCloses, Resets, or Nothing for a pause
+	Verb transcript.Verb `json:"verb"` // one of a peer, or Nothing for a pause
 
 	Type  *codec.Type   `json:"-"`               // if Verb is Send
 	Args  []Arg         `json:"args,omitempty"`  // if Verb is Send
 	CRLF  bool          `json:"crlf,omitempty"`  // if Verb is Send
-	Bytes []byte        `json:"bytes,omitempty"` // if Verb is Raw
+	Bytes []byte        `json:"bytes,omitempty"` // if Verb is Raw or Urgent
 	For   time.Duration `json:"for,omitempty"`
 }
 
@@ -341,9 +341,6 @@ func FromScript(s *transcript.Script) *Input {
 				For: st.After})
 		}
 		ch := &st.Choices[0]
-		if ch.Verb > transcript.Resets {
-			continue
-		}
 		step := Step{ID: len(in.Steps) + 1, Conn: conns[st.Peer.Name], Verb: ch.Verb, Type: ch.Type, CRLF: ch.CRLF,
 			Bytes: ch.Bytes}
 		if ch.Verb == transcript.Send {

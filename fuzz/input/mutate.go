@@ -3,7 +3,6 @@ package input
 import (
 	"bytes"
 	"slices"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -38,7 +37,7 @@ var mutations = []func(b *Generator, c *Input, pick func() *Input){
 	(*Generator).repeat,
 	(*Generator).drop,
 	(*Generator).swap,
-	(*Generator).move,
+	(*Generator).move, (*Generator).twin,
 	(*Generator).splice, (*Generator).splice,
 	(*Generator).drain, (*Generator).drain, (*Generator).drain, (*Generator).drain,
 	(*Generator).AddPause,
@@ -100,13 +99,6 @@ func (g *Generator) addMessage(in *Input, _ func() *Input) {
 	}
 	g.insert(in, at, conn, g.role(in, conn))
 }
-
-// limits are common maximum lengths of names, in bytes, and lengths near them.
-var limits = []int{0, 1, 2, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 255, 256, 257}
-
-// lengths are common sizes of buffers, in bytes, and lengths near them.
-var lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512,
-	1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8000, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
 
 // changeArg is a mutation that changes one argument of a random message: to a value that the server has chosen in reply
 // to an earlier step, an extreme value, or a random value for the field.
@@ -292,15 +284,13 @@ func (g *Generator) splice(in *Input, pick func() *Input) {
 	in.splice(g.r.IntN(len(in.Steps)+1), o.Steps[from:from+n], func(conn int) int { return (conn + shift) % MaxConns })
 }
 
-// AddPause inserts a pause, often longer than 1 s, if inputs may contain pauses.
+// AddPause inserts a pause, usually one that ends near the end of a timer, if inputs may contain pauses.
 func (g *Generator) AddPause(in *Input, _ func() *Input) {
-	if !g.Slow || len(in.Steps) == 0 {
+	if !g.Slow || len(in.Steps) == 0 || in.Waits() > mostPauses {
 		return
 	}
-	d := g.pause()
-	at := g.r.IntN(len(in.Steps) + 1)
-	if most := 5 * time.Second; in.Waits()+d > most && !(g.Long && in.Waits()+d <= 6*most) {
-		return
-	}
-	in.Steps = slices.Insert(in.Steps, at, Step{ID: in.nextID(), Conn: in.Steps[max(0, at-1)].Conn, Verb: transcript.Nothing, For: d})
+	at := 1 + g.r.IntN(len(in.Steps))
+	s := Step{ID: in.nextID(), Conn: in.Steps[at-1].Conn, Verb: transcript.Nothing}
+	s.For = g.pause(&Input{Steps: in.Steps[:at]})
+	in.Steps = slices.Insert(in.Steps, at, s)
 }

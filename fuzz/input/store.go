@@ -44,7 +44,7 @@ func (s *storedInput) input(p *codec.Protocol) (*Input, error) {
 				return nil, fmt.Errorf("%s has no message type %q", p.Title, s.Type)
 			}
 		}
-		if s.Conn < 0 || s.Verb > transcript.Resets || s.Verb == transcript.Send && s.Type == "" {
+		if s.Conn < 0 || s.Verb > transcript.StopsReading || s.Verb == transcript.Send && s.Type == "" {
 			return nil, errors.New("invalid input: the number of a connection, action or message type is out of range")
 		}
 		in.Steps = append(in.Steps, s.Step)

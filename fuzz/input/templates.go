@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"jobwire/codec"
 	"jobwire/codec/transcript"
@@ -50,20 +49,9 @@ var templates = []string{
 	"0 =submit; 1 =ask; 1 !bury|release; * any; 2 query.job?; 1 =ask",
 	"0 =submit; 1 register; 1 =ask?; 2 !cancel; * any; 2 query.job?; 0 =submit; 1 =ask",
 	"1 register; 1 !sleep; * any; 0 =submit; * any; 1 =ask",
-}
 
-// timedTemplates are templates in which a scheduled time comes or a time limit is exceeded.
-var timedTemplates = []string{
-	"1 register.limit; 0 =submit; 1 =ask; 1 waits; 1 report|delete; 0 query.job?; 2 register?; 2 =ask?",
-	"1 register.limit; 0 =submit; 1 =ask; 1 report|delete; 1 waits; 1 =ask; 2 query?",
-	"1 register.limit; 0 =submit; 1 =ask; 1 leaves; 2 register; 2 =ask?; 2 waits; 2 =ask?; 2 report|delete?; 0 query.job?",
-	"1 register; 1 sleep; 0 !=submit.start; 1 waits; 1 =ask; 1 report?",
-	"0 !=submit.start; 1 register; 1 ask?; 1 sleep; 1 waits; 1 =ask",
-	"0 =submit?; 0 !=submit.start; 1 register; 1 =ask; 1 waits; 1 =ask; 1 report?",
-	"0 !=submit.delay; 1 =ask?; 1 waits; 1 =ask; 1 delete|release; 1 waits?; 2 =ask",
-	"0 =submit; 1 =ask; 1 !release.delay; 1 waits; 2 =ask; 2 delete?",
-	"0 =submit; 0 !pause; 1 =ask?; 1 waits; 1 =ask",
-	"1 !ask|wait; 1 waits; 0 =submit; 1 =ask; 1 delete|report",
+	"0 =submit; 2 =submit; 3 =submit; 4 =submit?; 0 leaves?; 1 register; 1 =ask; 2 leaves?; 5 =submit?; 1 report; 3 query.job?; 1 report?",
+	"0 =submit; 2 =submit; 1 register; 1 =ask; 3 =submit; 0 leaves|cancel; 4 =submit; 1 report|leaves; 2 query.job|wait?; 5 register?; 5 =ask?",
 }
 
 // drains are templates that request the jobs of one queue.
@@ -77,7 +65,7 @@ var drains = []string{
 var workerReports = []codec.Effect{codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception}
 
 var meanings = map[string]codec.Meaning{"job": codec.JobID, "queue": codec.Queue, "option": codec.OptionName,
-	"limit": codec.TimeLimit, "start": codec.StartTime, "delay": codec.Delay}
+	"limit": codec.TimeLimit, "start": codec.StartTime, "delay": codec.Delay, "timeout": codec.Timeout}
 
 // slot is one message or action of a template.
 type slot struct {
@@ -166,7 +154,7 @@ func (g *Generator) fill(in *Input, slots []slot) {
 		n := g.r.IntN(len(sl.types) + len(sl.verbs))
 		if n >= len(sl.types) {
 			if s.Verb = sl.verbs[n-len(sl.types)]; s.Verb == transcript.Nothing {
-				s.For = g.pause()
+				s.For = g.pause(in)
 			}
 			in.Steps = append(in.Steps, s)
 			continue
@@ -205,7 +193,3 @@ func (g *Generator) fill(in *Input, slots []slot) {
 		in.Steps = append(in.Steps, s)
 	}
 }
-
-// pauses are the durations of pauses. Most of them are longer than 1 s, a common time limit.
-var pauses = []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 1100 * time.Millisecond,
-	1600 * time.Millisecond, 2200 * time.Millisecond}

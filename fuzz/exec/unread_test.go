@@ -1,0 +1,96 @@
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
+	"jobwire/fuzz/faults"
+	"jobwire/fuzz/input"
+	"jobwire/internal/target"
+)
+
+// serveOneAtATime runs a server that answers only ECHO_REQ, and writes to one connection at a time.
+func serveOneAtATime(ctx context.Context, ln net.Listener) error {
+	writing := make(chan bool, 1) // a mutex would stop the virtual time
+	context.AfterFunc(ctx, func() { ln.Close() })
+	for {
+		nc, err := ln.Accept()
+		if err != nil {
+			return nil
+		}
+		context.AfterFunc(ctx, func() { nc.Close() })
+		go func() {
+			head := make([]byte, 12)
+			for {
+				if _, err := io.ReadFull(nc, head); err != nil {
+					return
+				}
+				data := make([]byte, binary.BigEndian.Uint32(head[8:]))
+				if _, err := io.ReadFull(nc, data); err != nil {
+					return
+				}
+				writing <- true
+				nc.Write(slices.Concat([]byte("\x00RES\x00\x00\x00\x11"), head[8:], data))
+				<-writing
+			}
+		}()
+	}
+}
+
+// TestClientThatDoesNotRead tests that a server is reported that serves no other client while it cannot write to a
+// client that does not read, and that the reference server is not.
+func TestClientThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	request := append([]byte("\x00REQ\x00\x00\x00\x10\x00\x00\x10\x00"), make([]byte, 4096)...)
+	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.StopsReading},
+		{ID: 2, Verb: transcript.Raw, Bytes: bytes.Repeat(request, 256)}}}
+	for oracle, serve := range map[string]func(context.Context, net.Listener) error{HangAll: serveOneAtATime,
+		"": faults.Faultless("gearman").Serve} {
+		synctest.Test(t, func(t *testing.T) {
+			srv, err := target.InMemory(t.Context(), "unread", serve)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Stop()
+			x, err := NewExecutor(srv, 0, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.CloseCanary()
+			got := ""
+			if r := x.Execute(in, ""); r.Fault != nil {
+				got = r.Fault.Oracle
+			}
+			if got != oracle {
+				t.Errorf("expected the oracle %q, got %q", oracle, got)
+			}
+		})
+	}
+}
+
+// TestUrgentData tests that urgent data is sent, and that a server that is busy as long as the connection exists is
+// reported.
+func TestUrgentData(t *testing.T) {
+	x := executorOf(t, gearman.Protocol, target.Func)
+	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Opens},
+		{ID: 2, Verb: transcript.Urgent, Bytes: []byte("x")}}}
+	for _, spins := range []bool{false, true} {
+		x.spins = func() bool { return spins }
+		r := x.Execute(in, "")
+		if !slices.ContainsFunc(r.Events, func(e Event) bool { return e.Verb == transcript.Urgent }) {
+			t.Error("no urgent data")
+		}
+		if got := r.Fault != nil && r.Fault.Oracle == Processor; got != spins {
+			t.Errorf("a server that is busy (%v): %v", spins, r.Fault)
+		}
+	}
+}
