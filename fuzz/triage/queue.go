@@ -35,7 +35,7 @@ type observation struct {
 // maxExaminations is the number of observations with one signature that are examined while none of them is reproduced.
 const maxExaminations = 3
 
-// Limits so that a fault that appears in many circumstances does not hold up the others. A class was examined often when
+// Limits so that a fault that appears in many circumstances does not delay the others. A class was examined often when
 // maxFresh of its candidates were. Candidates of such classes are examined after the others, maxAgain at a time.
 const (
 	maxFresh = 3
