@@ -27,6 +27,7 @@ func (w *worker) searchLeaks(ctx context.Context) {
 				return
 			}
 			w.f.repeats.Add(1)
+			w.repeated++
 			w.noPrefix = clean // the previous input has left nothing on the server
 			r := w.execute(in)
 			if clean = r.Clean; r.Fault == nil && !exec.Ended(w.t) {

@@ -36,6 +36,8 @@ type worker struct {
 	descriptors  int           // number of open file descriptors of the server at its start
 	checked      int           // number of log entries at the last check of the resources
 	paused       time.Duration // time for which the triage has paused the worker
+	executed     int           // number of inputs executed, without repetitions
+	repeated     int           // number of repetitions in search of memory leaks
 }
 
 // Numbers of inputs and servers. A server that runs many inputs is followed by exclusiveInputs servers, each of which
@@ -80,10 +82,11 @@ func (w *worker) run(ctx context.Context) error {
 	return nil
 }
 
-// searchesLeaks reports whether the worker may search for leaks: if the server has a process. If there are several
-// workers, they do not search while a candidate for a leak is examined.
+// searchesLeaks reports whether the worker may search for leaks: if the server has a process, and if at most a third of
+// the executions of the worker were repetitions in search of leaks. If there are several workers, they do not search
+// while a candidate for a leak is examined.
 func (w *worker) searchesLeaks() bool {
-	return target.Pid(w.t) != 0 && (w.f.cfg.Workers == 1 || !w.f.triage.SearchingLeaks())
+	return target.Pid(w.t) != 0 && w.repeated <= w.executed/2 && (w.f.cfg.Workers == 1 || !w.f.triage.SearchingLeaks())
 }
 
 // ended reports whether the run has ended.
@@ -206,6 +209,7 @@ func (w *worker) runOne() bool {
 	if in == nil || !w.f.claim() {
 		return true
 	}
+	w.executed++
 	r := w.execute(in)
 	if r.Clean && !r.OrderUncertain && r.Fault == nil {
 		w.f.corpus.AddClean(w.f.cfg.Protocol, in)

@@ -34,38 +34,54 @@ func (e *examiner) examine(candidate *Candidate) {
 	e.mu.Unlock()
 }
 
-// resultOf examines a candidate. It returns the result, and the failure that was reproduced.
-func (e *examiner) resultOf(candidate *Candidate) (result outcome, v *exec.Fault) {
+// resultOf examines a candidate, first on a server that inputs share. It returns the result, and the failure that was
+// reproduced.
+func (e *examiner) resultOf(candidate *Candidate) (outcome, *exec.Fault) {
 	e.run.Doing("reproducing")
-	e.replay.asObserved = false
+	defer func() {
+		e.replay.asObserved = false
+		e.replay.unshare()
+	}()
+	if e.replay.share(candidate.Fault); e.replay.shared {
+		if found := e.single(candidate.last(), candidate.Fault); candidate.Fault.Same(found.fault) {
+			if result := e.examineInput(candidate, &found); result != notReproduced {
+				return result, found.fault
+			}
+		}
+		e.replay.unshare()
+	}
 	found := e.reproduce(candidate)
-	defer func() { e.replay.asObserved = false }()
-	in, got := found.in, found.fault
-	if got == nil {
+	switch {
+	case found.fault == nil:
 		e.run.Logf("not reproduced: %s, after %s; the last: %s", candidate.Fault, counted(len(candidate.Log.Entries)), candidate.last())
-		return notReproduced, got
+		return notReproduced, nil
+	case found.sequence == nil:
+		return e.examineInput(candidate, &found), found.fault
+	case !candidate.of.sequences:
+		return deferred, found.fault
 	}
-	if found.sequence != nil && !candidate.of.sequences {
-		return deferred, got
-	}
-	if found.sequence != nil {
-		e.run.Logf("reproduced with %s: %s", counted(len(found.sequence)), got)
-		return e.examineSequence(candidate, &found), got
-	}
+	e.run.Logf("reproduced with %s: %s", counted(len(found.sequence)), found.fault)
+	return e.examineSequence(candidate, &found), found.fault
+}
+
+// examineInput minimizes an input that causes a failure, tries it on new servers, and reports the finding.
+func (e *examiner) examineInput(candidate *Candidate, found *reproduction) outcome {
+	in, got := found.in, found.fault
 	e.run.Logf("reproduced with a sequence of %s: %s", steps(len(in.Steps)), got)
 	if e.isDisputed(in, got) {
-		return settled, got
+		return settled
 	}
 	if inputFree(got) && e.duplicate(candidate, in, got) { // the fault alone determines the key
-		return settled, got
+		return settled
 	}
 	e.run.Doing("minimizing")
 	small, known := e.minimize(candidate, in, got)
 	if known {
 		e.run.Logf("a duplicate: %s", got)
-		return settled, got
+		return settled
 	}
 	e.replay.timeout = e.cfg.Timeout
+	e.replay.unshare()
 	n, of, last := e.count(small, got)
 	if last == nil && small != in {
 		e.run.Logf("the minimized message sequence causes this failure only %d of %d times: %s", n, of, got)
@@ -74,18 +90,18 @@ func (e *examiner) resultOf(candidate *Candidate) (result outcome, v *exec.Fault
 	}
 	switch {
 	case e.stopped():
-		return interrupted, got
+		return interrupted
 	case last == nil:
 		e.run.Logf("not counted as reproduced, because it appeared only %d of %d times: %s", n, of, got)
-		return notReproduced, got
+		return notReproduced
 	case e.isDisputed(small, last):
-		return settled, got
+		return settled
 	case e.stopped():
-		return interrupted, got
+		return interrupted
 	}
-	v = e.disclosureOf(small, last)
+	v := e.disclosureOf(small, last)
 	return e.report(candidate, &Finding{Key: key(e.cfg.Protocol, small, v), cause: causeOf(e.cfg.Protocol, small, v), Fault: v,
-		Input: small, Shown: n, Tried: of, Inputs: 1, Log: candidate.Log}), got
+		Input: small, Shown: n, Tried: of, Inputs: 1, Log: candidate.Log})
 }
 
 // examineSequence examines a failure that needs several inputs one after the other. Its finding has the log of these

@@ -29,7 +29,15 @@ type replayer struct {
 
 	// inputs run as a worker runs them, with several messages in one write and few barriers, and not thoroughly
 	asObserved bool
+
+	// Inputs run one after the other on one server, each with its own prefix, and a new server starts only after a crash or
+	// after maxShared inputs. Starting a server takes much longer than an input. A failure that appears in this way is
+	// tried on new servers later.
+	shared bool
 }
+
+// maxShared is the number of inputs that run on a server that inputs share.
+const maxShared = 200
 
 // errOver is the error if the run has ended.
 var errOver = errors.New("the run has ended")
@@ -109,16 +117,42 @@ func (l *replayer) execute(in *input.Input) (*exec.Record, *exec.Fault) {
 		return &exec.Record{}, nil // the run has ended
 	}
 	l.observe(v, []input.Entry{{Input: in}})
-	l.used = v != nil || !r.Clean || !input.TraitsOf(l.cfg.Protocol).Reuse || input.ChangesQueues(in)
+	if l.used = v != nil || !r.Clean || !input.TraitsOf(l.cfg.Protocol).Reuse || input.ChangesQueues(in); l.shared {
+		l.used = l.mustRestart(v)
+	}
 	return r, v
 }
 
-// prefix returns the prefix for the names of an input: a new prefix on a server at a fixed address, and otherwise "".
-func (l *replayer) prefix() string {
-	if !l.cfg.Fixed {
-		return ""
+// share makes inputs share a server, if the fault v can be observed on such a server.
+func (l *replayer) share(v *exec.Fault) {
+	switch v.Oracle {
+	case exec.Memory, exec.Descriptors, exec.LeakReport, exec.Processor:
+	default:
+		l.shared = !l.cfg.Fixed
+		l.used = l.used || l.shared
 	}
-	return l.triage.run.Prefix()
+}
+
+// unshare makes each input run on a server in its initial state.
+func (l *replayer) unshare() {
+	l.used = l.used || l.shared
+	l.shared = false
+}
+
+// mustRestart reports whether a server that inputs share can run no more of them after the fault v, or nil.
+func (l *replayer) mustRestart(v *exec.Fault) bool {
+	return l.inputs >= maxShared || v != nil && (v.Ends() || v.MaybeCrashed())
+}
+
+// prefix returns the prefix for the names of an input: a new prefix on a server that other inputs use, and otherwise "".
+func (l *replayer) prefix() string {
+	switch {
+	case l.cfg.Fixed:
+		return l.triage.run.Prefix()
+	case l.shared:
+		return input.PrefixOf('A', uint64(l.inputs))
+	}
+	return ""
 }
 
 // observe adds a candidate if the server crashes while another failure is examined.
@@ -131,7 +165,10 @@ func (l *replayer) observe(v *exec.Fault, entries []input.Entry) {
 // entries runs entries on a new server, one after the other, until the expected fault appears. If expected is nil,
 // every fault counts. entries returns the fault, or nil, and the number of entries that it has run.
 func (l *replayer) entries(entries []input.Entry, expected *exec.Fault) (v *exec.Fault, n int) {
-	l.used = l.used || l.inputs > 0 // the failure may depend on the number of connections so far
+	shared := l.shared && len(entries) == 1
+	if !shared {
+		l.used = l.used || l.inputs > 0 // the failure may depend on the number of connections so far
+	}
 	if l.ready() != nil {
 		return nil, 0
 	}
@@ -144,10 +181,14 @@ func (l *replayer) entries(entries []input.Entry, expected *exec.Fault) (v *exec
 		if l.x != nil {
 			l.x.Crashes = false
 		}
+		if shared {
+			l.used = l.mustRestart(v)
+		}
 	}()
 	lost := time.Duration(0)
 	for i, e := range entries {
 		start := time.Now()
+		l.inputs++
 		r := l.x.Execute(e.Input, l.named(e, len(entries)))
 		if r.Fault == nil && !exec.Ended(l.t) {
 			continue
@@ -175,13 +216,13 @@ func (l *replayer) entries(entries []input.Entry, expected *exec.Fault) (v *exec
 const otherFaultTime = 20 * time.Second
 
 // named returns the prefix for the names of an entry that is run again: the original prefix on a new server, a new
-// prefix on a server at a fixed address, and "" if the entry is the only one.
+// prefix on a server at a fixed address, and that of a single input if the entry is the only one.
 func (l *replayer) named(e input.Entry, of int) string {
 	switch {
 	case l.cfg.Fixed:
 		return l.triage.run.Prefix()
 	case of == 1:
-		return "" // a single input shares the server with no other input
+		return l.prefix()
 	}
 	return e.Prefix
 }
@@ -190,6 +231,9 @@ func (l *replayer) named(e input.Entry, of int) string {
 func (l *replayer) atEnd(expected *exec.Fault) *exec.Fault {
 	if v := exec.Verdict(l.t, nil); v != nil {
 		return v
+	}
+	if l.shared {
+		return nil
 	}
 	l.x.CloseCanary()
 	if (expected == nil || expected.Oracle == exec.Processor) && watch.Spinning(l.t) {
@@ -218,7 +262,7 @@ func (l *replayer) test(expected *exec.Fault) func(*input.Input) *exec.Fault {
 	}
 	return func(in *input.Input) *exec.Fault {
 		_, v := l.execute(in)
-		if v != nil && l.inputs > 1 && !l.cfg.Fixed {
+		if v != nil && l.inputs > 1 && !l.cfg.Fixed && !l.shared {
 			l.used = true // an earlier input on this server may be the cause, so use a new server
 			_, v = l.execute(in)
 		}

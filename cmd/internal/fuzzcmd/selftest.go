@@ -199,18 +199,19 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 		p.Count = stats.Executions
 	}
 	begin := time.Now()
+	start := func(f faults.Fault) func(context.Context) (target.Target, error) {
+		return func(ctx context.Context) (target.Target, error) { return target.InMemory(ctx, f.Name, f.Serve) }
+	}
+	cfg.Reference = start(faults.Faultless(sys.Protocol.Name))
 	if process {
 		cfg.Timeout, cfg.Duration = processTimeout, processFor
 		args := []string{"fuzz", "serve", sys.Protocol.Name, f.Name, "--listen", "127.0.0.1:{port}"}
-		cfg.Reference, cfg.Start = cfg.Start, func(ctx context.Context) (target.Target, error) {
+		cfg.Start = func(ctx context.Context) (target.Target, error) {
 			return connect.StartSelf(ctx, f.Name, args...)
 		}
 		run(cmd.Context())
 	} else {
-		start := func(f faults.Fault) func(context.Context) (target.Target, error) {
-			return func(ctx context.Context) (target.Target, error) { return target.InMemory(ctx, f.Name, f.Serve) }
-		}
-		cfg.Sequential, cfg.Start, cfg.Reference = true, start(f), start(faults.Faultless(sys.Protocol.Name))
+		cfg.Sequential, cfg.Start = true, start(f)
 		virtualtime.Run(func() {
 			virtualtime.Forward()
 			run(context.WithoutCancel(cmd.Context())) // nothing in the bubble waits outside of it
