@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jobwire/audit/behavior"
 	"jobwire/codec"
 	"jobwire/judge"
 )
@@ -18,6 +19,7 @@ type Options struct {
 	Protocol *codec.Protocol
 	Codec    codec.Options // limits of a message, and rules that are not enforced
 	Server   bool          // check the messages of the server, too
+	Levels   Levels        // the levels whose violations fail; nil: DefaultLevels
 
 	// Found is called for each violation when it is found. It must not keep the finding. It must return quickly, because
 	// all traffic waits for it.
@@ -63,6 +65,7 @@ type Auditor struct {
 
 	mu       sync.Mutex
 	checks   *judge.Monitor
+	behavior *behavior.Monitor
 	conns    int // connections so far
 	messages [2]int
 	roles    codec.Role // roles of clients and workers
@@ -144,7 +147,8 @@ func (a *Auditor) actor(c *conn) string { return fmt.Sprintf("%s %d", a.roleName
 
 // New returns an auditor.
 func New(o Options) *Auditor {
-	a := &Auditor{opts: o, begun: time.Now(), checks: judge.New(o.Protocol)}
+	a := &Auditor{opts: o, begun: time.Now(), checks: judge.New(o.Protocol),
+		behavior: behavior.New(o.Protocol)}
 	a.checks.Counts = true
 	if a.opts.Codec.MaxData == 0 {
 		a.opts.Codec.MaxData = codec.DefaultMaxData // larger than most servers accept
@@ -165,6 +169,7 @@ func (a *Auditor) open() *conn {
 	a.conns++
 	c := &conn{id: a.conns, streams: codec.Streams(a.opts.Protocol.NewSession(a.opts.Codec))}
 	a.checks.Open(c.id)
+	a.behavior.Open(c.id, time.Since(a.begun))
 	if a.keep {
 		a.all = append(a.all, c)
 	}
@@ -204,6 +209,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 		c.streams = [2]codec.Stream{}
 		c.requests.Forget()
 		a.checks.Gap(c.id)
+		a.behavior.Gap(c.id)
 	}
 }
 
@@ -237,6 +243,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		}
 		a.report(*f, v.Err())
 	}
+	a.behavior.Message(c.id, &a.frame, a.at)
 	if a.opts.Server {
 		c.pair(a.opts.Protocol, &a.frame, a.at, bad != nil)
 	}
@@ -377,6 +384,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 		a.unanswered(c)
 	}
 	c.ended[from] = true
+	a.behavior.End(c.id, from, itself, a.at)
 	for _, v := range a.checks.End(c.id, from, reset, a.at.Nanoseconds()) { // about earlier messages
 		if f, earlier := v.Snapshot.(*Finding); earlier {
 			a.report(*f, v.Err())
@@ -389,7 +397,8 @@ func (a *Auditor) Report() *Report {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := &Report{Protocol: a.opts.Protocol, Server: a.opts.Server, Took: time.Since(a.begun), Connections: a.conns,
-		Messages: a.messages, Rules: a.checks.Rules(), roles: a.roles}
+		Messages: a.messages, Rules: a.checks.Rules(), Levels: a.opts.Levels, roles: a.roles,
+		Behavior: a.behavior.Findings(time.Since(a.begun))}
 	for _, b := range a.broken {
 		c := *b
 		r.BrokenRules = append(r.BrokenRules, c)

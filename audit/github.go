@@ -9,17 +9,18 @@ import (
 	"jobwire/internal/github"
 )
 
-// WriteGitHub writes the broken rules as annotations for GitHub Actions. A broken interpretation is a warning.
+// WriteGitHub writes the broken rules as annotations for GitHub Actions. A rule whose level does not fail is a warning.
 func (r *Report) WriteGitHub(w io.Writer) error {
 	var out github.Report
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
 		level := github.Error
-		if b.Rule.Level == codec.Interpretation {
+		if !r.Levels.contain(b.Rule.Level) {
 			level = github.Warning
 		}
 		b.annotate(&out, level, r.Protocol, r.Protocol.Name)
 	}
+	annotateBehavior(&out, r.Levels, r.Behavior, r.Protocol.Name)
 	return out.Write(w, "jobwire audit",
 		fmt.Sprintf("violations: %d; connections: %d; messages of clients and workers: %d",
 			r.Violations(), r.Connections, r.Messages[codec.Peer]))
@@ -55,6 +56,7 @@ func WriteOutcomesGitHub(w io.Writer, p *codec.Protocol, all []Outcome) error {
 		for k := range x.BrokenRules {
 			x.BrokenRules[k].annotate(&out, level, p, where)
 		}
+		annotateBehavior(&out, x.Levels, x.Behavior, where)
 	}
 	return out.Write(w, "jobwire audit stress", fmt.Sprintf("%d of %d fault profiles and roles failed", failed, len(all)))
 }

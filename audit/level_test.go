@@ -9,17 +9,22 @@ import (
 	"jobwire/internal/verdict"
 )
 
-// TestInterpretationFailsNoRun: a violation of an interpretation fails neither an audit nor a stress test.
-func TestInterpretationFailsNoRun(t *testing.T) {
-	reported := []codec.Level{codec.Interpretation}
-	optional := append(reported, codec.Should, codec.May)
+// TestLevels: by default, the same levels fail an audit and a stress test: those that bind. The option Levels replaces
+// them.
+func TestLevels(t *testing.T) {
+	optional := []codec.Level{codec.Should, codec.May, codec.Interpretation, codec.Behavioral}
+	faults := audit.FaultProfileNamed("bytewise")
 	for _, level := range codec.Levels {
 		broken := []audit.BrokenRule{{Rule: &codec.Rule{Level: level}, Count: 1}}
-		if r := (audit.Report{BrokenRules: broken}); r.Failed() == slices.Contains(reported, level) {
-			t.Errorf("audit: a violation of a rule that is %s: failed %v", level, r.Failed())
-		}
-		if o := (audit.Outcome{FaultProfile: &audit.FaultProfile{}, Failure: audit.Failure{Verdict: verdict.Completed}, BrokenRules: broken}); o.Passed() != slices.Contains(optional, level) {
-			t.Errorf("stress: a violation of a rule that is %s: passed %v", level, o.Passed())
+		for _, levels := range []audit.Levels{nil, {level}, {codec.Level("OTHER")}} {
+			fails := levels == nil && !slices.Contains(optional, level) || slices.Contains(levels, level)
+			if r := (audit.Report{BrokenRules: broken, Levels: levels}); r.Failed() != fails {
+				t.Errorf("audit, levels %v: a violation of a rule that is %s: failed %v", levels, level, r.Failed())
+			}
+			if o := (audit.Outcome{FaultProfile: faults, Failure: audit.Failure{Verdict: verdict.Completed},
+				BrokenRules: broken, Levels: levels}); o.Passed() == fails {
+				t.Errorf("stress, levels %v: a violation of a rule that is %s: passed %v", levels, level, o.Passed())
+			}
 		}
 	}
 }

@@ -33,7 +33,15 @@ const readSize = 32 << 10
 
 // Serve forwards the connections to ln until ctx ends. It closes ln, and returns when all connections have ended.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
-	return p.relay.Serve(ctx, ln, p.Dial, func(near, far net.Conn) {
+	defer context.AfterFunc(ctx, p.Auditor.stop)()
+	dial := func(ctx context.Context) (net.Conn, error) {
+		c, err := p.Dial(ctx)
+		if err != nil {
+			p.Auditor.unreachable()
+		}
+		return c, err
+	}
+	return p.relay.Serve(ctx, ln, dial, func(near, far net.Conn) {
 		c := p.Auditor.open()
 		p.tap(c, codec.Peer, nil, transcript.Opens)
 		if p.forward != nil {

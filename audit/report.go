@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"jobwire/audit/behavior"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/prose"
@@ -26,6 +27,8 @@ type Report struct {
 	Messages    [2]int // by side
 	BrokenRules []BrokenRule
 	Rules       []judge.Coverage
+	Behavior    []behavior.Finding
+	Levels      Levels // the levels whose violations fail; nil: DefaultLevels
 
 	roles codec.Role // roles that clients and workers certainly had
 }
@@ -39,10 +42,8 @@ func (r *Report) Violations() int {
 	return n
 }
 
-// Failed reports whether a rule was violated that is not only an interpretation.
-func (r *Report) Failed() bool {
-	return slices.ContainsFunc(r.BrokenRules, func(b BrokenRule) bool { return b.Rule.Level != codec.Interpretation })
-}
+// Failed reports whether a rule was violated whose level fails.
+func (r *Report) Failed() bool { return r.Levels.fail(r.BrokenRules, r.Behavior) }
 
 // Untested returns why the audit has examined nothing, or "" if a message of an audited side was checked or a violation
 // was found. An audit that has examined nothing has not passed.
@@ -197,6 +198,7 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	for i := range r.BrokenRules {
 		out = append(r.BrokenRules[i].AppendText(out, r.Protocol, o), '\n')
 	}
+	out = appendBehavior(out, "", r.Behavior)
 	verdict := cmp.Or(r.Untested(), violations(r.Violations(), len(r.BrokenRules)))
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
 		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), verdict, version.Number)
@@ -259,17 +261,18 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	}
 	out := struct {
 		version.Head
-		Protocol    string       `json:"protocol"`
-		Seconds     float64      `json:"seconds"`
-		Connections int          `json:"connections"`
-		ToServer    int          `json:"messages_to_server"`
-		FromServer  int          `json:"messages_from_server"`
-		Untested    string       `json:"untested,omitempty"`
-		Violations  int          `json:"violations"`
-		BrokenRules []brokenRule `json:"violated_rules"`
-		Parts       []Part       `json:"rule_coverage"`
+		Protocol    string         `json:"protocol"`
+		Seconds     float64        `json:"seconds"`
+		Connections int            `json:"connections"`
+		ToServer    int            `json:"messages_to_server"`
+		FromServer  int            `json:"messages_from_server"`
+		Untested    string         `json:"untested,omitempty"`
+		Violations  int            `json:"violations"`
+		BrokenRules []brokenRule   `json:"violated_rules"`
+		Behavior    []jsonBehavior `json:"behavior"`
+		Parts       []Part         `json:"rule_coverage"`
 	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer],
-		r.Messages[codec.Server], r.Untested(), r.Violations(), []brokenRule{}, r.Parts()}
+		r.Messages[codec.Server], r.Untested(), r.Violations(), []brokenRule{}, behaviorJSON(r.Behavior), r.Parts()}
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
 		row := brokenRule{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}

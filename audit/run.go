@@ -176,6 +176,7 @@ func (r *run) perform(ctx context.Context) {
 	cancel()
 	conns.Wait()
 	r.report = r.proxy.Auditor.Report()
+	r.excuse()
 	if r.verdict == verdict.Completed && r.report.Messages[codec.Peer] == 0 {
 		r.fails(verdict.WrongResult, "", "the driver reported success, but sent no message")
 	}
@@ -335,6 +336,7 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 		own := maps.Clone(r.names)
 		partner.Go(func() { results <- r.runPartner(ctx, s, own) })
 	}
+	r.proxy.Auditor.task()
 	answer, err := d.ask(ctx, r.names.task(s.Task), limit)
 	switch {
 	case err != nil:
@@ -406,6 +408,7 @@ func (r *run) repeat(ctx context.Context, d *driving, s *Step, results <-chan st
 	note string) (verdict.Verdict, string) {
 	task := r.names.task(cmp.Or(s.Again, s.Task))
 	for range 20 {
+		r.proxy.Auditor.task()
 		next, err := d.ask(ctx, task, limit)
 		switch {
 		case err != nil:

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"jobwire/audit/behavior"
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/internal/lateness"
@@ -24,6 +25,7 @@ type StressOptions struct {
 	Partners      map[string]Driver                            // correct drivers, which act as the other side
 	Start         func(context.Context) (target.Target, error) // starts a separate server for each run
 	Codec         codec.Options
+	Levels        Levels // the levels whose violations fail; nil: DefaultLevels
 
 	Limit          time.Duration  // per task; 0: 5 s
 	StartupTimeout time.Duration  // until the first connection of a driver; 0: 10 s
@@ -51,16 +53,18 @@ type Recording interface {
 type Outcome struct {
 	Role         string
 	FaultProfile *FaultProfile
-	Failure                    // failure of the worst run; contains only the verdict if the driver did not fail
-	Others       []Failure     // failures of other tasks in the worst run
-	BrokenRules  []BrokenRule  // rules that the driver violated, in all runs
-	Recording    Recording     // recording of the worst run; nil if runs are not recorded
-	Runs         int           // repetitions
-	SkippedHung  int           // repetitions that were skipped because the driver hung too often
-	Tasks        int           // number of tasks, of the run with the most tasks
-	Unsupported  int           // number of these tasks that the driver does not support
-	Omitted      int           // number of tasks that the driver was not given, because a partner fails them
-	Took         time.Duration // sum of the durations of all repetitions; several may be concurrent
+	Failure                         // failure of the worst run; contains only the verdict if the driver did not fail
+	Others       []Failure          // failures of other tasks in the worst run
+	BrokenRules  []BrokenRule       // rules that the driver violated, in all runs
+	Behavior     []behavior.Finding // in all runs
+	Levels       Levels             // the levels whose violations fail; nil: DefaultLevels
+	Recording    Recording          // recording of the worst run; nil if runs are not recorded
+	Runs         int                // repetitions
+	SkippedHung  int                // repetitions that were skipped because the driver hung too often
+	Tasks        int                // number of tasks, of the run with the most tasks
+	Unsupported  int                // number of these tasks that the driver does not support
+	Omitted      int                // number of tasks that the driver was not given, because a partner fails them
+	Took         time.Duration      // sum of the durations of all repetitions; several may be concurrent
 
 	reports []*Report // of the runs
 	hangs   *hangs
@@ -75,14 +79,10 @@ type Failure struct {
 	Recent  []Recent // the last messages before it failed
 }
 
-// Passed reports whether the driver performed its tasks and violated no mandatory rule. Violations of SHOULD and MAY
-// rules do not count: for example, a library may have many reasons to connect again in the middle of its work. Neither
-// do violations of interpretations, or failures under a profile that the protocol does not require a library to handle.
+// Passed reports whether the driver performed its tasks and violated no rule whose level fails. Failures under a profile
+// that the protocol does not require a library to handle do not count.
 func (o *Outcome) Passed() bool {
-	binding := func(b BrokenRule) bool {
-		return b.Rule.Level != codec.Should && b.Rule.Level != codec.May && b.Rule.Level != codec.Interpretation
-	}
-	return o.FaultProfile.Reported || !slices.ContainsFunc(o.BrokenRules, binding) && o.completed()
+	return o.FaultProfile.Reported || !o.Levels.fail(o.BrokenRules, o.Behavior) && o.completed()
 }
 
 // Untested reports whether the driver sent no message, so that nothing was checked.
@@ -179,7 +179,9 @@ func (s *stress) prepare(ctx context.Context) error {
 		}
 		for _, p := range s.FaultProfiles {
 			if p.needs == nil || p.needs(s.faults) {
-				s.all = append(s.all, newOutcome(role, p))
+				out := newOutcome(role, p)
+				out.Levels = s.Levels
+				s.all = append(s.all, out)
 			}
 		}
 		if !counts {
@@ -360,6 +362,7 @@ func (o *Outcome) sum(runs []*run) {
 			continue
 		}
 		o.reports = append(o.reports, r.report)
+		o.behaves(r.report.Behavior)
 		for _, b := range r.report.BrokenRules {
 			if !slices.ContainsFunc(o.BrokenRules, func(x BrokenRule) bool { return x.Rule.ID == b.Rule.ID }) {
 				o.BrokenRules = append(o.BrokenRules, b)

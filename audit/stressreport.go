@@ -72,7 +72,7 @@ func (o *Outcome) AppendText(dst []byte, p *codec.Protocol, opts TextOptions) []
 			dst = append(append(dst, "      "...), line...)
 		}
 	}
-	return dst
+	return appendBehavior(dst, "    ", o.Behavior)
 }
 
 // StressCoverage returns which rules the messages of all runs have tested, by role.
@@ -144,6 +144,7 @@ type jsonOutcome struct {
 	jsonFailure
 	Others      []jsonFailure    `json:"other_failures"`
 	BrokenRules []jsonBrokenRule `json:"violated_rules"`
+	Behavior    []jsonBehavior   `json:"behavior"`
 }
 
 // jsonFailure is a failure in a JSON report.
@@ -181,7 +182,8 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 		x := &all[i]
 		row := jsonOutcome{x.Role, x.FaultProfile.Name, !x.FaultProfile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung,
 			x.Tasks, x.Unsupported,
-			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBrokenRule{}}
+			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBrokenRule{},
+			behaviorJSON(x.Behavior)}
 		for k := range x.Others {
 			row.Others = append(row.Others, x.Others[k].json(p))
 		}

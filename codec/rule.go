@@ -23,10 +23,12 @@ const (
 	Resource  Level = "RESOURCE"  // not in the specification: the resources of its machine that a server may use
 	// what jobwire assumes where the specification is silent and servers may differ
 	Interpretation Level = "INTERPRETATION"
+	// not in the specification: what a client or worker does over time, such as how often it asks for jobs
+	Behavioral Level = "BEHAVIOR"
 )
 
 // Levels are all levels, the most binding first.
-var Levels = []Level{Must, Should, May, DeFacto, Extension, Resource, Interpretation}
+var Levels = []Level{Must, Should, May, DeFacto, Extension, Resource, Interpretation, Behavioral}
 
 // Rule is one requirement of a protocol: a statement of its specification in our own words. The file
 // rules.txt of the protocol's package contains all rules.

@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +34,7 @@ type auditOptions struct {
 	scripts  string
 	pcap     string
 	waive    []string
+	levels   []string
 	hex      bool
 	color    cli.ColorFlag
 }
@@ -65,7 +68,7 @@ var auditFlagGroups = []cli.FlagGroup{
 	{Title: "Server", Names: "addr exec"},
 	connect.ConnectionGroup,
 	{Title: "Client or worker", Names: "program listen listen-cert listen-key listen-client-ca duration timeout"},
-	{Title: "Report", Names: "format transcripts pcap waive hex color"},
+	{Title: "Report", Names: "format transcripts pcap waive level hex color"},
 }
 
 // addReport adds the flags about violations and the report.
@@ -74,6 +77,8 @@ func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
 	cli.FormatFlag(cmd, &o.format, "text", "github", "json")
 	f.StringVar(&o.scripts, "transcripts", "", transcripts)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
+	f.StringSliceVar(&o.levels, "level", nil,
+		"`LEVEL` of the rules whose violations fail; repeatable (default: MUST, DE-FACTO, EXTENSION and RESOURCE)")
 	f.BoolVar(&o.hex, "hex", false, "show bytes in hex for text protocols too")
 	o.color.Add(cmd)
 }
@@ -87,7 +92,21 @@ func (o *auditOptions) check(cmd *cobra.Command, sys *catalog.Entry) (waive []co
 	if waive, err = connect.RuleIDs(sys.Protocol, o.waive); err != nil {
 		return nil, false, err
 	}
+	for _, l := range o.levels {
+		if !slices.Contains(codec.Levels, codec.Level(l)) {
+			return nil, false, cli.Usage(fmt.Errorf("--level: unknown level %q: expected one of %s", l,
+				strings.Trim(fmt.Sprint(codec.Levels), "[]")))
+		}
+	}
 	return waive, o.color.On(cmd.OutOrStdout()), nil
+}
+
+// failing returns the levels whose violations fail; nil is the default.
+func (o *auditOptions) failing() (all audit.Levels) {
+	for _, l := range o.levels {
+		all = append(all, codec.Level(l))
+	}
+	return all
 }
 
 // execute runs the proxy until --duration ends, the command of --program exits or the user interrupts it, and prints
@@ -139,7 +158,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 		}
 	}
 	a := audit.New(audit.Options{Protocol: p, Codec: codec.Options{Waive: waive}, Server: !o.target.Builtin(),
-		Found: found})
+		Levels: o.failing(), Found: found})
 	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, srv) }}
 	if rec != nil {
 		proxy.Tap = rec.Add

@@ -100,6 +100,9 @@ func TestAuditOfOtherProjects(t *testing.T) {
 			for _, b := range r.BrokenRules {
 				found = append(found, string(b.Rule.ID))
 			}
+			for _, f := range r.Behavior {
+				found = append(found, string(f.Rule.ID))
+			}
 			slices.Sort(found)
 			if !slices.Equal(found, p.breaks) || r.Messages[codec.Peer] < 3 || r.Messages[codec.Server] < 3 {
 				var text strings.Builder

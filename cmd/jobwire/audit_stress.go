@@ -120,7 +120,7 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 		return cli.Usage(fmt.Errorf("no reference client or worker for %s: name a driver with --program", p.Title))
 	}
 	opts := stressOf(sys, profiles, tested)
-	opts.Limit, opts.Codec.Waive = o.timeout, waive
+	opts.Limit, opts.Codec.Waive, opts.Levels = o.timeout, waive, o.failing()
 	opts.Start = func(ctx context.Context) (target.Target, error) { return o.target.Start(ctx, sys) }
 	if !o.target.Builtin() { // report an unreachable server once, not for each run
 		srv, err := o.server(cmd.Context(), sys, nil)

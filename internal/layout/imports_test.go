@@ -58,7 +58,8 @@ var layers = []layer{
 	{"judge", []string{"codec", "codec/*"}},
 	{"pcap", []string{"codec", "codec/*", "judge", "pcap/decrypt", "pcap/internal/*", "internal/*"}},
 	{"audit/internal/*", nil},
-	{"audit", []string{"codec", "codec/*", "judge", "play", "internal/*"}},
+	{"audit/behavior", []string{"codec"}}, // serves any protocol
+	{"audit", []string{"audit/behavior", "codec", "codec/*", "judge", "play", "internal/*"}},
 	{"pcap/decrypt", []string{"internal/textfile"}},
 	{"pcap/internal/pcaptest", []string{"catalog", "codec", "codec/transcript", "pcap", "play"}},
 	{"pcap/internal/reassembly", []string{"pcap/internal/headers"}},

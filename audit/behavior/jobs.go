@@ -1,0 +1,105 @@
+package behavior
+
+import (
+	"slices"
+	"time"
+
+	"jobwire/codec"
+)
+
+// key returns the key of the job that a message names, or "".
+func (m *Monitor) key(e *codec.Event) string {
+	if m.protocol.ScopedIDs && e.Job != nil {
+		return string(e.Queue) + "\x00" + string(e.Job)
+	}
+	return string(e.Job)
+}
+
+// assign records that a worker gets a job. In some protocols, a job belongs to no connection.
+func (m *Monitor) assign(c *conn, e *codec.Event, at time.Duration) {
+	if m.protocol.Unowned || c.ended[codec.Peer] {
+		return
+	}
+	key := m.key(e)
+	j := &job{key: key, at: at, task: m.task, limit: m.limits[key]}
+	if limit := c.queues[string(e.Queue)]; limit > 0 {
+		j.limit = limit
+	}
+	c.jobs = append(slices.DeleteFunc(c.jobs, func(o *job) bool { return o.key == key && key != "" }), j)
+}
+
+// about records a message of a worker about a job.
+func (m *Monitor) about(c *conn, e *codec.Event, at time.Duration) {
+	if len(c.jobs) == 0 {
+		return
+	}
+	k := 0
+	if id := m.key(e); id != "" {
+		k = slices.IndexFunc(c.jobs, func(j *job) bool { return j.key == id })
+	}
+	if k < 0 {
+		return
+	}
+	switch j := c.jobs[k]; e.Does.Does {
+	case codec.Complete, codec.Fail, codec.Exception, codec.Delete, codec.Release, codec.Bury:
+		m.expired(c, at)
+		if e.Does.Does != codec.Release {
+			delete(m.limits, j.key)
+		}
+		c.jobs, c.early = slices.Delete(c.jobs, k, k+1), 0
+	case codec.Touch:
+		m.expired(c, at)
+		j.at, j.touched, c.early = at, true, 0
+	case codec.Data, codec.Warning, codec.Status:
+		j.touched = true
+	}
+}
+
+// expired reports several jobs that a worker has kept for long after their time limits.
+func (m *Monitor) expired(c *conn, at time.Duration) {
+	n, known := 0, true
+	for _, j := range c.jobs {
+		if j.limit > 0 && at-j.at > j.limit+overLimit {
+			n++
+			known = known && j.late
+		}
+	}
+	if n < 2 || known || m.tasks {
+		return
+	}
+	for _, j := range c.jobs {
+		j.late = true
+	}
+	m.found("holds", c, at, "the worker has had %d jobs for more than %v after their time limits", n, overLimit)
+}
+
+// left reports the jobs that a worker has when it ends its connection. A program that performs tasks may leave one job
+// of each.
+func (m *Monitor) left(c *conn, at time.Duration) {
+	m.expired(c, at)
+	left, idle, of := 0, 0, map[int]int{}
+	for _, j := range c.jobs {
+		if j.limit > 0 && at-j.at > j.limit { // the worker has lost it
+			continue
+		}
+		if of[j.task]++; m.tasks && of[j.task] == 1 {
+			continue
+		}
+		if left++; !j.touched && at-j.at >= time.Second {
+			idle++
+		}
+	}
+	if left > 0 {
+		m.found("abandons", c, at, "the worker ended its connection, and had neither ended nor given back %d of its jobs", left)
+	}
+	if idle > 1 {
+		m.found("holds", c, at, "the worker had %d jobs for a second or more, sent nothing about them and ended its connection",
+			idle)
+	}
+	c.jobs = nil
+}
+
+// AboutJobs reports whether the finding is about jobs that a worker has left or kept.
+func (f *Finding) AboutJobs() bool {
+	return f.Rule == rule("abandons") || f.Rule == rule("holds")
+}

@@ -1,0 +1,413 @@
+package behavior
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"jobwire/codec"
+)
+
+// Finding is a rule that a program does not follow.
+type Finding struct {
+	Rule  *codec.Rule
+	Count int // how often
+	First Observation
+}
+
+// Observation is what a program did against a rule.
+type Observation struct {
+	Conn   int           // number of the connection; 0: none
+	Role   string        // role of the client or worker of the connection, as far as its messages show it
+	At     time.Duration // since the beginning
+	Detail string
+}
+
+// Monitor checks the connections to one server. All times are durations since the beginning, and do not decrease. Its
+// methods must not be called concurrently.
+type Monitor struct {
+	protocol *codec.Protocol
+	conns    map[int]*conn
+	findings []*Finding
+	useless  []*attempts // of useless connections that have ended, the oldest first
+	limits   map[string]time.Duration
+	lost     *lost // the only worker has lost its connection, and no worker has announced its functions since
+	seed     maphash.Seed
+	ended    int // connections that have ended
+	gone     bool
+	quiet    time.Duration // the time of the last event
+	stopped  bool
+
+	wakes, slow int // reactions to Wake, and the slow ones among them
+
+	tasks bool // a harness gives tasks to the program
+	task  int  // number of the present task
+}
+
+// maxKept limits the jobs whose time limits are kept, and the useless connections.
+const maxKept = 1 << 16
+
+// maxHashed limits the bytes of a command that are compared with those of the next command.
+const maxHashed = 4 << 10
+
+// conn is one connection.
+type conn struct {
+	id       int
+	opened   time.Duration
+	role     codec.Role
+	requests codec.Conversation[request]
+	jobs     []*job // that the worker of the connection has
+	queues   map[string]time.Duration
+
+	announced, asks bool
+	useful          bool // a reply was of use
+	works           bool // the peer has sent a request whose reply is of use
+	leaves          bool
+	ended           [2]bool
+	asleep          bool
+	woken           time.Duration // when the server woke the worker, which has not reacted; -1: no such wake
+	polls, refusals rate
+	refused         uint64 // hash of the command that was refused last
+	early           int    // refusals to wait in a row
+	attempts        *attempts
+}
+
+// attempts are connections one after the other, each after a useless one.
+type attempts struct {
+	rate
+	last time.Duration // end of the last connection
+}
+
+// lost is a worker that has lost its connection.
+type lost struct {
+	conn int
+	at   time.Duration
+}
+
+// request is a request whose reply has not come.
+type request struct {
+	does    codec.Effect
+	sum     uint64 // hash of the message
+	at      time.Duration
+	waits   time.Duration // how long the server may wait before it replies; negative: without limit
+	limited time.Duration // time limit of the job that the request submits
+}
+
+// job is a job that a worker has.
+type job struct {
+	key           string
+	at            time.Duration // of the assignment, or of the last message that restarted the time limit
+	limit         time.Duration // 0: unknown
+	touched, late bool
+	task          int
+}
+
+// rate counts events in a second.
+type rate struct {
+	since time.Duration
+	n     int
+	parts uint
+}
+
+// add counts an event, and returns the number of events in the second before it if this second has ended and if most
+// parts of it have events, or 0.
+func (r *rate) add(at time.Duration) (n int) {
+	if at-r.since >= second || r.n == 0 {
+		if bits.OnesCount(r.parts) >= minParts && at-r.since < 2*second {
+			n = r.n
+		}
+		*r = rate{since: at}
+	}
+	r.n++
+	r.parts |= 1 << ((at - r.since) * parts / second)
+	return n
+}
+
+// New returns a monitor.
+func New(p *codec.Protocol) *Monitor {
+	return &Monitor{protocol: p, conns: map[int]*conn{}, limits: map[string]time.Duration{}, seed: maphash.MakeSeed()}
+}
+
+// Task states that a harness gives the program a task, which begins now. The program may keep one job of each task:
+// the task may ask for it.
+func (m *Monitor) Task() {
+	m.tasks = true
+	m.task++
+}
+
+// Stop states that the audit ends: connections that end afterwards do not show what the program does.
+func (m *Monitor) Stop() { m.stopped = true }
+
+// found records that a program does not follow a rule.
+func (m *Monitor) found(name string, c *conn, at time.Duration, format string, args ...any) {
+	o := Observation{At: at, Detail: fmt.Sprintf(format, args...)}
+	if c != nil {
+		name, others, _ := strings.Cut(m.protocol.RoleNames(c.role), "/")
+		if o.Conn, o.Role = c.id, name; name == "" || others != "" {
+			o.Role = m.protocol.Roles[0]
+		}
+	}
+	r := rule(name)
+	k := slices.IndexFunc(m.findings, func(f *Finding) bool { return f.Rule == r })
+	if k < 0 {
+		k = len(m.findings)
+		m.findings = append(m.findings, &Finding{Rule: r, First: o})
+	}
+	m.findings[k].Count++
+}
+
+// Open records a new connection.
+func (m *Monitor) Open(id int, at time.Duration) {
+	c := &conn{id: id, opened: at, woken: -1, attempts: m.attempt(nil, at)}
+	m.conns[id], m.gone, m.quiet = c, false, at
+}
+
+// Unreachable records a connection that could not be forwarded, because the server is gone.
+func (m *Monitor) Unreachable(at time.Duration) {
+	if m.stopped {
+		return
+	}
+	m.gone, m.quiet = true, at
+	m.failed(m.attempt(nil, at), at)
+}
+
+// attempt continues the attempts of a useless connection that has ended within the last second, or begins new ones.
+func (m *Monitor) attempt(c *conn, at time.Duration) *attempts {
+	for len(m.useless) > 0 && at-m.useless[0].last > second {
+		m.useless = m.useless[1:]
+	}
+	if len(m.useless) == 0 {
+		return new(attempts)
+	}
+	a := m.useless[0]
+	m.useless = m.useless[1:]
+	if n := a.add(at); n > maxReconnects {
+		m.found("reconnects", c, at, "the program connected %d times in a second, each time after a useless connection", n)
+	}
+	return a
+}
+
+// failed records the end of a useless connection.
+func (m *Monitor) failed(a *attempts, at time.Duration) {
+	if a.last = at; len(m.useless) < maxKept {
+		m.useless = append(m.useless, a)
+	}
+}
+
+// Gap states that messages of a connection are unknown from now on.
+func (m *Monitor) Gap(id int) {
+	if c := m.conns[id]; c != nil {
+		c.requests.Forget()
+		c.jobs, c.woken, c.useful = nil, -1, true
+	}
+}
+
+// Message records a message, which may be illegal.
+func (m *Monitor) Message(id int, f *codec.Frame, at time.Duration) {
+	c := m.conns[id]
+	m.quiet = at
+	switch {
+	case c == nil:
+	case f.From == codec.Peer && f.Type == nil:
+		c.requests.Add(nil)
+	case f.From == codec.Peer:
+		if roles := f.Type.Roles(codec.Peer); c.role == 0 || roles&^c.role == 0 {
+			c.role = roles
+		}
+		m.request(c, f, at)
+	case f.Type == nil:
+		c.requests.Reply(nil)
+	default:
+		m.reply(c, f, at)
+	}
+}
+
+// setup reports whether a request only prepares later ones.
+func setup(does codec.Effect) bool {
+	switch does {
+	case codec.NoEffect, codec.Ask, codec.Sleep, codec.Register, codec.Unregister, codec.Use, codec.Configure, codec.Leave:
+		return true
+	}
+	return false
+}
+
+// request records a message of a client or worker.
+func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
+	e := m.protocol.Event(f)
+	does := e.Does.Does
+	if r := c.requests.Add(f.Type); r != nil {
+		r.Value = request{does: does, sum: m.hash(f.Raw), at: at}
+		if f.Type.Blocks != codec.Never && f.Blocks() {
+			if r.Value.waits = -1; f.Type.Has(codec.Timeout) {
+				r.Value.waits = f.Duration(codec.Timeout)
+			}
+		}
+		if f.Type.Has(codec.TimeLimit) {
+			r.Value.limited = max(f.Duration(codec.TimeLimit), time.Second)
+		}
+	}
+	c.works = c.works || !setup(does)
+	switch does {
+	case codec.Ask:
+		c.asks, c.asleep = true, false
+		m.reacts(c, at)
+		m.announces(c, at)
+	case codec.Sleep:
+		c.asleep = true
+	case codec.Register:
+		c.announced, m.lost = true, nil
+		if f.Type.Has(codec.TimeLimit) {
+			if c.queues == nil {
+				c.queues = map[string]time.Duration{}
+			}
+			c.queues[string(e.Queue)] = f.Duration(codec.TimeLimit)
+		}
+	case codec.Leave:
+		c.leaves = true
+		m.left(c, at)
+	default:
+		m.about(c, &e, at)
+	}
+}
+
+// hash returns a hash of the beginning of a message and its length.
+func (m *Monitor) hash(raw []byte) uint64 {
+	return maphash.Bytes(m.seed, raw[:min(len(raw), maxHashed)]) + uint64(len(raw))
+}
+
+// reply records a message of the server.
+func (m *Monitor) reply(c *conn, f *codec.Frame, at time.Duration) {
+	e := m.protocol.Event(f)
+	r, answers := c.requests.Reply(f.Type)
+	asked := answers && r.Value.does == codec.Ask
+	switch does := e.Does.Does; {
+	case does == codec.Assign:
+		c.useful, c.polls, c.early = true, rate{}, 0
+		m.assign(c, &e, at)
+	case does == codec.Wake && !asked:
+		if c.polls = (rate{}); c.asleep && len(c.jobs) == 0 {
+			c.asleep, c.woken = false, at
+		}
+	case does == codec.NoJob || does == codec.Wake:
+		m.noJob(c, &r.Value, at)
+	case does == codec.Refuse:
+		m.refuse(c, &r.Value, at)
+	case answers:
+		if c.useful = c.useful || !setup(r.Value.does); c.refused == r.Value.sum {
+			c.refusals = rate{}
+		}
+		if does == codec.Accept && r.Value.limited > 0 && len(m.limits) < maxKept {
+			m.limits[m.key(&e)] = r.Value.limited
+		}
+	default: // about an earlier request, such as the end of a job
+		c.useful = true
+	}
+}
+
+// noJob records that the server has no job for the worker.
+func (m *Monitor) noJob(c *conn, r *request, at time.Duration) {
+	if early := r.waits < 0 || at-r.at < r.waits/2; r.waits != 0 && early && len(c.jobs) > 0 {
+		if c.early++; c.early == maxEarly+1 {
+			m.found("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends, and "+
+				"the worker asked again, without a message about its jobs", c.early)
+		}
+		return
+	}
+	if n := c.polls.add(at); n > maxPolls {
+		m.found("polling", c, at, "the worker asked for a job %d times in a second, and got none", n)
+	}
+}
+
+// refuse records that the server has refused a request.
+func (m *Monitor) refuse(c *conn, r *request, at time.Duration) {
+	if r.sum != c.refused {
+		c.refused, c.refusals = r.sum, rate{}
+	}
+	if n := c.refusals.add(at); n > maxRefused && r.sum != 0 {
+		m.found("refused", c, at, "the server refused the same command (%s) %d times in a second", r.does, n)
+	}
+}
+
+// reacts records that a worker asks for a job, perhaps because the server has woken it.
+func (m *Monitor) reacts(c *conn, at time.Duration) {
+	if c.woken < 0 {
+		return
+	}
+	took := at - c.woken
+	c.woken = -1
+	if m.wakes++; took <= slowWake {
+		return
+	}
+	if m.slow++; m.slow >= minSlow && 2*m.slow > m.wakes {
+		m.found("wake", c, at, "the worker asked for a job %v after the server had woken it; it was slow %d of %d times",
+			took.Round(time.Millisecond), m.slow, m.wakes)
+	}
+}
+
+// ignores reports a worker that was woken and has not reacted.
+func (m *Monitor) ignores(c *conn, at time.Duration) {
+	if c.woken >= 0 && at-c.woken >= ignoreWake && !m.tasks {
+		m.found("wake", c, at, "the server woke the worker, which did not ask for a job in %v",
+			(at - c.woken).Round(time.Millisecond))
+		c.woken = -1
+	}
+}
+
+// announces reports a worker that has lost its connection, and asks for jobs on another one without its functions.
+func (m *Monitor) announces(c *conn, at time.Duration) {
+	if l := m.lost; l != nil && !m.tasks && c.opened >= l.at && at-c.opened >= slowAnnounce && !c.announced {
+		m.found("announces", c, at, "the worker of connection %d lost its connection; this connection asks for jobs, but has "+
+			"not announced a function for %v", l.conn, (at - c.opened).Round(time.Millisecond))
+		m.lost = nil
+	}
+}
+
+// End records that a side has ended its direction. itself is false if the audit ended the connection.
+func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
+	c := m.conns[id]
+	if c == nil || m.stopped {
+		return
+	}
+	m.quiet = at
+	first := !c.ended[codec.Peer] && !c.ended[codec.Server]
+	if c.ended[from] = true; !first {
+		return
+	}
+	m.ignores(c, at)
+	if from == codec.Peer && itself && !c.leaves {
+		m.left(c, at)
+	}
+	workers := 0
+	for _, o := range m.conns {
+		if o.announced {
+			workers++
+		}
+	}
+	if from == codec.Server && !c.leaves && c.announced && c.asks && workers == 1 {
+		m.lost = &lost{conn: c.id, at: at}
+	}
+	own := from == codec.Peer || c.leaves
+	m.gone = !own
+	if m.ended++; !c.useful && !(own && c.works) {
+		m.failed(c.attempts, at)
+	}
+	delete(m.conns, id)
+}
+
+// Findings returns the findings so far.
+func (m *Monitor) Findings(at time.Duration) []Finding {
+	var all []Finding
+	for _, c := range m.conns {
+		if !m.stopped {
+			m.ignores(c, at)
+		}
+		m.expired(c, at)
+	}
+	for _, f := range m.findings {
+		all = append(all, *f)
+	}
+	return all
+}

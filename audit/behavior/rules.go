@@ -1,0 +1,92 @@
+// Package behavior checks what clients and workers do over time: how often they ask for jobs, connect again, repeat a
+// command that the server has refused, and which jobs they do not end. It reads the effects of messages, so that it
+// serves every protocol. Its rules are of level BEHAVIOR: no specification contains them.
+package behavior
+
+import (
+	"time"
+
+	"jobwire/codec"
+)
+
+// The thresholds. Each is far above what a program does that pauses between attempts, and far below what a loop without
+// a pause does: over the loopback interface, such a loop sends thousands of requests per second.
+const (
+	// A worker that pauses 5 ms between requests sends 200 per second.
+	maxPolls = 250 // requests without a job in one second
+
+	// A program that pauses 20 ms between attempts connects at most 50 times per second.
+	maxReconnects = 60 // useless connections, one after the other, in one second
+
+	// A program that pauses 10 ms before it repeats a command sends 100 per second.
+	maxRefused = 120 // refusals of the same command in one second
+
+	// A server refuses to wait only in the last second of a time limit. A worker that pauses 20 ms asks 50 times.
+	maxEarly = 60 // such refusals in a row, in which the worker sends nothing about its jobs
+
+	// A worker that waits has nothing else to do. One slow reaction may be a stall of the machine.
+	slowWake   = time.Second
+	minSlow    = 3                // slow reactions, if they are the majority
+	ignoreWake = 10 * time.Second // without any reaction
+
+	// A program that was stopped for some seconds does not exceed this.
+	overLimit = 5 * time.Second // after the time limit of several jobs
+
+	// A library announces its functions directly after it has connected.
+	slowAnnounce = 5 * time.Second
+)
+
+// A rate is exceeded only if its events are in most parts of the second: a short burst is not a loop.
+const (
+	second   = time.Second
+	parts    = 10
+	minParts = 8
+)
+
+// rules are the rules of this package.
+var rules = []codec.Rule{
+	{ID: "behavior.polling", Text: "A worker that gets no job waits before it asks again, or lets the server wake it: it does " +
+		"not ask more than 250 times in a second in which it gets no job."},
+	{ID: "behavior.reconnects", Text: "A program pauses before it connects again if its last connection was of no use: there " +
+		"are at most 60 such connections in a second, one after the other. A connection is of use if the program submits or " +
+		"gets a job, or receives information."},
+	{ID: "behavior.refused", Text: "A program does not repeat a command that the server refuses more than 120 times in a " +
+		"second."},
+	{ID: "behavior.deadline", Text: "If the server refuses to wait for a job because the time limit of another job ends, the " +
+		"worker ends, releases or touches a job, or pauses: it does not ask more than 60 times in a row."},
+	{ID: "behavior.holds", Text: "A worker that has several jobs does not keep them without a word: it does not end its " +
+		"connection with two or more jobs after at least a second without a message about them, and does not keep two or more " +
+		"jobs for 5 s longer than their time limits."},
+	{ID: "behavior.abandons", Text: "A worker that ends its connection has ended or given back the jobs that it has."},
+	{ID: "behavior.wake", Text: "A worker that sleeps asks for a job within a second after the server has woken it. Reported " +
+		"if the worker is slower three times and in most cases, or does not ask for 10 s."},
+	{ID: "behavior.announces", Text: "A worker that has lost its connection announces its functions again within 5 s after it " +
+		"has connected."},
+	{ID: "behavior.processor", Text: "A program that waits for the server, for the rest of a message, or for a server that is " +
+		"gone, uses at most 80 % of a processor core over two seconds."},
+	{ID: "behavior.memory", Text: "The memory of a program that waits for the server does not grow by 64 MiB or more."},
+	{ID: "behavior.descriptors", Text: "A program closes the file descriptors of connections that have ended: reported if " +
+		"there are 64 more of them than at the beginning, without those of open connections, and most ended connections have " +
+		"left one."},
+	{ID: "behavior.threads", Text: "A program ends the threads of connections that have ended: reported if there are 64 more " +
+		"of them than at the beginning, without one for each open connection, and most ended connections have left one."},
+}
+
+func init() {
+	for i := range rules {
+		rules[i].Level, rules[i].Section = codec.Behavioral, "Behavior over time"
+	}
+}
+
+// Rules returns the rules of this package.
+func Rules() []codec.Rule { return rules }
+
+// rule returns the rule with the last part of its ID.
+func rule(name string) *codec.Rule {
+	for i := range rules {
+		if string(rules[i].ID) == "behavior."+name {
+			return &rules[i]
+		}
+	}
+	panic("no rule " + name)
+}

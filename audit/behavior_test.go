@@ -1,0 +1,535 @@
+package audit_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/audit"
+	"jobwire/catalog"
+	"jobwire/codec"
+	"jobwire/internal/target"
+	"jobwire/refserver"
+)
+
+// lap is the time that a request of a loop without a pause takes, in virtual time.
+const lap = time.Millisecond
+
+// site is a server, the proxy of an audit, and programs that connect to it.
+type site struct {
+	ctx   context.Context
+	sleep func(time.Duration)
+	front target.Target
+	up    target.Target
+}
+
+// peerConn is a connection of a program.
+type peerConn struct {
+	net.Conn
+	r *bufio.Reader
+	s *site
+}
+
+// open connects to the proxy. It returns nil if the connection fails.
+func (s *site) open() *peerConn {
+	c, err := target.Dial(s.ctx, s.front)
+	if err != nil {
+		return nil
+	}
+	return &peerConn{c, bufio.NewReader(c), s}
+}
+
+// ask sends a command of Beanstalk, and returns the first line of the reply, or "" if the connection ended.
+func (c *peerConn) ask(format string, args ...any) string {
+	c.s.sleep(lap)
+	fmt.Fprintf(c, format+"\r\n", args...)
+	line, _ := c.r.ReadString('\n')
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return ""
+	}
+	if words[0] == "RESERVED" {
+		var n int
+		fmt.Sscan(words[2], &n)
+		io.CopyN(io.Discard, c.r, int64(n+2))
+	}
+	return strings.Join(words, " ")
+}
+
+// put puts a job, and returns its ID.
+func (c *peerConn) put(ttr int) string {
+	_, id, _ := strings.Cut(c.ask("put 0 0 %d 1\r\nx", ttr), " ")
+	return id
+}
+
+// reserve reserves a job, and returns its ID or "".
+func (c *peerConn) reserve() string {
+	words := strings.Fields(c.ask("reserve-with-timeout 0"))
+	if len(words) < 2 {
+		return ""
+	}
+	return words[1]
+}
+
+// send sends a message of Gearman.
+func (c *peerConn) send(code uint32, args ...string) {
+	data := strings.Join(args, "\x00")
+	b := binary.BigEndian.AppendUint32([]byte("\x00REQ"), code)
+	c.Write(append(binary.BigEndian.AppendUint32(b, uint32(len(data))), data...))
+}
+
+// get reads a message of Gearman. It returns its code, or 0 at the end of the connection.
+func (c *peerConn) get() (code uint32, args []string) {
+	var head [12]byte
+	if _, err := io.ReadFull(c.r, head[:]); err != nil {
+		return 0, nil
+	}
+	data := make([]byte, binary.BigEndian.Uint32(head[8:]))
+	io.ReadFull(c.r, data)
+	return binary.BigEndian.Uint32(head[4:]), strings.Split(string(data), "\x00")
+}
+
+// call sends a message of Gearman, and reads one.
+func (c *peerConn) call(code uint32, args ...string) (uint32, []string) {
+	c.s.sleep(lap)
+	c.send(code, args...)
+	return c.get()
+}
+
+// Messages of Gearman.
+const (
+	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, option = 1, 4, 6, 8, 9, 11, 13, 15, 18, 26
+)
+
+// submit submits n background jobs on a connection of its own.
+func (s *site) submit(n int) {
+	c := s.open()
+	for range n {
+		c.call(submitBG, "f", "", "x")
+	}
+	c.Close()
+}
+
+// worker connects a worker of Gearman.
+func (s *site) worker() *peerConn {
+	c := s.open()
+	c.send(canDo, "f")
+	return c
+}
+
+// lastFor calls do again and again for a time.
+func lastFor(d time.Duration, do func()) {
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		do()
+	}
+}
+
+// unusual are programs and the rules that they do not follow.
+var unusual = []struct {
+	name, protocol, rules string
+	do                    func(*site)
+}{
+	{"polls without a pause", "beanstalk", "polling", func(s *site) {
+		c := s.open()
+		lastFor(2*time.Second, func() { c.reserve() })
+	}},
+	{"ignores DEADLINE_SOON", "beanstalk", "deadline", func(s *site) {
+		c := s.open()
+		id := c.put(1)
+		c.reserve()
+		for range 5000 {
+			if c.ask("reserve-with-timeout 3") == "TIMED_OUT" {
+				break
+			}
+		}
+		c.ask("delete %s", id)
+	}},
+	{"connects again after TIMED_OUT", "beanstalk", "reconnects", func(s *site) {
+		for range 2000 {
+			c := s.open()
+			c.ask("watch t")
+			c.reserve()
+			c.Close()
+		}
+	}},
+	{"reserves five jobs and holds them", "beanstalk", "abandons holds", func(s *site) {
+		c := s.open()
+		for range 5 {
+			c.put(60)
+		}
+		for range 5 {
+			c.reserve()
+		}
+		s.sleep(3 * time.Second)
+		c.Close()
+	}},
+	{"leaves reserved jobs and quits", "beanstalk", "abandons", func(s *site) {
+		c := s.open()
+		for range 3 {
+			c.put(60)
+		}
+		c.ask("delete %s", c.reserve())
+		c.reserve()
+		c.reserve()
+		c.ask("quit")
+		c.Close()
+	}},
+	{"repeats a refused command", "beanstalk", "refused", func(s *site) {
+		c := s.open()
+		lastFor(2*time.Second, func() { c.ask("release 99 0 0") })
+	}},
+	{"watches no tube again", "beanstalk", "announces", func(s *site) {
+		c := s.open()
+		c.ask("watch t")
+		c.reserve()
+		s.up.Restart()
+		c.r.ReadByte() // the end of the connection
+		c.Close()
+		c = s.open()
+		lastFor(20*time.Second, func() { c.ask("reserve-with-timeout 1") })
+	}},
+	{"keeps jobs after their time limits", "beanstalk", "holds", func(s *site) {
+		c := s.open()
+		for range 3 {
+			c.put(1)
+		}
+		for range 3 {
+			c.reserve()
+		}
+		s.sleep(20 * time.Second)
+		c.Close()
+	}},
+	{"grabs without a pause", "gearman", "polling", func(s *site) {
+		c := s.worker()
+		lastFor(2*time.Second, func() { c.call(grab) })
+	}},
+	{"is slow after NOOP", "gearman", "wake", func(s *site) {
+		c := s.worker()
+		for range 4 {
+			c.send(preSleep)
+			s.submit(1)
+			c.get() // NOOP
+			s.sleep(1500 * time.Millisecond)
+			_, job := c.call(grab)
+			c.send(complete, job[0], "")
+			c.call(grab)
+		}
+	}},
+	{"ignores NOOP", "gearman", "wake", func(s *site) {
+		c := s.worker()
+		c.send(preSleep)
+		s.submit(1)
+		s.sleep(15 * time.Second)
+		c.Close()
+	}},
+	{"grabs four jobs and works on one", "gearman", "abandons holds", func(s *site) {
+		s.submit(4)
+		c := s.worker()
+		_, job := c.call(grab)
+		for range 3 {
+			c.call(grab)
+		}
+		s.sleep(2 * time.Second)
+		c.send(complete, job[0], "")
+		s.sleep(time.Second)
+		c.Close()
+	}},
+	{"connects without a pause while the server is gone", "gearman", "reconnects", func(s *site) {
+		s.up.Stop()
+		lastFor(3*time.Second, func() {
+			s.sleep(lap)
+			if c := s.open(); c != nil {
+				c.get()
+				c.Close()
+			}
+		})
+	}},
+	{"announces no function again", "gearman", "announces", func(s *site) {
+		c := s.worker()
+		c.call(grab)
+		s.up.Restart()
+		c.r.ReadByte() // the end of the connection
+		c.Close()
+		c = s.open()
+		lastFor(20*time.Second, func() {
+			c.call(grab)
+			s.sleep(time.Second)
+		})
+	}},
+	{"repeats a refused option", "gearman", "refused", func(s *site) {
+		c := s.open()
+		lastFor(2*time.Second, func() { c.call(option, "unknown") })
+	}},
+
+	{"polls every 5 ms", "beanstalk", "", func(s *site) {
+		c := s.open()
+		lastFor(5*time.Second, func() {
+			c.reserve()
+			s.sleep(5 * time.Millisecond)
+		})
+		c.Close()
+	}},
+	{"polls without a pause while jobs arrive", "beanstalk", "", func(s *site) {
+		var all sync.WaitGroup
+		all.Go(func() {
+			c := s.open()
+			lastFor(5*time.Second, func() {
+				c.put(60)
+				s.sleep(100 * time.Millisecond)
+			})
+			c.Close()
+		})
+		c := s.open()
+		lastFor(5*time.Second, func() {
+			if id := c.reserve(); id != "" {
+				c.ask("delete %s", id)
+			}
+		})
+		all.Wait()
+		c.Close()
+	}},
+	{"polls in short bursts", "beanstalk", "", func(s *site) {
+		c := s.open()
+		for range 5 {
+			for range 500 {
+				c.reserve()
+			}
+			s.sleep(time.Second)
+		}
+		c.Close()
+	}},
+	{"one connection per job", "beanstalk", "", func(s *site) {
+		for range 1000 {
+			c := s.open()
+			c.put(60)
+			c.Close()
+		}
+	}},
+	{"reserves twenty jobs, then works on them", "beanstalk", "", func(s *site) {
+		c := s.open()
+		for range 20 {
+			c.put(60)
+		}
+		var ids []string
+		for range 20 {
+			ids = append(ids, c.reserve())
+		}
+		for _, id := range ids {
+			s.sleep(300 * time.Millisecond)
+			c.ask("delete %s", id)
+		}
+		c.Close()
+	}},
+	{"touches after DEADLINE_SOON", "beanstalk", "", func(s *site) {
+		c := s.open()
+		c.put(1)
+		id := c.reserve()
+		for range 200 {
+			if c.ask("reserve-with-timeout 3") == "DEADLINE_SOON" {
+				c.ask("touch %s", id)
+			}
+		}
+		c.ask("delete %s", id)
+		c.Close()
+	}},
+	{"pauses after DEADLINE_SOON", "beanstalk", "", func(s *site) {
+		c := s.open()
+		c.put(2)
+		id := c.reserve()
+		for range 100 {
+			if c.ask("reserve-with-timeout 3") == "DEADLINE_SOON" {
+				s.sleep(20 * time.Millisecond)
+			}
+		}
+		c.ask("delete %s", id)
+		c.Close()
+	}},
+	{"forty workers connect again after 20 ms", "beanstalk", "", func(s *site) {
+		var all sync.WaitGroup
+		for range 40 {
+			all.Go(func() {
+				lastFor(3*time.Second, func() {
+					c := s.open()
+					c.reserve()
+					c.Close()
+					s.sleep(20 * time.Millisecond)
+				})
+			})
+		}
+		all.Wait()
+	}},
+	{"deletes jobs that others may have deleted", "beanstalk", "", func(s *site) {
+		c := s.open()
+		for i := range 2000 {
+			c.ask("delete %d", i+1)
+		}
+		c.Close()
+	}},
+	{"waits for a job with peek-ready", "beanstalk", "", func(s *site) {
+		c := s.open()
+		lastFor(3*time.Second, func() {
+			c.ask("peek-ready")
+			s.sleep(10 * time.Millisecond)
+		})
+		c.Close()
+	}},
+	{"twenty workers wake for each job", "gearman", "", func(s *site) {
+		var all sync.WaitGroup
+		done := time.Now().Add(2 * time.Second)
+		for range 20 {
+			all.Go(func() {
+				c := s.worker()
+				c.SetReadDeadline(done)
+				for c.send(grab); ; c.send(grab) {
+					switch code, job := c.get(); code {
+					case 0:
+						c.Close()
+						return
+					case assigned:
+						c.send(complete, job[0], "")
+					default:
+						c.send(preSleep)
+						c.get()
+					}
+				}
+			})
+		}
+		lastFor(1500*time.Millisecond, func() {
+			s.submit(1)
+			s.sleep(time.Millisecond)
+		})
+		all.Wait()
+	}},
+	{"works on ten jobs at once", "gearman", "", func(s *site) {
+		s.submit(10)
+		c := s.worker()
+		var jobs []string
+		for range 10 {
+			_, job := c.call(grab)
+			jobs = append(jobs, job[0])
+		}
+		c.call(grab)
+		c.send(preSleep)
+		for _, i := range []int{3, 0, 9, 1, 2, 8, 7, 6, 5, 4} {
+			s.sleep(4 * time.Second)
+			c.send(complete, jobs[i], "")
+		}
+		c.Close()
+	}},
+	{"submits and closes without the reply", "gearman", "", func(s *site) {
+		for range 1000 {
+			c := s.open()
+			c.send(submitBG, "f", "", "x")
+			s.sleep(lap)
+			c.Close()
+		}
+	}},
+	{"announces its function after an outage", "gearman", "", func(s *site) {
+		c := s.worker()
+		c.call(grab)
+		s.up.Restart()
+		c.r.ReadByte() // the end of the connection
+		c.Close()
+		s.sleep(100 * time.Millisecond)
+		c = s.worker()
+		for range 20 {
+			c.call(grab)
+			s.sleep(time.Second)
+		}
+		c.Close()
+	}},
+	{"was stopped for three seconds", "gearman", "", func(s *site) {
+		c := s.worker()
+		for i := range 10 {
+			c.send(preSleep)
+			s.submit(1)
+			c.get()
+			if i == 5 {
+				s.sleep(3 * time.Second)
+			}
+			_, job := c.call(grab)
+			c.send(complete, job[0], "")
+			c.call(grab)
+		}
+		c.Close()
+	}},
+	{"asks for the status without a pause", "gearman", "", func(s *site) {
+		c := s.open()
+		lastFor(2*time.Second, func() { c.call(getStatus, "H:none:1") })
+		c.Close()
+	}},
+	{"is in the middle of jobs when the audit ends", "gearman", "", func(s *site) {
+		s.submit(3)
+		c := s.worker()
+		for range 3 {
+			c.call(grab)
+		}
+		s.sleep(30 * time.Second)
+	}},
+}
+
+// TestBehavior: an audit reports the behavior of faulty programs, and nothing about correct programs, however unusual
+// they are. Behavior fails an audit only on request.
+func TestBehavior(t *testing.T) {
+	for _, h := range unusual {
+		t.Run(h.protocol+" "+h.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e, err := catalog.Named(h.protocol)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sleep := func(d time.Duration) { time.Sleep(d) }
+				r := behaves(t, e, func(s *site) {
+					s.sleep = sleep
+					h.do(s)
+				})
+				var got []string
+				for _, f := range r.Behavior {
+					got = append(got, strings.TrimPrefix(string(f.Rule.ID), "behavior."))
+				}
+				slices.Sort(got)
+				if strings.Join(got, " ") != h.rules {
+					t.Errorf("expected the rules %q, got %q: %+v", h.rules, strings.Join(got, " "), r.Behavior)
+				}
+				failed := r.Failed()
+				if r.Levels = (audit.Levels{codec.Behavioral}); failed || r.Failed() != (h.rules != "") {
+					t.Errorf("failed %v without the level BEHAVIOR, and %v with it", failed, r.Failed())
+				}
+			})
+		})
+	}
+}
+
+// behaves audits a program, and returns the report.
+func behaves(t *testing.T, e *catalog.Entry, do func(*site)) *audit.Report {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	up, err := target.InMemory(ctx, e.Protocol.Name, func(ctx context.Context, ln net.Listener) error {
+		return refserver.New(e.New(), refserver.Options{Protocol: e.Protocol}).Serve(ctx, ln)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer up.Stop()
+	a := audit.New(audit.Options{Protocol: e.Protocol})
+	proxy := &audit.Proxy{Auditor: a, Dial: func(ctx context.Context) (net.Conn, error) { return target.Dial(ctx, up) }}
+	front, err := target.InMemory(ctx, "proxy", proxy.Serve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(&site{ctx: ctx, front: front, up: up})
+	synctest.Wait()
+	front.Stop()
+	return a.Report()
+}

@@ -1,0 +1,111 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"jobwire/audit/behavior"
+	"jobwire/codec"
+	"jobwire/internal/github"
+	"jobwire/internal/verdict"
+)
+
+// unreachable records that the server could not be reached for a connection.
+func (a *Auditor) unreachable() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.behavior.Unreachable(time.Since(a.begun))
+}
+
+// stop records that the audit ends.
+func (a *Auditor) stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.behavior.Stop()
+}
+
+// task records that a driver is given a task.
+func (a *Auditor) task() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.behavior.Task()
+}
+
+// excuse removes the findings about jobs that the driver left, unless it completed all tasks and no fault was injected
+// after which a task may fail: a driver that gives up a task may leave the job of this task.
+func (r *run) excuse() {
+	if r.verdict == verdict.Completed && !r.profile.Fails && !r.profile.Restarts {
+		return
+	}
+	r.report.Behavior = slices.DeleteFunc(r.report.Behavior, func(f behavior.Finding) bool { return f.AboutJobs() })
+}
+
+// behaves adds the findings of a run.
+func (o *Outcome) behaves(found []behavior.Finding) {
+	for _, f := range found {
+		k := slices.IndexFunc(o.Behavior, func(x behavior.Finding) bool { return x.Rule == f.Rule })
+		if k < 0 {
+			o.Behavior = append(o.Behavior, f)
+		} else {
+			o.Behavior[k].Count += f.Count
+		}
+	}
+}
+
+// actor returns the name of the client or worker of an observation.
+func actor(o *behavior.Observation) string {
+	if o.Conn == 0 {
+		return "the program"
+	}
+	return fmt.Sprintf("%s %d", o.Role, o.Conn)
+}
+
+// appendBehavior appends findings, each with the text of its rule and the first observation.
+func appendBehavior(dst []byte, indent string, found []behavior.Finding) []byte {
+	for i := range found {
+		f, times := &found[i], ""
+		if f.Count > 1 {
+			times = fmt.Sprintf(", %d times", f.Count)
+		}
+		dst = fmt.Appendf(dst, "%srule %s (%s) not followed%s\n%s  %s\n\n%s  at %.3f s: %s: %s\n\n", indent, f.Rule.ID,
+			f.Rule.Level, times, indent, f.Rule.Text, indent, f.First.At.Seconds(), actor(&f.First), f.First.Detail)
+	}
+	return dst
+}
+
+// annotateBehavior adds annotations about findings. where begins their titles.
+func annotateBehavior(out *github.Report, levels Levels, found []behavior.Finding, where string) {
+	level := github.Warning
+	if levels.contain(codec.Behavioral) {
+		level = github.Error
+	}
+	for i := range found {
+		f := &found[i]
+		out.Add(level, fmt.Sprintf("%s: %s (%s)", where, f.Rule.ID, f.Rule.Level), f.Rule.Text,
+			fmt.Sprintf("times: %d", f.Count), actor(&f.First)+": "+f.First.Detail)
+	}
+}
+
+// jsonBehavior is a finding about behavior in a JSON report.
+type jsonBehavior struct {
+	Rule       codec.RuleID `json:"rule"`
+	Level      codec.Level  `json:"level"`
+	Count      int          `json:"count"`
+	Text       string       `json:"text"`
+	Connection int          `json:"connection"`
+	Role       string       `json:"role,omitempty"`
+	Seconds    float64      `json:"seconds"`
+	Detail     string       `json:"detail"`
+}
+
+// behaviorJSON returns findings for a JSON report.
+func behaviorJSON(found []behavior.Finding) []jsonBehavior {
+	rows := []jsonBehavior{}
+	for i := range found {
+		f := &found[i]
+		rows = append(rows, jsonBehavior{f.Rule.ID, f.Rule.Level, f.Count, f.Rule.Text, f.First.Conn, f.First.Role,
+			f.First.At.Seconds(), f.First.Detail})
+	}
+	return rows
+}
