@@ -53,12 +53,12 @@ func (o *Outcome) behaves(found []behavior.Finding) {
 	}
 }
 
-// actor returns the name of the client or worker of an observation.
-func actor(o *behavior.Observation) string {
+// observed returns what was observed, after the name of the client or worker if it is about one.
+func observed(o *behavior.Observation) string {
 	if o.Conn == 0 {
-		return "the program"
+		return o.Detail
 	}
-	return fmt.Sprintf("%s %d", o.Role, o.Conn)
+	return fmt.Sprintf("%s %d: %s", o.Role, o.Conn, o.Detail)
 }
 
 // appendBehavior appends findings, each with the text of its rule and the first observation.
@@ -68,8 +68,8 @@ func appendBehavior(dst []byte, indent string, found []behavior.Finding) []byte 
 		if f.Count > 1 {
 			times = fmt.Sprintf(", %d times", f.Count)
 		}
-		dst = fmt.Appendf(dst, "%srule %s (%s) not followed%s\n%s  %s\n\n%s  at %.3f s: %s: %s\n\n", indent, f.Rule.ID,
-			f.Rule.Level, times, indent, f.Rule.Text, indent, f.First.At.Seconds(), actor(&f.First), f.First.Detail)
+		dst = fmt.Appendf(dst, "%srule %s (%s) not followed%s\n%s  %s\n\n%s  at %.3f s: %s\n\n", indent, f.Rule.ID,
+			f.Rule.Level, times, indent, f.Rule.Text, indent, f.First.At.Seconds(), observed(&f.First))
 	}
 	return dst
 }
@@ -83,7 +83,7 @@ func annotateBehavior(out *github.Report, levels Levels, found []behavior.Findin
 	for i := range found {
 		f := &found[i]
 		out.Add(level, fmt.Sprintf("%s: %s (%s)", where, f.Rule.ID, f.Rule.Level), f.Rule.Text,
-			fmt.Sprintf("times: %d", f.Count), actor(&f.First)+": "+f.First.Detail)
+			fmt.Sprintf("times: %d", f.Count), observed(&f.First))
 	}
 }
 

@@ -159,7 +159,7 @@ func (r *run) perform(ctx context.Context) {
 	defer conns.Wait()
 	defer cancel()
 
-	d := &driving{Driver: play.Drive(ctx, r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
+	d := &driving{Driver: play.Drive(r.proxy.Auditor.Watching(ctx), r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
 	r.names = names{"{}": ""}
 	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text

@@ -40,6 +40,7 @@ func Command(line string) (Program, error) {
 		if err := cmd.Start(); err != nil {
 			return err
 		}
+		target.Started(ctx, cmd.Process.Pid)
 		copied := make(chan struct{})
 		go func() {
 			defer close(copied)

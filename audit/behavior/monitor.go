@@ -36,8 +36,9 @@ type Monitor struct {
 	limits   map[string]time.Duration
 	lost     *lost // the only worker has lost its connection, and no worker has announced its functions since
 	seed     maphash.Seed
-	ended    int // connections that have ended
-	gone     bool
+	ended    int  // connections that have ended
+	gone     bool // the server has ended the last connection, or could not be reached
+	use      use
 	quiet    time.Duration // the time of the last event
 	stopped  bool
 
@@ -60,6 +61,7 @@ type conn struct {
 	role     codec.Role
 	requests codec.Conversation[request]
 	jobs     []*job // that the worker of the connection has
+	awaits   int    // jobs whose ends the server reports to the connection
 	queues   map[string]time.Duration
 
 	announced, asks bool
@@ -249,6 +251,9 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 			r.Value.limited = max(f.Duration(codec.TimeLimit), time.Second)
 		}
 	}
+	if does == codec.Submit && f.Attached() {
+		c.awaits++
+	}
 	c.works = c.works || !setup(does)
 	switch does {
 	case codec.Ask:
@@ -303,7 +308,9 @@ func (m *Monitor) reply(c *conn, f *codec.Frame, at time.Duration) {
 			m.limits[m.key(&e)] = r.Value.limited
 		}
 	default: // about an earlier request, such as the end of a job
-		c.useful = true
+		if c.useful = true; does == codec.Complete || does == codec.Fail || does == codec.Exception {
+			c.awaits = max(0, c.awaits-1)
+		}
 	}
 }
 
@@ -390,7 +397,7 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 		m.lost = &lost{conn: c.id, at: at}
 	}
 	own := from == codec.Peer || c.leaves
-	m.gone = !own
+	m.gone = !own && len(c.jobs) == 0
 	if m.ended++; !c.useful && !(own && c.works) {
 		m.failed(c.attempts, at)
 	}

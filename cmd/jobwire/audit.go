@@ -170,7 +170,7 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 	if words != nil {
 		run.Go(func() {
 			defer cancel()
-			ended = runProgram(ctx, words, transport.Name(ln), cmd.ErrOrStderr())
+			ended = runProgram(a.Watching(ctx), words, transport.Name(ln), cmd.ErrOrStderr())
 			if ctx.Err() == nil {
 				proxy.Drain(settleTime)
 			}
@@ -276,6 +276,7 @@ func runProgram(ctx context.Context, words []string, addr string, output io.Writ
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	target.Started(ctx, cmd.Process.Pid)
 	err = target.WaitGroup(cmd)
 	var status *exec.ExitError
 	if ctx.Err() != nil && errors.As(err, &status) || errors.Is(err, exec.ErrWaitDelay) {

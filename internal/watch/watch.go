@@ -14,6 +14,14 @@ type Usage struct {
 	Descriptors int
 }
 
+// Process contains what a process has used since its start, and what it uses now.
+type Process struct {
+	Usage
+	Threads     int
+	Wanted      time.Duration // its threads ran or waited for a processor
+	Ran, System time.Duration // its threads ran, and ran in the kernel
+}
+
 // Of returns the usage of a server's process. It returns false if there is none, or if the system is not supported.
 func Of(t target.Target) (Usage, bool) { return usageOf(target.Pid(t)) }
 

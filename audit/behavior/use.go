@@ -1,0 +1,124 @@
+package behavior
+
+import "time"
+
+// Sample is what the processes of a program use at a time.
+type Sample struct {
+	At          time.Duration // since the beginning
+	Wanted      time.Duration // since the last sample: the process that wanted a processor the most ran or waited for one
+	Ran, System time.Duration // since the last sample: this process ran, and ran in the kernel
+	Resident    int64         // bytes, of all processes
+	Descriptors int
+	Threads     int
+
+	Incomplete bool // the server is in the middle of a message
+}
+
+// use is what a program has used.
+type use struct {
+	descriptors, threads growth
+
+	waits               bool // the program waits since begun
+	reported            bool // about this wait
+	incomplete          bool // in the middle of a message of the server, for a part of the wait
+	begun               Sample
+	wanted, ran, system time.Duration
+}
+
+// growth is how a number has grown since the last round of ended connections.
+type growth struct {
+	n, ended         int
+	rounds, left, of int
+}
+
+// Limits for programs that wait. A program may compute something else while it waits, such as in another thread. A loop
+// that asks the system again and again whether data has arrived runs in the kernel for a large part of its time.
+const (
+	calm        = 500 * time.Millisecond // without a message, before a program counts as waiting
+	minWait     = 2 * time.Second
+	maxShare    = 0.8 // of a processor core
+	kernelShare = 0.1 // of this time, in the kernel
+	maxGrowth   = 64 << 20
+
+	// Rounds of at least so many ended connections, each of which has left nearly as many descriptors or threads.
+	minEnded  = 64
+	minRounds = 3
+	leftShare = 0.8
+)
+
+// waiting reports whether all connections of the program wait for the server and have no job, or whether the server is
+// gone.
+func (m *Monitor) waiting(at time.Duration) bool {
+	if at-m.quiet < calm || m.stopped || len(m.conns) == 0 && !m.gone {
+		return false
+	}
+	for _, c := range m.conns {
+		if len(c.jobs) > 0 || c.requests.Len() == 0 && c.awaits == 0 && !c.asleep {
+			return false
+		}
+	}
+	return true
+}
+
+// Sample records what the program uses.
+func (m *Monitor) Sample(s Sample) {
+	u := &m.use
+	m.leak(&u.descriptors, "descriptors", "file descriptors", s.Descriptors, s.At)
+	m.leak(&u.threads, "threads", "threads", s.Threads, s.At)
+	waits := m.waiting(s.At) && (!u.waits || m.quiet < u.begun.At)
+	switch {
+	case !waits:
+		u.waits = false
+	case !u.waits:
+		u.waits, u.begun, u.reported, u.incomplete = true, s, false, false
+		u.wanted, u.ran, u.system = 0, 0, 0
+	default:
+		u.wanted, u.ran, u.system = u.wanted+s.Wanted, u.ran+s.Ran, u.system+s.System
+		u.incomplete = u.incomplete || s.Incomplete
+		m.overuse(s)
+	}
+}
+
+// overuse reports a program that uses a processor or more and more memory while it waits.
+func (m *Monitor) overuse(s Sample) {
+	u := &m.use
+	took := s.At - u.begun.At
+	if u.reported || took < minWait {
+		return
+	}
+	what := "waited for the server"
+	switch {
+	case len(m.conns) == 0:
+		what = "had no connection, because the server was gone"
+	case u.incomplete:
+		what = "waited for the rest of a message"
+	}
+	if grown := s.Resident - u.begun.Resident; grown >= maxGrowth {
+		u.reported = true
+		m.found("memory", nil, s.At, "the memory of the program grew by %d MiB in %v, while it %s", grown>>20,
+			took.Round(time.Millisecond), what)
+	}
+	if u.wanted.Seconds() > maxShare*took.Seconds() && u.system.Seconds() > kernelShare*u.ran.Seconds() && u.ran > 0 {
+		u.reported = true
+		m.found("processor", nil, s.At, "the program used a processor core for %.0f %% of %v, while it %s",
+			100*u.wanted.Seconds()/took.Seconds(), took.Round(time.Millisecond), what)
+	}
+}
+
+// leak reports descriptors or threads whose number grows with the connections that have ended. A pool of threads grows
+// only at its beginning.
+func (m *Monitor) leak(g *growth, name, label string, now int, at time.Duration) {
+	now -= len(m.conns)
+	ended := m.ended - g.ended
+	if ended < minEnded {
+		return
+	}
+	if share := float64(now-g.n) / float64(ended); share < leftShare || share > 1/leftShare {
+		g.rounds, g.left, g.of = 0, 0, 0
+	} else {
+		g.rounds, g.left, g.of = g.rounds+1, g.left+now-g.n, g.of+ended
+	}
+	if g.n, g.ended = now, m.ended; g.rounds == minRounds {
+		m.found(name, nil, at, "%d connections have ended, and the program has %d more %s", g.of, g.left, label)
+	}
+}
