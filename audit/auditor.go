@@ -243,7 +243,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		}
 		a.report(*f, v.Err())
 	}
-	a.behavior.Message(c.id, &a.frame, a.at)
+	a.behavior.Message(c.id, &a.frame, bad != nil, a.at)
 	if a.opts.Server {
 		c.pair(a.opts.Protocol, &a.frame, a.at, bad != nil)
 	}

@@ -447,6 +447,20 @@ var unusual = []struct {
 		}
 		c.Close()
 	}},
+	{"is down while a worker of the default tube connects again", "beanstalk", "", func(s *site) {
+		c, other := s.open(), s.open()
+		c.ask("watch t")
+		c.reserve()
+		other.reserve()
+		s.up.Restart()
+		for _, c := range []*peerConn{c, other} {
+			c.r.ReadByte() // the end of the connection
+			c.Close()
+		}
+		other = s.open()
+		lastFor(20*time.Second, func() { other.ask("reserve-with-timeout 1") })
+		other.Close()
+	}},
 	{"was stopped for three seconds", "gearman", "", func(s *site) {
 		c := s.worker()
 		for i := range 10 {

@@ -42,7 +42,8 @@ type Monitor struct {
 	quiet    time.Duration // the time of the last event
 	stopped  bool
 
-	wakes, slow int // reactions to Wake, and the slow ones among them
+	unnamed     bool // a worker has asked for jobs of the default queue
+	wakes, slow int  // reactions to Wake, and the slow ones among them
 
 	tasks bool // a harness gives tasks to the program
 	task  int  // number of the present task
@@ -207,21 +208,23 @@ func (m *Monitor) Gap(id int) {
 	}
 }
 
-// Message records a message, which may be illegal.
-func (m *Monitor) Message(id int, f *codec.Frame, at time.Duration) {
+// Message records a message. An illegal message is a request or a reply, but what it does to jobs is unknown.
+func (m *Monitor) Message(id int, f *codec.Frame, illegal bool, at time.Duration) {
 	c := m.conns[id]
 	m.quiet = at
 	switch {
 	case c == nil:
-	case f.From == codec.Peer && f.Type == nil:
-		c.requests.Add(nil)
+	case f.From == codec.Peer && (illegal || f.Type == nil):
+		c.jobs, c.works = nil, true
+		c.requests.Add(f.Type)
 	case f.From == codec.Peer:
 		if roles := f.Type.Roles(codec.Peer); c.role == 0 || roles&^c.role == 0 {
 			c.role = roles
 		}
 		m.request(c, f, at)
-	case f.Type == nil:
-		c.requests.Reply(nil)
+	case illegal || f.Type == nil:
+		c.useful = true
+		c.requests.Reply(f.Type)
 	default:
 		m.reply(c, f, at)
 	}
@@ -258,6 +261,7 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 	switch does {
 	case codec.Ask:
 		c.asks, c.asleep = true, false
+		m.unnamed = m.unnamed || !c.announced && m.lost == nil
 		m.reacts(c, at)
 		m.announces(c, at)
 	case codec.Sleep:
@@ -393,7 +397,7 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 			workers++
 		}
 	}
-	if from == codec.Server && !c.leaves && c.announced && c.asks && workers == 1 {
+	if from == codec.Server && !c.leaves && c.announced && c.asks && workers == 1 && !m.unnamed {
 		m.lost = &lost{conn: c.id, at: at}
 	}
 	own := from == codec.Peer || c.leaves

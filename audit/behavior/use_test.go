@@ -99,5 +99,5 @@ func TestUse(t *testing.T) {
 func waits(m *behavior.Monitor) {
 	m.Open(1, 0)
 	f := codec.Frame{Type: gearman.Protocol.TypeNamed("GRAB_JOB"), From: codec.Peer}
-	m.Message(1, &f, 0)
+	m.Message(1, &f, false, 0)
 }
