@@ -368,8 +368,7 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 	}
 	switch {
 	case !refused && !right:
-		return verdict.WrongResult, fmt.Sprintf("expected the answer %s, got %s", shortened(r.names.task(s.Answer)),
-			shortened(answer))
+		return verdict.WrongResult, difference(r.names.task(s.Answer), answer)
 	case !r.mayFail():
 		return verdict.FailedCleanly, note
 	case alone:
@@ -431,6 +430,22 @@ func (r *run) repeat(ctx context.Context, d *driving, s *Step, results <-chan st
 	return verdict.Unrecovered, note + "; the driver tried the task again, and it failed again"
 }
 
+// difference describes an answer that is not the expected one. If the first byte in which they differ is not in the first
+// 120 bytes of both, it shows both around this byte.
+func difference(expected, got string) string {
+	k := 0
+	for k < min(len(expected), len(got)) && expected[k] == got[k] {
+		k++
+	}
+	const shown = 120
+	if k < shown {
+		return fmt.Sprintf("expected the answer %s, got %s", shortened(expected), shortened(got))
+	}
+	begin := k - shown/2
+	return fmt.Sprintf("expected the answer ...%s, got ...%s: the first %d of %d and %d bytes are the same",
+		shortened(expected[begin:]), shortened(got[begin:]), k, len(expected), len(got))
+}
+
 // shortened returns a text for a report, truncated to 120 bytes.
 func shortened(s string) string {
 	if len(s) > 120 {
@@ -475,8 +490,8 @@ func (r *run) runPartner(ctx context.Context, s *Step, own names) string {
 			case r.ended.Load() && strings.HasPrefix(answer, "error connection"): // caused by a restart
 				broken = true
 			case wrong == "": // the remaining tasks are still performed, because the worker waits for their jobs
-				wrong = fmt.Sprintf("the task of the reference client was %s: expected the answer %s, got %s", own.task(x.Task),
-					shortened(own.task(x.Answer)), shortened(answer))
+				wrong = fmt.Sprintf("the task of the reference client was %s: %s", own.task(x.Task),
+					difference(own.task(x.Answer), answer))
 			}
 		}
 		d.finish()

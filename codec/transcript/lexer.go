@@ -65,6 +65,7 @@ type messageText struct {
 // quotes are the quoted texts of one source.
 type quotes struct {
 	room   int     // the remaining part of maxText
+	words  bool    // of a driver: a word has no labels and no quotes of other kinds
 	tokens []token // of the last step
 	*sharedTexts
 }
@@ -133,7 +134,11 @@ func lex(pos position, s string, q *quotes) ([]token, *Error) {
 				n = len(s) - i
 			}
 			word := s[i : i+n]
-			if k := strings.IndexFunc(word, notInWord); k >= 0 {
+			bad := notInWord
+			if q.words {
+				bad = notInAnswer
+			}
+			if k := strings.IndexFunc(word, bad); k >= 0 {
 				return nil, here.atColumn(here.col+k).errorf("expected a word, got a word that contains %q: write the value in double quotes", word[k])
 			}
 			toks = append(toks, token{text: word, col: here.col})
@@ -149,12 +154,11 @@ func lex(pos position, s string, q *quotes) ([]token, *Error) {
 // notInWord reports whether a character is not allowed in a word without quotes, because the word would look
 // like quoted text, an escape or a label.
 func notInWord(r rune) bool {
-	switch r {
-	case '"', '\'', '(', ')', '\\', 0x7f:
-		return true
-	}
-	return r < ' '
+	return notInAnswer(r) || strings.ContainsRune("'()", r)
 }
+
+// notInAnswer reports whether a character is not allowed in a word without quotes in tasks and answers of drivers.
+func notInAnswer(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == 0x7f }
 
 // lexQuoted reads a quoted text with its repetition from the beginning of s. It returns the token and its
 // length in s.

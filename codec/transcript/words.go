@@ -38,10 +38,11 @@ func FormatArgs(args []Arg) string {
 	return string(bytes.TrimSuffix(line, []byte(" ")))
 }
 
-// ParseWords parses a line of words and quoted texts. Words with a special meaning among arguments, such as
-// $name, are ordinary words here; only "#" begins a comment.
+// ParseWords parses a line of words and quoted texts, which is a task or an answer of a driver. Words with a special
+// meaning among arguments, such as $name, are ordinary words here, and words may contain parentheses and single quotes;
+// only "#" begins a comment.
 func ParseWords(s string) ([]string, error) {
-	quoted := quotes{room: maxText, sharedTexts: newSharedTexts()}
+	quoted := quotes{room: maxText, words: true, sharedTexts: newSharedTexts()}
 	toks, err := lex(position{line: 1, col: 1}, s, &quoted)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,24 @@ import (
 	"jobwire/codec/transcript"
 )
 
+// TestParseWords tests which words need quotes in tasks and answers of drivers, as docs/drivers.md describes it.
+func TestParseWords(t *testing.T) {
+	for line, want := range map[string]string{
+		`ok it's f(x) $a * ...`: "ok|it's|f(x)|$a|*|...",
+		`ok \\`:                 "",
+		`ok "a b"*2`:            "ok|a ba b",
+		`ok 'a b'`:              "ok|'a|b'",
+		`ok a"b`:                "",
+		`ok # comment`:          "ok",
+		`ok x#y`:                "ok|x#y",
+	} {
+		words, err := transcript.ParseWords(line)
+		if got := strings.Join(words, "|"); got != want || (err != nil) != (want == "") {
+			t.Errorf("%s: got %q, %v", line, got, err)
+		}
+	}
+}
+
 // TestMatchWords tests that the words of an answer match a pattern with names, * and ..., and that the names get the
 // values of the words only if they match.
 func TestMatchWords(t *testing.T) {
