@@ -54,8 +54,8 @@ func TestProtocolFaults(t *testing.T) {
 			if i := typ.At(codec.JobID); i >= 0 && d.renames {
 				fd := typ.FieldAt(i)
 				for _, id := range tt.ids {
-					if long := rename(fd, id, true, math.MaxUint64); long == id || rename(fd, long, false, math.MaxUint64) != id {
-						t.Errorf("%s: %s becomes %s, and %s", name, id, long, rename(fd, long, false, math.MaxUint64))
+					if long := rename(fd, id, math.MaxUint64); long == id || rename(fd, long, math.MaxUint64) != id {
+						t.Errorf("%s: %s becomes %s, and %s", name, id, long, rename(fd, long, math.MaxUint64))
 					}
 				}
 			}

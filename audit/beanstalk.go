@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// BeanstalkEffects are what fault profiles do to Beanstalk.
+var BeanstalkEffects = Effects{JobKey: "id"}
+
 // Beanstalk contains the steps for drivers of Beanstalk.
 var Beanstalk = Scenario{
 	"Client": {

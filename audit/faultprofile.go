@@ -27,7 +27,8 @@ type FaultProfile struct {
 	// returns the payload of the i-th job; nil: every payload is a short text
 	payload func(pf *protocolFaults, i int) string
 	points  func(*census) []point // where it takes effect, one run each; nil: everywhere, in one run
-	reply   func(fc *faultyConn, f *codec.Frame) [][]byte
+	// returns the messages that the driver receives instead of f; asked is the type of the request that f answers, or nil
+	reply   func(fc *faultyConn, f *codec.Frame, asked *codec.Type) [][]byte
 	request func(fc *faultyConn, f *codec.Frame) (pass bool)
 	write   func(fc *faultyConn, messages [][]byte) error
 	// whether the protocol has what the profile needs; nil: any protocol has
@@ -40,6 +41,7 @@ type FaultProfile struct {
 	ids    uint64                    // if not 0, job IDs are changed for the peer, to at most this number
 	batch  bool                      // only steps with several concurrent jobs
 	text   bool                      // payloads are text, which drivers may have to decode
+	cuts   bool                      // the server ends connections in the middle of messages
 
 	Restarts bool // the server restarts and forgets its jobs
 
@@ -74,11 +76,11 @@ var FaultProfiles = []FaultProfile{
 		needs: func(pf *protocolFaults) bool { return pf.numbers }},
 	{Name: "nul-bytes", About: "payloads contain all byte values and begin with NUL and line ends",
 		payload: func(_ *protocolFaults, i int) string {
-			b := []byte{'a' + byte(i), 0, 0, '\r', '\n'}
+			b := []byte{0, 0, '\r', '\n'}
 			for c := range 256 {
 				b = append(b, byte(c))
 			}
-			return string(b)
+			return string(append(b, 'a'+byte(i)))
 		}},
 	{Name: "multibyte", text: true, About: "payloads are UTF-8 text with characters of two to four bytes",
 		payload: func(_ *protocolFaults, i int) string {
@@ -108,7 +110,7 @@ var FaultProfiles = []FaultProfile{
 		needs: func(pf *protocolFaults) bool { return pf.refusal != nil }},
 	{Name: "closed-after", slower: 4, About: "the server closes the connection after a message", Fails: true,
 		points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
-	{Name: "closed-within", slower: 4, About: "the server closes the connection in the middle of a message", Fails: true,
+	{Name: "closed-within", slower: 4, cuts: true, About: "the server closes the connection in the middle of a message", Fails: true,
 		points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
 	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true,
 		points: eachAndTypes(codec.Server, 2), write: cut(func([]byte) int { return 0 })},
@@ -343,7 +345,7 @@ func restart(fc *faultyConn, messages [][]byte) error {
 const noopPause = time.Millisecond
 
 // addNoops adds NOOPs before and after a message to a worker.
-func (fc *faultyConn) addNoops(f *codec.Frame) [][]byte {
+func (fc *faultyConn) addNoops(f *codec.Frame, _ *codec.Type) [][]byte {
 	pf := fc.run.protoFaults
 	if !fc.worker.Load() || f.Type == pf.wake && pf.wakeMeansNoJob {
 		return [][]byte{f.Raw}
@@ -354,7 +356,7 @@ func (fc *faultyConn) addNoops(f *codec.Frame) [][]byte {
 }
 
 // lateProgress adds a progress report after the end of its job.
-func (fc *faultyConn) lateProgress(f *codec.Frame) [][]byte {
+func (fc *faultyConn) lateProgress(f *codec.Frame, _ *codec.Type) [][]byte {
 	if f.Type != fc.run.protoFaults.ends {
 		return [][]byte{f.Raw}
 	}
@@ -362,7 +364,7 @@ func (fc *faultyConn) lateProgress(f *codec.Frame) [][]byte {
 }
 
 // unknownProgress adds a progress report about an unknown job before the end of a job.
-func (fc *faultyConn) unknownProgress(f *codec.Frame) [][]byte {
+func (fc *faultyConn) unknownProgress(f *codec.Frame, _ *codec.Type) [][]byte {
 	if f.Type != fc.run.protoFaults.ends {
 		return [][]byte{f.Raw}
 	}
@@ -374,25 +376,31 @@ func (fc *faultyConn) requestTwice(f *codec.Frame) bool {
 	if f.Type.Does == codec.Ask {
 		fc.mu.Lock()
 		fc.second = append(fc.second, false, true)
+		fc.owed++
 		fc.mu.Unlock()
-		fc.far.Write(f.Raw)
+		fc.request(f.Raw)
 	}
 	return true
 }
 
-// withoutSecondRefusal removes the reply to the second of two requests for a job if the server has no second job.
-func (fc *faultyConn) withoutSecondRefusal(f *codec.Frame) [][]byte {
+// withoutSecondRefusal delays the reply to the first of two requests for a job, so that two jobs arrive together, and
+// removes the reply to the second if the server has no second job. It also removes refusals of requests that an earlier
+// second job has answered, from the view of the worker.
+func (fc *faultyConn) withoutSecondRefusal(f *codec.Frame, _ *codec.Type) [][]byte {
 	fc.mu.Lock()
 	defer fc.mu.Unlock()
 	if does := f.Type.Does; len(fc.second) > 0 && (does == codec.Assign || does == codec.NoJob) {
 		second := fc.second[0]
 		fc.second = fc.second[1:]
-		if second && does == codec.NoJob {
+		if does == codec.Assign || !second && fc.owed > 0 {
+			fc.kept, fc.owed = append(fc.kept, slices.Clone(f.Raw)), max(0, fc.owed-1)
+		}
+		if !second {
 			return nil
 		}
-		if second {
-			fc.run.effects.Add(1)
-		}
+		out := fc.kept
+		fc.kept = nil
+		return out
 	}
 	return [][]byte{f.Raw}
 }

@@ -3,7 +3,17 @@ package audit
 import (
 	"strings"
 	"time"
+
+	"jobwire/codec"
 )
+
+// GearmanEffects are what fault profiles do to Gearman.
+var GearmanEffects = Effects{Breaks: map[string][]codec.RuleID{
+	"needless-noops":   {"gearman.worker.awake-undisturbed"},
+	"late-progress":    {"gearman.work.status"},
+	"unknown-handles":  {"gearman.submit.created-first"},
+	"unrequested-jobs": {"gearman.grab.assign"},
+}}
 
 // Gearman contains the steps for drivers of Gearman.
 var Gearman = Scenario{

@@ -2,6 +2,9 @@ package audit
 
 import "time"
 
+// GearMonkeyEffects are what fault profiles do to GearMonkey.
+var GearMonkeyEffects = Effects{}
+
 // GearMonkey contains the steps for drivers of GearMonkey.
 var GearMonkey = Scenario{
 	"Client": {

@@ -21,14 +21,15 @@ type protocolFaults struct {
 	ends *codec.Type
 	// a report of progress that may arrive at any time before the end of a job; nil if there is none
 	progress *codec.Type
-	renames  bool // the server chooses the IDs of jobs
-	numbers  bool // job IDs are numbers
+	renames  bool   // the server chooses the IDs of jobs
+	numbers  bool   // job IDs are numbers
+	jobKey   string // see Effects
 }
 
 // newProtocolFaults finds the message types that fault profiles use by their effects and replies in the definition of
 // the protocol.
 func newProtocolFaults(p *codec.Protocol) *protocolFaults {
-	pf := &protocolFaults{protocol: p, replies: map[*codec.Type]bool{}}
+	pf := &protocolFaults{protocol: p, replies: map[*codec.Type]bool{}, jobKey: effects[p].JobKey}
 	if words := p.Refusal; words != nil {
 		pf.refusal = &codec.Message{Type: p.TypeNamed(words[0])}
 		for _, w := range words[1:] {
@@ -105,15 +106,23 @@ func (pf *protocolFaults) report(id []byte, other *codec.Frame) []byte {
 // chosen reports whether a field is a job ID that the server chooses.
 func chosen(fd *codec.Field) bool { return fd.Means == codec.JobID && fd.Assigned }
 
-// renamed returns a message with the job name replaced by a longer one, or by the original one again. It returns nil if
-// the message does not name a job.
-func (pf *protocolFaults) renamed(f *codec.Frame, long bool, largest uint64) []byte {
+// renamed returns a message with the job name replaced by the other one of its pair, or nil if the message does not name
+// a job. asked is the type of the request that the message is or to which it is the reply, or nil.
+func (pf *protocolFaults) renamed(f *codec.Frame, asked *codec.Type, largest uint64) []byte {
 	var m codec.Message
 	f.Message(&m)
 	found := false
 	for i := range m.Args {
 		if fd := f.Type.FieldAt(i); fd != nil && chosen(fd) {
-			m.Args[i], found = []byte(rename(fd, string(m.Args[i]), long, largest)), true
+			m.Args[i], found = []byte(rename(fd, string(m.Args[i]), largest)), true
+		}
+	}
+	if asked != nil && asked.Has(codec.JobID) && pf.jobKey != "" && len(f.Type.Repeat) > 1 { // the statistics of a job
+		at := asked.At(codec.JobID)
+		for i := 0; i+1 < len(m.Args); i += 2 {
+			if string(m.Args[i]) == pf.jobKey {
+				m.Args[i+1], found = []byte(rename(asked.FieldAt(at), string(m.Args[i+1]), largest)), true
+			}
 		}
 	}
 	if !found {
@@ -122,22 +131,21 @@ func (pf *protocolFaults) renamed(f *codec.Frame, long bool, largest uint64) []b
 	return pf.encode(f.From, &m, f)
 }
 
-// rename returns a job name of maximum length, or the original name again. Numbers become numbers near largest.
-func rename(fd *codec.Field, name string, long bool, largest uint64) string {
-	if fd.Kind == codec.Number { // small numbers become large, and vice versa
+// rename exchanges job names in pairs of a short name and one of maximum length. As each name belongs to one pair, also
+// names that the server has not assigned are the same for both sides. Small numbers and numbers near largest are pairs.
+func rename(fd *codec.Field, name string, largest uint64) string {
+	if fd.Kind == codec.Number {
 		if n, err := strconv.ParseUint(name, 10, 64); err == nil && n <= largest {
 			return strconv.FormatUint(largest-n, 10)
 		}
 		return name
 	}
-	if long {
-		if n := fd.Max - len(name) - 1; n > 0 {
-			return name + "." + strings.Repeat("x", n)
-		}
-		return name
-	}
-	if short := strings.TrimRight(name, "x"); len(name) == fd.Max && strings.HasSuffix(short, ".") {
+	short := strings.TrimRight(name, "x")
+	if len(name) == fd.Max && len(short) < len(name) && len(short) > 1 && strings.HasSuffix(short, ".") {
 		return strings.TrimSuffix(short, ".")
+	}
+	if n := fd.Max - len(name) - 1; n > 0 && name != "" {
+		return name + "." + strings.Repeat("x", n)
 	}
 	return name
 }

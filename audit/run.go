@@ -29,6 +29,7 @@ type run struct {
 	result
 
 	proxy         *Proxy
+	beyond        *Auditor // checks what reaches the server, and what it sends; nil: not checked
 	server        target.Target
 	hung          atomic.Bool // the driver hung and is killed
 	connectedOnce sync.Once
@@ -63,6 +64,7 @@ type result struct {
 	short       bool    // the driver hung within a reduced time limit
 	late        bool    // the driver failed a task while the machine was late, so the failure proves nothing
 	report      *Report
+	broken      []BrokenRule // rules that messages between the profile and the server violate
 	took        time.Duration
 	err         error
 }
@@ -143,9 +145,12 @@ func (r *run) perform(ctx context.Context) {
 	}
 	defer r.server.Stop()
 	defer r.restarting.wait()
-	r.proxy = &Proxy{Auditor: New(Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec}), Dial: r.dial,
-		forward: r.forward}
+	checks := Options{Protocol: r.protoFaults.protocol, Codec: r.opts.Codec, Server: true}
+	r.proxy = &Proxy{Auditor: New(checks), Dial: r.dial, forward: r.forward}
 	r.proxy.Auditor.keep = true
+	if r.opts.checkProfiles {
+		r.beyond = New(checks)
+	}
 	if r.recording != nil {
 		r.proxy.Tap = r.recording.Add
 	}
@@ -177,6 +182,9 @@ func (r *run) perform(ctx context.Context) {
 	conns.Wait()
 	r.report = r.proxy.Auditor.Report()
 	r.excuse()
+	if r.beyond != nil {
+		r.broken = r.beyond.Report().BrokenRules
+	}
 	if r.verdict == verdict.Completed && r.report.Messages[codec.Peer] == 0 {
 		r.fails(verdict.WrongResult, "", "the driver reported success, but sent no message")
 	}

@@ -33,10 +33,31 @@ type Step struct {
 // Exchange is a task with its expected answer.
 type Exchange struct{ Task, Answer string }
 
-var scenarios = map[*codec.Protocol]Scenario{}
+// Effects are what the fault profiles do to a protocol, beyond its definition.
+type Effects struct {
+	// by the name of a profile: the rules that the server breaks, as a driver sees it. The profiles that are not listed
+	// stay within the protocol.
+	Breaks map[string][]codec.RuleID
+	JobKey string // the key of the job's ID in the statistics of a job; "": there are none
+}
 
-// Register sets the scenario of a protocol. A protocol without one has no stress tests.
-func Register(p *codec.Protocol, s Scenario) { scenarios[p] = s }
+var (
+	scenarios = map[*codec.Protocol]Scenario{}
+	effects   = map[*codec.Protocol]Effects{}
+)
+
+// Register sets the scenario of a protocol, and what fault profiles do to it. A protocol without a scenario has no stress
+// tests.
+func Register(p *codec.Protocol, s Scenario, e Effects) { scenarios[p], effects[p] = s, e }
+
+// Breaks returns the rules of a protocol that the server breaks under the profile, as a driver sees it.
+func (p *FaultProfile) Breaks(protocol *codec.Protocol) []codec.RuleID {
+	rules := slices.Clone(effects[protocol].Breaks[p.Name])
+	if p.cuts {
+		rules = append(rules, protocol.Complete)
+	}
+	return rules
+}
 
 // Roles returns the roles of the drivers in a protocol's scenario.
 func Roles(p *codec.Protocol) []string {

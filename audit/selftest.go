@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"jobwire/codec"
 	"jobwire/internal/mutant"
 	"jobwire/internal/virtualtime"
 )
@@ -17,6 +18,14 @@ import (
 type SelfTestReport struct {
 	Faultless []Outcome    // of the reference clients and workers
 	Mutants   []MutantTest // in the order of the argument of [SelfTest]
+	Profiles  []ProfileTest
+}
+
+// ProfileTest is what a checker says about the messages that a fault profile has changed.
+type ProfileTest struct {
+	Profile *FaultProfile
+	Broken  []BrokenRule // with faultless clients and workers
+	Missed  string       // how these rules, or those with a mutant, differ from [FaultProfile.Breaks]; "": not at all
 }
 
 // MutantTest is the result of a client or worker with an injected fault.
@@ -29,6 +38,7 @@ type MutantTest struct {
 // Passed reports whether all faultless clients and workers passed, and all injected faults were detected.
 func (r *SelfTestReport) Passed() bool {
 	return !slices.ContainsFunc(r.Faultless, func(o Outcome) bool { return !o.Passed() }) &&
+		!slices.ContainsFunc(r.Profiles, func(t ProfileTest) bool { return t.Missed != "" }) &&
 		!slices.ContainsFunc(r.Mutants, func(t MutantTest) bool { return t.Missed != "" })
 }
 
@@ -38,7 +48,7 @@ func (r *SelfTestReport) Passed() bool {
 // time.
 func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant,
 	bubble func(do func())) (*SelfTestReport, error) {
-	opts.Runs = 1
+	opts.Runs, opts.checkProfiles = 1, true
 	var tests []func() error
 	var faultless [][]Outcome
 	for _, role := range Roles(opts.Protocol) {
@@ -61,7 +71,47 @@ func SelfTest(ctx context.Context, opts StressOptions, mutants []mutant.Mutant,
 	errs := make([]error, len(tests))
 	virtualtime.Each(ctx, len(tests), bubble, func(i int) { errs[i] = tests[i]() })
 	r.Faultless = slices.Concat(faultless...)
+	if ctx.Err() == nil {
+		r.checkProfiles(opts.Protocol, opts.FaultProfiles)
+	}
 	return r, cmp.Or(ctx.Err(), errors.Join(errs...))
+}
+
+// checkProfiles compares the rules that messages violate after the changes of each profile with those that the profile
+// declares. A mutant may be gone before a message breaks them.
+func (r *SelfTestReport) checkProfiles(p *codec.Protocol, profiles []*FaultProfile) {
+	for _, profile := range profiles {
+		t, declared, used := ProfileTest{Profile: profile}, profile.Breaks(p), false
+		for i := range r.Faultless {
+			if o := &r.Faultless[i]; o.FaultProfile == profile {
+				used = true
+				for _, b := range o.Injected {
+					t.Broken = addRule(t.Broken, b)
+				}
+			}
+		}
+		all := slices.Clone(t.Broken)
+		for i := range r.Mutants {
+			if o := &r.Mutants[i].Outcome; o.FaultProfile == profile {
+				for _, b := range o.Injected {
+					all = addRule(all, b)
+				}
+			}
+		}
+		for _, b := range all {
+			if !slices.Contains(declared, b.Rule.ID) {
+				t.Missed = fmt.Sprintf("breaks %s: %v", b.Rule.ID, b.First[0].Err)
+			}
+		}
+		for _, id := range declared {
+			if used && !breaks(t.Broken, id) {
+				t.Missed = fmt.Sprintf("does not break %s", id)
+			}
+		}
+		if used {
+			r.Profiles = append(r.Profiles, t)
+		}
+	}
 }
 
 // alone runs the driver of one role under one fault profile. There is no outcome if the profile does not apply to the
@@ -116,6 +166,13 @@ func (r *SelfTestReport) WriteText(w io.Writer) error {
 			fmt.Fprintf(&b, "reference %s under %s: %s: %s\n", x.Role, x.FaultProfile.Name, x.Verdict, x.Note)
 		}
 	}
+	wrong := 0
+	for i := range r.Profiles {
+		if t := &r.Profiles[i]; t.Missed != "" {
+			wrong++
+			fmt.Fprintf(&b, "WRONG    the fault profile %s %s\n", t.Profile.Name, t.Missed)
+		}
+	}
 	for i := range r.Mutants {
 		t := &r.Mutants[i]
 		mark, missed := "detected ", ""
@@ -131,8 +188,9 @@ func (r *SelfTestReport) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "%s%s: %s\n         %s: %s %s%s\n",
 			mark, t.Mutant.Name, t.Mutant.About, t.Outcome.FaultProfile.Name, t.Outcome.Verdict, strings.Join(rules, " "), missed)
 	}
-	fmt.Fprintf(&b, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs\n",
-		detected, len(r.Mutants), failed, len(r.Faultless))
+	fmt.Fprintf(&b, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs; "+
+		"the rules that a server breaks under a fault profile are not the declared ones in %d of %d\n",
+		detected, len(r.Mutants), failed, len(r.Faultless), wrong, len(r.Profiles))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -50,7 +50,8 @@ func inMemory(e *catalog.Entry, profiles ...string) audit.StressOptions {
 }
 
 // TestSelfTest: all faulty clients and workers are detected, and the reference clients and workers pass under all fault
-// profiles, without violations.
+// profiles, without violations. A profile that libraries must handle breaks no MUST or SHOULD rule, except where it ends
+// a connection inside a message; the others break the rules that they declare. (See also [audit.DangaEffects].)
 func TestSelfTest(t *testing.T) {
 	bubble := func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }
 	for _, e := range catalog.All() {
@@ -72,6 +73,17 @@ func TestSelfTest(t *testing.T) {
 			for _, m := range r.Mutants {
 				if m.Missed != "" {
 					t.Errorf("%s: %s: %s", m.Mutant.Name, m.Missed, described(&m.Outcome))
+				}
+			}
+			for _, p := range r.Profiles {
+				if p.Missed != "" {
+					t.Errorf("the fault profile %s %s", p.Profile.Name, p.Missed)
+				}
+				for _, b := range p.Broken {
+					t.Logf("%s %s: %s (%s)", e.Protocol.Name, p.Profile.Name, b.Rule.ID, b.Rule.Level)
+					if binding := b.Rule.Level == codec.Must || b.Rule.Level == codec.Should; binding && !p.Profile.Reported && b.Rule.ID != e.Protocol.Complete && b.Rule.ID != "danga.assign.asked-for" {
+						t.Errorf("the fault profile %s, which libraries must handle, breaks %s (%s)", p.Profile.Name, b.Rule.ID, b.Rule.Level)
+					}
 				}
 			}
 			without := strings.Fields(inapplicable[e.Protocol.Name])

@@ -38,9 +38,10 @@ type StressOptions struct {
 	// not given to the driver. Omit is called for each such task.
 	Omit func(role string, f *Failure)
 
-	lateness *lateness.Meter // of this machine, while the runs take place
-	faults   *protocolFaults
-	omitted  map[*Step]bool
+	checkProfiles bool            // check what the profiles send to the server, too
+	lateness      *lateness.Meter // of this machine, while the runs take place
+	faults        *protocolFaults
+	omitted       map[*Step]bool
 }
 
 // Recording stores the messages between a driver and the server. Add is called like [Proxy.Tap].
@@ -56,6 +57,7 @@ type Outcome struct {
 	Failure                         // failure of the worst run; contains only the verdict if the driver did not fail
 	Others       []Failure          // failures of other tasks in the worst run
 	BrokenRules  []BrokenRule       // rules that the driver violated, in all runs
+	Injected     []BrokenRule       // rules that the server violated, as the driver saw it: with the changes of the profile
 	Behavior     []behavior.Finding // in all runs
 	Levels       Levels             // the levels whose violations fail; nil: DefaultLevels
 	Recording    Recording          // recording of the worst run; nil if runs are not recorded
@@ -364,8 +366,15 @@ func (o *Outcome) sum(runs []*run) {
 		o.reports = append(o.reports, r.report)
 		o.behaves(r.report.Behavior)
 		for _, b := range r.report.BrokenRules {
-			if !slices.ContainsFunc(o.BrokenRules, func(x BrokenRule) bool { return x.Rule.ID == b.Rule.ID }) {
-				o.BrokenRules = append(o.BrokenRules, b)
+			if b.By == codec.Server {
+				o.Injected = addRule(o.Injected, b)
+			} else {
+				o.BrokenRules = addRule(o.BrokenRules, b)
+			}
+		}
+		for _, b := range r.broken { // requests that violate a rule only after the changes of the profile
+			if b.By == codec.Server || !breaks(r.report.BrokenRules, b.Rule.ID) {
+				o.Injected = addRule(o.Injected, b)
 			}
 		}
 	}
@@ -386,6 +395,19 @@ func (o *Outcome) sum(runs []*run) {
 	if o.FaultProfile.changesMessages() && effects == 0 && o.completed() {
 		o.Verdict = verdict.NotApplicable
 	}
+}
+
+// addRule adds a broken rule to a list that does not contain it.
+func addRule(all []BrokenRule, b BrokenRule) []BrokenRule {
+	if breaks(all, b.Rule.ID) {
+		return all
+	}
+	return append(all, b)
+}
+
+// breaks reports whether a list contains a rule.
+func breaks(all []BrokenRule, id codec.RuleID) bool {
+	return slices.ContainsFunc(all, func(x BrokenRule) bool { return x.Rule.ID == id })
 }
 
 // hangs contains the steps at which a driver hung under a profile.

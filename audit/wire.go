@@ -19,24 +19,37 @@ type faultyConn struct {
 	run       *run
 	conn      *conn
 	near, far net.Conn
+	beyond    *conn         // of the auditor between the profile and the server; nil: none
 	answers   codec.Session // decodes replies to the forwarded requests
 	worker    atomic.Bool   // the driver has registered a function
 
-	reading sync.Mutex // guards answers
+	reading sync.Mutex // guards answers and asks
+	asks    codec.Conversation[struct{}]
 
-	mu      lock // guards writing to the driver and the following fields
+	mu lock // guards writing to the driver and the following fields
+	delaying
+	fail    error
+	writing *codec.Type // type of the message that is written; nil if it is unknown
+
+	asked, got   int       // forwarded requests that have a reply, and received replies
+	refusals     []refusal // sent after the replies to earlier requests
+	begun, ended int       // jobs that the driver waits for, and those that have ended
+	doubling
+}
+
+// doubling is the state of a profile that sends each request for a job twice.
+type doubling struct {
+	second []bool   // pending requests for a job; true: the profile sent the request, not the driver
+	kept   [][]byte // the reply to the first of two requests, until the reply to the second
+	owed   int      // requests of the driver to which it has received no reply
+}
+
+// delaying is the state of a profile that delays messages.
+type delaying struct {
 	delayed [][]byte
 	waiting int // bytes of delayed
 	timer   *time.Timer
 	last    time.Time // when the delayed messages are sent even if they are not ready
-	fail    error
-
-	asked, got int         // forwarded requests that have a reply, and received replies
-	writing    *codec.Type // type of the message that is written; nil if it is unknown
-	second     []bool      // pending requests for a job; true: the profile sent the request, not the driver
-
-	begun, ended int       // jobs that the driver waits for, and those that have ended
-	refusals     []refusal // sent after the replies to earlier requests
 }
 
 // lock is a mutex whose owner may wait. In a bubble of package synctest, time passes while goroutines wait for it.
@@ -83,11 +96,15 @@ func (r *run) forward(c *conn, near, far net.Conn) {
 		run: r, conn: c, near: near, far: far,
 		answers: r.protoFaults.nonStrictSession(), mu: newLock(),
 	}
+	if r.beyond != nil {
+		fc.beyond = r.beyond.open()
+	}
 	var back sync.WaitGroup
 	back.Go(func() {
 		ended := fc.pump(far, codec.Stream{Session: fc.answers, From: codec.Server}, fc.answer)
 		fc.flush()
-		r.proxy.ends(c, codec.Server, transcript.HalfCloses, false)
+		r.proxy.ends(c, codec.Server, transcript.HalfCloses, errors.Is(ended, errClosed))
+		fc.endsBeyond(codec.Server)
 		transport.CloseWrite(near) // the driver can still read what was sent before
 		if ended != nil {
 			far.Close()
@@ -95,6 +112,7 @@ func (r *run) forward(c *conn, near, far net.Conn) {
 	})
 	broken := fc.pump(near, codec.Stream{Session: r.protoFaults.nonStrictSession(), From: codec.Peer}, fc.forwardRequest)
 	r.proxy.ends(c, codec.Peer, transcript.HalfCloses, broken == nil && !r.hung.Load())
+	fc.endsBeyond(codec.Peer)
 	transport.CloseWrite(far)
 	back.Wait()
 	if fc.timer != nil {
@@ -109,8 +127,12 @@ func (fc *faultyConn) pump(src net.Conn, s codec.Stream, forward func(*codec.Fra
 	in, inPieces := make([]byte, readSize), !fc.run.counts && fc.run.profile.unchanged()
 	for {
 		n, err := src.Read(in)
-		if s.From == codec.Peer && n > 0 {
+		switch {
+		case n == 0:
+		case s.From == codec.Peer:
 			fc.run.proxy.observe(fc.conn, s.From, in[:n])
+		case fc.beyond != nil:
+			fc.run.beyond.observe(fc.beyond, s.From, in[:n])
 		}
 		if inPieces && n > 0 {
 			if err := forward(nil, in[:n]); err != nil {
@@ -166,7 +188,7 @@ func (fc *faultyConn) forwardRequest(f *codec.Frame, raw []byte) error {
 			return nil
 		}
 		if p.ids > 0 {
-			if b := pf.renamed(f, false, p.ids); b != nil {
+			if b := pf.renamed(f, f.Type, p.ids); b != nil {
 				raw = b
 				fc.run.effects.Add(1)
 			}
@@ -182,10 +204,26 @@ func (fc *faultyConn) forwardRequest(f *codec.Frame, raw []byte) error {
 		fc.reading.Lock()
 		var seen codec.Frame
 		fc.answers.Decode(codec.Peer, raw, &seen)
+		fc.asks.Add(f.Type)
 		fc.reading.Unlock()
 	}
-	_, err := fc.far.Write(raw)
+	return fc.request(raw)
+}
+
+// request sends bytes to the server.
+func (fc *faultyConn) request(b []byte) error {
+	if fc.beyond != nil {
+		fc.run.beyond.observe(fc.beyond, codec.Peer, b)
+	}
+	_, err := fc.far.Write(b)
 	return err
+}
+
+// endsBeyond records the end of one direction between the profile and the server.
+func (fc *faultyConn) endsBeyond(from codec.Side) {
+	if fc.beyond != nil {
+		fc.run.beyond.ends(fc.beyond, from, false, false)
+	}
 }
 
 // answer forwards a message of the server to the driver.
@@ -198,11 +236,14 @@ func (fc *faultyConn) answer(f *codec.Frame, raw []byte) error {
 	}
 	fc.run.census.observe(codec.Server, typ)
 	if typ != nil {
+		fc.reading.Lock()
+		asked, _ := fc.asks.Reply(typ)
+		fc.reading.Unlock()
 		if p.reply != nil {
-			out = p.reply(fc, f)
+			out = p.reply(fc, f, asked.Type)
 		}
 		if p.ids > 0 {
-			if b := fc.run.protoFaults.renamed(f, true, p.ids); b != nil {
+			if b := fc.run.protoFaults.renamed(f, asked.Type, p.ids); b != nil {
 				out = [][]byte{b}
 				fc.run.effects.Add(1)
 			}

@@ -41,6 +41,7 @@ type Entry struct {
 
 	Checker func(*judge.Monitor) judge.Checker // checks the rules about several messages
 	Stress  audit.Scenario                     // what clients and workers do under fault profiles
+	Effects audit.Effects                      // what fault profiles do
 
 	Programs map[string]mutant.Program // the reference client and worker, by role
 	// fault injection for the reference server; nil: faults have no information about jobs
@@ -85,7 +86,7 @@ func Add(e Entry) {
 	if e.Checker != nil {
 		judge.Register(e.Protocol, e.Checker)
 	}
-	audit.Register(e.Protocol, e.Stress)
+	audit.Register(e.Protocol, e.Stress, e.Effects)
 	if e.Load == nil {
 		e.Load = &loadgen.Adapter{Protocol: e.Protocol}
 	}

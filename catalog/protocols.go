@@ -36,6 +36,7 @@ func init() {
 		Protocol: gearman.Protocol,
 		Checker:  judge.Gearman,
 		Stress:   audit.Gearman,
+		Effects:  audit.GearmanEffects,
 		Model:    model.Gearman,
 		Load:     protocols.Gearman,
 		Server: func(f Flags) func() refserver.Machine {
@@ -53,6 +54,7 @@ func init() {
 		Protocol: gearmonkey.Protocol,
 		Checker:  judge.GearMonkey,
 		Stress:   audit.GearMonkey,
+		Effects:  audit.GearMonkeyEffects,
 		Model:    model.GearMonkey,
 		Load:     protocols.GearMonkey,
 		Server: func(Flags) func() refserver.Machine {
@@ -68,6 +70,7 @@ func init() {
 		Protocol: beanstalk.Protocol,
 		Checker:  judge.Beanstalk,
 		Stress:   audit.Beanstalk,
+		Effects:  audit.BeanstalkEffects,
 		Model:    model.Beanstalk,
 		Load:     protocols.Beanstalk,
 		Server: func(f Flags) func() refserver.Machine {
@@ -86,6 +89,7 @@ func init() {
 		Protocol: danga.Protocol,
 		Checker:  judge.Danga,
 		Stress:   audit.Danga,
+		Effects:  audit.DangaEffects,
 		Model:    model.Danga,
 		Load:     protocols.Danga,
 		Server: func(f Flags) func() refserver.Machine {
