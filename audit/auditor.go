@@ -63,18 +63,19 @@ type Auditor struct {
 	opts  Options
 	begun time.Time
 
-	mu       sync.Mutex
-	checks   *judge.Monitor
-	behavior *behavior.Monitor
-	conns    int // connections so far
-	messages [2]int
-	roles    codec.Role // roles of clients and workers
-	broken   []*BrokenRule
-	now      *conn         // the connection of the current message
-	keep     bool          // remember all connections
-	all      []*conn       // if keep is set
-	at       time.Duration // when the current message arrived, since the beginning
-	frame    codec.Frame
+	mu         sync.Mutex
+	checks     *judge.Monitor
+	behavior   *behavior.Monitor
+	conns      int // connections so far
+	messages   [2]int
+	roles      codec.Role // roles of clients and workers
+	broken     []*BrokenRule
+	unfollowed []*Unfollowed
+	now        *conn         // the connection of the current message
+	keep       bool          // remember all connections
+	all        []*conn       // if keep is set
+	at         time.Duration // when the current message arrived, since the beginning
+	frame      codec.Frame
 }
 
 // conn is one connection.
@@ -82,8 +83,8 @@ type conn struct {
 	id       int
 	streams  [2]codec.Stream
 	blame    codec.Blame
-	lost     bool // the position of the next message is unknown
-	left     bool // the peer has sent its last request
+	lost     [2]*Unfollowed // what counts the bytes of a side that is not followed; nil: it is followed
+	left     bool           // the peer has sent its last request
 	ended    [2]bool
 	cut      [2]bool         // an incomplete message was reported
 	lastSent [2]atomic.Int64 // when a side last sent, in nanoseconds since the beginning; -1 while its bytes are forwarded
@@ -183,34 +184,39 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	defer a.mu.Unlock()
 	a.at = time.Since(a.begun)
 	c.lastSent[from].Store(-1)
-	if c.lost {
+	if c.lost[from] != nil {
+		c.lost[from].Bytes += len(b)
 		return
 	}
+	if from == codec.Peer {
+		a.renew(c)
+	}
+	lost, last := "", 0
 	for p := range c.streams[from].Feed(b, &a.frame) {
 		switch p.Found {
 		case codec.Skipped:
 			continue
 		case codec.Illegal:
-			// The server replied to an incomplete request, so it is unknown to which requests the next replies belong.
-			if c.lost = from == codec.Server && len(c.streams[codec.Peer].Rest()) > 0; !c.lost {
-				a.frame.Raw, a.frame.From = p.Raw, from
-				a.message(c, from, p.Err)
-				c.lost = p.Err.Fatal
+			if from == codec.Server && len(c.streams[codec.Peer].Rest()) > 0 && !a.binary(p.Raw) {
+				lost = earlyReply
+				break
+			}
+			a.frame.Raw, a.frame.From = p.Raw, from
+			if a.message(c, from, p.Err); p.Err.Fatal {
+				lost = endUnknown
 			}
 		default:
 			a.message(c, from, nil)
 		}
-		if c.lost {
+		if lost != "" {
+			last = len(p.Raw)
 			break
 		}
 	}
-	a.frame.Reset(from) // the message may be large
-	if c.lost {
-		c.streams = [2]codec.Stream{}
-		c.requests.Forget()
-		a.checks.Gap(c.id)
-		a.behavior.Gap(c.id)
+	if lost != "" {
+		a.loses(c, from, lost, last+len(c.streams[from].Rest()))
 	}
+	a.frame.Reset(from) // the message may be large
 }
 
 // forwarded records that the bytes of the last call of observe were forwarded, so that the side can send more.
@@ -244,7 +250,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		a.report(*f, v.Err())
 	}
 	a.behavior.Message(c.id, &a.frame, bad != nil, a.at)
-	if a.opts.Server {
+	if a.opts.Server && c.lost[codec.Server] == nil {
 		c.pair(a.opts.Protocol, &a.frame, a.at, bad != nil)
 	}
 	c.remember(&a.frame, a.at)
@@ -368,7 +374,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 		s, quiet := &c.streams[side], c.lastSent[side].Load()
 		idle := a.at - time.Duration(quiet)
 		switch {
-		case c.lost || c.cut[side] || c.ended[side] || len(s.Rest()) == 0:
+		case c.lost[side] != nil || c.cut[side] || c.ended[side] || len(s.Rest()) == 0:
 			continue
 		case quiet >= 0 && idle >= longPause:
 		case side == from && itself && !c.ended[side.Other()]:
@@ -380,7 +386,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 		a.frame = codec.Frame{From: side, Raw: s.Rest()}
 		a.report(a.finding(c, side), a.opts.Protocol.CutShort(len(s.Rest()), s.Need(), idle))
 	}
-	if !c.lost && !c.ended[codec.Peer] && !c.ended[codec.Server] && c.blame.Paired() {
+	if c.lost == [2]*Unfollowed{} && !c.ended[codec.Peer] && !c.ended[codec.Server] && c.blame.Paired() {
 		a.unanswered(c)
 	}
 	c.ended[from] = true
@@ -404,5 +410,8 @@ func (a *Auditor) Report() *Report {
 		r.BrokenRules = append(r.BrokenRules, c)
 	}
 	slices.SortStableFunc(r.BrokenRules, func(x, y BrokenRule) int { return cmp.Compare(x.By, y.By) })
+	for _, u := range a.unfollowed {
+		r.Unfollowed = append(r.Unfollowed, *u)
+	}
 	return r
 }

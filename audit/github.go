@@ -21,6 +21,9 @@ func (r *Report) WriteGitHub(w io.Writer) error {
 		b.annotate(&out, level, r.Protocol, r.Protocol.Name)
 	}
 	annotateBehavior(&out, r.Levels, r.Behavior, r.Protocol.Name)
+	for _, u := range r.Unfollowed {
+		out.Add(github.Error, r.Protocol.Name+": not checked", u.text(r.Protocol))
+	}
 	return out.Write(w, "jobwire audit",
 		fmt.Sprintf("violations: %d; connections: %d; messages of clients and workers: %d",
 			r.Violations(), r.Connections, r.Messages[codec.Peer]))

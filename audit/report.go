@@ -29,6 +29,7 @@ type Report struct {
 	Rules       []judge.Coverage
 	Behavior    []behavior.Finding
 	Levels      Levels // the levels whose violations fail; nil: DefaultLevels
+	Unfollowed  []Unfollowed
 
 	roles codec.Role // roles that clients and workers certainly had
 }
@@ -202,6 +203,9 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	verdict := cmp.Or(r.Untested(), violations(r.Violations(), len(r.BrokenRules)))
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
 		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), verdict, version.Number)
+	for _, u := range r.Unfollowed {
+		out = append(append(out, u.text(r.Protocol)...), '\n')
+	}
 	for _, p := range r.Parts() {
 		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised),
 			len(p.Exercised)+len(p.Missing), p.Percent)
@@ -259,6 +263,10 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		Text  string        `json:"text"`
 		First []jsonFinding `json:"first"`
 	}
+	type unchecked struct {
+		By string `json:"by"`
+		Unfollowed
+	}
 	out := struct {
 		version.Head
 		Protocol    string         `json:"protocol"`
@@ -267,12 +275,16 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		ToServer    int            `json:"messages_to_server"`
 		FromServer  int            `json:"messages_from_server"`
 		Untested    string         `json:"untested,omitempty"`
+		Unchecked   []unchecked    `json:"not_checked"`
 		Violations  int            `json:"violations"`
 		BrokenRules []brokenRule   `json:"violated_rules"`
 		Behavior    []jsonBehavior `json:"behavior"`
 		Parts       []Part         `json:"rule_coverage"`
 	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer],
-		r.Messages[codec.Server], r.Untested(), r.Violations(), []brokenRule{}, behaviorJSON(r.Behavior), r.Parts()}
+		r.Messages[codec.Server], r.Untested(), []unchecked{}, r.Violations(), []brokenRule{}, behaviorJSON(r.Behavior), r.Parts()}
+	for _, u := range r.Unfollowed {
+		out.Unchecked = append(out.Unchecked, unchecked{u.By.String(), u})
+	}
 	for i := range r.BrokenRules {
 		b := &r.BrokenRules[i]
 		row := brokenRule{b.Rule.ID, b.Rule.Level, b.By.String(), b.Count, b.Rule.Text, nil}

@@ -219,6 +219,8 @@ func (o *auditOptions) outcome(r *audit.Report, interrupted bool) error {
 		return &cli.Error{Status: cli.StatusInvalid, Err: errors.New("interrupted: " + r.Untested())}
 	case r.Untested() != "":
 		return &cli.Error{Status: cli.StatusInvalid, Err: errors.New(r.Untested())}
+	case r.Incomplete() != "":
+		return &cli.Error{Status: cli.StatusInvalid, Err: errors.New(r.Incomplete())}
 	}
 	return nil
 }

@@ -1,0 +1,81 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"jobwire/codec"
+)
+
+// Unfollowed counts bytes that were not checked, because it is unknown where their messages begin or what they mean.
+type Unfollowed struct {
+	By          codec.Side `json:"-"`
+	Reason      string     `json:"reason"`
+	Bytes       int        `json:"bytes"`
+	Connections int        `json:"connections"`
+}
+
+// Reasons why the messages of one side are not followed.
+const (
+	endUnknown = "a message does not show where it ends"
+	earlyReply = "the server sent an illegal message while a request was incomplete, so it is unknown to which requests its " +
+		"later replies belong"
+	requestsUnknown = "the requests are not known, and the server's replies depend on them"
+)
+
+// loses stops to follow a side of a connection, of which some bytes have arrived that were not checked. The other side is
+// followed, unless it is the server, and its replies depend on requests.
+func (a *Auditor) loses(c *conn, from codec.Side, reason string, bytes int) {
+	k := slices.IndexFunc(a.unfollowed, func(u *Unfollowed) bool { return u.By == from && u.Reason == reason })
+	if k < 0 {
+		k = len(a.unfollowed)
+		a.unfollowed = append(a.unfollowed, &Unfollowed{By: from, Reason: reason})
+	}
+	u := a.unfollowed[k]
+	u.Connections++
+	u.Bytes += bytes
+	c.lost[from], c.streams[from] = u, codec.Stream{}
+	a.checks.Gap(c.id)
+	a.behavior.Gap(c.id)
+	c.requests.Forget()
+	if from == codec.Peer && a.opts.Protocol.Binary == nil && c.lost[codec.Server] == nil {
+		a.loses(c, codec.Server, requestsUnknown, len(c.streams[codec.Server].Rest()))
+	}
+}
+
+// binary reports whether a message that begins like this is one whose end and type depend on no other message, or, for
+// nil, whether all messages are.
+func (a *Auditor) binary(begin []byte) bool {
+	return a.opts.Protocol.Binary != nil && a.opts.Protocol.Binary(begin)
+}
+
+// renew gives the requests on a connection a new session if nothing decodes their replies: a session keeps each request
+// until its reply. The session of a binary protocol knows properties of the whole connection.
+func (a *Auditor) renew(c *conn) {
+	if c.lost[codec.Server] != nil && c.lost[codec.Peer] == nil && !a.binary(nil) {
+		c.streams[codec.Peer].Session = a.opts.Protocol.NewSession(a.opts.Codec)
+	}
+}
+
+// Incomplete returns which bytes were not checked and why, or "" if all were. An audit that has not followed all messages
+// has not passed.
+func (r *Report) Incomplete() string {
+	var all []string
+	for _, u := range r.Unfollowed {
+		all = append(all, u.text(r.Protocol))
+	}
+	return strings.Join(all, "; ")
+}
+
+// sender returns the name of the side whose bytes were not followed.
+func (u *Unfollowed) sender(p *codec.Protocol) string {
+	if u.By == codec.Server {
+		return "the server (" + p.ServerName + ")"
+	}
+	return "clients and workers"
+}
+
+func (u *Unfollowed) text(p *codec.Protocol) string {
+	return fmt.Sprintf("not checked: %d bytes from %s on %d connections: %s", u.Bytes, u.sender(p), u.Connections, u.Reason)
+}
