@@ -249,7 +249,9 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		}
 		a.report(*f, v.Err())
 	}
-	a.behavior.Message(c.id, &a.frame, bad != nil, a.at)
+	if c.lost == [2]*Unfollowed{} {
+		a.behavior.Message(c.id, &a.frame, bad != nil, a.at)
+	}
 	if a.opts.Server && c.lost[codec.Server] == nil {
 		c.pair(a.opts.Protocol, &a.frame, a.at, bad != nil)
 	}

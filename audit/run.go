@@ -37,10 +37,11 @@ type run struct {
 	restarting    lock      // locked while the server restarts
 	recording     Recording // nil if the run is not recorded
 
-	counts bool    // the run is for its census
-	plain  *census // messages of a run without faults; nil if there was no such run
-	census census  // from this run
-	names  names
+	restarts int     // how often a driver that has ended or hangs may be started again
+	counts   bool    // the run is for its census
+	plain    *census // messages of a run without faults; nil if there was no such run
+	census   census  // from this run
+	names    names
 }
 
 // injection is what a fault profile does in a run.
@@ -60,9 +61,10 @@ type result struct {
 	unsupported int // performed tasks that the driver does not support
 	verdict     verdict.Verdict
 	failures    []Failure
-	failed      []*Step // the steps of these failures
-	short       bool    // the driver hung within a reduced time limit
-	late        bool    // the driver failed a task while the machine was late, so the failure proves nothing
+	failed      []*Step      // the steps of these failures
+	short       bool         // the driver hung within a reduced time limit
+	late        bool         // the driver failed a task while the machine was late, so the failure proves nothing
+	stops       atomic.Int64 // see [target.WithStops]
 	report      *Report
 	broken      []BrokenRule // rules that messages between the profile and the server violate
 	took        time.Duration
@@ -74,7 +76,7 @@ func newRun(o *StressOptions, out *Outcome, at point) *run {
 	return &run{
 		opts: o, outcome: out, injection: injection{protoFaults: o.faults, profile: out.FaultProfile, point: at},
 		result: result{verdict: verdict.Unsupported}, census: census{failed: map[*Step]bool{}},
-		connected: make(chan struct{}), restarting: newLock(),
+		connected: make(chan struct{}), restarting: newLock(), restarts: maxHangs,
 	}
 }
 
@@ -164,19 +166,23 @@ func (r *run) perform(ctx context.Context) {
 	defer conns.Wait()
 	defer cancel()
 
-	d := &driving{Driver: play.Drive(r.proxy.Auditor.Watching(ctx), r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
+	ctx = target.WithStops(r.proxy.Auditor.Watching(ctx), &r.stops)
+	start := func() *driving {
+		return &driving{Driver: play.Drive(ctx, r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
+	}
 	r.names = names{"{}": ""}
 	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text
 		r.names["reverse"] = "echo"
 	}
-	r.performSteps(ctx, d)
+	d, gone := r.performSteps(ctx, start)
 	switch err := d.finish(); {
-	case err == nil || r.verdict.Stops():
+	case err == nil || gone:
 	case errors.Is(err, errNoExit):
-		r.fails(verdict.Hung, "", err.Error())
+		r.fails(verdict.Inconclusive, "", err.Error())
 	default:
-		r.fails(verdict.Crashed, "", "the driver exited with an error: "+err.Error())
+		v, note := crash(err)
+		r.fails(v, "", note)
 	}
 	cancel()
 	conns.Wait()
@@ -188,38 +194,61 @@ func (r *run) perform(ctx context.Context) {
 	if r.verdict == verdict.Completed && r.report.Messages[codec.Peer] == 0 {
 		r.fails(verdict.WrongResult, "", "the driver reported success, but sent no message")
 	}
+	if text := r.report.Incomplete(); text != "" {
+		r.fails(verdict.Inconclusive, "", text)
+	}
 	r.took = time.Since(begun)
 }
 
-// performSteps makes the driver perform the steps of its role, until it ends or hangs, or to the step that reaches the
-// message type that the run is for.
-func (r *run) performSteps(ctx context.Context, d *driving) {
+// performSteps makes the driver perform the steps of its role, to the step that reaches the message type that the run is
+// for. A driver that has ended or hangs is started again for the next step, without the steps that need an earlier one.
+// performSteps returns the last driver, and whether it has ended or hangs.
+func (r *run) performSteps(ctx context.Context, start func() *driving) (d *driving, gone bool) {
+	d = start()
+	first := 0 // the first step of this driver
 	steps := scenarios[r.protoFaults.protocol][r.outcome.Role]
 	done, previous := make([]bool, len(steps)), verdict.Completed
 	for i := range steps {
 		step := &steps[i]
-		if r.omits(step) || step.Needs > 0 && (r.profile.Restarts || !done[step.Needs-1]) {
+		if r.omits(step) || step.Needs > 0 && (r.profile.Restarts || step.Needs-1 < first || !done[step.Needs-1]) {
 			continue
+		}
+		if gone {
+			if r.restarts == 0 || r.outcome.hangs.tooMany() || ctx.Err() != nil {
+				break
+			}
+			r.restarts--
+			d.end()
+			r.proxy.Drain(lastResult)
+			r.hung.Store(false)
+			d, first, gone = start(), i, false
+			d.again = true
 		}
 		last := r.reachedType()
 		if last && step.Needs > 0 && (r.ended.Load() || previous != verdict.Completed) {
 			continue // the job or connection that this step needs may be lost
 		}
 		r.census.begin(step)
-		before := r.opts.lateness.Lost()
+		before, stops := r.opts.lateness.Lost(), r.stops.Load()
 		r.setPayloads(r.names, step.Task, step.Answer, step.Again)
 		v, note := r.step(ctx, d, step)
 		failedCleanly := v == verdict.FailedCleanly && r.profile.Fails // and was repeated successfully
-		if lost := r.opts.lateness.Lost() - before; lost > maxLateness && v.FailsRun() && !v.Stops() && !failedCleanly {
-			r.late = true
+		switch lost := r.opts.lateness.Lost() - before; {
+		case !v.FailsRun() || failedCleanly:
+		case lost > maxLateness && !v.Stops():
+			v, r.late = verdict.Inconclusive, true
 			note += fmt.Sprintf("; this machine was busy: it lost %v during the task", lost.Round(time.Millisecond))
+		case r.stops.Load() > stops && v != verdict.Crashed:
+			v, r.late = verdict.Inconclusive, true
+			note += "; a signal had stopped the process of the driver during the task"
 		}
 		r.add(step, v, note)
 		previous, done[i] = v, v == verdict.Completed || failedCleanly
-		if v.Stops() || last {
+		if gone = v.Stops() || d.exited(); last {
 			break
 		}
 	}
+	return d, gone
 }
 
 // add adds the result of a step.
@@ -229,7 +258,7 @@ func (r *run) add(step *Step, v verdict.Verdict, note string) {
 	}
 	r.census.failed[step] = v != verdict.Completed
 	task := ""
-	if v.FailsRun() {
+	if reported(v) {
 		r.failed = append(r.failed, step)
 		if task = r.names.task(step.Task); len(task) > maxPastMessage { // a large payload
 			task = strings.Clone(shortened(task))
@@ -301,7 +330,7 @@ func (r *run) omits(s *Step) bool {
 
 // fails records the verdict on a task.
 func (r *run) fails(v verdict.Verdict, task, note string) {
-	if v.FailsRun() {
+	if reported(v) {
 		f := Failure{Verdict: v, Task: task, Note: note, Recent: r.proxy.Auditor.recent()}
 		if fault := r.fault.Load(); fault != nil {
 			f.Fault = *fault
@@ -312,6 +341,9 @@ func (r *run) fails(v verdict.Verdict, task, note string) {
 		r.verdict = v
 	}
 }
+
+// reported reports whether a verdict has an explanation in the report.
+func reported(v verdict.Verdict) bool { return v.FailsRun() || v == verdict.Inconclusive }
 
 // A client that measures a timeout itself reports a time-out if the machine is so busy that a reply reaches it too
 // late. Such a failure is not the client's. maxLateness is the time that may be lost during a task whose failure

@@ -104,6 +104,9 @@ func UntestedRoles(all []Outcome) (roles []string) {
 	return roles
 }
 
+// Inconclusive reports whether something other than the driver kept it from its tasks, and it failed none.
+func (o *Outcome) Inconclusive() bool { return o.Passed() && o.Verdict == verdict.Inconclusive }
+
 // completed reports whether the driver performed the tasks as the profile requires.
 func (o *Outcome) completed() bool {
 	return !o.Verdict.FailsRun() || o.Verdict == verdict.FailedCleanly && o.FaultProfile.Fails
@@ -225,8 +228,9 @@ func (s *stress) start(ctx context.Context, i int) {
 				runs[k].discard() // it may have failed only because it was interrupted
 				return
 			}
-			if runs[k].err != nil {
-				s.failed = runs[k].err
+			if err := runs[k].err; err != nil {
+				s.failed, runs[k].verdict = err, verdict.Inconclusive
+				runs[k].failures = []Failure{{Verdict: verdict.Inconclusive, Note: err.Error()}}
 			}
 			if left--; left == 0 {
 				out.sum(runs)
@@ -302,6 +306,7 @@ func (o *StressOptions) failures(ctx context.Context, role string) (all []Failur
 	completed, late := 0, false
 	for n := range maxHangs {
 		r := newPlainRun(o, role)
+		r.restarts = 0
 		if r.perform(ctx); cmp.Or(ctx.Err(), r.err) != nil {
 			return nil, cmp.Or(ctx.Err(), r.err)
 		}
@@ -385,7 +390,7 @@ func (o *Outcome) sum(runs []*run) {
 	}
 	w := runs[worst]
 	o.Failure, o.Recording = Failure{Verdict: w.verdict}, w.recording
-	if w.verdict.FailsRun() {
+	if reported(w.verdict) {
 		k := slices.IndexFunc(w.failures, func(f Failure) bool { return f.Verdict == w.verdict })
 		o.Failure, o.Others = w.failures[k], slices.Delete(slices.Clone(w.failures), k, k+1)
 		if len(runs) > 1 {

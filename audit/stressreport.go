@@ -22,6 +22,8 @@ func (o *Outcome) AppendText(dst []byte, p *codec.Protocol, opts TextOptions) []
 		mark = "! "
 	case !o.completed():
 		mark = "~ "
+	case o.Verdict == verdict.Inconclusive:
+		mark = "? "
 	}
 	if o.Runs > 1 {
 		runs = fmt.Sprintf(", %d repetitions", o.Runs)
@@ -101,10 +103,12 @@ func StressCoverage(p *codec.Protocol, all []Outcome) []Part {
 
 // SummarizeOutcomes writes how many outcomes passed, and which rules were tested.
 func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
-	failed, without, untested := 0, 0, 0
+	failed, without, untested, inconclusive := 0, 0, 0, 0
 	for i := range all {
 		if !all[i].Passed() {
 			failed++
+		} else if all[i].Inconclusive() {
+			inconclusive++
 		} else if all[i].Untested() {
 			untested++
 		} else if all[i].Verdict == verdict.NotApplicable {
@@ -112,7 +116,10 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 		}
 	}
 	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(all),
-		len(all)-failed-without-untested, failed)
+		len(all)-failed-without-untested-inconclusive, failed)
+	if inconclusive > 0 {
+		out = fmt.Appendf(out, ", %d inconclusive", inconclusive)
+	}
 	if without > 0 {
 		out = fmt.Appendf(out, ", %d not applicable", without)
 	}
@@ -180,7 +187,7 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := jsonOutcome{x.Role, x.FaultProfile.Name, !x.FaultProfile.Reported, x.Passed() && !x.Untested(), x.Runs, x.SkippedHung,
+		row := jsonOutcome{x.Role, x.FaultProfile.Name, !x.FaultProfile.Reported, x.Passed() && !x.Inconclusive() && !x.Untested(), x.Runs, x.SkippedHung,
 			x.Tasks, x.Unsupported,
 			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBrokenRule{},
 			behaviorJSON(x.Behavior)}

@@ -41,6 +41,9 @@ func Command(line string) (Program, error) {
 			return err
 		}
 		target.Started(ctx, cmd.Process.Pid)
+		ended := make(chan struct{})
+		defer close(ended)
+		target.WatchStops(ctx, cmd.Process.Pid, ended)
 		copied := make(chan struct{})
 		go func() {
 			defer close(copied)

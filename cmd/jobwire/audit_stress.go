@@ -168,9 +168,10 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	all, err := audit.Stress(cmd.Context(), opts)
 	progress.Clear()
 	interrupted := cmd.Context().Err() != nil
-	if err != nil && !interrupted {
+	if err != nil && !interrupted && len(all) == 0 {
 		return err
 	}
+	ended := err
 	switch o.format {
 	case "json":
 		err = audit.WriteOutcomesJSON(out, p, all, interrupted)
@@ -181,17 +182,39 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 			err = audit.SummarizeOutcomes(out, p, all)
 		}
 	}
-	if err == nil && interrupted {
-		err = fmt.Errorf("the run was interrupted after %s", cli.Counted(len(all), "run"))
+	if err != nil {
+		return err
 	}
-	if err == nil && slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }) {
-		err = &cli.Error{Status: cli.StatusFailed}
-	}
-	if roles := audit.UntestedRoles(all); err == nil && len(roles) > 0 {
-		err = &cli.Error{Status: cli.StatusInvalid, Err: fmt.Errorf("nothing was checked: the driver of %s sent no message",
+	return stressError(all, ended, interrupted)
+}
+
+// stressError returns the error with the exit status for outcomes. ended is why the runs ended early, or nil.
+func stressError(all []audit.Outcome, ended error, interrupted bool) error {
+	switch roles, n := audit.UntestedRoles(all), inconclusive(all); {
+	case interrupted:
+		return fmt.Errorf("the run was interrupted after %s", cli.Counted(len(all), "run"))
+	case ended != nil:
+		return ended
+	case slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }):
+		return &cli.Error{Status: cli.StatusFailed}
+	case len(roles) > 0:
+		return &cli.Error{Status: cli.StatusInvalid, Err: fmt.Errorf("nothing was checked: the driver of %s sent no message",
 			strings.Join(roles, " and "))}
+	case n > 0:
+		return &cli.Error{Status: cli.StatusInvalid, Err: fmt.Errorf("inconclusive: %s; the report has the causes",
+			cli.Counted(n, "run"))}
 	}
-	return err
+	return nil
+}
+
+// inconclusive returns the number of outcomes that show nothing about the driver.
+func inconclusive(all []audit.Outcome) (n int) {
+	for i := range all {
+		if all[i].Inconclusive() {
+			n++
+		}
+	}
+	return n
 }
 
 // repeats returns the command that repeats the run of an outcome.

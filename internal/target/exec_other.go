@@ -19,3 +19,6 @@ func WaitGroup(cmd *exec.Cmd) error { return cmd.Wait() }
 func (c *Command) begin(context.Context, string) (*life, error) {
 	return nil, &Error{Target: c.Name, Reason: "could not start", Err: errUnix}
 }
+
+// stopped returns false: it is not known whether a signal has stopped a process.
+func stopped(int) bool { return false }

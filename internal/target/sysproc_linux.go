@@ -56,3 +56,10 @@ func resident(pid int) int64 {
 	}
 	return sum
 }
+
+// stopped reports whether a signal has stopped a process, which may continue.
+func stopped(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	i := strings.LastIndex(string(stat), ") ")
+	return i >= 0 && strings.HasPrefix(string(stat[i+2:]), "T")
+}

@@ -36,3 +36,6 @@ func claim(port string) (io.Closer, error) {
 	}
 	return f, nil
 }
+
+// stopped returns false: it is not known whether a signal has stopped a process.
+func stopped(int) bool { return false }

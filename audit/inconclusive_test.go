@@ -1,0 +1,113 @@
+package audit
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"jobwire/codec/beanstalk"
+	"jobwire/internal/target"
+	"jobwire/internal/verdict"
+	peer "jobwire/refpeer/beanstalk"
+	"jobwire/refserver"
+	server "jobwire/refserver/beanstalk"
+)
+
+// TestEndOfADriver: a driver that a user or the system ended has not crashed.
+func TestEndOfADriver(t *testing.T) {
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip(err)
+	}
+	for script, want := range map[string]verdict.Verdict{
+		"kill -KILL $$": verdict.Inconclusive, "kill -TERM $$": verdict.Inconclusive, "kill -INT $$": verdict.Inconclusive,
+		"exit 137": verdict.Inconclusive, "kill -SEGV $$": verdict.Crashed, "kill -ABRT $$": verdict.Crashed, "exit 1": verdict.Crashed,
+		"exit 139": verdict.Crashed,
+	} {
+		err := exec.Command("sh", "-c", script).Run()
+		if got, note := crash(fmt.Errorf("the driver: %w", err)); got != want || note == "" {
+			t.Errorf("%s: expected %s, got %s: %s", script, want, got, note)
+		}
+	}
+}
+
+// stressBeanstalk performs the tasks of a client without faults, on a server that starts if startErr is nil.
+func stressBeanstalk(t *testing.T, client Driver, startErr error) ([]Outcome, error) {
+	return Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol, FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
+		Drivers: map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive},
+		Start: func(ctx context.Context) (target.Target, error) {
+			if startErr != nil {
+				return nil, startErr
+			}
+			return target.InMemory(ctx, "beanstalk", func(ctx context.Context, ln net.Listener) error {
+				return refserver.New(server.New(server.Options{}), refserver.Options{Protocol: beanstalk.Protocol}).Serve(ctx, ln)
+			})
+		}})
+}
+
+// faultyAt returns the reference client, with another behavior at a task: the client crashes, or hangs.
+func faultyAt(task string, hangs bool) Driver {
+	return func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+		in, passed := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- peer.Drive(ctx, addr, in, answers) }()
+		for lines := bufio.NewScanner(tasks); lines.Scan(); fmt.Fprintln(passed, lines.Text()) {
+			if !strings.HasPrefix(lines.Text(), task) {
+				continue
+			}
+			if hangs {
+				<-ctx.Done()
+			}
+			passed.CloseWithError(errors.New("broken"))
+			<-ended
+			return errors.New("broken")
+		}
+		passed.Close()
+		return <-ended
+	}
+}
+
+// TestDriverIsStartedAgain: a driver that crashes or hangs at one task is started again for the next one, so that the
+// other tasks are performed, and nothing else fails.
+func TestDriverIsStartedAgain(t *testing.T) {
+	for _, hangs := range []bool{false, true} {
+		want := verdict.Crashed
+		if hangs {
+			want = verdict.Hung
+		}
+		synctest.Test(t, func(t *testing.T) {
+			all, err := stressBeanstalk(t, peer.Drive, nil)
+			if err != nil || all[0].Verdict != verdict.Completed {
+				t.Fatal(all, err)
+			}
+			tasks := all[0].Tasks
+			all, err = stressBeanstalk(t, faultyAt("peek 4000000000", hangs), nil)
+			if err != nil || all[0].Verdict != want || len(all[0].Others) > 0 || all[0].Tasks < tasks/2 || all[0].Tasks > tasks ||
+				!strings.HasPrefix(all[0].Task, "peek 4000000000") {
+				t.Errorf("expected one task %s of about %d, got %d tasks, %+v and %+v, %v", want, tasks, all[0].Tasks, all[0].Failure, all[0].Others, err)
+			}
+		})
+	}
+}
+
+// TestServerThatDoesNotStart: a run without a server shows nothing about the driver, and is in the report.
+func TestServerThatDoesNotStart(t *testing.T) {
+	failed := errors.New("no server")
+	all, err := stressBeanstalk(t, peer.Drive, failed)
+	if !errors.Is(err, failed) || len(all) != 1 || !all[0].Inconclusive() || all[0].Note != failed.Error() {
+		t.Errorf("got %+v, %v", all, err)
+	}
+	var text, json strings.Builder
+	SummarizeOutcomes(&text, beanstalk.Protocol, all)
+	WriteOutcomesJSON(&json, beanstalk.Protocol, all, false)
+	if !strings.Contains(text.String(), " 0 passed, 0 failed, 1 inconclusive") || !strings.Contains(json.String(), `"passed": false`) ||
+		!strings.Contains(json.String(), `"verdict": "inconclusive"`) {
+		t.Errorf("%s\n%s", &text, &json)
+	}
+}
