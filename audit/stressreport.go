@@ -127,6 +127,7 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 		out = fmt.Appendf(out, ", %d without a message, so that nothing was checked", untested)
 	}
 	out = fmt.Appendf(out, "; jobwire %s\n", version.Number)
+	out = appendCauses(out, all)
 	for _, part := range StressCoverage(p, all) {
 		out = fmt.Appendf(out, "%s: %d of %d rules exercised (%d%%)\n", part.Role, len(part.Exercised),
 			len(part.Exercised)+len(part.Missing), part.Percent)
@@ -205,6 +206,7 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 		Protocol    string        `json:"protocol"`
 		Interrupted bool          `json:"interrupted"`
 		Outcomes    []jsonOutcome `json:"outcomes"`
+		Causes      []Cause       `json:"causes"`
 		Parts       []Part        `json:"rule_coverage"`
-	}{version.NewHead(), p.Name, interrupted, rows, StressCoverage(p, all)})
+	}{version.NewHead(), p.Name, interrupted, rows, Causes(all), StressCoverage(p, all)})
 }
