@@ -71,6 +71,7 @@ type Auditor struct {
 	roles      codec.Role // roles of clients and workers
 	broken     []*BrokenRule
 	unfollowed []*Unfollowed
+	outage     *Outage
 	now        *conn         // the connection of the current message
 	keep       bool          // remember all connections
 	all        []*conn       // if keep is set
@@ -412,6 +413,10 @@ func (a *Auditor) Report() *Report {
 		r.BrokenRules = append(r.BrokenRules, c)
 	}
 	slices.SortStableFunc(r.BrokenRules, func(x, y BrokenRule) int { return cmp.Compare(x.By, y.By) })
+	if a.outage != nil {
+		o := *a.outage
+		r.Outage = &o
+	}
 	for _, u := range a.unfollowed {
 		r.Unfollowed = append(r.Unfollowed, *u)
 	}

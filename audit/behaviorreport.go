@@ -11,13 +11,6 @@ import (
 	"jobwire/internal/verdict"
 )
 
-// unreachable records that the server could not be reached for a connection.
-func (a *Auditor) unreachable() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.behavior.Unreachable(time.Since(a.begun))
-}
-
 // stop records that the audit ends.
 func (a *Auditor) stop() {
 	a.mu.Lock()

@@ -34,10 +34,10 @@ const readSize = 32 << 10
 // Serve forwards the connections to ln until ctx ends. It closes ln, and returns when all connections have ended.
 func (p *Proxy) Serve(ctx context.Context, ln net.Listener) error {
 	defer context.AfterFunc(ctx, p.Auditor.stop)()
-	dial := func(ctx context.Context) (net.Conn, error) {
-		c, err := p.Dial(ctx)
+	dial := func(dialed context.Context) (net.Conn, error) {
+		c, err := p.Dial(dialed)
 		if err != nil {
-			p.Auditor.unreachable()
+			p.Auditor.unreachable(err, dialed.Err() == nil)
 		}
 		return c, err
 	}

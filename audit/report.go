@@ -30,6 +30,7 @@ type Report struct {
 	Behavior    []behavior.Finding
 	Levels      Levels // the levels whose violations fail; nil: DefaultLevels
 	Unfollowed  []Unfollowed
+	Outage      *Outage // nil: the server could always be reached
 
 	roles codec.Role // roles that clients and workers certainly had
 }
@@ -203,6 +204,10 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	verdict := cmp.Or(r.Untested(), violations(r.Violations(), len(r.BrokenRules)))
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
 		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), verdict, version.Number)
+	if o := r.Outage; o != nil {
+		out = fmt.Appendf(out, "the server could not be reached (connections: %d), first at %.1f s: %s\n", o.Connections, o.First,
+			o.Reason)
+	}
 	for _, u := range r.Unfollowed {
 		out = append(append(out, u.text(r.Protocol)...), '\n')
 	}
@@ -276,12 +281,14 @@ func (r *Report) WriteJSON(w io.Writer) error {
 		FromServer  int            `json:"messages_from_server"`
 		Untested    string         `json:"untested,omitempty"`
 		Unchecked   []unchecked    `json:"not_checked"`
+		Outage      *Outage        `json:"outage,omitempty"`
 		Violations  int            `json:"violations"`
 		BrokenRules []brokenRule   `json:"violated_rules"`
 		Behavior    []jsonBehavior `json:"behavior"`
 		Parts       []Part         `json:"rule_coverage"`
 	}{version.NewHead(), r.Protocol.Name, r.Took.Seconds(), r.Connections, r.Messages[codec.Peer],
-		r.Messages[codec.Server], r.Untested(), []unchecked{}, r.Violations(), []brokenRule{}, behaviorJSON(r.Behavior), r.Parts()}
+		r.Messages[codec.Server], r.Untested(), []unchecked{}, r.Outage, r.Violations(), []brokenRule{},
+		behaviorJSON(r.Behavior), r.Parts()}
 	for _, u := range r.Unfollowed {
 		out.Unchecked = append(out.Unchecked, unchecked{u.By.String(), u})
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"jobwire/codec"
 )
@@ -14,6 +15,28 @@ type Unfollowed struct {
 	Reason      string     `json:"reason"`
 	Bytes       int        `json:"bytes"`
 	Connections int        `json:"connections"`
+}
+
+// Outage counts the connections for which the server could not be reached.
+type Outage struct {
+	Connections int     `json:"connections"`
+	First       float64 `json:"first_seconds"` // since the beginning
+	Reason      string  `json:"reason"`        // of the first one
+}
+
+// unreachable records that the server could not be reached for a connection. It is an outage unless the audit ended.
+func (a *Auditor) unreachable(err error, outage bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at := time.Since(a.begun)
+	a.behavior.Unreachable(at)
+	if !outage {
+		return
+	}
+	if a.outage == nil {
+		a.outage = &Outage{First: at.Seconds(), Reason: err.Error()}
+	}
+	a.outage.Connections++
 }
 
 // Reasons why the messages of one side are not followed.

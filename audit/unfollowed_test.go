@@ -1,15 +1,20 @@
 package audit
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/internal/target"
 )
 
 // TestDirectionsAreFollowedSeparately: a server that echoes the requests, in pieces, sends illegal messages while the
@@ -62,6 +67,32 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 			t.Errorf("%s: %s", tt.protocol.Name, json.String())
 		}
 	}
+}
+
+// TestOutage: connections for which the server cannot be reached are a line of the report, and no violation.
+func TestOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := New(Options{Protocol: gearman.Protocol})
+		p := &Proxy{Auditor: a, Dial: func(context.Context) (net.Conn, error) { return nil, errors.New("refused") }}
+		front, err := target.InMemory(t.Context(), "proxy", p.Serve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer front.Stop()
+		c, err := target.Dial(t.Context(), front)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.Read(make([]byte, 1))
+		var text, json strings.Builder
+		a.Report().WriteText(&text, TextOptions{})
+		a.Report().WriteJSON(&json)
+		if !strings.Contains(text.String(), "could not be reached (connections: 1), first at 0.0 s: refused") ||
+			!strings.Contains(json.String(), `"outage": {`) {
+			t.Errorf("%s\n%s", &text, &json)
+		}
+	})
 }
 
 // TestRepliesAfterAnUnknownEnd: after a request whose end is unknown, the replies of a server of a binary protocol are
