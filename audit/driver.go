@@ -74,10 +74,11 @@ func (d *driving) ask(ctx context.Context, task string, limit time.Duration) (st
 
 // outside lists the signals with which users and systems end programs, and the exit statuses with which a shell reports
 // that they have ended its command.
-var outside = map[syscall.Signal]bool{syscall.SIGKILL: true, syscall.SIGTERM: true, syscall.SIGINT: true, syscall.SIGHUP: true}
+var outside = map[syscall.Signal]bool{syscall.SIGKILL: true, syscall.SIGTERM: true, syscall.SIGINT: true,
+	syscall.SIGHUP: true}
 
-// crash returns the verdict on a driver that exited with an error, and what happened. That another process, or a lack of
-// memory, has ended it shows nothing about the driver.
+// crash returns the verdict on a driver that exited with an error, and what happened. That another process, or a lack
+// of memory, has ended it shows nothing about the driver.
 func crash(err error) (verdict.Verdict, string) {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -106,8 +106,8 @@ func (pf *protocolFaults) report(id []byte, other *codec.Frame) []byte {
 // chosen reports whether a field is a job ID that the server chooses.
 func chosen(fd *codec.Field) bool { return fd.Means == codec.JobID && fd.Assigned }
 
-// renamed returns a message with the job name replaced by the other one of its pair, or nil if the message does not name
-// a job. asked is the type of the request that the message is or to which it is the reply, or nil.
+// renamed returns a message with the job name replaced by the other one of its pair, or nil if the message does not
+// name a job. asked is the type of the request that the message is or to which it is the reply, or nil.
 func (pf *protocolFaults) renamed(f *codec.Frame, asked *codec.Type, largest uint64) []byte {
 	var m codec.Message
 	f.Message(&m)

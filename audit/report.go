@@ -205,8 +205,8 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	out = fmt.Appendf(out, "%d connections, %d messages to the server, %d from the server in %.1f s; %s; jobwire %s\n",
 		r.Connections, r.Messages[codec.Peer], r.Messages[codec.Server], r.Took.Seconds(), verdict, version.Number)
 	if o := r.Outage; o != nil {
-		out = fmt.Appendf(out, "the server could not be reached (connections: %d), first at %.1f s: %s\n", o.Connections, o.First,
-			o.Reason)
+		out = fmt.Appendf(out, "the server could not be reached (connections: %d), first at %.1f s: %s\n", o.Connections,
+			o.First, o.Reason)
 	}
 	for _, u := range r.Unfollowed {
 		out = append(append(out, u.text(r.Protocol)...), '\n')

@@ -46,8 +46,8 @@ var (
 	effects   = map[*codec.Protocol]Effects{}
 )
 
-// Register sets the scenario of a protocol, and what fault profiles do to it. A protocol without a scenario has no stress
-// tests.
+// Register sets the scenario of a protocol, and what fault profiles do to it. A protocol without a scenario has no
+// stress tests.
 func Register(p *codec.Protocol, s Scenario, e Effects) { scenarios[p], effects[p] = s, e }
 
 // Breaks returns the rules of a protocol that the server breaks under the profile, as a driver sees it.

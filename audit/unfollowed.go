@@ -42,13 +42,13 @@ func (a *Auditor) unreachable(err error, outage bool) {
 // Reasons why the messages of one side are not followed.
 const (
 	endUnknown = "a message does not show where it ends"
-	earlyReply = "the server sent an illegal message while a request was incomplete, so it is unknown to which requests its " +
-		"later replies belong"
+	earlyReply = "the server sent an illegal message while a request was incomplete, so it is unknown to which requests " +
+		"its later replies belong"
 	requestsUnknown = "the requests are not known, and the server's replies depend on them"
 )
 
-// loses stops to follow a side of a connection, of which some bytes have arrived that were not checked. The other side is
-// followed, unless it is the server, and its replies depend on requests.
+// loses stops to follow a side of a connection, of which some bytes have arrived that were not checked. The other side
+// is followed, unless it is the server, and its replies depend on requests.
 func (a *Auditor) loses(c *conn, from codec.Side, reason string, bytes int) {
 	k := slices.IndexFunc(a.unfollowed, func(u *Unfollowed) bool { return u.By == from && u.Reason == reason })
 	if k < 0 {
@@ -81,8 +81,8 @@ func (a *Auditor) renew(c *conn) {
 	}
 }
 
-// Incomplete returns which bytes were not checked and why, or "" if all were. An audit that has not followed all messages
-// has not passed.
+// Incomplete returns which bytes were not checked and why, or "" if all were. An audit that has not followed all
+// messages has not passed.
 func (r *Report) Incomplete() string {
 	var all []string
 	for _, u := range r.Unfollowed {
@@ -100,5 +100,6 @@ func (u *Unfollowed) sender(p *codec.Protocol) string {
 }
 
 func (u *Unfollowed) text(p *codec.Protocol) string {
-	return fmt.Sprintf("not checked: %d bytes from %s on %d connections: %s", u.Bytes, u.sender(p), u.Connections, u.Reason)
+	return fmt.Sprintf("not checked: %d bytes from %s on %d connections: %s", u.Bytes, u.sender(p), u.Connections,
+		u.Reason)
 }
