@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"jobwire/audit/behavior"
 	"jobwire/codec"

@@ -73,7 +73,8 @@ func appendCauses(dst []byte, all []Outcome) []byte {
 	for _, c := range Causes(all) {
 		if len(c.Profiles) > 1 {
 			dst = fmt.Appendf(dst, "one cause under %d fault profiles: %s, %s: %s; the smallest is %s: %s\n",
-				len(c.Profiles), c.Role, cmp.Or(c.Task, "after the last task"), c.Verdict, c.Smallest, strings.Join(c.Profiles, " "))
+				len(c.Profiles), c.Role, cmp.Or(c.Task, "after the last task"), c.Verdict, c.Smallest,
+				strings.Join(c.Profiles, " "))
 		}
 	}
 	return dst

@@ -3,8 +3,8 @@ package audit
 import "jobwire/codec"
 
 // DangaEffects are what fault profiles do to the Danga draft. A checker takes a needless NOOP before an assignment for
-// the reply to the request, and the worker may do so, too. The draft requires that a worker does nothing when it receives a
-// NOOP, so that the worker must handle the assignment nevertheless.
+// the reply to the request, and the worker may do so, too. The draft requires that a worker does nothing when it
+// receives a NOOP, so that the worker must handle the assignment nevertheless.
 var DangaEffects = Effects{Breaks: map[string][]codec.RuleID{
 	"needless-noops": {"danga.assign.asked-for", "danga.sleep.once", "danga.sleep.awake-undisturbed",
 		"danga.sleep.hears-first"},

@@ -201,7 +201,7 @@ func (r *run) perform(ctx context.Context) {
 }
 
 // performSteps makes the driver perform the steps of its role, to the step that reaches the message type that the run
-// is for. A driver that has ended or hangs is started again for the next step, without the steps that need an earlier one.
+// is for. A driver that has ended or hangs is started again for the next step, without those that need an earlier one.
 // performSteps returns the last driver, and whether it has ended or hangs.
 func (r *run) performSteps(ctx context.Context, start func() *driving) (d *driving, gone bool) {
 	d = start()

@@ -186,7 +186,8 @@ func (r *SelfTestReport) WriteText(w io.Writer) error {
 			rules = append(rules, string(broken.Rule.ID))
 		}
 		fmt.Fprintf(&b, "%s%s: %s\n         %s: %s %s%s\n",
-			mark, t.Mutant.Name, t.Mutant.About, t.Outcome.FaultProfile.Name, t.Outcome.Verdict, strings.Join(rules, " "), missed)
+			mark, t.Mutant.Name, t.Mutant.About, t.Outcome.FaultProfile.Name, t.Outcome.Verdict, strings.Join(rules, " "),
+			missed)
 	}
 	fmt.Fprintf(&b, "\n%d of %d injected faults detected; the reference client and worker failed in %d of %d runs; "+
 		"the rules that a server breaks under a fault profile are not the declared ones in %d of %d\n",

@@ -57,7 +57,7 @@ type Outcome struct {
 	Failure                         // failure of the worst run; contains only the verdict if the driver did not fail
 	Others       []Failure          // failures of other tasks in the worst run
 	BrokenRules  []BrokenRule       // rules that the driver violated, in all runs
-	Injected     []BrokenRule       // rules that the server violated, as the driver saw it: with the changes of the profile
+	Injected     []BrokenRule       // rules that the server violated, after the changes of the profile
 	Behavior     []behavior.Finding // in all runs
 	Levels       Levels             // the levels whose violations fail; nil: DefaultLevels
 	Recording    Recording          // recording of the worst run; nil if runs are not recorded

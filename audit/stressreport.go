@@ -188,7 +188,8 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 	rows := []jsonOutcome{}
 	for i := range all {
 		x := &all[i]
-		row := jsonOutcome{x.Role, x.FaultProfile.Name, !x.FaultProfile.Reported, x.Passed() && !x.Inconclusive() && !x.Untested(),
+		row := jsonOutcome{x.Role, x.FaultProfile.Name, !x.FaultProfile.Reported,
+			x.Passed() && !x.Inconclusive() && !x.Untested(),
 			x.Runs, x.SkippedHung,
 			x.Tasks, x.Unsupported,
 			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBrokenRule{},
