@@ -94,7 +94,14 @@ type conn struct {
 	next     int // index of the oldest element of recent
 
 	requests codec.Conversation[request] // used only if the messages of the server are checked
+
+	// Bytes of the server from the first message on that arrived before the end of the request that it may answer: a server
+	// may refuse a large request before it has received all of it. They are checked after the request.
+	early []byte
 }
+
+// maxEarly is the largest number of bytes of the server that wait for the end of a request.
+const maxEarly = 1 << 20
 
 // request is a request without a reply so far.
 type request struct {
@@ -185,9 +192,34 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 	defer a.mu.Unlock()
 	a.at = time.Since(a.begun)
 	c.lastSent[from].Store(-1)
+	if from == codec.Server && len(c.early) > 0 && c.lost[from] == nil {
+		if c.early = append(c.early, b...); len(c.early) > maxEarly {
+			a.losesEarly(c)
+		}
+		return
+	}
+	complete := a.feed(c, from, b)
+	if from == codec.Peer && complete && len(c.early) > 0 {
+		early := c.early
+		c.early = nil
+		a.feed(c, codec.Server, early)
+	}
+	a.frame.Reset(from) // the message may be large
+}
+
+// losesEarly stops to follow the server, because the request that its messages may answer does not end.
+func (a *Auditor) losesEarly(c *conn) {
+	if n := len(c.early); n > 0 && c.lost[codec.Server] == nil {
+		c.early = nil
+		a.loses(c, codec.Server, earlyReply, n)
+	}
+}
+
+// feed checks bytes of one side, and reports whether a message was complete.
+func (a *Auditor) feed(c *conn, from codec.Side, b []byte) (complete bool) {
 	if c.lost[from] != nil {
 		c.lost[from].Bytes += len(b)
-		return
+		return false
 	}
 	if from == codec.Peer {
 		a.renew(c)
@@ -199,7 +231,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 			continue
 		case codec.Illegal:
 			if from == codec.Server && len(c.streams[codec.Peer].Rest()) > 0 && !a.binary(p.Raw) {
-				lost = earlyReply
+				c.early = slices.Clone(p.Raw)
 				break
 			}
 			a.frame.Raw, a.frame.From = p.Raw, from
@@ -209,15 +241,19 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 		default:
 			a.message(c, from, nil)
 		}
-		if lost != "" {
-			last = len(p.Raw)
+		complete = true
+		if last = len(p.Raw); lost != "" || from == codec.Server && len(c.early) > 0 {
 			break
 		}
 	}
-	if lost != "" {
-		a.loses(c, from, lost, last+len(c.streams[from].Rest()))
+	switch rest := c.streams[from].Rest(); {
+	case lost != "":
+		a.loses(c, from, lost, last+len(rest))
+	case from == codec.Server && len(c.early) > 0:
+		c.early = append(c.early, rest...)
+		c.streams[from].Resume()
 	}
-	a.frame.Reset(from) // the message may be large
+	return complete
 }
 
 // forwarded records that the bytes of the last call of observe were forwarded, so that the side can send more.
@@ -373,6 +409,7 @@ func (a *Auditor) ends(c *conn, from codec.Side, reset, itself bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.at = time.Since(a.begun)
+	a.losesEarly(c)
 	for side := range codec.Server + 1 {
 		s, quiet := &c.streams[side], c.lastSent[side].Load()
 		idle := a.at - time.Duration(quiet)

@@ -166,16 +166,16 @@ func (r *run) perform(ctx context.Context) {
 	defer conns.Wait()
 	defer cancel()
 
-	ctx = target.WithStops(r.proxy.Auditor.Watching(ctx), &r.stops)
+	driven := target.WithStops(r.proxy.Auditor.Watching(ctx), &r.stops)
 	start := func() *driving {
-		return &driving{Driver: play.Drive(ctx, r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
+		return &driving{Driver: play.Drive(driven, r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
 	}
 	r.names = names{"{}": ""}
 	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text
 		r.names["reverse"] = "echo"
 	}
-	d, gone := r.performSteps(ctx, start)
+	d, gone := r.performSteps(driven, start)
 	switch err := d.finish(); {
 	case err == nil || gone:
 	case errors.Is(err, errNoExit):
