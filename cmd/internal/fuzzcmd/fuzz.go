@@ -30,6 +30,9 @@ import (
 	"jobwire/internal/transport"
 )
 
+// defaultFindings is the folder for findings if the user names none.
+const defaultFindings = "findings"
+
 type fuzzOptions struct {
 	target   connect.TargetFlags
 	seed     uint64
@@ -73,7 +76,7 @@ func New() *cobra.Command {
 	f.StringVar(&o.state, "state", "", "`DIR` in which to keep inputs and findings, so that the next run continues from them")
 	f.DurationVar(&o.minimize, "minimize", 30*time.Second, "time limit for minimizing each finding")
 	f.BoolVar(&o.stop, "stop-on-failure", false, "stop at the first reproduced finding")
-	f.StringVar(&o.findings, "findings", "findings", "`DIR` for the transcripts and captures of the findings")
+	f.StringVar(&o.findings, "findings", defaultFindings, "`DIR` for the transcripts and captures of the findings")
 	f.StringVar(&o.logs, "logs", "", "`DIR` for the logs of everything that was sent, one for each server")
 	addReportFormat(cmd, &o.format)
 	f.StringVar(&o.html, "html", "", "`FILE` for an HTML report")

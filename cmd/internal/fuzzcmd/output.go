@@ -332,7 +332,7 @@ func (out *fuzzOutput) End(s fuzz.Stats, interrupted bool) error {
 }
 
 // saveAll saves the report, for 'jobwire fuzz report', and the findings again, with the number of observations and the
-// commands that repeat them best.
+// commands that repeat them best. A run that has found nothing does not create the default folder.
 func (out *fuzzOutput) saveAll(r *report.Report) error {
 	for _, fd := range out.all {
 		if out.files[fd] == "" {
@@ -342,8 +342,13 @@ func (out *fuzzOutput) saveAll(r *report.Report) error {
 			return err
 		}
 	}
-	if err := os.MkdirAll(out.o.findings, 0o777); err != nil {
-		return err
+	if _, err := os.Stat(out.o.findings); err != nil {
+		if len(out.all) == 0 && out.o.findings == defaultFindings {
+			return nil
+		}
+		if err := os.MkdirAll(out.o.findings, 0o777); err != nil {
+			return err
+		}
 	}
 	return cli.Create(filepath.Join(out.o.findings, report.File), func(w io.Writer) error { return report.Save(w, r) })
 }
