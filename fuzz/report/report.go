@@ -63,6 +63,8 @@ type Finding struct {
 type Summary struct {
 	Seconds    float64 `json:"seconds"`
 	Executions int64   `json:"executions"`
+	Timed      int64   `json:"executions_with_pauses"`
+	Repeats    int64   `json:"leak_executions"`
 	Messages   int64   `json:"messages"`
 	Corpus     int     `json:"corpus"`
 	Features   int     `json:"features"`

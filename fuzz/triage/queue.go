@@ -159,15 +159,16 @@ func (q *queue) numNew() (n int) {
 	return n
 }
 
-// numbers returns the numbers of observed signatures, of those that were examined, of those that were examined and not
-// reproduced, and of those that wait for their first examination.
+// numbers returns the numbers of observed signatures, of those that were examined, of those that were examined and have
+// no result, and of those that wait for their first examination. A signature for which only a related failure was
+// reproduced has a result: the finding about that failure.
 func (q *queue) numbers() (all, examined, notReproduced, unexamined int) {
 	for _, o := range q.all {
 		switch {
 		case o.examinations == 0:
 			unexamined++
 			continue
-		case !o.settled && o.examinations > 0:
+		case !o.settled && (o.finding == nil || !o.finding.Reproduced):
 			notReproduced++
 		}
 		examined++

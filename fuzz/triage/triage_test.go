@@ -108,6 +108,20 @@ func TestEachSignatureIsExamined(t *testing.T) {
 	}
 }
 
+// TestNotReproduced tests which examined signatures count as not reproduced: those without a finding, and those with a
+// crash that did not appear again.
+func TestNotReproduced(t *testing.T) {
+	q := newQueue()
+	for i, fd := range []*Finding{nil, {}, {Reproduced: true}} {
+		q.add(&Candidate{Fault: &exec.Fault{Oracle: exec.Law}}, signature{class: strconv.Itoa(i)})
+		q.examined(q.next().of, notReproduced)
+		q.all[i].finding = fd
+	}
+	if all, examined, without, waiting := q.numbers(); all != 3 || examined != 3 || without != 2 || waiting != 0 {
+		t.Errorf("got %d observed, %d examined, %d not reproduced and %d waiting", all, examined, without, waiting)
+	}
+}
+
 // TestFindingsAreGroupedByCause tests the order of findings, and that findings with the same cause are in one group.
 func TestFindingsAreGroupedByCause(t *testing.T) {
 	all := []*Finding{

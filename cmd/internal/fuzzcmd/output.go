@@ -305,7 +305,7 @@ func (out *fuzzOutput) End(s fuzz.Stats, interrupted bool) error {
 		Jobwire: version.Get(), Protocol: out.sys.Protocol.Name, Title: out.sys.Protocol.Title, Target: out.target,
 		Began: time.Now().Add(-s.Elapsed),
 		Summary: report.Summary{
-			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Messages: s.Messages, Corpus: s.Corpus, Features: s.Features,
+			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Timed: s.Timed, Repeats: s.Repeats, Messages: s.Messages, Corpus: s.Corpus, Features: s.Features,
 			Findings: s.Findings, Duplicates: s.Duplicates, Candidates: s.Candidates, Examined: s.Examined,
 			Failed: s.NotReproduced, Disputed: s.ReferenceFails, Unexamined: s.Unexamined, Starts: s.Starts, Seed: out.o.seed,
 			Saved: out.saved, Folder: out.candidates(), Reason: "the run was stopped",
