@@ -95,8 +95,8 @@ type conn struct {
 
 	requests codec.Conversation[request] // used only if the messages of the server are checked
 
-	// Bytes of the server from the first message on that arrived before the end of the request that it may answer: a server
-	// may refuse a large request before it has received all of it. They are checked after the request.
+	// Bytes of the server from the first message on that arrived before the end of the request that it may answer: a
+	// server may refuse a large request before it has received all of it. They are checked after the request.
 	early []byte
 }
 

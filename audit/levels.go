@@ -10,9 +10,9 @@ import (
 // Levels are the levels whose violations fail an audit or a stress test. nil stands for DefaultLevels.
 type Levels []codec.Level
 
-// DefaultLevels are the levels that bind clients and workers. A violation of a SHOULD or MAY rule is reported: a library
-// may have many reasons to connect again in the middle of its work, for example. So are violations of interpretations,
-// and behavior, about which the specification says nothing.
+// DefaultLevels are the levels that bind clients and workers. A violation of a SHOULD or MAY rule is reported: a
+// library may have many reasons to connect again in the middle of its work, for example. So are violations of
+// interpretations, and behavior, about which the specification says nothing.
 var DefaultLevels = Levels{codec.Must, codec.DeFacto, codec.Extension, codec.Resource}
 
 // contain reports whether violations of rules of the level fail.

@@ -470,8 +470,8 @@ func (r *run) repeat(ctx context.Context, d *driving, s *Step, results <-chan st
 	return verdict.Unrecovered, note + "; the driver tried the task again, and it failed again"
 }
 
-// difference describes an answer that is not the expected one. If the first byte in which they differ is not in the first
-// 120 bytes of both, it shows both around this byte.
+// difference describes an answer that is not the expected one. If the first byte in which they differ is not in the
+// first 120 bytes of both, it shows both around this byte.
 func difference(expected, got string) string {
 	k := 0
 	for k < min(len(expected), len(got)) && expected[k] == got[k] {

@@ -81,8 +81,8 @@ type Failure struct {
 	Recent  []Recent // the last messages before it failed
 }
 
-// Passed reports whether the driver performed its tasks and violated no rule whose level fails. Failures under a profile
-// that the protocol does not require a library to handle do not count.
+// Passed reports whether the driver performed its tasks and violated no rule whose level fails. Failures under a
+// profile that the protocol does not require a library to handle do not count.
 func (o *Outcome) Passed() bool {
 	return o.FaultProfile.Reported || !o.Levels.fail(o.BrokenRules, o.Behavior) && o.completed()
 }

@@ -37,7 +37,8 @@ func (o *Outcome) AppendText(dst []byte, p *codec.Protocol, opts TextOptions) []
 	if o.Omitted > 0 {
 		runs += fmt.Sprintf(", tasks left out: %d", o.Omitted)
 	}
-	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, o.Role, o.FaultProfile.Name, o.Verdict, o.Took.Seconds(),
+	dst = fmt.Appendf(dst, "%s%-10s %-16s %-15s %5.1f s%s\n", mark, o.Role, o.FaultProfile.Name, o.Verdict,
+		o.Took.Seconds(),
 		runs)
 	if mark != "  " {
 		dst = fmt.Appendf(dst, "    Fault profile: %s%s\n", o.FaultProfile.About, o.FaultProfile.Note())

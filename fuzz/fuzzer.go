@@ -114,7 +114,7 @@ func Run(ctx context.Context, cfg Config) (Stats, error) {
 	}
 	f := newFuzzer(cfg)
 	if !model.Has(cfg.Protocol) {
-		f.Logf("there is no model of a server for %s: replies are checked only against the rules of its messages, and requests must be answered",
+		f.Logf("jobwire has no model of a server for %s: replies are checked only against the rules of its messages, and requests must be answered",
 			cfg.Protocol.Title)
 	}
 	if cfg.Duration > 0 {

@@ -90,7 +90,8 @@ func (m *Monitor) left(c *conn, at time.Duration) {
 		}
 	}
 	if left > 0 {
-		m.found("abandons", c, at, "the worker ended its connection, and had neither ended nor given back %d of its jobs", left)
+		m.found("abandons", c, at, "the worker ended its connection, and had neither ended nor given back %d of its jobs",
+			left)
 	}
 	if idle > 1 {
 		m.found("holds", c, at, "the worker had %d jobs for a second or more, sent nothing about them and ended its connection",

@@ -210,9 +210,11 @@ func (o *auditOptions) execute(cmd *cobra.Command, sys *catalog.Entry) error {
 func (o *auditOptions) outcome(r *audit.Report, interrupted bool) error {
 	switch {
 	case o.program != "" && r.Connections == 0 && interrupted:
-		return &cli.Error{Status: cli.StatusFailed, Err: errors.New("--program: interrupted before the command connected to the proxy")}
+		return &cli.Error{Status: cli.StatusFailed,
+			Err: errors.New("--program: interrupted before the command connected to the proxy")}
 	case o.program != "" && r.Connections == 0:
-		return &cli.Error{Status: cli.StatusFailed, Err: errors.New("--program: the command ended without connecting to the proxy")}
+		return &cli.Error{Status: cli.StatusFailed,
+			Err: errors.New("--program: the command ended without connecting to the proxy")}
 	case r.Failed():
 		return &cli.Error{Status: cli.StatusFailed}
 	case r.Untested() != "" && interrupted:

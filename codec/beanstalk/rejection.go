@@ -23,7 +23,8 @@ func reject(f *codec.Frame, e *codec.Error) codec.Rejection {
 	if i := bytes.Index(line, []byte(crlf)); i >= 0 {
 		line = line[:i]
 	}
-	r := codec.Rejection{Replies: []*codec.Type{badFormat, unknownReply}, Closes: f.Type != nil && f.Type.Does == codec.Leave}
+	r := codec.Rejection{Replies: []*codec.Type{badFormat, unknownReply},
+		Closes: f.Type != nil && f.Type.Does == codec.Leave}
 	if f.Type != nil && announced(f.Type, line) > 0 {
 		r.Resync = RuleBadFormatBody
 	}
@@ -52,7 +53,8 @@ func reject(f *codec.Frame, e *codec.Error) codec.Rejection {
 	case RuleDecimal, RuleSeconds, RuleTimeout:
 		r.Performs = isInteger(line, e.Offset)
 	}
-	if f.Type != nil && e.Rule != RuleCommandArgs && e.Rule != RuleLineCRLF && bytes.Count(line, []byte(" ")) == words(f.Type) {
+	if f.Type != nil && e.Rule != RuleCommandArgs && e.Rule != RuleLineCRLF &&
+		bytes.Count(line, []byte(" ")) == words(f.Type) {
 		r.Replies = slices.DeleteFunc(r.Replies, func(t *codec.Type) bool { return t == unknownReply })
 	}
 	return r

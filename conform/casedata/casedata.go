@@ -172,8 +172,8 @@ func (e *encoder) step(steps []transcript.Step, i int) (d Step, ok bool) {
 	return d, ok
 }
 
-// counted returns a choice for each number of arguments that "..." at the end of the choice can stand for. If the number
-// has no limit, or the choice does not end with "...", the result is the choice itself.
+// counted returns a choice for each number of arguments that "..." at the end of the choice can stand for. If the
+// number has no limit, or the choice does not end with "...", the result is the choice itself.
 func counted(c transcript.Choice) (all []transcript.Choice) {
 	given := len(c.Args) - 1
 	if c.Type == nil || given < 0 || c.Args[given].Kind != transcript.Rest {

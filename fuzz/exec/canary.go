@@ -125,10 +125,10 @@ func (x *Executor) askMaxData() {
 	}
 }
 
-// FindBarrier returns the first barrier of the protocol that a new server answers as it must, before any input. A server
-// may lack a barrier or answer it wrongly, and still work: refused says what the server answers to each barrier before
-// the result, and an error what it answers to all. If the server does not answer the first barrier, FindBarrier calls
-// check, which may be nil and may return an error that says why.
+// FindBarrier returns the first barrier of the protocol that a new server answers as it must, before any input. A
+// server may lack a barrier or answer it wrongly, and still work: refused says what the server answers to each barrier
+// before the result, and an error what it answers to all. If the server does not answer the first barrier, FindBarrier
+// calls check, which may be nil and may return an error that says why.
 func FindBarrier(ctx context.Context, t target.Target, p *codec.Protocol, known *input.Known, timeout time.Duration,
 	check func(context.Context, target.Target) error) (found *Barrier, refused []string, err error) {
 	for _, b := range p.Barriers {

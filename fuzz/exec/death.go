@@ -110,8 +110,8 @@ func Death(t target.Target, err error) *Fault {
 	return crashed(oracle, r, output)
 }
 
-// lastOutput returns the output of a server from the beginning of its last crash report on, at most 16 KiB, or the last
-// 4000 bytes if there is no longer report.
+// lastOutput returns the last bytes of the output of a server: from the beginning of the last crash report on, at most
+// 16 KiB, or 4000 bytes if that is more.
 func lastOutput(out string) string {
 	const most, mostOfReport = 4000, 16 << 10
 	out = strings.TrimSpace(out)

@@ -91,8 +91,8 @@ const (
 	isSettled            // the replies to barriers prove it
 )
 
-// NewExecutor returns an executor for a server whose clock runs times times as fast as the clock of the machine, if times
-// is not 0.
+// NewExecutor returns an executor for a server whose clock runs times times as fast as the clock of the machine, if
+// times is not 0.
 func NewExecutor(t target.Target, times int, b *Barrier, known *input.Known, timeout time.Duration) (*Executor, error) {
 	to, err := transportOf(t)
 	if err != nil {
@@ -185,8 +185,8 @@ func (x *execution) run() {
 // unread is the kind of failure of a server that serves no client while it cannot write to one that does not read.
 const unread = "no connection answered while a client does not read"
 
-// checkOpen checks the server while the connections are open, if an input has done what may block or busy a server until
-// they are closed.
+// checkOpen checks the server while the connections are open, if an input has done what may block or busy a server
+// until they are closed.
 func (x *execution) checkOpen() {
 	if x.record.Fault != nil || x.quit {
 		return

@@ -56,8 +56,8 @@ type Unsent struct {
 	Barrier bool // the message is the reply to a barrier, whose data differs in each execution
 }
 
-// Same reports whether two faults have the same oracle, rule and kind of failure, and the same kind of wrong message. It
-// returns false if one of them is nil.
+// Same reports whether two faults have the same oracle, rule and kind of failure, and the same kind of wrong message.
+// It returns false if one of them is nil.
 func (f *Fault) Same(g *Fault) bool {
 	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law && f.Got == g.Got
 }

@@ -11,7 +11,8 @@ import (
 
 // ready reports whether a barrier can be sent on the connection, and the server must reply to it at once.
 func (x *execution) ready(k *conn) bool {
-	return k.open && !k.ended && !k.unread && !k.desynced && !k.streams[codec.Peer].Lost() && k.streams[codec.Peer].Skip() == 0 &&
+	return k.open && !k.ended && !k.unread && !k.desynced && !k.streams[codec.Peer].Lost() &&
+		k.streams[codec.Peer].Skip() == 0 &&
 		len(k.partial) == 0 && k.busy == 0 &&
 		!(x.model != nil && x.model.Blocked(k.id))
 }
@@ -175,8 +176,8 @@ func (x *execution) finishBurst() {
 	}
 }
 
-// await reads until the server has replied to all barriers of the connection or the timeout expires. A server that sends
-// nothing has Timeout; one that sends other messages has four times as long.
+// await reads until the server has replied to all barriers of the connection or the timeout expires. A server that
+// sends nothing has Timeout; one that sends other messages has four times as long.
 func (x *execution) await(k *conn) {
 	until := time.Now().Add(4 * x.Timeout)
 	x.flush(k)

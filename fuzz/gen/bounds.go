@@ -7,8 +7,8 @@ import (
 	"jobwire/codec"
 )
 
-// Lengths are common sizes of buffers and maximum lengths, in bytes, and lengths near them. The first ShortLengths of them
-// are common limits of names.
+// Lengths are common sizes of buffers and maximum lengths, in bytes, and lengths near them. The first ShortLengths of
+// them are common limits of names.
 var Lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129, 200, 201, 224, 255, 256, 257, 511, 512,
 	1000, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8000, 8191, 8192, 8193, 16384, 32768, 65535, 65536, 65537}
 

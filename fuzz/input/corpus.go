@@ -11,8 +11,8 @@ import (
 	"jobwire/codec"
 )
 
-// Limits of the corpus, not counting the seeds: inputs, and bytes of inputs. Above a limit, a new input replaces the one
-// with the least energy of some random ones.
+// Limits of the corpus, not counting the seeds: inputs, and bytes of inputs. Above a limit, a new input replaces the
+// one with the least energy of some random ones.
 const (
 	maxCorpus = 8000
 	maxBytes  = 48 << 20
@@ -51,7 +51,8 @@ type CorpusEntry struct {
 
 // NewCorpus returns a corpus of the seeds.
 func NewCorpus(seeds []*Input) *Corpus {
-	p := &Corpus{seeds: len(seeds), r: NewRand(uint64(len(seeds))), seedsLeft: map[bool][]*Input{}, clean: map[string]*Input{},
+	p := &Corpus{seeds: len(seeds), r: NewRand(uint64(len(seeds))), seedsLeft: map[bool][]*Input{},
+		clean:      map[string]*Input{},
 		leakTested: map[string]bool{}, repeated: map[string]bool{}}
 	for _, in := range seeds {
 		pauses := in.Waits() > 0
@@ -61,8 +62,8 @@ func NewCorpus(seeds []*Input) *Corpus {
 	return p
 }
 
-// Add counts the features, the coverage of an input, and adds the input to the corpus if a feature is new. It reports whether it has
-// added the input. parent is the entry that was mutated, or nil.
+// Add counts the features, the coverage of an input, and adds the input to the corpus if a feature is new. It reports
+// whether it has added the input. parent is the entry that was mutated, or nil.
 func (co *Corpus) Add(in *Input, parent *CorpusEntry, features []uint64) bool {
 	co.mu.Lock()
 	defer co.mu.Unlock()
@@ -129,9 +130,9 @@ func (co *Corpus) SelectEntry(r *rand.Rand) *CorpusEntry {
 	return best
 }
 
-// energy returns the weight of an input in the selection and in the limit of the corpus. Inputs with rare features, with
-// successful mutations and with few mutations have more energy. Large inputs, and inputs whose mutations repeat known
-// failures, have less.
+// energy returns the weight of an input in the selection and in the limit of the corpus. Inputs with rare features,
+// with successful mutations and with few mutations have more energy. Large inputs, and inputs whose mutations repeat
+// known failures, have less.
 func (co *Corpus) energy(e *CorpusEntry) float64 {
 	score := float64(1+4*e.finds) / float64(4+e.picked+16*e.fails)
 	if n := co.hits[e.rare]; n > 0 && n < 16 {

@@ -168,8 +168,8 @@ func (g *Generator) many(in *Input) bool {
 	return true
 }
 
-// lengthen repeats the first values of the list at the end of a message until the message has n values. If a field allows
-// any bytes, each repeated value ends with a different number.
+// lengthen repeats the first values of the list at the end of a message until the message has n values. If a field
+// allows any bytes, each repeated value ends with a different number.
 func (g *Generator) lengthen(s *Step, n int) {
 	group := len(s.Type.Repeat)
 	first := max(0, len(s.Args)-group)

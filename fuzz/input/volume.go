@@ -10,7 +10,8 @@ import (
 	"jobwire/fuzz/gen"
 )
 
-// volume is a kind of input that needs much time. Its cost is about the number of short messages that take the same time.
+// volume is a kind of input that needs much time. Its cost is about the number of short messages that take the same
+// time.
 type volume struct {
 	cost int
 	make func(*Generator, *Input)
@@ -28,8 +29,8 @@ var volumes = []volume{
 // volumeShare limits the part of the messages for which these inputs count: one divided by volumeShare.
 const volumeShare = 8
 
-// addVolume makes an input large, or gives it an action that is slow to check, if it is time for such an input: the cost
-// of the planned kind is covered by the inputs since the last one.
+// addVolume makes an input large, or gives it an action that is slow to check, if it is time for such an input: the
+// cost of the planned kind is covered by the inputs since the last one.
 func (g *Generator) addVolume(in *Input) {
 	v := volumes[g.planned]
 	if g.covered < volumeShare*v.cost || len(in.Steps) == 0 {
@@ -62,8 +63,8 @@ func (g *Generator) enlarge(in *Input) {
 	}
 }
 
-// stopReading lets a new client send a request thousands of times without reading the replies, in front of an input whose
-// other clients the server must still serve. Often the requests or replies exceed every buffer of the system.
+// stopReading lets a new client send a request thousands of times without reading the replies, in front of an input
+// whose other clients the server must still serve. Often the requests or replies exceed every buffer of the system.
 func (g *Generator) stopReading(in *Input) {
 	const most = 128 << 10 // bytes of the requests of a step
 	conn := in.Conns()

@@ -112,7 +112,8 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 		}
 		if m.refused > 0 && len(body) >= m.refused {
 			return &Complaint{Rule: "beanstalk.put.job-too-big",
-				Text: fmt.Sprintf("expected JOB_TOO_BIG, because a body of %d bytes was too big and this one has %d", m.refused, len(body))}
+				Text: fmt.Sprintf("expected JOB_TOO_BIG, because a body of %d bytes was too big and this one has %d", m.refused,
+					len(body))}
 		}
 		m.accepted = max(m.accepted, len(body))
 		j.vague = false
@@ -127,7 +128,8 @@ func (m *beanstalk) tooBig(j *bJob) error {
 	size := len(j.body)
 	if size <= m.accepted || j.id != nil {
 		return &Complaint{Rule: "beanstalk.put.inserted",
-			Text: fmt.Sprintf("expected INSERTED, because the server has accepted a body of %d bytes and this one has %d", max(size, m.accepted), size)}
+			Text: fmt.Sprintf("expected INSERTED, because the server has accepted a body of %d bytes and this one has %d",
+				max(size, m.accepted), size)}
 	}
 	if m.refused == 0 || size < m.refused {
 		m.refused = size

@@ -62,7 +62,8 @@ func (m *contract) Sent(conn int, f *codec.Frame) {
 	for i, a := range t.Answers {
 		names[i] = a.Label()
 	}
-	if t.Does == codec.Leave || f.Blocks() || m.p.Behavior(f) != t || slices.ContainsFunc(t.Answers, func(a *codec.Type) bool { return a.Push }) {
+	if t.Does == codec.Leave || f.Blocks() || m.p.Behavior(f) != t ||
+		slices.ContainsFunc(t.Answers, func(a *codec.Type) bool { return a.Push }) {
 		if t.Ordered {
 			m.unchecked[conn] = true
 		}

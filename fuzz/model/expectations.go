@@ -122,7 +122,8 @@ func (b *expectations) rejected(conn int, f *codec.Frame, e *codec.Error, r code
 		case slices.Contains(answers, f.Type):
 			return nil
 		}
-		return &Complaint{Law: "illegal message not rejected", Text: fmt.Sprintf("expected %s, because the message is illegal (%s)", r.Labels(), why)}
+		return &Complaint{Law: "illegal message not rejected",
+			Text: fmt.Sprintf("expected %s, because the message is illegal (%s)", r.Labels(), why)}
 	})
 	d.certain, d.must = true, !r.Unclear && !r.Closes
 	if r.Unclear {

@@ -220,7 +220,8 @@ func (s *Summary) Verdict() string {
 	return text
 }
 
-// Waiting returns a sentence with the number of candidates that were not examined, and where candidates are saved, or "".
+// Waiting returns a sentence with the number of candidates that were not examined, and where candidates are saved, or
+// "".
 func (s *Summary) Waiting() (text string) {
 	if s.Unexamined > 0 {
 		text = counted(s.Unexamined, "candidate was", "candidates were") + " not tried again before " + s.Reason

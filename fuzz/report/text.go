@@ -63,7 +63,8 @@ func WriteText(w io.Writer, r *Report) error {
 	}
 	paragraph(&b, "Candidates: ", fmt.Sprintf("%s, of which %d examined: %d not reproduced, %d not counted because the reference server fails in the same way, the others findings and duplicates", counted(s.Candidates, "kind of failure", "kinds of failures"), s.Examined, s.Failed, s.Disputed))
 	paragraph(&b, "", s.Waiting())
-	fmt.Fprintf(&b, "Executions: %d, of which %d with pauses; %d repetitions in search of memory leaks\n", s.Executions, s.Timed,
+	fmt.Fprintf(&b, "Executions: %d, of which %d with pauses; %d repetitions in search of memory leaks\n", s.Executions,
+		s.Timed,
 		s.Repeats)
 	fmt.Fprintf(&b, "Corpus: %s, %s; %s\n", counted(s.Corpus, "input", "inputs"),
 		counted(s.Features, "feature", "features"), counted(s.Starts, "server start", "server starts"))

@@ -71,7 +71,8 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 // inputFree reports whether the fault alone determines the key of the finding, whatever the input is. This is true if
 // the fault has a stack, if it names the rule that a request breaks, or if it describes what is wrong with a reply.
 func inputFree(f *exec.Fault) bool {
-	return len(f.Stack) > 0 || f.Oracle == exec.Framing || f.Unsent.Data != nil || f.Oracle == exec.HangConn && f.Rule != ""
+	return len(f.Stack) > 0 || f.Oracle == exec.Framing || f.Unsent.Data != nil ||
+		f.Oracle == exec.HangConn && f.Rule != ""
 }
 
 // stepAction describes the effect of a step.

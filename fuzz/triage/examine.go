@@ -53,7 +53,8 @@ func (e *examiner) resultOf(candidate *Candidate) (outcome, *exec.Fault) {
 	found := e.reproduce(candidate)
 	switch {
 	case found.fault == nil:
-		e.run.Logf("not reproduced: %s, after %s; the last: %s", candidate.Fault, counted(len(candidate.Log.Entries)), candidate.last())
+		e.run.Logf("not reproduced: %s, after %s; the last: %s", candidate.Fault, counted(len(candidate.Log.Entries)),
+			candidate.last())
 		return notReproduced, nil
 	case found.sequence == nil:
 		return e.examineInput(candidate, &found), found.fault
@@ -104,7 +105,8 @@ func (e *examiner) examineInput(candidate *Candidate, found *reproduction) outco
 		return interrupted
 	}
 	v := e.disclosureOf(small, last)
-	return e.report(candidate, &Finding{Key: key(e.cfg.Protocol, small, v), cause: causeOf(e.cfg.Protocol, small, v), Fault: v,
+	return e.report(candidate, &Finding{Key: key(e.cfg.Protocol, small, v), cause: causeOf(e.cfg.Protocol, small, v),
+		Fault: v,
 		Input: small, Shown: n, Tried: of, Inputs: 1, Log: candidate.Log})
 }
 

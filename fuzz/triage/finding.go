@@ -97,7 +97,8 @@ func withoutProbes(b *exec.Barrier, in *input.Input, f *exec.Fault) *exec.Fault 
 	}
 	clean := *f
 	clean.Text = strings.ReplaceAll(f.Text, "reply to "+b.Message(nil).Type.Name+" ", "reply to a further request ")
-	if wanted, got, ok := strings.Cut(strings.TrimPrefix(clean.Text, "expected "), ", got "); ok && f.Law == "unexpected message" {
+	if wanted, got, ok := strings.Cut(strings.TrimPrefix(clean.Text, "expected "), ", got "); ok &&
+		f.Law == "unexpected message" {
 		all := slices.DeleteFunc(strings.Split(wanted, " or "), func(one string) bool {
 			name, _, _ := strings.Cut(one, " ")
 			return name == b.Reply.Name

@@ -52,8 +52,8 @@ func (m *minimizer) late() bool {
 	return over > m.budget && (m.tries >= reducedTries || over > reducedRuns*m.budget)
 }
 
-// try makes in the best input if it differs from the best input and the fault appears with in. It reports whether it has
-// done so.
+// try makes in the best input if it differs from the best input and the fault appears with in. It reports whether it
+// has done so.
 func (m *minimizer) try(in *input.Input) bool {
 	if m.late() || len(in.Steps) == 0 || in.Equal(m.best) {
 		return false

@@ -74,8 +74,8 @@ func (q *queue) wake() {
 	q.changed = make(chan struct{})
 }
 
-// next returns the candidate to examine next, or nil: one whose signature and class were examined least often and, among
-// those, the most severe.
+// next returns the candidate to examine next, or nil: one whose signature and class were examined least often and,
+// among those, the most severe.
 func (q *queue) next() *Candidate {
 	var best *observation
 	var rank [3]int
@@ -115,8 +115,8 @@ const (
 	settled                      // it is a finding, or the reference server fails in the same way
 )
 
-// deferral is how long a candidate whose failure needs several inputs waits for an observation of the same failure that is
-// easier to understand.
+// deferral is how long a candidate whose failure needs several inputs waits for an observation of the same failure that
+// is easier to understand.
 const deferral = 30 * time.Second
 
 // examined records the result of an examination.

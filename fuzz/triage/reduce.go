@@ -20,8 +20,8 @@ type reproduction struct {
 }
 
 // reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs: first
-// thoroughly, and then as the worker ran it. It returns what causes the same failure again or, if nothing does, a related
-// failure. The result has no fault if no such failure appears.
+// thoroughly, and then as the worker ran it. It returns what causes the same failure again or, if nothing does, a
+// related failure. The result has no fault if no such failure appears.
 func (e *examiner) reproduce(candidate *Candidate) (r reproduction) {
 	if candidate.Fault.Oracle == exec.Memory {
 		return e.reproduceLeak(candidate)
@@ -109,8 +109,8 @@ func (e *examiner) minimizeSequence(entries []input.Entry, v *exec.Fault) []inpu
 }
 
 // single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
-// several messages in one write. It runs some variants several times, because the result may depend on chance. It returns
-// the first variant that causes the same failure or, if none does, the first that causes a related one.
+// several messages in one write. It runs some variants several times, because the result may depend on chance. It
+// returns the first variant that causes the same failure or, if none does, the first that causes a related one.
 func (e *examiner) single(in *input.Input, v *exec.Fault) (found reproduction) {
 	if len(in.Steps) == 0 {
 		return found
@@ -140,7 +140,8 @@ func (e *examiner) single(in *input.Input, v *exec.Fault) (found reproduction) {
 
 // reduce returns the entries of a log that a failure needs, with the fault, or nil if the failure does not appear.
 // shows runs entries on a new server, and returns the fault and the number of entries that it has run.
-func (e *examiner) reduce(candidate *Candidate, shows func([]input.Entry) (*exec.Fault, int)) ([]input.Entry, *exec.Fault) {
+func (e *examiner) reduce(candidate *Candidate, shows func([]input.Entry) (*exec.Fault, int)) ([]input.Entry,
+	*exec.Fault) {
 	var best []input.Entry
 	var fault *exec.Fault
 	repeat := 1 // number of attempts with the same entries
@@ -167,7 +168,8 @@ func (e *examiner) reduce(candidate *Candidate, shows func([]input.Entry) (*exec
 	shown := false
 	for n := max(2, len(all)-candidate.From); !shown; n *= 2 {
 		part := all[max(0, len(all)-n):]
-		if shown = holds(part) || holds(input.Together(part, input.Pipelined)) || holds(input.Together(part, input.Joined)); n >= len(all) {
+		if shown = holds(part) || holds(input.Together(part, input.Pipelined)) ||
+			holds(input.Together(part, input.Joined)); n >= len(all) {
 			break
 		}
 	}

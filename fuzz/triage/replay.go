@@ -30,8 +30,8 @@ type replayer struct {
 	// inputs run as a worker runs them, with several messages in one write and few barriers, and not thoroughly
 	asObserved bool
 
-	// Inputs run one after the other on one server, each with its own prefix, and a new server starts only after a crash or
-	// after maxShared inputs. Starting a server takes much longer than an input. A failure that appears in this way is
+	// Inputs run one after the other on one server, each with its own prefix, and a new server starts only after a crash
+	// or after maxShared inputs. Starting a server takes much longer than an input. A failure that appears in this way is
 	// tried on new servers later.
 	shared bool
 }
@@ -144,7 +144,8 @@ func (l *replayer) mustRestart(v *exec.Fault) bool {
 	return l.inputs >= maxShared || v != nil && (v.Ends() || v.MaybeCrashed())
 }
 
-// prefix returns the prefix for the names of an input: a new prefix on a server that other inputs use, and otherwise "".
+// prefix returns the prefix for the names of an input: a new prefix on a server that other inputs use, and otherwise
+// "".
 func (l *replayer) prefix() string {
 	switch {
 	case l.cfg.Fixed:
@@ -270,8 +271,8 @@ func (l *replayer) test(expected *exec.Fault) func(*input.Input) *exec.Fault {
 	}
 }
 
-// ReplayLog runs the inputs of a log on a new server, in order, until the server ends or hangs. It calls failed for each
-// fault that an oracle reports, with the number of the input, counted from 1.
+// ReplayLog runs the inputs of a log on a new server, in order, until the server ends or hangs. It calls failed for
+// each fault that an oracle reports, with the number of the input, counted from 1.
 func (t *Triage) ReplayLog(log *input.Log, failed func(n int, v *exec.Fault)) error {
 	l := t.onlyExaminer.replay
 	l.setClock(log.Clock)

@@ -44,8 +44,9 @@ func (e *examiner) describe(fd *Finding) {
 	}
 	fd.Fault = withoutProbes(e.cfg.Barrier, fd.Input, fd.Fault)
 	until := time.Now().Add(maxWriting)
-	failure := transcribe.Failure{Name: fd.Name, Barrier: e.cfg.Barrier, Input: fd.Input, Fault: fd.Fault, Record: fd.Record,
-		Right: right}
+	failure := transcribe.Failure{Name: fd.Name, Barrier: e.cfg.Barrier, Input: fd.Input, Fault: fd.Fault,
+		Record: fd.Record,
+		Right:  right}
 	for i, form := range transcribe.Forms {
 		script := failure.Script(form)
 		if i == 0 {
@@ -64,8 +65,8 @@ func (e *examiner) describe(fd *Finding) {
 	}
 }
 
-// reproduces reports whether a script passes on the reference server and fails twice on the server under test. It returns
-// false if the run ends meanwhile, because then no server can be started.
+// reproduces reports whether a script passes on the reference server and fails twice on the server under test. It
+// returns false if the run ends meanwhile, because then no server can be started.
 func (e *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
 	ok := e.passesOnNew(s, ref)
 	for n := 0; ok && n < 2; n++ {
@@ -131,9 +132,9 @@ func (e *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	return amiss == "" && err == nil
 }
 
-// Conversation returns what the peers and the server sent in the last execution, one message or action a line, and where
-// the fault was observed. It leaves out the barriers, which are not needed for the fault. If the finding was not executed
-// again, or needs several inputs, it returns a sentence for each of the last inputs before the fault.
+// Conversation returns what the peers and the server sent in the last execution, one message or action a line, and
+// where the fault was observed. It leaves out the barriers, which are not needed for the fault. If the finding was not
+// executed again, or needs several inputs, it returns a sentence for each of the last inputs before the fault.
 func (fd *Finding) Conversation(p *codec.Protocol) string {
 	if fd.Record == nil || len(fd.Record.Events) == 0 || fd.Inputs > 1 {
 		return fd.sentences(p)
@@ -149,7 +150,8 @@ func (fd *Finding) Conversation(p *codec.Protocol) string {
 	acted, left := map[int]bool{}, map[int]bool{} // connections on which a peer has acted, or that it has ended
 	for _, e := range fd.Record.AsSent() {
 		if e.Conn >= len(actors) || e.Barrier && !strings.Contains(v.Text, " "+probeName(e)+" ") ||
-			e.Verb == transcript.Opens && !acted[e.Conn] || e.From == codec.Server && e.Verb == transcript.Closes && left[e.Conn] {
+			e.Verb == transcript.Opens && !acted[e.Conn] ||
+			e.From == codec.Server && e.Verb == transcript.Closes && left[e.Conn] {
 			continue
 		}
 		if v.Step >= 0 && e.Step > v.Step && !marked {
@@ -188,8 +190,8 @@ func probeName(e exec.Event) string {
 	return e.Type.Name
 }
 
-// choice returns an event of the last execution as a step of a transcript. A message that breaks a rule is shown with its
-// arguments, as far as the input has them.
+// choice returns an event of the last execution as a step of a transcript. A message that breaks a rule is shown with
+// its arguments, as far as the input has them.
 func (fd *Finding) choice(p *codec.Protocol, e *exec.Event) transcript.Choice {
 	c := transcript.Choice{Verb: e.Verb, Type: e.Type, Bytes: e.Raw}
 	if e.Verb > transcript.Raw {
@@ -201,7 +203,8 @@ func (fd *Finding) choice(p *codec.Protocol, e *exec.Event) transcript.Choice {
 		var m codec.Message
 		_, err := p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, e.Raw, &f)
 		switch {
-		case e.Step >= 0 && e.Step < len(fd.Input.Steps) && fd.Input.Steps[e.Step].Type != nil && (err != nil || e.Err != nil):
+		case e.Step >= 0 && e.Step < len(fd.Input.Steps) && fd.Input.Steps[e.Step].Type != nil &&
+			(err != nil || e.Err != nil):
 			m = fd.Input.Steps[e.Step].Message()
 		case err == nil && e.Verb == transcript.Send:
 			f.Message(&m)
@@ -273,7 +276,8 @@ const maxSaid = 70
 
 // said returns the message of a step in the notation of transcripts.
 func said(p *codec.Protocol, s *input.Step, prefix string) string {
-	c := transcript.Choice{Verb: s.Verb, Type: s.Type, Bytes: bytes.ReplaceAll(s.Bytes, []byte(input.Placeholder), []byte(prefix))}
+	c := transcript.Choice{Verb: s.Verb, Type: s.Type,
+		Bytes: bytes.ReplaceAll(s.Bytes, []byte(input.Placeholder), []byte(prefix))}
 	for _, a := range s.Args {
 		c.Args = append(c.Args, transcript.Arg{Value: bytes.ReplaceAll(a.Value, []byte(input.Placeholder), []byte(prefix))})
 	}

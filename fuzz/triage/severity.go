@@ -32,7 +32,8 @@ const (
 var severities = []struct{ name, level string }{
 	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"},
 	{"lost job", "high"}, {"duplicate job", "high"},
-	{"resource exhaustion", "high"}, {"undefined behavior", "medium"}, {"connection hang", "medium"}, {"wrong answer", "medium"}, {"cosmetic", "low"},
+	{"resource exhaustion", "high"}, {"undefined behavior", "medium"}, {"connection hang", "medium"},
+	{"wrong answer", "medium"}, {"cosmetic", "low"},
 }
 
 // String returns the name, such as "remote crash".
@@ -62,8 +63,8 @@ var oracles = map[string]struct {
 	exec.Law:         {WrongAnswer, "wrong reply"},
 }
 
-// FaultSeverity returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer, unless
-// there is evidence that it comes from another client or from memory.
+// FaultSeverity returns the severity that depends on the fault alone. Data that no peer has sent is a wrong answer,
+// unless there is evidence that it comes from another client or from memory.
 func FaultSeverity(f *exec.Fault) Severity {
 	if f.Oracle == exec.Disclosure && !f.Proved {
 		return WrongAnswer
@@ -146,9 +147,10 @@ func (fd *Finding) actions() string {
 
 func lower(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
-// extraJobs compares what the server with the fault sent about jobs with what a correct server sent: assignments, ends of
-// jobs, and the records of jobs that a peer asked for. The result is negative if the server with the fault sent less on
-// the connection of the fault, up to the step of the fault, and positive if it assigned a job, or reported an end, again.
+// extraJobs compares what the server with the fault sent about jobs with what a correct server sent: assignments, ends
+// of jobs, and the records of jobs that a peer asked for. The result is negative if the server with the fault sent less
+// on the connection of the fault, up to the step of the fault, and positive if it assigned a job, or reported an end,
+// again.
 func extraJobs(v *exec.Fault, correct, got *exec.Record) int {
 	if v.Oracle != exec.Law || correct == nil || got == nil {
 		return 0

@@ -92,13 +92,14 @@ func withoutValues(text string) string {
 }
 
 // related reports whether f may be another effect of what caused the expected fault. A crash is related if it is in the
-// same place, or if the expected place is unknown. A hang or crash is related to a hang, even on another connection, and
-// a wrong reply to another wrong reply.
+// same place, or if the expected place is unknown. A hang or crash is related to a hang, even on another connection,
+// and a wrong reply to another wrong reply.
 func related(f, expected *exec.Fault) bool {
 	if expected.Ends() || expected.Oracle == exec.LeakReport {
 		return (f.Ends() || f.Oracle == exec.LeakReport) && (len(expected.Stack) == 0 || f.Law == expected.Law)
 	}
-	group := map[string]int{exec.Exit: 1, exec.Signal: 1, exec.Sanitizer: 1, exec.HangAll: 1, exec.HangConn: 1, exec.Disturbed: 1, exec.Law: 2, exec.Framing: 2,
+	group := map[string]int{exec.Exit: 1, exec.Signal: 1, exec.Sanitizer: 1, exec.HangAll: 1, exec.HangConn: 1,
+		exec.Disturbed: 1, exec.Law: 2, exec.Framing: 2,
 		exec.Disclosure: 2}
 	return f.Oracle == expected.Oracle || group[f.Oracle] != 0 && group[f.Oracle] == group[expected.Oracle]
 }

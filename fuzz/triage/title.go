@@ -210,8 +210,8 @@ type act struct {
 // maxNames is the number of messages that a title names.
 const maxNames = 3
 
-// after returns the messages that lead to the fault: the last one and, if an earlier one is unusual, that one, with what
-// is unusual about it. If none is unusual, it returns the last messages that change something.
+// after returns the messages that lead to the fault: the last one and, if an earlier one is unusual, that one, with
+// what is unusual about it. If none is unusual, it returns the last messages that change something.
 func (t *titler) after() string {
 	steps := t.in.Steps
 	if at := t.f.Step; at >= 0 && at < len(steps) && !t.f.Ends() {
@@ -296,7 +296,8 @@ func (t *titler) raw(b []byte) act {
 	}
 	what, detail := "a malformed message", short(e.Detail, maxDetail)
 	var whole codec.Frame
-	if _, err := t.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, b, &whole); err == nil && whole.Type != nil {
+	if _, err := t.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Peer, b, &whole); err == nil &&
+		whole.Type != nil {
 		what = "a malformed " + whole.Type.Name
 	}
 	if e.Field != "" {
@@ -315,8 +316,8 @@ func (t *titler) frameUnusual(f *codec.Frame) (all []string) {
 	return all
 }
 
-// unusual describes the values of a message that ordinary messages do not have. A minimized message has such values only
-// if the fault needs them.
+// unusual describes the values of a message that ordinary messages do not have. A minimized message has such values
+// only if the fault needs them.
 func (t *titler) unusual(s *input.Step) (all []string) {
 	for i := range s.Args {
 		fd, a := s.Type.FieldAt(i), &s.Args[i]
@@ -338,7 +339,8 @@ func (t *titler) unusual(s *input.Step) (all []string) {
 		all = append(all, "without its "+label(fd))
 	}
 	if e, illegal := err.(*codec.Error); illegal && len(all) == 0 {
-		all = append(all, fmt.Sprintf("an illegal %s (%s)", cmp.Or(strings.ToLower(e.Field), "form"), short(e.Detail, maxDetail)))
+		all = append(all, fmt.Sprintf("an illegal %s (%s)", cmp.Or(strings.ToLower(e.Field), "form"),
+			short(e.Detail, maxDetail)))
 	}
 	return all
 }
@@ -346,8 +348,8 @@ func (t *titler) unusual(s *input.Step) (all []string) {
 // label returns the name of a field in the middle of a sentence.
 func label(fd *codec.Field) string { return strings.ToLower(fd.Name[:1]) + fd.Name[1:] }
 
-// unusualValue describes a value that ordinary messages do not have: a number greater than 1 or below 0, a long or empty
-// text, or a text with special characters. It returns "" for other values.
+// unusualValue describes a value that ordinary messages do not have: a number greater than 1 or below 0, a long or
+// empty text, or a text with special characters. It returns "" for other values.
 func unusualValue(fd *codec.Field, v []byte) string {
 	name := article(label(fd))
 	switch fd.Kind {
@@ -383,8 +385,8 @@ func unusualValue(fd *codec.Field, v []byte) string {
 	return ""
 }
 
-// boundary returns a number greater than 1 as a relation to a power of two at which programs fail, such as "above 2^64",
-// or as it is.
+// boundary returns a number greater than 1 as a relation to a power of two at which programs fail, such as "above
+// 2^64", or as it is.
 func boundary(n *big.Int) string {
 	for _, bits := range []uint{128, 64, 63, 32, 31, 16} {
 		power := new(big.Int).Lsh(big.NewInt(1), bits)

@@ -73,8 +73,8 @@ type Reports struct {
 	// after it is reproduced.
 	Found   func(*Finding)
 	Dropped func(*Finding) // called for a reported finding that another finding replaces
-	// Candidate is called at the end with one candidate of each class that was not examined or not reproduced. Count is the
-	// number of observations, and Tried the number of examinations in which the failure did not appear.
+	// Candidate is called at the end with one candidate of each class that was not examined or not reproduced. Count is
+	// the number of observations, and Tried the number of examinations in which the failure did not appear.
 	Candidate func(*Finding)
 }
 
@@ -104,8 +104,8 @@ type examiner struct {
 	replay *replayer
 }
 
-// numExaminers is the number of candidates that are examined at the same time. Most of the time, an examiner waits for a
-// server to start or for a missing reply.
+// numExaminers is the number of candidates that are examined at the same time. Most of the time, an examiner waits for
+// a server to start or for a missing reply.
 const numExaminers = 12
 
 // New returns the triage of a run, which ends with ctx.
@@ -156,7 +156,8 @@ func (t *Triage) examiner() *examiner {
 }
 
 func (t *Triage) replayer(cfg *Config) *replayer {
-	return &replayer{triage: t, cfg: cfg, ctx: t.ctx, timeout: cfg.Timeout, Servers: exec.Servers{Start: cfg.Start, Ending: &t.ending}}
+	return &replayer{triage: t, cfg: cfg, ctx: t.ctx, timeout: cfg.Timeout,
+		Servers: exec.Servers{Start: cfg.Start, Ending: &t.ending}}
 }
 
 // Add counts an observation and, if its signature is new, queues it as a candidate. It reports whether the signature is
@@ -177,8 +178,7 @@ func (t *Triage) Add(candidate *Candidate) bool {
 	return isNew
 }
 
-// crash returns the finding for a crash that is not reproduced yet. If there is no similar finding, it creates and
-// reports one. Crashes without a stack are similar if their oracle and signal are the same, because the cause of the
+// crash returns the finding for a crash before it is reproduced: a similar one, or else a new one, which it reports. Crashes without a stack are similar if their oracle and signal are the same, because the cause of the
 // crash may not be in the input.
 func (t *Triage) crash(candidate *Candidate) *Finding {
 	alike := "not reproduced|" + candidate.Fault.Oracle + "|" + candidate.Fault.Law + "|" + candidate.Fault.Signal
@@ -260,8 +260,8 @@ func (t *Triage) ExamineBetween(ctx context.Context) {
 	}
 }
 
-// Finish waits for the servers to end, reports the candidates that were not examined or not reproduced, one of each class,
-// and counts the observations of each finding. It is called at the end of the run.
+// Finish waits for the servers to end, reports the candidates that were not examined or not reproduced, one of each
+// class, and counts the observations of each finding. It is called at the end of the run.
 func (t *Triage) Finish() {
 	t.ending.Wait()
 	t.mu.Lock()
@@ -278,7 +278,8 @@ func (t *Triage) Finish() {
 		fd := classes[o.signature.class]
 		if fd == nil {
 			ca := o.latest
-			fd = &Finding{Key: o.signature.class, Fault: ca.Fault, Input: ca.last(), Inputs: 1, Log: ca.Log.Last(candidateInputs)}
+			fd = &Finding{Key: o.signature.class, Fault: ca.Fault, Input: ca.last(), Inputs: 1,
+				Log: ca.Log.Last(candidateInputs)}
 			classes[fd.Key] = fd
 			open = append(open, fd)
 		}

@@ -6,8 +6,8 @@ import "strings"
 // reads.
 var firstLine = lazily(`(?m)^(panic: |fatal error: |runtime: |SIG[A-Z]+: |unexpected fault address|thread .* panicked at|(PHP )?Fatal error: |(Exception in thread .*|[A-Z]\w*(Error|Exception)\b.*)\n\s+at |.*:\d+:in .*\([A-Z]\w*\)$|Traceback \(most recent call last\)|terminate called|\*\*\* .*(detected|terminated)|Uncaught |free\(\): |malloc\(\): |double free|malloc_consolidate\(\)|corrupted |.*==\d+==\s*ERROR: |.*ERROR: \w+Sanitizer|.*WARNING: \w+Sanitizer|.*WARNING: DATA RACE|.*runtime error: |.*[Aa]ssert(ion)?\b.*[Ff]ail|.*[Aa]bort(ed|ing)?\b|.*(?i:stack ?trace|backtrace|bug report start|segmentation fault))`)
 
-// Begin returns the offset of the last crash report in the output of a program, or -1. A report may contain several lines
-// that look like a first line, so a match within size bytes of the beginning of a report belongs to that report.
+// Begin returns the offset of the last crash report in the output of a program, or -1. A report may contain several
+// lines that look like a first line, so a match within size bytes of the beginning of a report belongs to that report.
 func Begin(output []byte, size int) int {
 	at := -1
 	for _, m := range firstLine().FindAllIndex(output, -1) {

@@ -307,8 +307,8 @@ func (f Frame) draw(o Options, width, height int) []string {
 	return all
 }
 
-// Left returns a text about the time that is left if a part of the work, from 0 to 1, has taken some time, or "" if this
-// is not known.
+// Left returns a text about the time that is left if a part of the work, from 0 to 1, has taken some time, or "" if
+// this is not known.
 func Left(elapsed time.Duration, done float64) string {
 	if done <= 0 || done >= 1 || elapsed < time.Second {
 		return ""

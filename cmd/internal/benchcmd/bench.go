@@ -295,7 +295,8 @@ func (o *benchOptions) runOnce(cmd *cobra.Command, sys *catalog.Entry, tf connec
 		}
 		late := o.late(time.Now())
 		if cfg, err = cfg.Late(late); err != nil {
-			return nil, &cli.Error{Status: cli.StatusFailed, Err: fmt.Errorf("--start-at %s was %v ago: %w", o.startAt, late.Round(time.Second), err)}
+			return nil, &cli.Error{Status: cli.StatusFailed,
+				Err: fmt.Errorf("--start-at %s was %v ago: %w", o.startAt, late.Round(time.Second), err)}
 		}
 		o.part.Late = late.Seconds()
 	}

@@ -50,8 +50,8 @@ func ProtocolCommand(cmd *cobra.Command, run func(*cobra.Command, *catalog.Entry
 	cmd.Args = protocolArg
 }
 
-// ProtocolCommandWith makes cmd a command whose first argument is a protocol. more has the values of the other arguments; it
-// may be nil.
+// ProtocolCommandWith makes cmd a command whose first argument is a protocol. more has the values of the other
+// arguments; it may be nil.
 func ProtocolCommandWith(cmd *cobra.Command, more Completer, run func(*cobra.Command, *catalog.Entry, []string) error) {
 	cmd.Args = protocolFirst
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion,

@@ -152,8 +152,8 @@ func (out *fuzzOutput) played(ctx context.Context, fd *triage.Finding, dir strin
 	return check{way: playing, runs: checkRuns, repeated: out.repeated(ctx, fd, out.command(fd, file, playing))}
 }
 
-// replayed sends the last 1, 2, 4 and so on inputs in the log of a finding, and then the whole log, each checkRuns times.
-// It returns the shortest end of the log that repeats the finding each time, or else most often.
+// replayed sends the last 1, 2, 4 and so on inputs in the log of a finding, and then the whole log, each checkRuns
+// times. It returns the shortest end of the log that repeats the finding each time, or else most often.
 func (out *fuzzOutput) replayed(ctx context.Context, fd *triage.Finding, dir string) (best check) {
 	if fd.Log == nil || fd.Inputs == 0 {
 		return best

@@ -118,7 +118,8 @@ func (out *fuzzOutput) describe(fd *triage.Finding, file string) *report.Finding
 		Oracle: v.Oracle, Signal: v.Signal, Stack: v.Stack, Text: v.Text, Output: v.Output,
 		Reproduced: shown.Reproduced, Observed: fd.Count, Shown: fd.Shown, Tried: fd.Tried, Evidence: out.evidence(fd, c),
 		Plays: fd.Plays, Inputs: shown.Inputs, Runs: c.runs, Repeated: c.repeated,
-		Command: target.Join(out.command(fd, file, way(fd, c))), File: file, Transcript: cmp.Or(shown.Conversation(p), string(body(fd))),
+		Command: target.Join(out.command(fd, file, way(fd, c))), File: file,
+		Transcript: cmp.Or(shown.Conversation(p), string(body(fd))),
 	}
 	if r := p.Rule(v.Rule); r != nil {
 		f.Rule, f.RuleLevel, f.RuleSection, f.RuleText = string(r.ID), string(r.Level), r.Section, r.Text

@@ -35,7 +35,7 @@ type fuzzOutput struct {
 	w, e   io.Writer
 	sys    *catalog.Entry
 	o      *fuzzOptions
-	live   *live // nil: there is no live display
+	live   *live // nil: the output is lines
 	last   time.Time
 	prev   fuzz.Stats
 	known  []string
@@ -207,7 +207,8 @@ func (out *fuzzOutput) dropped(fd *triage.Finding) {
 func (out *fuzzOutput) saveLog(l *input.Log) {
 	err := os.MkdirAll(out.o.logs, 0o777)
 	if err == nil {
-		err = cli.Create(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)), l.Write)
+		err = cli.Create(filepath.Join(out.o.logs, fmt.Sprintf("worker-%02d-server-%04d.log", l.Worker, l.Generation)),
+			l.Write)
 	}
 	if err != nil {
 		out.fail(err)
@@ -234,7 +235,8 @@ func (out *fuzzOutput) save(fd *triage.Finding, folder string) (string, error) {
 	var wire bytes.Buffer
 	f := out.describe(fd, base+".wire")
 	fmt.Fprintf(&wire, "# %s\n# %s\n# Observed: %s\n# %s\n# Server: %s\n# To repeat it: %s\n# Found by jobwire %s, random seed %d\n",
-		cli.OneLine(f.Headline()), f.Impact, cli.OneLine(f.Text), f.Evidence, cli.OneLine(out.target), cli.OneLine(f.Command), version.Get(),
+		cli.OneLine(f.Headline()), f.Impact, cli.OneLine(f.Text), f.Evidence, cli.OneLine(out.target), cli.OneLine(f.Command),
+		version.Get(),
 		out.o.seed)
 	if rule := f.Cites(); rule != "" {
 		fmt.Fprintf(&wire, "# Rule %s\n", rule)
@@ -305,7 +307,8 @@ func (out *fuzzOutput) End(s fuzz.Stats, interrupted bool) error {
 		Jobwire: version.Get(), Protocol: out.sys.Protocol.Name, Title: out.sys.Protocol.Title, Target: out.target,
 		Began: time.Now().Add(-s.Elapsed),
 		Summary: report.Summary{
-			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Timed: s.Timed, Repeats: s.Repeats, Messages: s.Messages, Corpus: s.Corpus, Features: s.Features,
+			Seconds: s.Elapsed.Seconds(), Executions: s.Executions, Timed: s.Timed, Repeats: s.Repeats, Messages: s.Messages,
+			Corpus: s.Corpus, Features: s.Features,
 			Findings: s.Findings, Duplicates: s.Duplicates, Candidates: s.Candidates, Examined: s.Examined,
 			Failed: s.NotReproduced, Disputed: s.ReferenceFails, Unexamined: s.Unexamined, Starts: s.Starts, Seed: out.o.seed,
 			Saved: out.saved, Folder: out.candidates(), Reason: "the run was stopped",

@@ -264,23 +264,24 @@ func newFuzzServe() *cobra.Command {
 		Short:  "Run the server with an injected fault of the self-test",
 		Hidden: true,
 	}
-	connect.ProtocolCommandWith(cmd, connect.ProtocolCompleter(injectedChoices), func(cmd *cobra.Command, sys *catalog.Entry, args []string) error {
-		if len(args) != 1 {
-			return cli.Usage(fmt.Errorf("expected the name of one injected fault, got %d", len(args)))
-		}
-		fault := faults.Named(args[0])
-		if none := faults.Faultless(sys.Protocol.Name); args[0] == none.Name {
-			fault = &none
-		}
-		if fault == nil || fault.Protocol != sys.Protocol.Name {
-			return cli.Usage(fmt.Errorf("%s has no injected fault %q", sys.Protocol.Title, args[0]))
-		}
-		ln, err := net.Listen("tcp", listen)
-		if err != nil {
-			return cli.Usage(fmt.Errorf("cannot listen: %w", err))
-		}
-		return fault.Serve(cmd.Context(), ln)
-	})
+	connect.ProtocolCommandWith(cmd, connect.ProtocolCompleter(injectedChoices),
+		func(cmd *cobra.Command, sys *catalog.Entry, args []string) error {
+			if len(args) != 1 {
+				return cli.Usage(fmt.Errorf("expected the name of one injected fault, got %d", len(args)))
+			}
+			fault := faults.Named(args[0])
+			if none := faults.Faultless(sys.Protocol.Name); args[0] == none.Name {
+				fault = &none
+			}
+			if fault == nil || fault.Protocol != sys.Protocol.Name {
+				return cli.Usage(fmt.Errorf("%s has no injected fault %q", sys.Protocol.Title, args[0]))
+			}
+			ln, err := net.Listen("tcp", listen)
+			if err != nil {
+				return cli.Usage(fmt.Errorf("cannot listen: %w", err))
+			}
+			return fault.Serve(cmd.Context(), ln)
+		})
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`HOST:PORT` to listen on")
 	return cmd
 }
