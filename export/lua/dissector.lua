@@ -32,7 +32,7 @@ local PAIRING, DEPENDENT = {}, {}
 for _, id in ipairs(P.pairing or {}) do PAIRING[id] = true end
 for _, id in ipairs(P.dependent or {}) do DEPENDENT[id] = true end
 
-local function newState() return {pending = {}, waiting = {}, ended = {}, skip = {}, exact = {}, short = {}, seen = {}} end
+local function newState() return {pending = {}, waiting = {}, ended = {}, skip = {}, exact = {}, short = {}, seen = {}, waits = {}, again = {}} end
 
 local function connection(pinfo)
 	local id = stream().value
@@ -218,6 +218,22 @@ local function take(c, side, tvb, at)
 	return m
 end
 
+-- keep notes for which bytes a side waits, from an offset of the bytes that Wireshark has passed. If the incomplete message
+-- begins in the last segment, Wireshark passes the next bytes from there on. If it begins at the end of what was passed
+-- before, because only this segment has shown where the message in front of it ends, Wireshark passes all bytes again.
+local function keep(c, side, tvb, at)
+	local all = at > 0 and at <= (c.waits[side] or 0)
+	c.again[side] = all and tvb:raw(0, at) or nil
+	c.waits[side] = all and tvb:len() or tvb:len() - at
+end
+
+-- repeated returns the messages that Wireshark passes again, which were shown before, or nil.
+local function repeated(c, side, tvb, at)
+	local before = c.again[side]
+	if at > 0 or not before or tvb:len() <= #before or tvb:raw(0, #before) ~= before then return end
+	return {repeated = true, size = #before, spans = {}, raw = before}
+end
+
 -- INFO is the number of bytes in the column Info after which messages are only counted, unless they violate a rule.
 local INFO = 200
 
@@ -237,13 +253,16 @@ function proto.dissector(tvb, pinfo, tree)
 	pinfo.cols.protocol = P.title
 	while at < tvb:len() do
 		local m = recall(pinfo, tvb, at)
-		if not m and not again then m = remember(pinfo, tvb:len(), at, take(c, side, tvb, at)) end
+		if not m and not again then m = remember(pinfo, tvb:len(), at, repeated(c, side, tvb, at) or take(c, side, tvb, at)) end
 		if not m then break end -- in a later pass, Wireshark also passes single segments of a longer message
 		if m.missing then
+			if not again then keep(c, side, tvb, at) end
 			pinfo.desegment_offset, pinfo.desegment_len = at, m.missing
 			break
 		end
-		if m.skipped then
+		if m.repeated then
+			-- it was shown with the segment that has shown its end
+		elseif m.skipped then
 			tree:add(proto, tvb(at, m.size), P.title .. ", bytes that are not decoded")
 		else
 			display(tvb, at, tree, m, side)
@@ -256,6 +275,7 @@ function proto.dissector(tvb, pinfo, tree)
 		end
 		at = at + m.size
 	end
+	if at >= tvb:len() then c.waits[side], c.again[side] = nil, nil end
 	if more > 0 then texts[#texts + 1] = more .. " more" end
 	if #texts > 0 then
 		pinfo.cols.info:set((previous == pinfo.number and "; " or "") .. table.concat(texts, "; "))

@@ -15,6 +15,9 @@ var Lengths = []int{0, 1, 2, 3, 7, 8, 15, 16, 31, 32, 63, 64, 65, 127, 128, 129,
 // ShortLengths is the number of lengths up to 257.
 const ShortLengths = 22
 
+// length returns a random one of Lengths, up to most.
+func length(r *rand.Rand, most int) int { return min(most, Lengths[r.IntN(len(Lengths))]) }
+
 // widths contains the sizes of integer types, in bits without the sign where it matters, and of common limits.
 var widths = []int{0, 6, 7, 8, 15, 16, 20, 31, 32, 63, 64}
 

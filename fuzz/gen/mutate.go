@@ -3,7 +3,6 @@ package gen
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -94,7 +93,7 @@ func part(r *rand.Rand, b []byte) (at, end int) {
 	return at, at + r.IntN(min(len(b)-at, 1<<r.IntN(8))+1)
 }
 
-// bound returns a number next to n, or near the limit of an integer type or of a protocol.
+// bound returns a number next to n, or at the limit of an integer type.
 func bound(r *rand.Rand, n uint64) uint64 {
 	switch r.IntN(4) {
 	case 0:
@@ -102,11 +101,8 @@ func bound(r *rand.Rand, n uint64) uint64 {
 	case 1:
 		return n - 1
 	}
-	return bounds[r.IntN(len(bounds))]
+	return limit(r)
 }
-
-var bounds = []uint64{0, 1, 63, 64, 65, 127, 128, 255, 256, math.MaxInt16, math.MaxUint16, 1 << 16, 1 << 20,
-	math.MaxInt32, 1 << 31, math.MaxUint32, 1 << 32, math.MaxInt64, 1 << 63, math.MaxUint64}
 
 // fieldMutator changes the fields of a message.
 type fieldMutator struct {
@@ -173,7 +169,8 @@ func (m *fieldMutator) mutate() []byte {
 	return b
 }
 
-// lengthPlus returns the length v plus grown, in the encoding of the length field fd. It returns v if v is not a number.
+// lengthPlus returns the length v plus grown, in the encoding of the length field fd. It returns v if v is not a
+// number.
 func lengthPlus(fd *codec.Field, v []byte, grown int) []byte {
 	if fd.Width > 0 {
 		return BigEndian(fd.Width, codec.BigEndian(v)+uint64(grown))
@@ -223,7 +220,7 @@ func Value(r *rand.Rand, fd *codec.Field, v []byte) []byte {
 		all := examples(fd)
 		return []byte(all[r.IntN(len(all))])
 	case r.IntN(8) == 0:
-		return bytes.Repeat([]byte{"x\x00 \xff%"[r.IntN(5)]}, 1<<r.IntN(14))
+		return bytes.Repeat([]byte{"x\x00 \xff%"[r.IntN(5)]}, length(r, 8193))
 	case r.IntN(8) == 0:
 		return nil
 	}

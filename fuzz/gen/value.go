@@ -60,8 +60,8 @@ func (m *messageGenerator) value(f *codec.Field) []byte {
 
 func oneOf(m *messageGenerator, all []string) string { return all[m.r.IntN(len(all))] }
 
-// number returns a number from lo to hi, usually one near lo, near hi, or a power of two from lo; with Safe always near
-// lo. If hi is 0, there is no upper limit.
+// number returns a number from lo to hi, usually one near lo, near hi, or as far from lo as a limit of an integer type;
+// with Safe always near lo. If hi is 0, the number has no upper limit.
 func (m *messageGenerator) number(lo, hi uint64) uint64 {
 	if hi == 0 {
 		hi = math.MaxUint64
@@ -71,8 +71,8 @@ func (m *messageGenerator) number(lo, hi uint64) uint64 {
 		switch m.r.IntN(4) {
 		case 0: // near hi
 			offset = hi - lo - offset
-		case 1: // a power of two, or next to one
-			offset = uint64(1)<<m.r.IntN(64) - 1 + offset%3
+		case 1:
+			offset = limit(m.r)
 		}
 	}
 	if offset > hi-lo {
@@ -115,8 +115,8 @@ func (m *messageGenerator) text(f *codec.Field) []byte {
 			n = 0
 		case 1: // at the limit
 			n = maxLen - m.r.IntN(2)
-		case 2: // a power of two, or next to one
-			n = 1<<m.r.IntN(13) - 1 + m.r.IntN(3)
+		case 2:
+			n = length(m.r, maxLen)
 		}
 	}
 	if f.Width > 0 {
