@@ -61,7 +61,9 @@ func WriteText(w io.Writer, r *Report) error {
 	for i, f := range r.Findings {
 		fmt.Fprintf(&b, "  %d. %-8s  %s\n      %s\n      %s\n", i+1, f.Level, f.what(), f.brief(), f.File)
 	}
-	paragraph(&b, "Candidates: ", fmt.Sprintf("%s, of which %d examined: %d not reproduced, %d not counted because the reference server fails in the same way, the others findings and duplicates", counted(s.Candidates, "kind of failure", "kinds of failures"), s.Examined, s.Failed, s.Disputed))
+	paragraph(&b, "Candidates: ", fmt.Sprintf("%s, %d examined. Of these, %d did not appear again, and the reference "+
+		"server fails in the same way in %d; the others are findings or duplicates.",
+		counted(s.Candidates, "different failure", "different failures"), s.Examined, s.Failed, s.Disputed))
 	paragraph(&b, "", s.Waiting())
 	fmt.Fprintf(&b, "Executions: %d, of which %d with pauses; %d repetitions in search of memory leaks\n", s.Executions,
 		s.Timed,

@@ -404,7 +404,7 @@ func boundary(n *big.Int) string {
 
 // article returns a noun with "a" or "an".
 func article(noun string) string {
-	if strings.ContainsRune("aeioAEIO", rune(noun[0])) {
+	if strings.ContainsRune("aeioAEIO", rune(noun[0])) || strings.HasPrefix(noun, "un") && !strings.HasPrefix(noun, "uni") {
 		return "an " + noun
 	}
 	return "a " + noun
