@@ -3,6 +3,7 @@ package behavior
 import (
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -391,13 +392,7 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 	if from == codec.Peer && itself && !c.leaves {
 		m.left(c, at)
 	}
-	workers := 0
-	for _, o := range m.conns {
-		if o.announced {
-			workers++
-		}
-	}
-	if from == codec.Server && !c.leaves && c.announced && c.asks && workers == 1 && !m.unnamed {
+	if from == codec.Server && !c.leaves && c.announced && c.asks && !m.unnamed && m.onlyWorker(c) {
 		m.lost = &lost{conn: c.id, at: at}
 	}
 	own := from == codec.Peer || c.leaves
@@ -408,10 +403,21 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 	delete(m.conns, id)
 }
 
+// onlyWorker reports whether no other open connection has announced a function.
+func (m *Monitor) onlyWorker(c *conn) bool {
+	for _, o := range m.conns {
+		if o != c && o.announced {
+			return false
+		}
+	}
+	return true
+}
+
 // Findings returns the findings so far.
 func (m *Monitor) Findings(at time.Duration) []Finding {
 	var all []Finding
-	for _, c := range m.conns {
+	for _, id := range slices.Sorted(maps.Keys(m.conns)) {
+		c := m.conns[id]
 		if !m.stopped {
 			m.ignores(c, at)
 		}
