@@ -106,7 +106,10 @@ func TestCrashThatIsNotReproduced(t *testing.T) {
 			t.Fatal(err)
 		}
 		if stats.Findings != 1 || len(found) != 1 {
-			t.Fatalf("expected 1 finding, got %d, %+v", stats.Findings, found)
+			for _, fd := range found {
+				t.Errorf("%v\n%s", fd.Fault, fd.Text)
+			}
+			t.Fatalf("expected 1 finding, got %d", stats.Findings)
 		}
 		if fd := found[0]; fd.Reproduced || fd.Fault.Oracle != exec.Exit || fd.Inputs == 0 || len(fd.Log.Entries) == 0 || len(fd.Text) == 0 || triage.FaultSeverity(fd.Fault) != triage.RemoteCrash {
 			t.Errorf("got %+v of %v", fd, fd.Fault)

@@ -111,8 +111,7 @@ func (w *worker) begin(ctx context.Context) error {
 	}
 	w.x.Over, w.x.Steady = f.stopped, steady
 	w.log = &input.Log{Protocol: f.cfg.Protocol, Server: w.t.String(), Seed: f.cfg.Seed, Worker: w.id,
-		Generation: w.generation,
-		Clock:      w.clock}
+		Generation: w.generation, Clock: w.clock, Steady: steady}
 	w.exclusive = !w.slow && !f.cfg.Fixed && w.generation%(1+exclusiveInputs) != 0
 	w.checked, w.freePrefixes = 0, nil
 	if w.noPrefix = !f.cfg.Fixed; !f.cfg.Fixed {
@@ -233,8 +232,7 @@ func (w *worker) execute(in *input.Input) *exec.Record {
 	}
 	r := w.x.Execute(in, prefix)
 	w.log.Entries = append(w.log.Entries, input.Entry{Input: in, Prefix: prefix, Events: r.Outcome()})
-	if clean := r.Clean && !r.OrderUncertain && input.TraitsOf(w.f.cfg.Protocol).Reuse && r.Fault == nil &&
-		!input.ChangesQueues(in); !clean {
+	if !r.FreesNames(w.f.cfg.Protocol, in) {
 		w.noPrefix = false
 	} else if prefix != "" {
 		w.freePrefixes = append(w.freePrefixes, prefix)

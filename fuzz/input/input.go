@@ -133,12 +133,13 @@ func (in *Input) splice(at int, steps []Step, place func(conn int) int) {
 	in.Steps = slices.Insert(in.Steps, at, more...)
 }
 
-// Join returns one input that runs several inputs one after the other, each with its own connections and names.
-func (tr *Traits) Join(inputs []*Input) *Input {
+// Join returns one input that runs the inputs of entries one after the other, each with its own connections. Entries with
+// different prefixes have different names.
+func (tr *Traits) Join(entries []Entry) *Input {
 	all := &Input{}
 	base := 0
-	for i, in := range inputs {
-		in = tr.apart(in, Nth(i))
+	for _, e := range entries {
+		in := tr.apart(e.Input, Nth(slices.IndexFunc(entries, func(o Entry) bool { return o.Prefix == e.Prefix })))
 		all.Mode = max(all.Mode, in.Mode)
 		all.splice(len(all.Steps), in.Steps, func(conn int) int { return conn + base })
 		n := all.Conns()

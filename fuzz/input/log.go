@@ -19,8 +19,9 @@ type Log struct {
 	Server     string // name of the server in reports
 	Seed       uint64 // random seed of the run
 	Worker     int
-	Generation int // number of this server among the servers of the worker
-	Clock      int // speed of the server's clock as a multiple of the machine's clock; 0: the same speed
+	Generation int  // number of this server among the servers of the worker
+	Clock      int  // speed of the server's clock as a multiple of the machine's clock; 0: the same speed
+	Steady     bool // the worker sent a barrier on every connection after each step
 	Entries    []Entry
 }
 
@@ -43,6 +44,7 @@ type logHeader struct {
 	Worker     int    `json:"worker"`
 	Generation int    `json:"life"`
 	Clock      int    `json:"clock,omitempty"`
+	Steady     bool   `json:"steady,omitempty"`
 }
 
 // logLine is one of the other lines of a log file: an entry.
@@ -56,7 +58,8 @@ type logLine struct {
 func (l *Log) Write(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	e := json.NewEncoder(b)
-	err := e.Encode(logHeader{version.Get().String(), l.Protocol.Name, l.Server, l.Seed, l.Worker, l.Generation, l.Clock})
+	err := e.Encode(logHeader{version.Get().String(), l.Protocol.Name, l.Server, l.Seed, l.Worker, l.Generation, l.Clock,
+		l.Steady})
 	for i := range l.Entries {
 		if err != nil {
 			return err
@@ -78,7 +81,7 @@ func ReadLog(p *codec.Protocol, r io.Reader) (*Log, error) {
 		return nil, fmt.Errorf("the log is about %q, not about %q", head.Protocol, p.Name)
 	}
 	l := &Log{Protocol: p, Server: head.Server, Seed: head.Seed, Worker: head.Worker, Generation: head.Generation,
-		Clock: head.Clock}
+		Clock: head.Clock, Steady: head.Steady}
 	for d.More() {
 		var line logLine
 		if err := d.Decode(&line); err != nil {
@@ -109,15 +112,6 @@ func (l *Log) Last(n int) *Log {
 	part := *l
 	part.Entries = l.Entries[max(0, len(l.Entries)-n):]
 	return &part
-}
-
-// Inputs returns the inputs of entries.
-func Inputs(entries []Entry) []*Input {
-	all := make([]*Input, len(entries))
-	for i := range entries {
-		all[i] = entries[i].Input
-	}
-	return all
 }
 
 // Together returns a copy of the entries in which inputs are sent in the given mode if they contain adjacent messages

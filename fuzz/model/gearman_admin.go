@@ -239,7 +239,8 @@ func gShutdown(m *gearman, p *gPeer, f codec.Frame) {
 }
 
 // gCancel handles the administrative command cancel-job: a queued job fails, and the reply is OK. A running, finished
-// or unknown job cannot be canceled, so the reply is ERR; with the quirk cancel-lingers, a running job can.
+// or unknown job cannot be canceled, so the reply is ERR; with the quirk cancel-lingers, a running job can. A job whose
+// state is uncertain, for example because its scheduled time is near, may have ended afterwards.
 func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 	j := m.jobs[string(f.Arg(0))]
 	switch {
@@ -248,6 +249,7 @@ func gCancel(m *gearman, p *gPeer, f codec.Frame) {
 			for _, c := range j.waits {
 				m.allow(c, "WORK_FAIL "+string(j.handle), m.sameHandle(j, "WORK_FAIL"))
 			}
+			j.vague = true
 		}
 		gText("OK ERR error-line")(m, p, f)
 	case j == nil || j.state == gEnded || j.state == gRunning && !m.quirks[CancelLingers]:

@@ -69,14 +69,17 @@ func TestNothingIsRequiredAfterUnknownBytes(t *testing.T) {
 	}
 }
 
-// refusedCommand returns the error that the server sends in reply to an administrative command.
-func refusedCommand(t *testing.T, command string) *codec.Frame {
+// refusal is the reply of a server to an administrative command that it does not have.
+const refusal = "ERR unknown_command Unknown+server+command\n"
+
+// replyTo returns the reply of the server to an administrative command.
+func replyTo(t *testing.T, command, reply string) *codec.Frame {
 	t.Helper()
 	sess, f := codecgearman.Protocol.NewSession(codec.Options{}), new(codec.Frame)
 	if _, err := sess.Decode(codec.Peer, []byte(command), f); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sess.Decode(codec.Server, []byte("ERR unknown_command Unknown+server+command\n"), f); err != nil {
+	if _, err := sess.Decode(codec.Server, []byte(reply), f); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -87,7 +90,7 @@ func TestUnknownExtension(t *testing.T) {
 	for name, command := range map[string]string{"prioritystatus": "prioritystatus\n", "show-jobs": "show jobs\n", "status": "status\n"} {
 		m, sent, _ := gearmanModel(t)
 		sent(0, name)
-		if err := m.Received(0, refusedCommand(t, command)); (err == nil) != (name != "status") {
+		if err := m.Received(0, replyTo(t, command, refusal)); (err == nil) != (name != "status") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := m.CheckMissing(); name != "status" && err != nil {
@@ -96,7 +99,7 @@ func TestUnknownExtension(t *testing.T) {
 	}
 	m, sent, _ := gearmanModel(t)
 	sent(0, "cancel-job", "H:1")
-	if err := m.Received(0, refusedCommand(t, "cancel job H:1\n")); err != nil || m.Tainted() {
+	if err := m.Received(0, replyTo(t, "cancel job H:1\n", refusal)); err != nil || m.Tainted() {
 		t.Errorf("an error that the message leads to: %v, and the state is uncertain: %v", err, m.Tainted())
 	}
 }
@@ -249,6 +252,27 @@ func TestModelExpectsMessagesWhenTimesCome(t *testing.T) {
 	m.Elapsed(2 * Slack)
 	if m.CheckMissing() == nil {
 		t.Error("expected a complaint, because the worker was not woken")
+	}
+}
+
+// TestModelKnowsThatCancelEndsJob tests that the model expects no job after its cancellation, also if it was canceled at
+// about its scheduled time.
+func TestModelKnowsThatCancelEndsJob(t *testing.T) {
+	for _, wait := range []time.Duration{0, 2*time.Second - Slack/2, 2 * time.Second} {
+		m, sent, received := gearmanModel(t)
+		sent(0, "SUBMIT_JOB_EPOCH", "a", "", strconv.FormatInt(time.Now().Unix()+2, 10), "x")
+		received(0, "JOB_CREATED", "H:1")
+		m.Elapsed(wait)
+		sent(0, "cancel-job", "H:1")
+		if err := m.Received(0, replyTo(t, "cancel job H:1\n", "OK\n")); err != nil {
+			t.Fatal(err)
+		}
+		m.Elapsed(3 * time.Second)
+		sent(1, "CAN_DO", "a")
+		sent(1, "GRAB_JOB")
+		if err := m.Received(1, gearmanFrame(t, codec.Server, "NO_JOB")); err != nil {
+			t.Errorf("canceled after %v: %v", wait, err)
+		}
 	}
 }
 

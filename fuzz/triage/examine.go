@@ -21,6 +21,7 @@ func (e *examiner) examine(candidate *Candidate) {
 	}
 	e.replay.timeout = e.cfg.Timeout
 	e.replay.setClock(candidate.Log.Clock)
+	e.replay.steady = candidate.Log.Steady
 	result, fault := e.resultOf(candidate)
 	if result == settled && fault != nil && !candidate.Fault.Same(fault) {
 		result = notReproduced // what was examined is another failure, which may have another cause
@@ -143,7 +144,7 @@ func (e *examiner) examineSequence(candidate *Candidate, found *reproduction) ou
 	log := *candidate.Log
 	log.Entries = found.sequence
 	fd.Fault, fd.Shown, fd.Tried, fd.Inputs, fd.Log = &shown, n, of, len(found.sequence), &log
-	fd.Input = input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(found.sequence))
+	fd.Input = input.TraitsOf(e.cfg.Protocol).Join(found.sequence)
 	return e.report(candidate, fd)
 }
 
@@ -210,7 +211,7 @@ func (e *examiner) reference() *replayer {
 	cfg := e.cfg
 	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, input.Known{}, false
 	l := e.replayer(&cfg)
-	l.asObserved = e.replay.asObserved
+	l.asObserved, l.steady = e.replay.asObserved, e.replay.steady
 	return l
 }
 

@@ -53,10 +53,10 @@ const lastInputs = 8
 func (t *Triage) newCrash(candidate *Candidate, key string) *Finding {
 	seen := *candidate.Fault
 	seen.Conn, seen.Step = -1, -1
-	all := input.Inputs(candidate.Log.Entries[max(0, len(candidate.Log.Entries)-lastInputs):])
+	all := candidate.Log.Last(lastInputs).Entries
 	fd := &Finding{Key: key, Fault: &seen, Log: candidate.Log, Shown: 1, Tried: 1, Inputs: len(all)}
 	if len(all) == 1 {
-		fd.Input = all[0].Clone()
+		fd.Input = all[0].Input.Clone()
 	} else {
 		fd.Input = input.TraitsOf(t.cfg.Protocol).Join(all)
 	}

@@ -78,7 +78,7 @@ func (e *examiner) joined(entries []input.Entry, v *exec.Fault) reproduction {
 		if len(entries) > maxJoined {
 			break
 		}
-		in := input.TraitsOf(e.cfg.Protocol).Join(input.Inputs(entries))
+		in := input.TraitsOf(e.cfg.Protocol).Join(entries)
 		if again := e.replay.test(v)(in); again != nil && related(again, v) {
 			return reproduction{in: in, fault: again}
 		}

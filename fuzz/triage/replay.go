@@ -27,8 +27,10 @@ type replayer struct {
 	timeout  time.Duration
 	leakRuns int // number of executions that suffice to detect a memory leak; 0: unknown
 
-	// inputs run as a worker runs them, with several messages in one write and few barriers, and not thoroughly
+	// inputs run as the worker ran them, with several messages in one write and few barriers unless it was steady, and
+	// not thoroughly
 	asObserved bool
+	steady     bool // as in Log
 
 	// Inputs run one after the other on one server, each with its own prefix, and a new server starts only after a crash
 	// or after maxShared inputs. Starting a server takes much longer than an input. A failure that appears in this way is
@@ -68,7 +70,7 @@ func (l *replayer) ready() error {
 		l.x.Over = func() bool { return l.ctx.Err() != nil }
 		l.used, l.inputs = false, 0
 	}
-	l.x.Timeout, l.x.Thorough = l.timeout, !l.asObserved
+	l.x.Timeout, l.x.Thorough, l.x.Steady = l.timeout, !l.asObserved, l.asObserved && l.steady
 	return nil
 }
 
@@ -117,7 +119,7 @@ func (l *replayer) execute(in *input.Input) (*exec.Record, *exec.Fault) {
 		return &exec.Record{}, nil // the run has ended
 	}
 	l.observe(v, []input.Entry{{Input: in}})
-	if l.used = v != nil || !r.Clean || !input.TraitsOf(l.cfg.Protocol).Reuse || input.ChangesQueues(in); l.shared {
+	if l.used = v != nil || !r.FreesNames(l.cfg.Protocol, in); l.shared {
 		l.used = l.mustRestart(v)
 	}
 	return r, v
@@ -187,10 +189,16 @@ func (l *replayer) entries(entries []input.Entry, expected *exec.Fault) (v *exec
 		}
 	}()
 	lost := time.Duration(0)
+	taken := map[string]bool{} // prefixes of inputs that have left something on the server
 	for i, e := range entries {
 		start := time.Now()
 		l.inputs++
-		r := l.x.Execute(e.Input, l.named(e, len(entries)))
+		prefix := l.named(e, len(entries))
+		if taken[prefix] {
+			return nil, 0 // since earlier inputs were changed, an input would meet what another one has left
+		}
+		r := l.x.Execute(e.Input, prefix)
+		taken[prefix] = !r.FreesNames(l.cfg.Protocol, e.Input)
 		if r.Fault == nil && !exec.Ended(l.t) {
 			continue
 		}
@@ -276,12 +284,13 @@ func (l *replayer) test(expected *exec.Fault) func(*input.Input) *exec.Fault {
 func (t *Triage) ReplayLog(log *input.Log, failed func(n int, v *exec.Fault)) error {
 	l := t.onlyExaminer.replay
 	l.setClock(log.Clock)
+	l.asObserved, l.steady = true, log.Steady
 	defer t.ending.Wait()
 	defer l.close()
 	if err := l.ready(); err != nil {
 		return err
 	}
-	l.used, l.x.Thorough = true, false
+	l.used = true
 	for i, e := range log.Entries {
 		r := l.x.Execute(e.Input, e.Prefix)
 		if r.Fault == nil && !exec.Ended(l.t) {

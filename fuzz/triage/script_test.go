@@ -184,6 +184,45 @@ func TestFaultThatNeedsManyInputs(t *testing.T) {
 	})
 }
 
+// TestNamesUsedAgain tests inputs that use the names of an earlier input again, as a worker lets them if the earlier input
+// has left nothing on the server. If the server has kept a job, the finding has both inputs with the same names. If the
+// earlier input is reduced so that it leaves a job, the other one meets that job, which is not a failure.
+func TestNamesUsedAgain(t *testing.T) {
+	t.Parallel()
+	work := func(wire string) *Candidate {
+		in := fuzztest.Input(t, gearman.Protocol, wire)
+		candidate := seen(gearman.Protocol, nil, in, fuzztest.Input(t, gearman.Protocol, `Client -> Job Server: SUBMIT_JOB_BG a u second
+Worker -> Job Server: CAN_DO a
+Worker -> Job Server: GRAB_JOB
+`))
+		candidate.Log.Entries[1].Prefix = candidate.Log.Entries[0].Prefix
+		return candidate
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f, reported := examinerOf(t, gearman.Protocol, *faults.Named("empty-result-forgotten"))
+		candidate := work(`Client -> Job Server: SUBMIT_JOB_BG a u first
+Worker -> Job Server: CAN_DO a
+Worker -> Job Server: GRAB_JOB
+Job Server -> Worker: JOB_ASSIGN $id a first
+Worker -> Job Server: WORK_COMPLETE $id ""
+`)
+		if candidate.Fault, _ = f.replay.entries(candidate.Log.Entries, &exec.Fault{Oracle: exec.Law}); candidate.Fault == nil {
+			t.Fatal("no oracle reports a fault")
+		}
+		f.examineNow(candidate)
+		if found := reported(); found.Inputs != 1 || !found.Plays {
+			t.Errorf("%d inputs, plays %v:\n%s", found.Inputs, found.Plays, found.Text)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := examinerOf(t, gearman.Protocol, faults.Faultless("gearman"))
+		all := work("Client -> Job Server: SUBMIT_JOB_BG a u first\n").Log.Entries
+		if v, _ := f.replay.entries(all, &exec.Fault{Oracle: exec.Law}); v != nil {
+			t.Errorf("the second input meets the job of the first: %s", v)
+		}
+	})
+}
+
 // handed is a listener whose connections another listener has accepted.
 type handed struct {
 	net.Listener

@@ -30,6 +30,9 @@ const (
 	faultlessWithin = 10_000    // executions
 	smallEnough     = 10        // most lines of a transcript that reproduces a fault
 
+	// virtualMinimize is the time limit for minimizing an input in virtual time, in which pauses take no time.
+	virtualMinimize = time.Minute
+
 	// processFor is the time limit for a fault that needs a process.
 	processFor = 10 * time.Minute
 
@@ -65,7 +68,8 @@ func newFuzzSelfTest() *cobra.Command {
 	}
 	connect.ProtocolCommand(cmd, o.runSelfTest)
 	f := cmd.Flags()
-	f.StringArrayVar(&o.run, "run", nil, "only the faults whose name matches `GLOB`; repeatable")
+	f.StringArrayVar(&o.run, "run", nil,
+		"only the faults whose name matches `GLOB`; \"none\" is the server without a fault; repeatable")
 	cmd.RegisterFlagCompletionFunc("run", connect.Completed(connect.ProtocolCompleter(injectedChoices)))
 	f.BoolVar(&o.inMemory, "in-memory", false,
 		"only servers that run in memory and in virtual time, without those that need a process")
@@ -78,7 +82,7 @@ func newFuzzSelfTest() *cobra.Command {
 }
 
 // runSelfTest fuzzes servers with injected faults, each of which must be found, and servers without a fault, for which
-// there must be no finding. With --run it fuzzes only the selected servers with faults. Servers run in memory and in
+// there must be no finding. With --run it fuzzes only the selected servers. Servers run in memory and in
 // virtual time, unless their faults need a process.
 func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error {
 	if err := o.check(sys); err != nil {
@@ -86,8 +90,8 @@ func (o *fuzzOptions) runSelfTest(cmd *cobra.Command, sys *catalog.Entry) error 
 	}
 	cli.TuneMemory(fuzzMemory, fuzzGarbage)
 	var servers [2][]faults.Fault // in memory, and in processes
-	if len(o.run) == 0 {
-		servers[0] = []faults.Fault{faults.Faultless(sys.Protocol.Name)}
+	if none := faults.Faultless(sys.Protocol.Name); o.selected(none.Name) {
+		servers[0] = []faults.Fault{none}
 		servers[1] = servers[0]
 	}
 	for _, f := range faults.All() {
@@ -211,7 +215,7 @@ func (o *fuzzOptions) proveOne(cmd *cobra.Command, sys *catalog.Entry, cfg fuzz.
 		}
 		run(cmd.Context())
 	} else {
-		cfg.Sequential, cfg.Start = true, start(f)
+		cfg.Sequential, cfg.Start, cfg.Minimize = true, start(f), virtualMinimize
 		virtualtime.Run(func() {
 			virtualtime.Forward()
 			run(context.WithoutCancel(cmd.Context())) // nothing in the bubble waits outside of it
@@ -289,6 +293,7 @@ func newFuzzServe() *cobra.Command {
 // injectedChoices returns the faults that 'jobwire fuzz self-test' injects.
 func injectedChoices(e *catalog.Entry) cli.Choices {
 	var c cli.Choices
+	c.Add(faults.Faultless(e.Protocol.Name).Name, "The server without a fault.")
 	for _, f := range faults.All() {
 		if f.Protocol == e.Protocol.Name {
 			c.Add(f.Name, f.About)
