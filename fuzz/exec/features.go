@@ -3,6 +3,7 @@ package exec
 import (
 	"jobwire/codec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/model"
 )
 
 // The kinds of events that count as coverage.
@@ -44,7 +45,7 @@ func (x *execution) noteState() {
 	if x.c.Mode == input.Burst || x.common || x.model.Tainted() || x.timed && x.Steady {
 		return
 	}
-	state := x.model.State()
+	state := x.model.State(model.Everything)
 	if state == x.barrierState {
 		return
 	}

@@ -42,7 +42,7 @@ type Fault struct {
 	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
 	Proved  bool         // Disclosure: there is evidence that the data comes from another client or from memory
 	Got     string       // the effect of the wrong message of the server; "" if the fault is not about a message
-	State   uint64       // the state of the model when the fault was observed: see model.Model.State; 0: unknown
+	State   uint64       // the state of the connection in the model when the fault was observed: see model.Model.State
 
 	Unsent Unsent // data in the message that shows the fault
 }

@@ -278,7 +278,7 @@ func (x *execution) leave() {
 	x.record.Vague = x.model == nil || x.model.Tainted() || !model.Has(x.p)
 	x.record.OrderUncertain = x.timingDependent()
 	if !x.record.Vague && !x.common {
-		x.record.Clean = noticed && x.newModel().State() == x.model.State()
+		x.record.Clean = noticed && x.newModel().State(model.Everything) == x.model.State(model.Everything)
 	}
 	if f := x.record.Fault; f != nil && f.Oracle != HangConn && f.Oracle != HangAll && !x.lost && !x.Thorough {
 		return

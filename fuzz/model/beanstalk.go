@@ -336,19 +336,28 @@ func (m *beanstalk) handle(p *bPeer, f codec.Frame) {
 
 // State implements Model: it counts the ready, delayed, reserved and buried jobs, the clients that wait in a reserve,
 // the paused tubes, and the tubes in use other than the default tube.
-func (m *beanstalk) State() uint64 {
+func (m *beanstalk) State(conn int) uint64 {
 	h := uint64(0xcbf29ce484222325)
+	of := m.peers[conn]
+	concerns := func(tube string) bool {
+		return of == nil || of.used == tube || slices.Contains(of.watched, tube)
+	}
 	var byState [5]int
 	for _, j := range m.live {
-		byState[j.state]++
+		if concerns(j.tube.name) || j.state == bReserved && j.holder == conn {
+			byState[j.state]++
+		}
 	}
 	waiting, paused, tubes := 0, 0, 0
 	for _, p := range m.peers {
-		if p.waiting {
+		if p.waiting && (of == nil || of == p) {
 			waiting++
 		}
 	}
 	for _, t := range m.tubes {
+		if !concerns(t.name) {
+			continue
+		}
 		if t.paused > 0 && !m.must(t.paused) {
 			paused++
 		}

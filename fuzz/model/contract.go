@@ -84,8 +84,8 @@ func (m *contract) Received(conn int, f *codec.Frame) error {
 	return nil
 }
 
-// State implements Model: it counts the messages with each effect.
-func (m *contract) State() uint64 {
+// State implements Model: it counts the messages with each effect, on all connections.
+func (m *contract) State(int) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	for does := codec.NoEffect; does <= codec.Published; does++ {
 		h = mixHash(h, class(m.seen[does]))

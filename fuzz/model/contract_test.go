@@ -138,11 +138,11 @@ func TestContract(t *testing.T) {
 	if err := m.CheckMissing(); err == nil || !strings.Contains(err.Error(), string(p.Answered)) {
 		t.Errorf("the request is not answered: %v", err)
 	}
-	before := m.State()
+	before := m.State(Everything)
 	if err := m.Received(0, frame(t, &p, codec.Server, "job_status_res", "\x00\x00\x00\x01", "\x00\x00\x00\x05", "\x00\x00\x00\x07")); err != nil || m.CheckMissing() != nil {
 		t.Errorf("the request is answered: %v, %v", err, m.CheckMissing())
 	}
-	if m.State() == before {
+	if m.State(Everything) == before {
 		t.Error("the reply has not changed the state")
 	}
 	if err := m.Received(0, frame(t, &p, codec.Server, "job_status_res", "\x00\x00\x00\x01", "\x00\x00\x00\x05", "\x00\x00\x00\x07")); err != nil {

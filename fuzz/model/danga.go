@@ -199,8 +199,8 @@ func (m *danga) candidates(p *dPeer) (sure, vague []*dJob) {
 }
 
 // State implements Model: it counts queued jobs, running jobs, sleeping workers, waiting clients, handles, and
-// connections that the server must close.
-func (m *danga) State() uint64 {
+// connections that the server must close. The state of a connection is that of all.
+func (m *danga) State(int) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	queued, running, sleeping, waiting := 0, 0, 0, 0
 	for _, j := range m.jobs {

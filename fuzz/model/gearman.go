@@ -414,13 +414,21 @@ func (m *gearman) Elapsed(d time.Duration) {
 
 // State implements Model: it counts the jobs by state and by priority, uncertain and background jobs, the most clients
 // of one job, sleeping workers, and the most functions of one worker.
-func (m *gearman) State() uint64 {
+func (m *gearman) State(conn int) uint64 {
 	h := uint64(0xcbf29ce484222325)
+	of := m.peers[conn]
 	var byState [4]int
 	var prio [3]int
 	vague, waits, bg := 0, 0, 0
 	for _, fn := range m.functions {
+		able := of == nil
+		if of != nil {
+			_, able = of.abilities[fn.name]
+		}
 		for _, j := range fn.jobs {
+			if !able && !(j.state == gRunning && j.holder == conn) && !slices.Contains(j.waits, conn) {
+				continue
+			}
 			byState[j.state]++
 			if j.state == gQueued {
 				prio[j.priority]++
@@ -436,6 +444,9 @@ func (m *gearman) State() uint64 {
 	}
 	sleeping, able := 0, 0
 	for _, p := range m.peers {
+		if of != nil && of != p {
+			continue
+		}
 		if p.sleeping {
 			sleeping++
 		}

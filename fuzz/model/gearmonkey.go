@@ -224,8 +224,8 @@ func (m *gearmonkey) event(p *mPeer, want string) {
 
 // State implements Model: it counts the keys by their kind, which is the part of the name before the first colon, the
 // elements of the longest list and the largest sorted set, the keys that expire, subscriptions, waiting clients and
-// loaded scripts.
-func (m *gearmonkey) State() uint64 {
+// loaded scripts. The state of a connection is that of all.
+func (m *gearmonkey) State(int) uint64 {
 	h := uint64(0xcbf29ce484222325)
 	var lists, scores, expiring, subscribed int
 	kinds := map[string]int{}

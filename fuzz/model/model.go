@@ -61,10 +61,14 @@ type Model interface {
 	// request can change: the data of jobs and echo replies, and the types of replies.
 	Tainted() bool
 
-	// State returns an abstraction of the model's state, for coverage: a hash of the numbers of jobs and peers in each
-	// state, each reduced to none, one, or more than one.
-	State() uint64
+	// State returns an abstraction of the state of the connection, or of all connections with Everything: a hash of the
+	// numbers of jobs and peers in each state, each reduced to none, one, or more than one. The state of a connection
+	// is that of its peer and of the jobs that the peer holds, waits for or may receive, if the model knows them.
+	State(conn int) uint64
 }
+
+// Everything stands for all connections.
+const Everything = -1
 
 // Slack is how much earlier or later than a scheduled time a server may act. It includes the time that messages take to
 // arrive.
