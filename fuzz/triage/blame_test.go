@@ -39,7 +39,7 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 // examineNow adds a candidate and examines the next one.
 func (e *examiner) examineNow(candidate *Candidate) {
 	e.Add(candidate)
-	e.examine(e.next())
+	e.examine(e.next(either))
 }
 
 // TestNoFaults runs inputs on servers without a fault. A model that is wrong might report faults, because it assumes

@@ -3,6 +3,8 @@ package triage
 import (
 	"slices"
 	"time"
+
+	"jobwire/fuzz/exec"
 )
 
 // queue contains the observations of a run by signature. The candidates among them are examined in turn.
@@ -10,7 +12,7 @@ type queue struct {
 	all     []*observation // in the order in which they were first made
 	by      map[signature]*observation
 	tried   map[string]int // number of examinations, by class
-	again   int            // number of observations being examined whose class was examined often
+	again   [2]int         // number of observations being examined whose class was examined often, by pace
 	running int            // number of observations being examined
 	closed  bool           // the workers have ended
 	changed chan struct{}  // closed when there may be a new candidate for an examiner that waits
@@ -27,6 +29,7 @@ type observation struct {
 	renewed      bool       // latest was observed after the last examination
 	sequences    bool       // the examination may result in a finding with several inputs
 	again        bool       // the class had been examined often before this examination
+	pace         pace       // of the candidate that is being examined
 	examinations int        // number of complete examinations
 	settled      bool       // the examination had a result: a finding or a fault that the reference server has too
 	finding      *Finding   // nil: none
@@ -35,8 +38,31 @@ type observation struct {
 // maxExaminations is the number of observations with one signature that are examined while none of them is reproduced.
 const maxExaminations = 3
 
+// A pace says how long one execution takes. The candidates of each pace have their own examiners, so that those that
+// mostly wait do not delay the others.
+type pace uint8
+
+const (
+	quick  pace = iota
+	slow        // the input has pauses, or the failure is a reply that does not arrive
+	either      // quick or slow
+)
+
+// pace returns the pace of the candidate.
+func (ca *Candidate) pace() pace {
+	switch ca.Fault.Oracle {
+	case exec.HangConn, exec.HangAll, exec.Processor, exec.Memory:
+		return slow
+	}
+	if ca.last().Waits() > 0 {
+		return slow
+	}
+	return quick
+}
+
 // Limits so that a fault that appears in many circumstances does not delay the others. A class was examined often when
-// maxFresh of its candidates were. Candidates of such classes are examined after the others, maxAgain at a time.
+// maxFresh of its candidates were. Candidates of such classes are examined after the others, maxAgain of each pace at a
+// time.
 const (
 	maxFresh = 3
 	maxAgain = numExaminers / 3
@@ -74,14 +100,17 @@ func (q *queue) wake() {
 	q.changed = make(chan struct{})
 }
 
-// next returns the candidate to examine next, or nil: one whose signature and class were examined least often and,
-// among those, the most severe.
-func (q *queue) next() *Candidate {
+// next returns the candidate of a pace to examine next, or nil: one whose signature and class were examined least often
+// and, among those, the most severe.
+func (q *queue) next(p pace) *Candidate {
 	var best *observation
 	var rank [3]int
 	now := time.Now()
 	for _, o := range q.all {
-		if !o.waiting || !o.renewed && !q.closed && now.Before(o.deferred) || q.again >= maxAgain && q.often(o) {
+		if !o.waiting || !o.renewed && !q.closed && now.Before(o.deferred) {
+			continue
+		}
+		if of := o.latest.pace(); p != either && of != p || q.again[of] >= maxAgain && q.often(o) {
 			continue
 		}
 		r := [3]int{o.examinations, q.tried[o.signature.class], int(FaultSeverity(o.latest.Fault))}
@@ -92,8 +121,9 @@ func (q *queue) next() *Candidate {
 	if best == nil {
 		return nil
 	}
+	best.pace = best.latest.pace()
 	if best.again = q.often(best); best.again {
-		q.again++
+		q.again[best.pace]++
 	}
 	q.tried[best.signature.class]++
 	best.waiting, best.busy, best.renewed = false, true, false
@@ -124,7 +154,7 @@ func (q *queue) examined(o *observation, result outcome) {
 	q.running--
 	o.busy = false
 	if o.again {
-		q.again--
+		q.again[o.pace]--
 	}
 	switch result {
 	case interrupted:

@@ -173,7 +173,7 @@ func TestFaultThatNeedsManyInputs(t *testing.T) {
 			t.Fatal("the finding does not wait for a simpler observation")
 		}
 		time.Sleep(deferral)
-		f.examine(f.next())
+		f.examine(f.next(either))
 		found := reported()
 		if found.Inputs <= maxJoined || found.Inputs != len(found.Log.Entries) || found.Shown < minReproductions {
 			t.Errorf("%d inputs, %d in the log, reproduced %d of %d times", found.Inputs, len(found.Log.Entries), found.Shown, found.Tried)

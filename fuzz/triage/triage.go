@@ -104,8 +104,8 @@ type examiner struct {
 	replay *replayer
 }
 
-// numExaminers is the number of candidates that are examined at the same time. Most of the time, an examiner waits for
-// a server to start or for a missing reply.
+// numExaminers is the number of candidates of each pace that are examined at the same time. Most of the time, an
+// examiner waits for a server to start, for the end of a pause or for a missing reply.
 const numExaminers = 12
 
 // New returns the triage of a run, which ends with ctx.
@@ -200,25 +200,28 @@ func (t *Triage) EndIfIdle() {
 	t.wake()
 }
 
-// Work reproduces, minimizes and reports the candidates in the queue, in numExaminers goroutines. It returns when ctx
-// ends or, once EndIfIdle was called, when the queue is empty.
+// Work reproduces, minimizes and reports the candidates in the queue, in numExaminers goroutines for each pace. It
+// returns when ctx ends or, once EndIfIdle was called, when the queue is empty.
 func (t *Triage) Work(ctx context.Context) {
 	var all sync.WaitGroup
-	for range numExaminers {
+	for i := range 2 * numExaminers {
 		all.Go(func() {
 			e := t.examiner()
 			defer e.replay.close()
-			e.work(ctx)
+			e.work(ctx, pace(i%2))
 		})
 	}
 	all.Wait()
 }
 
-// work examines candidates until ctx ends or, after EndIfIdle, until no candidate is left.
-func (e *examiner) work(ctx context.Context) {
+// work examines candidates of a pace until ctx ends or, after EndIfIdle, candidates of either pace until none is left.
+func (e *examiner) work(ctx context.Context, p pace) {
 	for ctx.Err() == nil {
 		e.mu.Lock()
-		candidate, changed := e.next(), e.changed
+		if e.closed {
+			p = either
+		}
+		candidate, changed := e.next(p), e.changed
 		done := candidate == nil && e.closed && e.idle()
 		e.mu.Unlock()
 		switch {
@@ -249,7 +252,7 @@ func (t *Triage) ExamineBetween(ctx context.Context) {
 	unlimited := t.cfg.First || t.cfg.Sequential
 	for ctx.Err() == nil && (t.spent < time.Since(t.cfg.Begun)/2 || unlimited) {
 		t.mu.Lock()
-		candidate := t.next()
+		candidate := t.next(either)
 		t.mu.Unlock()
 		if candidate == nil {
 			return

@@ -67,13 +67,13 @@ func TestEachSignatureIsExamined(t *testing.T) {
 			switch r.IntN(3) {
 			case 0:
 				s := signature{class: strconv.Itoa(r.IntN(5)), state: strconv.Itoa(r.IntN(8))}
-				isNew, _ := q.add(&Candidate{Fault: &exec.Fault{Oracle: exec.Law}}, s)
+				isNew, _ := q.add(&Candidate{Fault: &exec.Fault{Oracle: [...]string{exec.Law, exec.HangAll}[r.IntN(2)]}, Log: &input.Log{}}, s)
 				if isNew == seen[s] {
 					t.Fatalf("seed %d: signature %v: new: %v, observed before: %v", seed, s, isNew, seen[s])
 				}
 				seen[s] = true
 			case 1:
-				if ca := q.next(); ca != nil {
+				if ca := q.next(pace(r.IntN(3))); ca != nil {
 					if slices.ContainsFunc(running, func(o *Candidate) bool { return o.of == ca.of }) || finished[ca.of.signature] {
 						t.Fatalf("seed %d: %v is examined twice at a time, or after it had a result", seed, ca.of.signature)
 					}
@@ -91,7 +91,7 @@ func TestEachSignatureIsExamined(t *testing.T) {
 		}
 		q.closed = true
 		for steps := 0; !q.idle(); steps++ {
-			if ca := q.next(); ca != nil {
+			if ca := q.next(either); ca != nil {
 				running = append(running, ca)
 			} else {
 				finish()
@@ -113,8 +113,8 @@ func TestEachSignatureIsExamined(t *testing.T) {
 func TestNotReproduced(t *testing.T) {
 	q := newQueue()
 	for i, fd := range []*Finding{nil, {}, {Reproduced: true}} {
-		q.add(&Candidate{Fault: &exec.Fault{Oracle: exec.Law}}, signature{class: strconv.Itoa(i)})
-		q.examined(q.next().of, notReproduced)
+		q.add(&Candidate{Fault: &exec.Fault{Oracle: exec.Law}, Log: &input.Log{}}, signature{class: strconv.Itoa(i)})
+		q.examined(q.next(either).of, notReproduced)
 		q.all[i].finding = fd
 	}
 	if all, examined, without, waiting := q.numbers(); all != 3 || examined != 3 || without != 2 || waiting != 0 {
