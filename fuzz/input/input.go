@@ -115,6 +115,13 @@ func (in *Input) Waits() (d time.Duration) {
 	return d
 }
 
+// WithoutPauses returns a copy of the input without its pauses.
+func (in *Input) WithoutPauses() *Input {
+	d := in.Clone()
+	d.Steps = slices.DeleteFunc(d.Steps, func(s Step) bool { return s.Verb == transcript.Nothing })
+	return d
+}
+
 // splice inserts copies of steps at the given index and gives them new IDs. place maps the connection numbers of the
 // steps to those of in.
 func (in *Input) splice(at int, steps []Step, place func(conn int) int) {

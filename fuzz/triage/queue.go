@@ -65,7 +65,7 @@ func (ca *Candidate) pace() pace {
 // time.
 const (
 	maxFresh = 3
-	maxAgain = numExaminers / 3
+	maxAgain = quickExaminers / 3
 )
 
 func newQueue() queue {

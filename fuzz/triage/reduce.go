@@ -108,15 +108,19 @@ func (e *examiner) minimizeSequence(entries []input.Entry, v *exec.Fault) []inpu
 	return entries
 }
 
-// single runs one input in each variant in which it may have caused the failure: unchanged, with the preamble, and with
-// several messages in one write. It runs some variants several times, because the result may depend on chance. It
+// single runs one input in each variant in which it may have caused the failure: without its pauses, which take most of
+// the time and which few failures need, unchanged, with the preamble, and with several messages in one write. It runs some variants several times, because the result may depend on chance. It
 // returns the first variant that causes the same failure or, if none does, the first that causes a related one.
 func (e *examiner) single(in *input.Input, v *exec.Fault) (found reproduction) {
 	if len(in.Steps) == 0 {
 		return found
 	}
 	test := e.replay.test(v)
-	forms := input.TraitsOf(e.cfg.Protocol).Alone(in)
+	var forms []*input.Input
+	if in.Waits() > 0 {
+		forms = append(forms, in.WithoutPauses())
+	}
+	forms = append(forms, input.TraitsOf(e.cfg.Protocol).Alone(in)...)
 	last := forms[len(forms)-1]
 	forms = append(forms, last)
 	if d := last.Together(input.Pipelined); d != nil {

@@ -104,9 +104,12 @@ type examiner struct {
 	replay *replayer
 }
 
-// numExaminers is the number of candidates of each pace that are examined at the same time. Most of the time, an
-// examiner waits for a server to start, for the end of a pause or for a missing reply.
-const numExaminers = 12
+// Numbers of candidates of each pace that are examined at the same time. Most of the time, an examiner waits for a
+// server to start, for the end of a pause or for a missing reply.
+const (
+	quickExaminers = 12
+	slowExaminers  = 24
+)
 
 // New returns the triage of a run, which ends with ctx.
 func New(ctx context.Context, run Run, cfg Config) *Triage {
@@ -200,16 +203,18 @@ func (t *Triage) EndIfIdle() {
 	t.wake()
 }
 
-// Work reproduces, minimizes and reports the candidates in the queue, in numExaminers goroutines for each pace. It
-// returns when ctx ends or, once EndIfIdle was called, when the queue is empty.
+// Work reproduces, minimizes and reports the candidates in the queue, in several goroutines for each pace. It returns when
+// ctx ends or, once EndIfIdle was called, when the queue is empty.
 func (t *Triage) Work(ctx context.Context) {
 	var all sync.WaitGroup
-	for i := range 2 * numExaminers {
-		all.Go(func() {
-			e := t.examiner()
-			defer e.replay.close()
-			e.work(ctx, pace(i%2))
-		})
+	for p, n := range map[pace]int{quick: quickExaminers, slow: slowExaminers} {
+		for range n {
+			all.Go(func() {
+				e := t.examiner()
+				defer e.replay.close()
+				e.work(ctx, p)
+			})
+		}
 	}
 	all.Wait()
 }
@@ -243,7 +248,7 @@ func (e *examiner) work(ctx context.Context, p pace) {
 func (t *Triage) Busy() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.numNew() > 4*numExaminers
+	return t.numNew() > 4*quickExaminers
 }
 
 // ExamineBetween examines candidates between the inputs of the only worker. The triage gets at most half of the time of
