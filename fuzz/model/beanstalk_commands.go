@@ -357,6 +357,18 @@ func bKick(m *beanstalk, p *bPeer, f codec.Frame) {
 	}
 	slices.SortFunc(all, compare)
 	n := min(bound, len(all))
+	if n64 > math.MaxInt32 { // the specification does not say how large a bound may be
+		for _, j := range all[:n] {
+			j.vague, j.wasUncertain = true, true
+		}
+		m.expect(p.conn, "beanstalk.kick.kicked-count", "KICKED", typed("KICKED BAD_FORMAT", func(r *codec.Frame) error {
+			if r.Type.Name == "KICKED" && string(r.Arg(0)) != strconv.Itoa(n) {
+				return wrong("expected KICKED %d", n)
+			}
+			return nil
+		}))
+		return
+	}
 	m.expectReply(p, "beanstalk.kick.kicked-count", "KICKED", strconv.Itoa(n))
 	if n < len(all) && n > 0 && compare(all[n-1], all[n]) == 0 {
 		// The specification does not say which job is kicked first if several delays end at the same time.

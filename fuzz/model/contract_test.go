@@ -68,6 +68,34 @@ func TestIllegalLines(t *testing.T) {
 	}
 }
 
+// TestLargeBound tests that a server may reject a bound of kick that it cannot represent, and that the count is checked if
+// it accepts the bound.
+func TestLargeBound(t *testing.T) {
+	for _, tt := range []struct {
+		bound, reply string
+		right        bool
+	}{
+		{"1", "BAD_FORMAT\r\n", false},
+		{"4294967296", "BAD_FORMAT\r\n", true},
+		{"4294967296", "KICKED 0\r\n", true},
+		{"4294967296", "KICKED 1\r\n", false},
+	} {
+		m := New(codecbeanstalk.Protocol, time.Now(), Watched)
+		m.Opened(0)
+		sess, f := codecbeanstalk.Protocol.NewSession(codec.Options{}), new(codec.Frame)
+		if _, err := sess.Decode(codec.Peer, []byte("kick "+tt.bound+"\r\n"), f); err != nil {
+			t.Fatal(err)
+		}
+		m.Sent(0, f)
+		if _, err := sess.Decode(codec.Server, []byte(tt.reply), f); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Received(0, f); (err == nil) != tt.right {
+			t.Errorf("kick %s, %q: %v", tt.bound, tt.reply, err)
+		}
+	}
+}
+
 // TestLargestBody tests that the model checks the size of a body only if it knows the largest size, and otherwise only
 // whether the replies contradict each other.
 func TestLargestBody(t *testing.T) {
