@@ -231,6 +231,28 @@ var unusual = []struct {
 		s.sleep(15 * time.Second)
 		c.Close()
 	}},
+	{"ignores NOOP until it leaves", "gearman", "wake", func(s *site) {
+		c := s.worker()
+		c.send(preSleep)
+		s.submit(1)
+		s.sleep(3500 * time.Millisecond)
+		c.Close()
+	}},
+	{"polls every 4 ms, with a job now and then", "gearman", "polling", func(s *site) {
+		c := s.worker()
+		next := time.Now().Add(1100 * time.Millisecond)
+		lastFor(5*time.Second, func() {
+			if time.Now().After(next) {
+				s.submit(1)
+				next = time.Now().Add(1100 * time.Millisecond)
+			}
+			if code, job := c.call(grab); code == assigned {
+				c.send(complete, job[0], "")
+			}
+			s.sleep(4 * time.Millisecond)
+		})
+		c.Close()
+	}},
 	{"grabs four jobs and works on one", "gearman", "abandons holds", func(s *site) {
 		s.submit(4)
 		c := s.worker()
@@ -270,11 +292,71 @@ var unusual = []struct {
 		lastFor(2*time.Second, func() { c.call(option, "unknown") })
 	}},
 
-	{"polls every 5 ms", "beanstalk", "", func(s *site) {
+	{"polls every 5 ms", "beanstalk", "polling", func(s *site) {
 		c := s.open()
 		lastFor(5*time.Second, func() {
 			c.reserve()
 			s.sleep(5 * time.Millisecond)
+		})
+		c.Close()
+	}},
+	{"connects again after 20 ms", "beanstalk", "reconnects", func(s *site) {
+		lastFor(5*time.Second, func() {
+			c := s.open()
+			c.reserve()
+			c.Close()
+			s.sleep(20 * time.Millisecond)
+		})
+	}},
+	{"connects again after 20 ms, with a job now and then", "beanstalk", "reconnects", func(s *site) {
+		next := time.Now().Add(time.Second)
+		lastFor(5*time.Second, func() {
+			c := s.open()
+			if time.Now().After(next) {
+				c.put(60)
+				next = time.Now().Add(time.Second)
+			}
+			if id := c.reserve(); id != "" {
+				c.ask("delete %s", id)
+			}
+			c.Close()
+			s.sleep(20 * time.Millisecond)
+		})
+	}},
+	{"repeats a refused command every 50 ms", "beanstalk", "refused", func(s *site) {
+		c := s.open()
+		lastFor(5*time.Second, func() {
+			c.ask("ignore default")
+			s.sleep(50 * time.Millisecond)
+		})
+		c.Close()
+	}},
+	{"asks every 100 ms after DEADLINE_SOON and loses the job", "beanstalk", "deadline", func(s *site) {
+		c := s.open()
+		id := c.put(2)
+		c.reserve()
+		lastFor(3*time.Second, func() {
+			if c.ask("reserve-with-timeout 3") == "DEADLINE_SOON" {
+				s.sleep(100 * time.Millisecond)
+			}
+		})
+		c.ask("delete %s", id)
+		c.Close()
+	}},
+
+	{"polls every 50 ms", "beanstalk", "", func(s *site) {
+		c := s.open()
+		lastFor(10*time.Second, func() {
+			c.reserve()
+			s.sleep(50 * time.Millisecond)
+		})
+		c.Close()
+	}},
+	{"repeats a refused command every 100 ms", "beanstalk", "", func(s *site) {
+		c := s.open()
+		lastFor(10*time.Second, func() {
+			c.ask("ignore default")
+			s.sleep(100 * time.Millisecond)
 		})
 		c.Close()
 	}},
@@ -345,7 +427,7 @@ var unusual = []struct {
 		c := s.open()
 		c.put(2)
 		id := c.reserve()
-		for range 100 {
+		for range 40 { // less than a second
 			if c.ask("reserve-with-timeout 3") == "DEADLINE_SOON" {
 				s.sleep(20 * time.Millisecond)
 			}
@@ -353,7 +435,7 @@ var unusual = []struct {
 		c.ask("delete %s", id)
 		c.Close()
 	}},
-	{"forty workers connect again after 20 ms", "beanstalk", "", func(s *site) {
+	{"forty workers connect again after 100 ms", "beanstalk", "", func(s *site) {
 		var all sync.WaitGroup
 		for range 40 {
 			all.Go(func() {
@@ -361,7 +443,7 @@ var unusual = []struct {
 					c := s.open()
 					c.reserve()
 					c.Close()
-					s.sleep(20 * time.Millisecond)
+					s.sleep(100 * time.Millisecond)
 				})
 			})
 		}

@@ -109,25 +109,52 @@ type job struct {
 	task          int
 }
 
-// rate counts events in a second.
+// rate counts events in a second, and in the seconds before it that had too many.
 type rate struct {
-	since time.Duration
-	n     int
-	parts uint
+	since    time.Duration
+	n        int
+	others   int // useful events, such as a job that the worker gets
+	parts    uint
+	steadily int // seconds in a row in which the second limit was exceeded
+	before   int // events in these seconds
 }
 
-// add counts an event, and returns the number of events in the second before it if this second has ended and if most
-// parts of it have events, or 0.
-func (r *rate) add(at time.Duration) (n int) {
+// limits are the numbers of events in a second that a program may not exceed: once, and in several seconds in a row.
+type limits struct{ once, steadily int }
+
+// add counts an event. It returns how often and in how many seconds the events before it exceeded the limits, or 0.
+func (r *rate) add(at time.Duration, most limits) (n, seconds int) {
 	if at-r.since >= second || r.n == 0 {
-		if bits.OnesCount(r.parts) >= minParts && at-r.since < 2*second {
-			n = r.n
+		next := rate{since: at}
+		if even := bits.OnesCount(r.parts) >= minParts && at-r.since < 2*second; even && r.n > most.once {
+			n, seconds = r.n, 1
+		} else if even && r.n > most.steadily {
+			next.steadily, next.before = r.steadily+1, r.before+r.n
 		}
-		*r = rate{since: at}
+		if *r = next; r.steadily == steadily {
+			n, seconds = r.before, steadily
+			r.steadily, r.before = 0, 0
+		}
 	}
 	r.n++
 	r.parts |= 1 << ((at - r.since) * parts / second)
-	return n
+	return n, seconds
+}
+
+// useful counts an event of another kind. A program that has more than one of them in a second is busy: the count begins
+// again.
+func (r *rate) useful() {
+	if r.others++; r.others > 1 {
+		*r = rate{}
+	}
+}
+
+// during returns a text for a number of seconds.
+func during(seconds int) string {
+	if seconds == 1 {
+		return "a second"
+	}
+	return fmt.Sprintf("%d seconds", seconds)
 }
 
 // New returns a monitor.
@@ -188,8 +215,9 @@ func (m *Monitor) attempt(c *conn, at time.Duration) *attempts {
 	}
 	a := m.useless[0]
 	m.useless = m.useless[1:]
-	if n := a.add(at); n > maxReconnects {
-		m.found("reconnects", c, at, "the program connected %d times in a second, each time after a useless connection", n)
+	if n, seconds := a.add(at, reconnects); n > 0 {
+		m.found("reconnects", c, at, "the program connected %d times in %s, after useless connections", n,
+			during(seconds))
 	}
 	return a
 }
@@ -295,7 +323,9 @@ func (m *Monitor) reply(c *conn, f *codec.Frame, at time.Duration) {
 	asked := answers && r.Value.does == codec.Ask
 	switch does := e.Does.Does; {
 	case does == codec.Assign:
-		c.useful, c.polls, c.early = true, rate{}, 0
+		m.loses(c, m.key(&e), at)
+		c.polls.useful()
+		c.useful, c.early = true, 0
 		m.assign(c, &e, at)
 	case does == codec.Wake && !asked:
 		if c.polls = (rate{}); c.asleep && len(c.jobs) == 0 {
@@ -328,8 +358,9 @@ func (m *Monitor) noJob(c *conn, r *request, at time.Duration) {
 		}
 		return
 	}
-	if n := c.polls.add(at); n > maxPolls {
-		m.found("polling", c, at, "the worker asked for a job %d times in a second, and got none", n)
+	m.loses(c, "", at)
+	if n, seconds := c.polls.add(at, polls); n > 0 {
+		m.found("polling", c, at, "the worker asked for a job %d times in %s, and got none", n, during(seconds))
 	}
 }
 
@@ -338,8 +369,12 @@ func (m *Monitor) refuse(c *conn, r *request, at time.Duration) {
 	if r.sum != c.refused {
 		c.refused, c.refusals = r.sum, rate{}
 	}
-	if n := c.refusals.add(at); n > maxRefused && r.sum != 0 {
-		m.found("refused", c, at, "the server refused the same command (%s) %d times in a second", r.does, n)
+	most := refusals
+	if r.does == codec.Query { // a program may wait until what it asks for exists
+		most.steadily = most.once
+	}
+	if n, seconds := c.refusals.add(at, most); n > 0 && r.sum != 0 {
+		m.found("refused", c, at, "the server refused the same command (%s) %d times in %s", r.does, n, during(seconds))
 	}
 }
 
@@ -359,9 +394,9 @@ func (m *Monitor) reacts(c *conn, at time.Duration) {
 	}
 }
 
-// ignores reports a worker that was woken and has not reacted.
-func (m *Monitor) ignores(c *conn, at time.Duration) {
-	if c.woken >= 0 && at-c.woken >= ignoreWake && !m.tasks {
+// ignores reports a worker that was woken and has not reacted within a time.
+func (m *Monitor) ignores(c *conn, at, within time.Duration) {
+	if c.woken >= 0 && at-c.woken >= within && !m.tasks {
 		m.found("wake", c, at, "the server woke the worker, which did not ask for a job in %v",
 			(at - c.woken).Round(time.Millisecond))
 		c.woken = -1
@@ -388,7 +423,11 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 	if c.ended[from] = true; !first {
 		return
 	}
-	m.ignores(c, at)
+	within := ignoreWake
+	if from == codec.Peer && itself {
+		within = leaveWake
+	}
+	m.ignores(c, at, within)
 	if from == codec.Peer && itself && !c.leaves {
 		m.left(c, at)
 	}
@@ -397,7 +436,12 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 	}
 	own := from == codec.Peer || c.leaves
 	m.gone = !own && len(c.jobs) == 0
-	if m.ended++; !c.useful && !(own && c.works) {
+	m.ended++
+	useful := c.useful || own && c.works
+	if useful {
+		c.attempts.useful()
+	}
+	if !useful || c.attempts.n > 0 {
 		m.failed(c.attempts, at)
 	}
 	delete(m.conns, id)
@@ -419,7 +463,7 @@ func (m *Monitor) Findings(at time.Duration) []Finding {
 	for _, id := range slices.Sorted(maps.Keys(m.conns)) {
 		c := m.conns[id]
 		if !m.stopped {
-			m.ignores(c, at)
+			m.ignores(c, at, ignoreWake)
 		}
 		m.expired(c, at)
 	}

@@ -9,25 +9,28 @@ import (
 	"jobwire/codec"
 )
 
-// The thresholds. Each is far above what a program does that pauses between attempts, and far below what a loop without
-// a pause does: over the loopback interface, such a loop sends thousands of requests per second.
+// The rates. A program that exceeds the first number in a second, where a loop without a pause over the loopback
+// interface repeats thousands of times, has no pause. A program that exceeds the second number in each of three seconds
+// in a row pauses too little: all these servers can let a program wait, or say at the first attempt that others are
+// useless.
+var (
+	polls      = limits{250, 30} // requests without a job: a worker that pauses 50 ms sends 20 per second
+	reconnects = limits{60, 15}  // useless connections, one after the other: 10 per second with a pause of 100 ms
+	refusals   = limits{120, 15} // refusals of the same command: 10 per second with a pause of 100 ms
+)
+
+// The other thresholds.
 const (
-	// A worker that pauses 5 ms between requests sends 200 per second.
-	maxPolls = 250 // requests without a job in one second
-
-	// A program that pauses 20 ms between attempts connects at most 50 times per second.
-	maxReconnects = 60 // useless connections, one after the other, in one second
-
-	// A program that pauses 10 ms before it repeats a command sends 100 per second.
-	maxRefused = 120 // refusals of the same command in one second
-
-	// A server refuses to wait only in the last second of a time limit. A worker that pauses 20 ms asks 50 times.
+	// A server refuses to wait only in the last second of a time limit. A worker that pauses 20 ms asks 50 times. One that
+	// asks again and then loses the job has ignored the reply.
 	maxEarly = 60 // such refusals in a row, in which the worker sends nothing about its jobs
+	minEarly = 3  // such refusals in a row before a job is lost
 
 	// A worker that waits has nothing else to do. One slow reaction may be a stall of the machine.
 	slowWake   = time.Second
-	minSlow    = 3                // slow reactions, if they are the majority
-	ignoreWake = 10 * time.Second // without any reaction
+	minSlow    = 3               // slow reactions, if they are the majority
+	ignoreWake = 5 * time.Second // without any reaction
+	leaveWake  = 3 * time.Second // without any reaction, before the worker ends its connection
 
 	// A program that was stopped for some seconds does not exceed this.
 	overLimit = 5 * time.Second // after the time limit of several jobs
@@ -36,30 +39,32 @@ const (
 	slowAnnounce = 5 * time.Second
 )
 
-// A rate is exceeded only if its events are in most parts of the second: a short burst is not a loop.
+// A rate is exceeded only if its events are in most parts of each second: a short burst is not a loop.
 const (
 	second   = time.Second
 	parts    = 10
 	minParts = 8
+	steadily = 3 // seconds in a row
 )
 
 // rules are the rules of this package.
 var rules = []codec.Rule{
 	{ID: "behavior.polling", Text: "A worker that gets no job waits before it asks again, or lets the server wake it: it does " +
-		"not ask more than 250 times in a second in which it gets no job."},
+		"not ask more than 250 times in a second, or 30 times in each of three seconds in a row, without getting a job."},
 	{ID: "behavior.reconnects", Text: "A program pauses before it connects again if its last connection was of no use: there " +
-		"are at most 60 such connections in a second, one after the other. A connection is of use if the program submits or " +
+		"are at most 60 such connections in a second, or 15 in each of three seconds in a row, one after the other. A connection is of use if the program submits or " +
 		"gets a job, or receives information."},
 	{ID: "behavior.refused", Text: "A program does not repeat a command that the server refuses more than 120 times in a " +
-		"second."},
+		"second, or 15 times in each of three seconds in a row, except for requests for information."},
 	{ID: "behavior.deadline", Text: "If the server refuses to wait for a job because the time limit of another job ends, the " +
-		"worker ends, releases or touches a job, or pauses: it does not ask more than 60 times in a row."},
+		"worker ends, releases or touches a job, or pauses: it does not ask more than 60 times in a row, nor three times " +
+		"and then loses a job."},
 	{ID: "behavior.holds", Text: "A worker that has several jobs does not keep them without a word: it does not end its " +
 		"connection with two or more jobs after at least a second without a message about them, and does not keep two or more " +
 		"jobs for 5 s longer than their time limits."},
 	{ID: "behavior.abandons", Text: "A worker that ends its connection has ended or given back the jobs that it has."},
 	{ID: "behavior.wake", Text: "A worker that sleeps asks for a job within a second after the server has woken it. Reported " +
-		"if the worker is slower three times and in most cases, or does not ask for 10 s."},
+		"if the worker is slower three times and in most cases, or does not ask for 5 s, or for 3 s before it ends its connection."},
 	{ID: "behavior.announces", Text: "A worker that has lost its connection announces its functions again within 5 s after it " +
 		"has connected."},
 	{ID: "behavior.processor", Text: "A program that waits for the server, for the rest of a message, or for a server that is " +
