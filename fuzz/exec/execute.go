@@ -241,7 +241,7 @@ func (x *execution) fault(f Fault) {
 			f.State = x.model.State(f.Conn)
 		}
 		if f.Conn >= 0 && f.Conn < len(x.conns) && x.conns[f.Conn].resync != "" {
-			f.Rule = x.conns[f.Conn].resync // the server has read the bytes after an illegal message as others
+			f.Rule, f.Resync = x.conns[f.Conn].resync, true
 		}
 		x.record.Fault = &f
 	}

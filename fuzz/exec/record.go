@@ -40,6 +40,7 @@ type Fault struct {
 	Stack   []string     // functions in a crash report, innermost first
 	Refusal string       // the unexpected reply by which the server rejected a message: its type and first field
 	Signal  string       // the signal that ended the server, such as "segmentation fault"; "" if unknown
+	Resync  bool         // the server has read the bytes after an illegal message as others, against Rule
 	Proved  bool         // Disclosure: there is evidence that the data comes from another client or from memory
 	Got     string       // the effect of the wrong message of the server; "" if the fault is not about a message
 	State   uint64       // the state of the connection in the model when the fault was observed: see model.Model.State
@@ -57,8 +58,12 @@ type Unsent struct {
 }
 
 // Same reports whether two faults have the same oracle, rule and kind of failure, and the same kind of wrong message.
-// It returns false if one of them is nil.
+// It returns false if one of them is nil. What a server does with bytes that it should have skipped depends on them, so
+// only the rule counts then.
 func (f *Fault) Same(g *Fault) bool {
+	if f != nil && g != nil && f.Resync && g.Resync {
+		return f.Rule == g.Rule
+	}
 	return f != nil && g != nil && f.Oracle == g.Oracle && f.Rule == g.Rule && f.Law == g.Law && f.Got == g.Got
 }
 

@@ -17,6 +17,9 @@ import (
 // stack. The key of most other findings consists of the oracle, the rule and the effects of the messages of the
 // minimized input, regardless of their order.
 func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
+	if f.Resync {
+		return resynced + string(f.Rule)
+	}
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
 	if f.Got != "" {
 		id += "|" + f.Got
@@ -68,10 +71,13 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	return id + strings.ReplaceAll("|"+strings.Join(slices.Compact(does), " "), "| ", "|")
 }
 
+// resynced is the beginning of the key of a server that reads the bytes after an illegal message as others.
+const resynced = "resync|"
+
 // inputFree reports whether the fault alone determines the key of the finding, whatever the input is. This is true if
 // the fault has a stack, if it names the rule that a request breaks, or if it describes what is wrong with a reply.
 func inputFree(f *exec.Fault) bool {
-	return len(f.Stack) > 0 || f.Oracle == exec.Framing || f.Unsent.Data != nil ||
+	return len(f.Stack) > 0 || f.Resync || f.Oracle == exec.Framing || f.Unsent.Data != nil ||
 		f.Oracle == exec.HangConn && f.Rule != ""
 }
 
@@ -245,6 +251,9 @@ func causeOf(p *codec.Protocol, in *input.Input, f *exec.Fault) (k cause) {
 	case exec.HangAll: // it breaks no rule of the protocol
 		k.kind, k.shown = f.Oracle, f.Law
 	default:
+		if place := crashPlace(f); place != "" {
+			k.kind, k.acts = "crash", []string{place}
+		}
 		return k
 	}
 	if f.Rule != "" {
@@ -254,6 +263,21 @@ func causeOf(p *codec.Protocol, in *input.Input, f *exec.Fault) (k cause) {
 	k.addUnusual(acts)
 	k.reduce(f, acts)
 	return k
+}
+
+// crashPlace returns the innermost function of a crash with its file and line, or its address in a program without
+// symbols. It is "" if the line is unknown.
+func crashPlace(f *exec.Fault) string {
+	if len(f.Stack) == 0 {
+		return ""
+	}
+	if _, place, known := strings.Cut(f.Law, " at "); known {
+		return f.Stack[0] + " at " + place
+	}
+	if strings.Contains(f.Stack[0], "+0x") {
+		return f.Stack[0]
+	}
+	return ""
 }
 
 // addUnusual adds the unusual effects of the steps and the rules that they break.

@@ -66,6 +66,12 @@ func TestKeys(t *testing.T) {
 	if lost == changed("Client -> Job Server: SUBMIT_JOB a \"\" \"\\0\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n") {
 		t.Error("job data that is changed only if it is unusual has the key of any data")
 	}
+	skipped := func(in *input.Input, law string) string {
+		return key(gearman.Protocol, in, &exec.Fault{Oracle: exec.Law, Law: law, Rule: "r", Resync: true})
+	}
+	if skipped(first, "unexpected message") != skipped(long, closedLaw) {
+		t.Error("bytes that a server reads although it should skip them have two keys")
+	}
 	if closed(read("Worker -> Job Server: CAN_DO b\n")) != closed(read("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
 		t.Error("connections that are closed for the same reason have two keys")
 	}
@@ -79,6 +85,9 @@ func TestCauses(t *testing.T) {
 	const job = "Worker -> Job Server: unchecked SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"
 	const limited = "Client -> Job Server: SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\n"
 	long := strings.Repeat("x", 64)
+	crash := func(law string, stack ...string) exec.Fault {
+		return exec.Fault{Oracle: exec.Sanitizer, Law: law, Stack: stack}
+	}
 	woken := exec.Fault{Oracle: exec.Law, Law: "unexpected message", Rule: "gearman.worker.wake-only-able"}
 	stuck := exec.Fault{Oracle: exec.HangAll, Law: "no connection"}
 	listed := func(step int) exec.Fault { return exec.Fault{Oracle: exec.Law, Law: wrongContent, Step: step} }
@@ -111,6 +120,10 @@ func TestCauses(t *testing.T) {
 		{"a value that is sent on, and a reply that breaks a rule of its own", of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.number.decimal"}, job+"Worker -> Job Server: unchecked WORK_STATUS h soon 0\n"), of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.admin.reply-form"}, "Client -> Job Server: SUBMIT_JOB \"\\n\" \"\" \"\"\n"), false},
 		{"a time limit", of(law, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\n"), of(law, "Worker -> Job Server: CAN_DO a\n"), false},
 		{"missing arguments, and an empty handle too", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_STATUS \"\"\n"), true},
+		{"crashes at one line, of different callers", of(crash("AddressSanitizer SEGV: find < delete at s.c:9", "find", "delete"), job), of(crash("AddressSanitizer heap-buffer-overflow: find < touch at s.c:9", "find", "touch"), limited), true},
+		{"crashes at different lines of a function", of(crash("AddressSanitizer SEGV: find < delete at s.c:9", "find", "delete"), job), of(crash("AddressSanitizer SEGV: find < delete at s.c:8", "find", "delete"), job), false},
+		{"crashes at unknown lines of a function", of(crash("AddressSanitizer SEGV: find < delete", "find", "delete"), job), of(crash("AddressSanitizer SEGV: find < touch", "find", "touch"), job), false},
+		{"crashes at one address", of(crash("", "s+0x1", "s+0x2"), job), of(crash("", "s+0x1", "s+0x3"), job), true},
 		{"missing arguments and other rules", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_FAIL \"\"\n"), false},
 	} {
 		if got := tt.a.same(&tt.b); got != tt.same {

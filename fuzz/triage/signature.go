@@ -44,6 +44,8 @@ func (ca *Candidate) sign(p *codec.Protocol) signature {
 	v, in := ca.Fault, ca.last()
 	s := signature{class: v.Oracle + "|" + string(v.Rule) + "|" + v.Law + "|" + v.Got}
 	switch {
+	case v.Resync:
+		return signature{class: resynced + string(v.Rule)}
 	case v.Oracle == exec.Memory:
 		s.class += "|" + in.Shape(p) // the leak may be in any of the repeated inputs, which differ between observations
 		return s

@@ -346,7 +346,12 @@ func (t *titler) unusual(s *input.Step) (all []string) {
 }
 
 // label returns the name of a field in the middle of a sentence.
-func label(fd *codec.Field) string { return strings.ToLower(fd.Name[:1]) + fd.Name[1:] }
+func label(fd *codec.Field) string {
+	if fd.Name[1:] == strings.ToUpper(fd.Name[1:]) { // such as TTR
+		return fd.Name
+	}
+	return strings.ToLower(fd.Name[:1]) + fd.Name[1:]
+}
 
 // unusualValue describes a value that ordinary messages do not have: a number greater than 1 or below 0, a long or
 // empty text, or a text with special characters. It returns "" for other values.
