@@ -24,7 +24,8 @@ func reject(f *codec.Frame, e *codec.Error) codec.Rejection {
 		line = line[:i]
 	}
 	r := codec.Rejection{Replies: []*codec.Type{badFormat, unknownReply},
-		Closes: f.Type != nil && f.Type.Does == codec.Leave}
+		Closes:  f.Type != nil && f.Type.Does == codec.Leave,
+		Unclear: bytes.IndexByte(line, '\n') >= 0} // a server may end the line there
 	if f.Type != nil && announced(f.Type, line) > 0 {
 		r.Resync = RuleBadFormatBody
 	}
@@ -36,15 +37,13 @@ func reject(f *codec.Frame, e *codec.Error) codec.Rejection {
 	case RuleCommandKnown:
 		r.Replies = []*codec.Type{unknownReply, badFormat}
 		r.Performs = resembles(line)
-	case RuleLineCRLF:
-		r.Unclear = bytes.IndexByte(line, '\n') >= 0
 	case RuleLineLength:
 		r.Performs, r.Closes = resembles(line), true
 	case RuleCommandSpacing:
 		r.Performs = true
 	case RuleBytes:
-		if r.Unclear = isInteger(line, e.Offset); r.Unclear {
-			r.Replies = append(r.Replies, jobTooBig)
+		if isInteger(line, e.Offset) {
+			r.Unclear, r.Replies = true, append(r.Replies, jobTooBig)
 		}
 	case RuleNameLength: // the specification gives the limit only for other commands
 		r.Performs = f.Type.Does == codec.Unregister || f.Type.Does == codec.Pause

@@ -39,6 +39,7 @@ var templates = []string{
 	"0 =submit; 0 leaves?; 2 cancel?; 2 =submit; 1 register; 1 =ask; 1 report; 2 query?",
 	"0 =submit; 1 register; 1 =ask; 0 leaves?; 1 leaves|report|delete; 2 =submit; 3 register; 3 =ask; 3 report?",
 	"1 ask; 1 any; 0 =submit; 1 any?",
+	"1 register; 2 register; 0 =submit; 0 =submit; 0 =submit?; 1 =ask; 1 =ask; 2 =ask|sleep; 1 leaves|leave; 2 =ask?; 2 =ask; 2 report|delete?; 2 =ask?",
 
 	"0 use?; 0 =submit; * any; 2 query.job?; 1 register; 1 =ask; 1 report|delete?",
 	"0 =submit; 1 register; 1 =ask; * any; * any?; 2 query.job?; 1 report|delete",

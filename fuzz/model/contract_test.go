@@ -60,8 +60,10 @@ func TestIllegalLines(t *testing.T) {
 			t.Errorf("%q, %q: %v", tt.line, tt.reply, m.CheckMissing())
 		}
 	}
-	if _, known, _ := illegalLine(t, "peek-ready\n\r\n", "BAD_FORMAT\r\n"); known {
-		t.Error("the model knows where the next command begins after LF alone")
+	for _, line := range []string{"peek-ready\n\r\n", strings.Repeat("\n", 223) + "\r\n"} {
+		if _, known, _ := illegalLine(t, line, "BAD_FORMAT\r\n"); known {
+			t.Errorf("the model knows where the next command begins after LF alone in %q", line)
+		}
 	}
 	if m, _, _ := illegalLine(t, "kick x\r\n", "BAD_FORMAT\r\n"); m.Tainted() {
 		t.Error("a rejected line has changed the state")
