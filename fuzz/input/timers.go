@@ -56,7 +56,7 @@ func (g *Generator) timer(f *codec.Field) []byte {
 	if !slices.Contains(timed, f.Means) {
 		return nil
 	}
-	n := int64(1 + g.r.IntN(8)/7)
+	n := int64(1 + g.r.IntN(3)/2)
 	if f.Unit > 0 && f.Unit < time.Second && g.r.IntN(2) == 0 {
 		n = int64(time.Duration(1+g.r.IntN(10)) * 100 * time.Millisecond / f.Unit)
 	}
@@ -90,6 +90,9 @@ func (g *Generator) pause(in *Input) time.Duration {
 		d := all[len(all)-1]
 		if g.r.IntN(3) == 0 {
 			d = all[g.r.IntN(len(all))]
+		}
+		if in.Waits() > 0 && g.r.IntN(3) == 0 { // after the first end, but not after the end of a timer that has begun again
+			return d * 3 / 4
 		}
 		return []time.Duration{d * 3 / 4, d, d + 50*time.Millisecond, d + late, d + late, 2*d + late}[g.r.IntN(6)]
 	}

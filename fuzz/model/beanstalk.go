@@ -45,7 +45,7 @@ type bPeer struct {
 	backlog []codec.Frame
 	put     bool
 	worker  bool
-	doubt   bool // the peer has sent a command that the server may have rejected, so it may count as producer and worker
+	doubt   bool // the peer may count as producer and worker: the server may have rejected its command, for example
 	unusual bool // its reserve has a timeout that the server may reject
 }
 

@@ -170,6 +170,7 @@ func bReserve(m *beanstalk, p *bPeer, f codec.Frame) {
 // bReserveJob handles reserve-job, which reserves the job with an ID whether it is ready, delayed or buried. A job that
 // is already reserved, or does not exist, is NOT_FOUND.
 func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
+	p.doubt = true // nothing says whether the command makes the client count as a worker
 	j := m.byID(f)
 	if j == nil || j.state == bReserved && !j.vague {
 		m.expectReply(p, "beanstalk.reserve-job.not-found", "NOT_FOUND")
@@ -179,7 +180,6 @@ func bReserveJob(m *beanstalk, p *bPeer, f codec.Frame) {
 		if !bytes.Equal(r.Arg(0), j.id) || !bytes.Equal(r.Arg(1), j.body) {
 			return wrong("expected job %s with body %.60q, because the client named that job in reserve-job", j.id, j.body)
 		}
-		p.worker = true
 		m.markReserved(p, j)
 		return nil
 	}))
