@@ -18,7 +18,13 @@ def quote(word)
   '"' + word.gsub(/[^ !#-\[\]-~]/mn) { format('\\x%02x', $&.ord) } + '"'
 end
 
-def options(words) = words.to_h { |w| [w[/\A[^=]+/].to_sym, w[/=(.*)\z/m, 1].to_i] }
+class Unsupported < StandardError; end
+
+def options(words)
+  raise Unsupported if words.include?('nil') # nil has no bytesize
+
+  words.to_h { |w| [w[/\A[^=]+/].to_sym, w[/=(.*)\z/m, 1].to_i] }
+end
 
 def beanstalk = @beanstalk ||= Beaneater.new(ADDR)
 
@@ -65,7 +71,7 @@ ERRORS = {
   Beaneater::TimedOutError => 'timed-out', Beaneater::DeadlineSoonError => 'deadline-soon',
   Beaneater::NotFoundError => 'not-found', Beaneater::JobTooBigError => 'too-big',
   Beaneater::NotConnected => 'connection', SystemCallError => 'connection', IOError => 'connection',
-  ArgumentError => 'usage', Beaneater::InvalidTubeName => 'usage'
+  ArgumentError => 'usage', Beaneater::InvalidTubeName => 'usage', Unsupported => 'unsupported'
 }.freeze
 
 [$stdin, $stdout].each(&:binmode)

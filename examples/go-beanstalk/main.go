@@ -2,118 +2,72 @@
 package main
 
 import (
-	"bufio"
 	"errors"
-	"fmt"
+	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/beanstalkd/go-beanstalk"
 )
 
-var addr, conn = "", (*beanstalk.Conn)(nil)
+var conn *beanstalk.Conn // nil: not connected
 
-func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: go-beanstalk-driver HOST:PORT")
-		os.Exit(2)
-	}
-	addr = os.Args[1]
-	// The library can wait forever. Without cgo, the Go runtime would then end the program, except if it has a timer.
-	time.AfterFunc(time.Hour, func() {})
-	in := bufio.NewReader(os.Stdin)
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		fmt.Println(answer(splitWords(line)))
-	}
-}
+func main() { serve(tasks, connect, code) }
 
-var errUsage = errors.New("usage")
-
-// answer performs one task and returns its answer.
-func answer(words []string) string {
-	task := tasks[words[0]]
-	if task.do == nil {
-		return "error unsupported"
-	}
-	if len(words) <= task.words {
-		return "error usage"
-	}
+func connect() (err error) {
 	if conn == nil {
-		c, err := beanstalk.Dial("tcp", addr)
-		if err != nil {
-			return "error connection " + quote(err.Error())
+		conn, err = beanstalk.Dial("tcp", os.Args[1])
+	}
+	return err
+}
+
+func tube(name string) *beanstalk.Tube { return beanstalk.NewTube(conn, name) }
+
+func tubes(names string) *beanstalk.TubeSet {
+	return beanstalk.NewTubeSet(conn, strings.Split(names, ",")...)
+}
+
+const forever = 1 << 30 // seconds; Reserve has no form without a timeout
+
+var tasks = map[string]task{
+	"put": {2, func(w []string, o options) ([]any, error) {
+		body := []byte(w[1])
+		if _, ok := o["nil"]; ok {
+			body = nil
 		}
-		conn = c
-	}
-	results, err := task.do(words[1:], options(words[task.words+1:]))
-	if err != nil {
-		return "error " + code(err) + " " + quote(err.Error())
-	}
-	out := "ok"
-	for _, r := range results {
-		out += " " + quote(r)
-	}
-	return out
-}
-
-type opts map[string]uint64
-
-func (o opts) or(name string, value uint64) uint64 {
-	if v, ok := o[name]; ok {
-		return v
-	}
-	return value
-}
-
-func (o opts) seconds(name string, value uint64) time.Duration {
-	return time.Duration(o.or(name, value)) * time.Second
-}
-
-// tasks contains the tasks by name, with their minimum numbers of arguments.
-var tasks = map[string]struct {
-	words int
-	do    func(w []string, o opts) ([]string, error)
-}{
-	"put": {2, func(w []string, o opts) ([]string, error) {
-		id, err := beanstalk.NewTube(conn, w[0]).Put([]byte(w[1]), uint32(o.or("pri", 0)), o.seconds("delay", 0),
-			o.seconds("ttr", 60))
-		return []string{number(id)}, err
+		id, err := tube(w[0]).Put(body, uint32(o.number("pri", 0)), o.seconds("delay", 0), o.seconds("ttr", 60))
+		return []any{id}, err
 	}},
-	"reserve": {1, func(w []string, o opts) ([]string, error) {
-		id, body, err := watch(w[0]).Reserve(o.seconds("timeout", 1<<30))
-		return []string{number(id), string(body)}, err
+	"reserve": {1, func(w []string, o options) ([]any, error) {
+		id, body, err := tubes(w[0]).Reserve(o.seconds("timeout", forever))
+		return []any{id, body}, err
 	}},
-	"delete": {1, func(w []string, o opts) ([]string, error) { return nil, conn.Delete(id(w[0])) }},
-	"release": {1, func(w []string, o opts) ([]string, error) {
-		return nil, conn.Release(id(w[0]), uint32(o.or("pri", 0)), o.seconds("delay", 0))
+	"delete": {1, func(w []string, o options) ([]any, error) { return nil, conn.Delete(number(w[0])) }},
+	"release": {1, func(w []string, o options) ([]any, error) {
+		return nil, conn.Release(number(w[0]), uint32(o.number("pri", 0)), o.seconds("delay", 0))
 	}},
-	"bury":  {1, func(w []string, o opts) ([]string, error) { return nil, conn.Bury(id(w[0]), uint32(o.or("pri", 0))) }},
-	"touch": {1, func(w []string, o opts) ([]string, error) { return nil, conn.Touch(id(w[0])) }},
-	"peek": {1, func(w []string, o opts) ([]string, error) {
-		body, err := conn.Peek(id(w[0]))
-		return []string{string(body)}, err
+	"bury":  {1, func(w []string, o options) ([]any, error) { return nil, conn.Bury(number(w[0]), 0) }},
+	"touch": {1, func(w []string, o options) ([]any, error) { return nil, conn.Touch(number(w[0])) }},
+	"peek": {1, func(w []string, o options) ([]any, error) {
+		body, err := conn.Peek(number(w[0]))
+		return []any{body}, err
 	}},
-	"kick": {2, func(w []string, o opts) ([]string, error) {
-		n, err := beanstalk.NewTube(conn, w[0]).Kick(int(id(w[1])))
-		return []string{strconv.Itoa(n)}, err
+	"kick": {2, func(w []string, o options) ([]any, error) {
+		n, err := tube(w[0]).Kick(int(number(w[1])))
+		return []any{uint64(n)}, err
 	}},
-	"pause": {2, func(w []string, o opts) ([]string, error) {
-		return nil, beanstalk.NewTube(conn, w[0]).Pause(time.Duration(id(w[1])) * time.Second)
+	"pause": {2, func(w []string, o options) ([]any, error) {
+		return nil, tube(w[0]).Pause(time.Duration(number(w[1])) * time.Second)
 	}},
-	"stats": {1, func(w []string, o opts) ([]string, error) {
-		s, err := conn.StatsJob(id(w[0]))
-		return []string{s["state"], s["tube"]}, err
+	"stats": {1, func(w []string, o options) ([]any, error) {
+		s, err := conn.StatsJob(number(w[0]))
+		return []any{s["state"], s["tube"]}, err
 	}},
 	"work": {3, work},
 }
 
-func work(w []string, o opts) ([]string, error) {
+func work(w []string, _ options) ([]any, error) {
 	finish := map[string]func(id uint64) error{
 		"delete":  conn.Delete,
 		"release": func(id uint64) error { return conn.Release(id, 0, 0) },
@@ -123,64 +77,46 @@ func work(w []string, o opts) ([]string, error) {
 	if finish == nil {
 		return nil, errUsage
 	}
-	jobs, wait := id(w[2]), time.Duration(1<<30)*time.Second
+	jobs, wait := number(w[2]), forever*time.Second
 	if jobs == 0 {
 		wait = 0
 	}
-	done := uint64(0)
-	for jobs == 0 || done < jobs {
-		id, _, err := watch(w[0]).Reserve(wait)
+	for done := uint64(0); ; done++ {
+		if jobs > 0 && done == jobs {
+			return []any{done}, nil
+		}
+		id, _, err := tubes(w[0]).Reserve(wait)
 		if jobs == 0 && errors.Is(err, beanstalk.ErrTimeout) {
-			break
+			return []any{done}, nil
+		}
+		if err == nil {
+			err = finish(id)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := finish(id); err != nil {
-			return nil, err
-		}
-		done++
 	}
-	return []string{number(done)}, nil
 }
 
-func watch(tubes string) *beanstalk.TubeSet {
-	return beanstalk.NewTubeSet(conn, strings.Split(tubes, ",")...)
+var codes = map[error]string{
+	beanstalk.ErrTimeout: "timed-out", beanstalk.ErrDeadline: "deadline-soon", beanstalk.ErrNotFound: "not-found",
+	beanstalk.ErrJobTooBig: "too-big", beanstalk.ErrDraining: "server", beanstalk.ErrBadFormat: "server",
+	beanstalk.ErrUnknown: "server", beanstalk.ErrInternal: "server", beanstalk.ErrOOM: "server",
 }
 
 // code returns the error code of docs/drivers.md for an error. It closes a connection that has failed.
 func code(err error) string {
-	var refused beanstalk.ConnError
-	for known, c := range map[error]string{
-		errUsage: "usage", beanstalk.ErrTimeout: "timed-out", beanstalk.ErrDeadline: "deadline-soon",
-		beanstalk.ErrNotFound: "not-found", beanstalk.ErrJobTooBig: "too-big",
-		beanstalk.ErrDraining: "server", beanstalk.ErrBadFormat: "server", beanstalk.ErrUnknown: "server",
-		beanstalk.ErrInternal: "server", beanstalk.ErrOOM: "server",
-	} {
-		if errors.Is(err, known) {
-			return c
-		}
-	}
-	if errors.As(err, &refused) {
+	var failed beanstalk.ConnError
+	var network net.Error
+	switch isConn := errors.As(err, &failed); {
+	case isConn && codes[failed.Err] != "":
+		return codes[failed.Err]
+	case isConn:
 		conn.Close()
 		conn = nil
 		return "connection"
+	case errors.As(err, &network): // from Dial
+		return "connection"
 	}
 	return "other"
-}
-
-func number(n uint64) string { return strconv.FormatUint(n, 10) }
-
-func id(word string) uint64 {
-	n, _ := strconv.ParseUint(word, 10, 64)
-	return n
-}
-
-func options(words []string) opts {
-	o := opts{}
-	for _, w := range words {
-		name, value, _ := strings.Cut(w, "=")
-		o[name] = id(value)
-	}
-	return o
 }

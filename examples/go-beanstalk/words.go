@@ -1,11 +1,94 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// This file reads tasks and writes answers. It does not depend on the library.
+
+// A task has the number of its words, without its name and its options, and a function that performs it, which returns the
+// words of the answer after "ok".
+type task struct {
+	words int
+	do    func(words []string, o options) ([]any, error)
+}
+
+// options are the options of a task, such as pri=5.
+type options map[string]string
+
+// number returns the value of an option, or another value if the task does not contain the option.
+func (o options) number(name string, missing uint64) uint64 {
+	if value, ok := o[name]; ok {
+		return number(value)
+	}
+	return missing
+}
+
+// seconds returns the value of an option as a duration, or another value if the task does not contain the option.
+func (o options) seconds(name string, missing uint64) time.Duration {
+	return time.Duration(o.number(name, missing)) * time.Second
+}
+
+func number(word string) uint64 {
+	n, _ := strconv.ParseUint(word, 10, 64)
+	return n
+}
+
+var errUsage = errors.New("the task is invalid")
+
+// serve performs the tasks of standard input until its end. It calls connect before each task. code returns the error code
+// of docs/drivers.md for an error.
+func serve(tasks map[string]task, connect func() error, code func(error) string) {
+	// The library can wait forever. Without cgo, the Go runtime would then end the program, except if it has a timer.
+	time.AfterFunc(time.Hour, func() {})
+	for in := bufio.NewReader(os.Stdin); ; {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		results, err := perform(tasks, connect, splitWords(line))
+		answer := "ok"
+		for _, r := range results {
+			answer += " " + quote(r)
+		}
+		switch {
+		case errors.Is(err, errors.ErrUnsupported):
+			answer = "error unsupported"
+		case errors.Is(err, errUsage):
+			answer = "error usage"
+		case err != nil:
+			answer = "error " + code(err) + " " + quote(err.Error())
+		}
+		fmt.Println(answer)
+	}
+}
+
+// perform performs the task of a line.
+func perform(tasks map[string]task, connect func() error, words []string) ([]any, error) {
+	t, ok := tasks[words[0]]
+	switch {
+	case !ok:
+		return nil, errors.ErrUnsupported
+	case len(words) <= t.words:
+		return nil, errUsage
+	}
+	o := options{}
+	for _, w := range words[t.words+1:] {
+		name, value, _ := strings.Cut(w, "=")
+		o[name] = value
+	}
+	if err := connect(); err != nil {
+		return nil, err
+	}
+	return t.do(words[1:t.words+1], o)
+}
 
 var (
 	word   = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"(?:\*([0-9]+))?|([^ \t\n]+)`)
@@ -39,8 +122,12 @@ func splitWords(line string) []string {
 	return words
 }
 
-// quote returns a word as it is written in an answer.
-func quote(w string) string {
+// quote returns a result as a word of an answer.
+func quote(result any) string {
+	w := fmt.Sprintf("%s", result)
+	if n, ok := result.(uint64); ok {
+		w = strconv.FormatUint(n, 10)
+	}
 	if plain.MatchString(w) {
 		return w
 	}

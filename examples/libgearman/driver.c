@@ -198,6 +198,7 @@ static void run(int jobs, const char *unique, const char *priority, const char *
 static void submit(void) {
 	const char *unique = option(3, "unique"), *priority = option(3, "priority"), *at = option(3, "at"), *timeout = option(3, "timeout");
 	if (option(3, "schedule")) return fail("unsupported", "");
+	if (option(3, "nil")) words[2].bytes = NULL;
 	gearman_client_st *c = connected(timeout);
 	if (option(3, "exceptions") && !gearman_client_set_server_option(c, "exceptions", 10)) return fail("other", "set_server_option");
 	if (option(3, "background") || at) {

@@ -20,8 +20,9 @@ function quote (word) {
   return '"' + s.replace(/[^ !#-[\]-~]/gs, c => '\\x' + (c.charCodeAt(0) & 255).toString(16).padStart(2, '0')) + '"'
 }
 
-// options turns words such as pri=5 into { pri: '5' }.
+// options turns words such as pri=5 into { pri: '5' }. No library here documents null or undefined as a body.
 function options (words) {
+  if (words.includes('nil')) throw new Failure('unsupported')
   return Object.fromEntries(words.map(w => [w.split('=', 1)[0], w.slice(w.indexOf('=') + 1)]))
 }
 

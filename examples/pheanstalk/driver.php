@@ -1,100 +1,58 @@
 <?php
 // Driver of Pheanstalk: php driver.php HOST PORT
 require 'Pheanstalk/autoload.php';
-require __DIR__ . '/../words.php';
-use Pheanstalk\{Exception, JobId, Pheanstalk};
+require is_file(__DIR__ . '/words.php') ? __DIR__ . '/words.php' : __DIR__ . '/../words.php';
+use Pheanstalk\{Exception, Job, JobId, Pheanstalk};
 
-[, $host, $port] = $argv + [1 => '127.0.0.1', '11300'];
+$queue = Pheanstalk::create($argv[1], (int) $argv[2]); // connects before the first command
 
-// beanstalk returns the connection, which uses and watches the tube "default" at first.
-function beanstalk(): Pheanstalk {
-    static $beanstalk;
-    return $beanstalk ??= Pheanstalk::create($GLOBALS['host'], (int) $GLOBALS['port']);
-}
-
-function watch(string $tubes): Pheanstalk {
+// reserve watches exactly the given tubes.
+function reserve(Pheanstalk $queue, string $tubes, ?int $timeout = null): ?Job {
     $tubes = explode(',', $tubes);
-    foreach ($tubes as $t) beanstalk()->watch($t);
-    foreach (array_diff(beanstalk()->listTubesWatched(), $tubes) as $t) beanstalk()->ignore($t);
-    return beanstalk();
+    foreach ($tubes as $t) $queue->watch($t);
+    foreach (array_diff($queue->listTubesWatched(), $tubes) as $t) $queue->ignore($t);
+    return $timeout === null ? $queue->reserve() : $queue->reserveWithTimeout($timeout);
 }
 
-function put(string $tube, string $body, string ...$words): array {
-    $o = array_map('intval', options($words));
-    return ['ok', beanstalk()->useTube($tube)->put($body, $o['pri'] ?? 0, $o['delay'] ?? 0, $o['ttr'] ?? 60)->getId()];
-}
-
-function reserve(string $tubes, string ...$words): array {
-    $o = options($words);
-    $job = isset($o['timeout']) ? watch($tubes)->reserveWithTimeout((int) $o['timeout']) : watch($tubes)->reserve();
-    return $job ? ['ok', $job->getId(), $job->getData()] : ['error', 'timed-out'];
-}
-
-function release(string $id, string ...$words): array {
-    $o = array_map('intval', options($words));
-    beanstalk()->release(new JobId((int) $id), $o['pri'] ?? 0, $o['delay'] ?? 0);
-    return ['ok'];
-}
-
-// command performs a method of the library that takes only the job.
-function command(string $method): callable {
-    return function (string $id) use ($method) {
-        beanstalk()->$method(new JobId((int) $id));
-        return ['ok'];
-    };
-}
-
-function work(string $tubes, string $how, string $jobs): array {
-    $all = [
-        'delete' => fn($j) => beanstalk()->delete($j),
-        'release' => fn($j) => beanstalk()->release($j, 0),
-        'bury' => fn($j) => beanstalk()->bury($j),
-        'touch' => [fn($j) => beanstalk()->touch($j), fn($j) => beanstalk()->delete($j)],
-    ];
-    if (!isset($all[$how])) return ['error', 'usage'];
+function work(Pheanstalk $queue, string $tubes, string $how, int $jobs): int {
+    $methods = ['delete' => ['delete'], 'release' => ['release'], 'bury' => ['bury'], 'touch' => ['touch', 'delete']];
+    if (!isset($methods[$how])) throw new Failure('usage');
     for ($done = 0; $jobs == 0 || $done < $jobs; $done++) {
-        $job = $jobs == 0 ? watch($tubes)->reserveWithTimeout(0) : watch($tubes)->reserve();
+        $job = reserve($queue, $tubes, $jobs == 0 ? 0 : null);
         if (!$job) break;
-        foreach ((array) $all[$how] as $do) $do($job);
+        foreach ($methods[$how] as $method) $queue->$method($job);
     }
-    return ['ok', $done];
+    return $done;
 }
 
-function stats(string $id): array {
-    $s = beanstalk()->statsJob(new JobId((int) $id));
-    return ['ok', $s['state'], $s['tube']];
-}
+// nothing returns the words of an answer that has no words after "ok".
+$nothing = fn($result) => [];
+$job = fn($id) => new JobId((int) $id);
 
-// failure is the answer for an exception. For some responses, only its message has the word of the response.
-function failure(Throwable $e): array {
-    return match (true) {
-        $e instanceof Exception\DeadlineSoonException => ['error', 'deadline-soon'],
-        $e instanceof Exception\JobTooBigException => ['error', 'too-big'],
-        $e instanceof Exception\ConnectionException, $e instanceof Exception\SocketException => ['error', 'connection', $e->getMessage()],
-        str_contains($e->getMessage(), 'NOT_FOUND') => ['error', 'not-found'],
-        $e instanceof Exception\ServerException && preg_match('/\A[A-Z_]+/', $e->getMessage(), $m) => ['error', 'server', $m[0]],
-        $e instanceof ArgumentCountError => ['error', 'usage', $e->getMessage()],
-        default => ['error', 'other', get_class($e) . ': ' . $e->getMessage()],
-    };
-}
-
-$tasks = [
-    'put' => 'put', 'reserve' => 'reserve', 'delete' => command('delete'), 'release' => 'release', 'bury' => command('bury'),
-    'touch' => command('touch'), 'stats' => 'stats', 'work' => 'work',
-    'peek' => fn($id) => ['ok', beanstalk()->peek(new JobId((int) $id))->getData()],
-    'pause' => function ($tube, $seconds) {
-        beanstalk()->pauseTube($tube, (int) $seconds);
-        return ['ok'];
+serve([
+    'put' => fn($tube, $body, int $pri = 0, int $delay = 0, int $ttr = 60) =>
+        [$queue->useTube($tube)->put($body, $pri, $delay, $ttr)->getId()],
+    'reserve' => function ($tubes, ?int $timeout = null) use ($queue) {
+        $job = reserve($queue, $tubes, $timeout) ?? throw new Failure('timed-out');
+        return [$job->getId(), $job->getData()];
     },
-    'kick' => fn($tube, $bound) => ['ok', beanstalk()->useTube($tube)->kick((int) $bound)],
-];
-while (($line = fgets(STDIN)) !== false) {
-    $words = split_words($line);
-    $task = $tasks[array_shift($words)] ?? null;
-    try {
-        $answer = $task ? $task(...$words) : ['error', 'unsupported'];
-    } catch (Throwable $e) {
-        $answer = failure($e);
-    }
-    echo implode(' ', array_map('quote', array_map('strval', $answer))), "\n";
-}
+    'delete' => fn($id) => $nothing($queue->delete($job($id))),
+    'release' => fn($id, int $pri = 0, int $delay = 0) => $nothing($queue->release($job($id), $pri, $delay)),
+    'bury' => fn($id) => $nothing($queue->bury($job($id))),
+    'touch' => fn($id) => $nothing($queue->touch($job($id))),
+    'peek' => fn($id) => [$queue->peek($job($id))->getData()],
+    'kick' => fn($tube, $bound) => [$queue->useTube($tube)->kick((int) $bound)],
+    'pause' => fn($tube, $seconds) => $nothing($queue->pauseTube($tube, (int) $seconds)),
+    'stats' => function ($id) use ($queue, $job) {
+        $stats = $queue->statsJob($job($id));
+        return [$stats['state'], $stats['tube']];
+    },
+    'work' => fn($tubes, $how, $jobs) => [work($queue, $tubes, $how, (int) $jobs)],
+], fn(Throwable $e) => match (true) {
+    $e instanceof Exception\DeadlineSoonException => 'deadline-soon',
+    $e instanceof Exception\JobTooBigException => 'too-big',
+    $e instanceof Exception\ConnectionException, $e instanceof Exception\SocketException => 'connection',
+    str_contains($e->getMessage(), 'NOT_FOUND') => 'not-found', // only the message has the word of the response
+    $e instanceof Exception\ServerException => 'server',
+    default => 'other',
+});

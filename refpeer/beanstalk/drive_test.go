@@ -43,7 +43,7 @@ func TestTasks(t *testing.T) {
 	t.Parallel()
 	for name, lines := range map[string][]string{
 		"binary body": {`put t "a\0\r\nb"`, "ok 1", "peek 1", `ok "a\0\r\nb"`, "reserve t", `ok 1 "a\0\r\nb"`, "delete 1", "ok", "peek 1", "error not-found"},
-		"empty body":  {`put t ""`, "ok 1", "reserve t timeout=0", `ok 1 ""`},
+		"empty body":  {`put t ""`, "ok 1", "reserve t timeout=0", `ok 1 ""`, `put t "" nil`, "ok 2", "peek 2", `ok ""`},
 		"two tubes":   {"put a x", "ok 1", "put b y pri=7", "ok 2", "reserve b,a", "ok 1 x", "reserve a,b", "ok 2 y", "reserve a,b timeout=0", "error timed-out"},
 		"other tubes": {"put default x", "ok 1", "put a y", "ok 2", "reserve b timeout=0", "error timed-out", "reserve a timeout=0", "ok 2 y", "reserve default timeout=0", "ok 1 x"},
 		"priorities":  {"put t x pri=4294967295", "ok 1", "put t y pri=3", "ok 2", "reserve t", "ok 2 y", "release 2 pri=4294967295", "ok", "reserve t", "ok 1 x"},

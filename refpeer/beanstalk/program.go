@@ -58,7 +58,7 @@ func Document() *peer.Program {
 		},
 		Defaults: peer.Task{"PRI": "0", "DELAY": "0", "TTR": "60"},
 		Tasks: map[string]peer.Verb{
-			"put":     task("QUEUE PAYLOAD [pri=PRI] [delay=DELAY] [ttr=TTR]", inTube(request("Put")), "JOB_ID"),
+			"put":     task("QUEUE PAYLOAD [pri=PRI] [delay=DELAY] [ttr=TTR] [nil]", inTube(request("Put")), "JOB_ID"),
 			"reserve": task("QUEUES [timeout=TIMEOUT:number]", reserve, "JOB_ID", "PAYLOAD"),
 			"delete":  task("JOB_ID", give("Delete")),
 			"release": task("JOB_ID [pri=PRI] [delay=DELAY]", owned(give("Release"))),

@@ -20,6 +20,7 @@ func TestTasks(t *testing.T) {
 	bench.Exchanges(t, []drivetest.Exchange{
 		{"result", "submit f ab\\", "error usage", "", ""},
 		{"reversed", `submit f "a\0b"`, `ok "b\0a"`, "work f reverse 1", "ok 1"},
+		{"nil", `submit f "" nil`, `ok ""`, "work f echo 1", "ok 1"},
 		{"empty", `submit f ""`, `ok ""`, "work f echo 1", "ok 1"},
 		{"emptied", `submit f x`, `ok ""`, "work f empty 1", "ok 1"},
 		{"failed", `submit f x`, `error failed`, "work f fail 1", "ok 1"},

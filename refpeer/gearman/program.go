@@ -54,7 +54,7 @@ func Document() *peer.Program {
 		Defaults: peer.Task{"PRIORITY": "normal"},
 		Tasks: map[string]peer.Verb{
 			"submit": {Form: "QUEUE PAYLOAD [unique=UNIQUE] [priority=PRIORITY:low|normal|high] [at=AT] [schedule=SCHEDULE] " +
-				"[background] [exceptions] [timeout=LIMIT:number]", Do: peer.Submit},
+				"[background] [exceptions] [timeout=LIMIT:number] [nil]", Do: peer.Submit},
 			"batch":  {Form: "QUEUE ...", Do: batch},
 			"status": {Form: "JOB_ID", Do: peer.Ask("Status", "STATUS_RES", 1)},
 			"echo":   {Form: "PAYLOAD", Do: peer.Ask("Echo", "ECHO_RES", 0)},
