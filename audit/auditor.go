@@ -85,6 +85,8 @@ type conn struct {
 	streams  [2]codec.Stream
 	blame    codec.Blame
 	lost     [2]*Unfollowed // what counts the bytes of a side that is not followed; nil: it is followed
+	beyond   bool           // what the checks store about the connection has exceeded a limit
+	form     [2]*Unfollowed // what counts the messages of which only the form was checked
 	left     bool           // the peer has sent its last request
 	ended    [2]bool
 	cut      [2]bool         // an incomplete message was reported
@@ -178,6 +180,7 @@ func (a *Auditor) open() *conn {
 	a.conns++
 	c := &conn{id: a.conns, streams: codec.Streams(a.opts.Protocol.NewSession(a.opts.Codec))}
 	a.checks.Open(c.id)
+	c.beyond = a.checks.Exceeded()
 	a.behavior.Open(c.id, time.Since(a.begun))
 	if a.keep {
 		a.all = append(a.all, c)
@@ -277,6 +280,9 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		a.report(a.finding(c, from), bad)
 	}
 	found := a.checks.Message(c.id, &a.frame, a.at.Nanoseconds(), bad)
+	if c.beyond = c.beyond || a.checks.Exceeded(); c.beyond && c.lost[from] == nil {
+		a.formOnly(c, from, len(a.frame.Raw))
+	}
 	for i := range found {
 		v := &found[i]
 		f, earlier := v.Snapshot.(*Finding)

@@ -45,18 +45,33 @@ const (
 	earlyReply = "the server sent an illegal message while a request was incomplete, so it is unknown to which requests " +
 		"its later replies belong"
 	requestsUnknown = "the requests are not known, and the server's replies depend on them"
+	beyondMemory    = "there are more connections, or requests and jobs on one connection, than are kept in memory, so " +
+		"that only the form of messages was checked"
 )
 
-// loses stops to follow a side of a connection, of which some bytes have arrived that were not checked. The other side
-// is followed, unless it is the server, and its replies depend on requests.
-func (a *Auditor) loses(c *conn, from codec.Side, reason string, bytes int) {
+// unchecked counts a connection of which one side is not checked for a reason, and returns what counts its bytes.
+func (a *Auditor) unchecked(from codec.Side, reason string) *Unfollowed {
 	k := slices.IndexFunc(a.unfollowed, func(u *Unfollowed) bool { return u.By == from && u.Reason == reason })
 	if k < 0 {
 		k = len(a.unfollowed)
 		a.unfollowed = append(a.unfollowed, &Unfollowed{By: from, Reason: reason})
 	}
-	u := a.unfollowed[k]
-	u.Connections++
+	a.unfollowed[k].Connections++
+	return a.unfollowed[k]
+}
+
+// formOnly counts a message of which only the form was checked.
+func (a *Auditor) formOnly(c *conn, from codec.Side, bytes int) {
+	if c.form[from] == nil {
+		c.form[from] = a.unchecked(from, beyondMemory)
+	}
+	c.form[from].Bytes += bytes
+}
+
+// loses stops to follow a side of a connection, of which some bytes have arrived that were not checked. The other side
+// is followed, unless it is the server, and its replies depend on requests.
+func (a *Auditor) loses(c *conn, from codec.Side, reason string, bytes int) {
+	u := a.unchecked(from, reason)
 	u.Bytes += bytes
 	c.lost[from], c.streams[from] = u, codec.Stream{}
 	a.checks.Gap(c.id)

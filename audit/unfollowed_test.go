@@ -49,6 +49,31 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 	}
 }
 
+// TestConnectionsBeyondTheMemory: connections for which there is no memory are counted with their bytes, and the audit
+// has not passed, although the form of their messages is checked.
+func TestConnectionsBeyondTheMemory(t *testing.T) {
+	const request, reply, conns = "reserve-with-timeout 0\r\n", "TIMED_OUT\r\n", 5
+	a := New(Options{Protocol: beanstalk.Protocol})
+	a.checks.Budget.Max = 60
+	for range conns {
+		c := a.open()
+		for range 3 {
+			a.observe(c, codec.Peer, []byte(request))
+			a.observe(c, codec.Server, []byte(reply))
+		}
+		a.observe(c, codec.Peer, []byte("delete x\r\n"))
+	}
+	r := a.Report()
+	if len(r.Unfollowed) != 2 || r.BrokenRules[0].Count != conns {
+		t.Fatalf("got %v, %v", r.Unfollowed, r.BrokenRules)
+	}
+	peer, server := r.Unfollowed[0], r.Unfollowed[1]
+	if n := peer.Connections; peer.By != codec.Peer || n < 2 || n >= conns || peer.Bytes != n*(3*len(request)+10) ||
+		server.Connections != n || server.Bytes != n*3*len(reply) || !strings.Contains(r.Incomplete(), beyondMemory) {
+		t.Errorf("got %+v", r.Unfollowed)
+	}
+}
+
 // TestRefusedBeforeItsEnd: a server refuses a large request before it has received all of it. Its reply is checked after
 // the request. If the request does not end, the reply is counted as not checked, with the reason.
 func TestRefusedBeforeItsEnd(t *testing.T) {

@@ -88,6 +88,8 @@ type Monitor struct {
 	seed     maphash.Seed
 	coverage
 
+	exceeded bool // see Exceeded
+
 	// State for the current message.
 	found []Violation
 	frame *codec.Frame // nil at the end of a connection
@@ -157,6 +159,7 @@ func (m *Monitor) Now() int64 { return m.at }
 // Open records a connection that is captured from its first byte. The monitor reports violations only on such
 // connections, and only until bytes are missing.
 func (m *Monitor) Open(id int) {
+	m.exceeded = false
 	if c := m.conn(id); c != nil {
 		c.complete = true
 	}
@@ -167,7 +170,7 @@ func (m *Monitor) Open(id int) {
 func (m *Monitor) conn(id int) *Conn {
 	c := m.conns[id]
 	if c == nil {
-		if m.checker == nil || !m.Budget.allows(connSize) {
+		if m.exceeded = m.checker != nil && !m.Budget.allows(connSize); m.checker == nil || m.exceeded {
 			return nil
 		}
 		c = &Conn{ID: id, monitor: m}
@@ -178,6 +181,10 @@ func (m *Monitor) conn(id int) *Conn {
 	}
 	return c
 }
+
+// Exceeded reports whether the connection of the last Open or Message is not checked, or not checked any more, because
+// the budget or the limit for one connection is used up. Later messages on it are not checked either.
+func (m *Monitor) Exceeded() bool { return m.exceeded }
 
 // Gap records that captured bytes of a connection are missing.
 func (m *Monitor) Gap(id int) {
@@ -198,6 +205,7 @@ func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	}
 	c := m.conn(id)
 	if c == nil || c.checks == nil {
+		m.exceeded = m.checker != nil
 		return nil
 	}
 	switch {
@@ -221,7 +229,7 @@ func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 
 // begin resets the state for the current message. f is nil at the end of a connection.
 func (m *Monitor) begin(f *codec.Frame, at int64, from codec.Side) {
-	m.found, m.frame, m.at, m.side, m.roles = m.found[:0], f, at, from, 0
+	m.found, m.frame, m.at, m.side, m.roles, m.exceeded = m.found[:0], f, at, from, 0, false
 }
 
 // account updates the number of stored entries after a message. If the limits are exceeded, it stops checking the
@@ -234,7 +242,7 @@ func (m *Monitor) account(c *Conn) {
 		return
 	}
 	c.Stop()
-	c.checks = nil
+	c.checks, m.exceeded = nil, true
 	m.Budget.resize(&c.size, connSize)
 	m.checker.Reset()
 	m.Budget.resize(&m.size, m.checker.Size())
