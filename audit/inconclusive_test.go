@@ -96,6 +96,45 @@ func TestDriverIsStartedAgain(t *testing.T) {
 	}
 }
 
+// TestReportsOfStress: reports for CI systems have a crash and a wrong result, and why a run that ended early has not
+// passed.
+func TestReportsOfStress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all, err := stressBeanstalk(t, faultyAt("peek 4000000000", false), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		passed, wrong, excused := all[0], all[0], all[0]
+		passed.Failure = Failure{Verdict: verdict.Completed}
+		wrong.Verdict, excused.FaultProfile = verdict.WrongResult, FaultProfileNamed("huge-ids")
+		all = append(all, passed, wrong, excused)
+		all[0].Command = "jobwire audit stress beanstalk plain"
+		r := StressReport{Protocol: beanstalk.Protocol, Outcomes: all, Interrupted: true}
+		for _, tt := range []struct {
+			write func(io.Writer) error
+			want  []string
+		}{
+			{r.WriteJUnit, []string{`tests="5" failures="1" errors="2" skipped="1"`, `<error type="crashed" message="crashed: the driver exited`,
+				`To repeat: jobwire audit stress beanstalk plain`, `<error type="not tested" message="the run was interrupted after 4 runs">`}},
+			{r.WriteTAP, []string{"1..4\n", "\nnot ok 1 - Client plain: no fault\n# ! Client", "\nok 2 - ", "\nnot ok 3 - ",
+				"\nnot ok 4 - Client huge-ids: job IDs have 20 digits # TODO crashed: ", "\nBail out! the run was interrupted after 4 runs\n"}},
+			{r.WriteGitHub, []string{"::error title=beanstalk%3A the run::the run was interrupted after 4 runs\n",
+				"::error title=beanstalk%3A Client%2C fault profile plain%3A crashed::", "::warning title=beanstalk%3A Client%2C fault profile huge-ids"}},
+			{r.WriteSummary, []string{"4 runs under fault profiles: 2 passed, 2 failed", "Client, Producer, Worker: "}},
+		} {
+			var out strings.Builder
+			if err := tt.write(&out); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("expected %q in\n%s", want, &out)
+				}
+			}
+		}
+	})
+}
+
 // TestServerThatDoesNotStart: a run without a server shows nothing about the driver, and is in the report.
 func TestServerThatDoesNotStart(t *testing.T) {
 	failed := errors.New("no server")
@@ -104,8 +143,9 @@ func TestServerThatDoesNotStart(t *testing.T) {
 		t.Errorf("got %+v, %v", all, err)
 	}
 	var text, json strings.Builder
-	SummarizeOutcomes(&text, beanstalk.Protocol, all)
-	WriteOutcomesJSON(&json, beanstalk.Protocol, all, false)
+	report := &StressReport{Protocol: beanstalk.Protocol, Outcomes: all, Err: err}
+	report.WriteSummary(&text)
+	report.WriteJSON(&json)
 	if !strings.Contains(text.String(), " 0 passed, 0 failed, 1 inconclusive") || !strings.Contains(json.String(), `"passed": false`) ||
 		!strings.Contains(json.String(), `"verdict": "inconclusive"`) {
 		t.Errorf("%s\n%s", &text, &json)

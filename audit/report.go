@@ -102,6 +102,27 @@ func (r *Report) Parts() []Part {
 	return parts
 }
 
+// merged returns the parts for a text report: roles with the same rules are one part.
+func merged(parts []Part) (all []Part) {
+	for _, p := range parts {
+		k := slices.IndexFunc(all, func(x Part) bool {
+			return slices.Equal(x.Exercised, p.Exercised) && slices.Equal(x.Missing, p.Missing)
+		})
+		if k >= 0 {
+			all[k].Role += ", " + p.Role
+		} else {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// appendTitle appends the roles, and how many of their rules were exercised.
+func (p *Part) appendTitle(dst []byte) []byte {
+	return fmt.Appendf(dst, "%s: %d of %d rules exercised (%d%%)", p.Role, len(p.Exercised),
+		len(p.Exercised)+len(p.Missing), p.Percent)
+}
+
 // ServerRules returns the rules that were checked with messages of the server, the strictest level first. It leaves out
 // the given rules, which are about the format of messages, if there are others.
 func (r *Report) ServerRules(format map[codec.RuleID]bool) []*codec.Rule {
@@ -211,9 +232,8 @@ func (r *Report) WriteText(w io.Writer, o TextOptions) error {
 	for _, u := range r.Unfollowed {
 		out = append(append(out, u.text(r.Protocol)...), '\n')
 	}
-	for _, p := range r.Parts() {
-		out = fmt.Appendf(out, "\n%s: %d of %d rules exercised (%d%%)\n", p.Role, len(p.Exercised),
-			len(p.Exercised)+len(p.Missing), p.Percent)
+	for _, p := range merged(r.Parts()) {
+		out = append(p.appendTitle(append(out, '\n')), '\n')
 		out = appendRules(out, "  exercised:", r.Protocol, p.Exercised)
 		out = appendRules(out, "  not exercised (no message could have violated these rules):", r.Protocol, p.Missing)
 	}

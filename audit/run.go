@@ -42,6 +42,7 @@ type run struct {
 	plain    *census // messages of a run without faults; nil if there was no such run
 	census   census  // from this run
 	names    names
+	activity Activity
 }
 
 // injection is what a fault profile does in a run.
@@ -77,6 +78,7 @@ func newRun(o *StressOptions, out *Outcome, at point) *run {
 		opts: o, outcome: out, injection: injection{protoFaults: o.faults, profile: out.FaultProfile, point: at},
 		result: result{verdict: verdict.Unsupported}, census: census{failed: map[*Step]bool{}},
 		connected: make(chan struct{}), restarting: newLock(), restarts: maxHangs,
+		activity: Activity{Role: out.Role, Profile: out.FaultProfile, Repetition: 1, Repetitions: 1},
 	}
 }
 
@@ -140,6 +142,7 @@ func (r *run) discard() {
 // perform performs the run.
 func (r *run) perform(ctx context.Context) {
 	begun := time.Now()
+	defer r.opts.Progress.begins(&r.activity)()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if r.server, r.err = r.opts.Start(ctx); r.err != nil {
@@ -231,6 +234,7 @@ func (r *run) performSteps(ctx context.Context, start func() *driving) (d *drivi
 		r.census.begin(step)
 		before, stops := r.opts.lateness.Lost(), r.stops.Load()
 		r.setPayloads(r.names, step.Task, step.Answer, step.Again)
+		r.opts.Progress.task(&r.activity, step.Task)
 		v, note := r.step(ctx, d, step)
 		failedCleanly := v == verdict.FailedCleanly && r.profile.Fails // and was repeated successfully
 		switch lost := r.opts.lateness.Lost() - before; {

@@ -17,7 +17,8 @@ import (
 	"jobwire/internal/verdict"
 )
 
-// StressOptions are the options of a stress test. Limit, StartupTimeout, Runs, Done, Record and Omit are optional.
+// StressOptions are the options of a stress test. Limit, StartupTimeout, Runs, Done, Progress, Record and
+// Omit are optional.
 type StressOptions struct {
 	Protocol      *codec.Protocol
 	FaultProfiles []*FaultProfile
@@ -31,6 +32,7 @@ type StressOptions struct {
 	StartupTimeout time.Duration  // until the first connection of a driver; 0: 10 s
 	Runs           int            // concurrent runs; 0: 4
 	Done           func(*Outcome) // called after each profile of a role, one at a time, in the order of the result
+	Progress       *Progress      // shows what the test is doing
 
 	Record func() (Recording, error) // creates a recording of a run; nil if runs are not recorded
 
@@ -67,6 +69,7 @@ type Outcome struct {
 	Unsupported  int                // number of these tasks that the driver does not support
 	Omitted      int                // number of tasks that the driver was not given, because a partner fails them
 	Took         time.Duration      // sum of the durations of all repetitions; several may be concurrent
+	Command      string             // what repeats the run; reports show it. Done may set it
 
 	reports []*Report // of the runs
 	hangs   *hangs
@@ -121,6 +124,7 @@ type stress struct {
 	StressOptions
 	plain map[string]*census // the messages of a run without faults, by role; only if a profile needs them
 	all   []Outcome
+	at    [][]point     // where the profile of each outcome takes effect: one run each
 	slots chan struct{} // full if Runs runs take place
 	large chan struct{} // full if a run has large payloads
 	runs  sync.WaitGroup
@@ -166,9 +170,10 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	complete := s.all[:s.reported:s.reported]
 	for i := s.reported; i < len(s.all); i++ {
 		if s.ended[i] {
-			if complete = append(complete, s.all[i]); s.Done != nil {
+			if s.Done != nil {
 				s.Done(&s.all[i])
 			}
+			complete = append(complete, s.all[i])
 		}
 	}
 	return complete, ctx.Err()
@@ -200,6 +205,16 @@ func (s *stress) prepare(ctx context.Context) error {
 		s.plain[role] = &r.census
 	}
 	s.ended = make([]bool, len(s.all))
+	runs := 0
+	for i := range s.all {
+		points := []point{{}}
+		if f := s.all[i].FaultProfile.points; f != nil {
+			points = f(s.plain[s.all[i].Role])
+		}
+		s.at = append(s.at, points)
+		runs += len(points)
+	}
+	s.Progress.plan(runs)
 	return nil
 }
 
@@ -207,18 +222,14 @@ func (s *stress) prepare(ctx context.Context) error {
 func (s *stress) start(ctx context.Context, i int) {
 	out := &s.all[i]
 	out.Omitted = s.omittedOf(out.Role)
-	points := []point{{}}
-	if out.FaultProfile.points != nil {
-		points = out.FaultProfile.points(s.plain[out.Role])
-	}
-	runs, left := make([]*run, len(points)), len(points)
-	for k, at := range points {
+	runs, left := make([]*run, len(s.at[i])), len(s.at[i])
+	for k := range runs {
 		if out.FaultProfile.large() { // one run at a time has large payloads
 			s.large <- struct{}{}
 		}
 		s.slots <- struct{}{}
 		s.runs.Go(func() {
-			runs[k] = s.perform(ctx, out, at)
+			runs[k] = s.perform(ctx, i, k)
 			if <-s.slots; out.FaultProfile.large() {
 				<-s.large
 			}
@@ -232,19 +243,23 @@ func (s *stress) start(ctx context.Context, i int) {
 				s.failed, runs[k].verdict = err, verdict.Inconclusive
 				runs[k].failures = []Failure{{Verdict: verdict.Inconclusive, Note: err.Error()}}
 			}
+			s.Progress.done()
 			if left--; left == 0 {
 				out.sum(runs)
+				s.Progress.ended(out)
 				s.end(i)
 			}
 		})
 	}
 }
 
-// perform performs a run, and repeats it if the driver fails a task while the machine is late. The run that it returns
+// perform performs the k-th run of the i-th outcome, and repeats it if the driver fails a task while the machine is late. The run that it returns
 // did not take place if the driver has hung too often or ctx has ended.
-func (s *stress) perform(ctx context.Context, out *Outcome, at point) *run {
+func (s *stress) perform(ctx context.Context, i, k int) *run {
+	out := &s.all[i]
 	for tries := 1; ; tries++ {
-		r := newRun(&s.StressOptions, out, at)
+		r := newRun(&s.StressOptions, out, s.at[i][k])
+		r.activity.Repetition, r.activity.Repetitions = k+1, len(s.at[i])
 		r.plain = s.plain[out.Role]
 		if out.hangs.tooMany() || ctx.Err() != nil {
 			return r

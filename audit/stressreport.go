@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
+	"time"
 
 	"jobwire/codec"
+	"jobwire/internal/prose"
 	"jobwire/internal/verdict"
 	"jobwire/internal/version"
 )
@@ -75,7 +78,85 @@ func (o *Outcome) AppendText(dst []byte, p *codec.Protocol, opts TextOptions) []
 			dst = append(append(dst, "      "...), line...)
 		}
 	}
-	return appendBehavior(dst, "    ", o.Behavior)
+	dst = appendBehavior(dst, "    ", o.Behavior)
+	if o.Command != "" && !o.Passed() {
+		dst = fmt.Appendf(dst, "    To repeat: %s\n", o.Command)
+	}
+	return dst
+}
+
+// class returns what an outcome means for the run. A failure under a profile that the protocol does not require a
+// library to handle is excused.
+func (o *Outcome) class() verdict.Class {
+	switch row := o.Verdict.Row(); {
+	case !o.Passed() && row.Class == verdict.Error:
+		return verdict.Error
+	case !o.Passed():
+		return verdict.Failure
+	case o.Inconclusive(), o.Untested(), o.Verdict == verdict.NotApplicable, o.Verdict == verdict.Unsupported:
+		return verdict.Skip
+	case !o.completed(), o.Levels.fail(o.BrokenRules, o.Behavior):
+		return verdict.Excused
+	case len(o.BrokenRules) > 0, len(o.Behavior) > 0:
+		return verdict.Note
+	}
+	return verdict.Pass
+}
+
+// summary returns the verdict with its explanation, or with the rules that were violated, in one line.
+func (o *Outcome) summary() string {
+	all := []string{string(o.Verdict)}
+	note, _, _ := strings.Cut(o.Note, "\n")
+	if note == "" && o.Untested() {
+		note = "the driver sent no message"
+	}
+	if note != "" {
+		all[0] += ": " + note
+	}
+	for i := range o.BrokenRules {
+		all = append(all, "violates "+string(o.BrokenRules[i].Rule.ID))
+	}
+	for i := range o.Behavior {
+		all = append(all, "does not follow "+string(o.Behavior[i].Rule.ID))
+	}
+	return strings.Join(all, "; ")
+}
+
+// StressReport is the result of a stress test.
+type StressReport struct {
+	Protocol    *codec.Protocol
+	Began       time.Time
+	Outcomes    []Outcome
+	Interrupted bool
+	Err         error // why the runs ended early; nil: they did not
+}
+
+// Failed reports whether a driver failed or violated a rule.
+func (r *StressReport) Failed() bool {
+	return slices.ContainsFunc(r.Outcomes, func(o Outcome) bool { return !o.Passed() })
+}
+
+// Stopped returns why the stress test has not passed although no driver failed, or why it ended early, or "".
+func (r *StressReport) Stopped() string {
+	inconclusive := 0
+	for i := range r.Outcomes {
+		if r.Outcomes[i].Inconclusive() {
+			inconclusive++
+		}
+	}
+	switch roles := UntestedRoles(r.Outcomes); {
+	case r.Interrupted:
+		return fmt.Sprintf("the run was interrupted after %s", prose.Count(len(r.Outcomes), "run"))
+	case r.Err != nil:
+		return r.Err.Error()
+	case r.Failed():
+		return ""
+	case len(roles) > 0:
+		return "nothing was checked: the driver of " + strings.Join(roles, " and ") + " sent no message"
+	case inconclusive > 0:
+		return fmt.Sprintf("inconclusive: %s; the report has the causes", prose.Count(inconclusive, "run"))
+	}
+	return ""
 }
 
 // StressCoverage returns which rules the messages of all runs have tested, by role.
@@ -102,22 +183,24 @@ func StressCoverage(p *codec.Protocol, all []Outcome) []Part {
 	return sum.Parts()
 }
 
-// SummarizeOutcomes writes how many outcomes passed, and which rules were tested.
-func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
+// WriteSummary writes how many outcomes passed, and which rules were tested, as text. [Outcome.AppendText] has the
+// outcomes.
+func (r *StressReport) WriteSummary(w io.Writer) error {
 	failed, without, untested, inconclusive := 0, 0, 0, 0
-	for i := range all {
-		if !all[i].Passed() {
+	for i := range r.Outcomes {
+		switch o := &r.Outcomes[i]; {
+		case !o.Passed():
 			failed++
-		} else if all[i].Inconclusive() {
+		case o.Inconclusive():
 			inconclusive++
-		} else if all[i].Untested() {
+		case o.Untested():
 			untested++
-		} else if all[i].Verdict == verdict.NotApplicable {
+		case o.Verdict == verdict.NotApplicable:
 			without++
 		}
 	}
-	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(all),
-		len(all)-failed-without-untested-inconclusive, failed)
+	out := fmt.Appendf(nil, "\n%d runs under fault profiles: %d passed, %d failed", len(r.Outcomes),
+		len(r.Outcomes)-failed-without-untested-inconclusive, failed)
 	if inconclusive > 0 {
 		out = fmt.Appendf(out, ", %d inconclusive", inconclusive)
 	}
@@ -128,11 +211,10 @@ func SummarizeOutcomes(w io.Writer, p *codec.Protocol, all []Outcome) error {
 		out = fmt.Appendf(out, ", %d without a message, so that nothing was checked", untested)
 	}
 	out = fmt.Appendf(out, "; jobwire %s\n", version.Number)
-	out = appendCauses(out, all)
-	for _, part := range StressCoverage(p, all) {
-		out = fmt.Appendf(out, "%s: %d of %d rules exercised (%d%%)\n", part.Role, len(part.Exercised),
-			len(part.Exercised)+len(part.Missing), part.Percent)
-		out = appendRules(out, "  not exercised:", p, part.Missing)
+	out = appendCauses(out, r.Outcomes)
+	for _, part := range merged(StressCoverage(r.Protocol, r.Outcomes)) {
+		out = append(part.appendTitle(out), '\n')
+		out = appendRules(out, "  not exercised:", r.Protocol, part.Missing)
 	}
 	_, err := w.Write(out)
 	return err
@@ -184,23 +266,23 @@ func (f *Failure) json(p *codec.Protocol) jsonFailure {
 	return j
 }
 
-// WriteOutcomesJSON writes the outcomes and the tested rules as one JSON object.
-func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupted bool) error {
+// WriteJSON writes the outcomes and the tested rules as one JSON object.
+func (r *StressReport) WriteJSON(w io.Writer) error {
 	rows := []jsonOutcome{}
-	for i := range all {
-		x := &all[i]
+	for i := range r.Outcomes {
+		x := &r.Outcomes[i]
 		row := jsonOutcome{x.Role, x.FaultProfile.Name, !x.FaultProfile.Reported,
 			x.Passed() && !x.Inconclusive() && !x.Untested(),
 			x.Runs, x.SkippedHung,
 			x.Tasks, x.Unsupported,
-			x.Omitted, x.Took.Seconds(), x.Failure.json(p), []jsonFailure{}, []jsonBrokenRule{},
+			x.Omitted, x.Took.Seconds(), x.Failure.json(r.Protocol), []jsonFailure{}, []jsonBrokenRule{},
 			behaviorJSON(x.Behavior)}
 		for k := range x.Others {
-			row.Others = append(row.Others, x.Others[k].json(p))
+			row.Others = append(row.Others, x.Others[k].json(r.Protocol))
 		}
 		for k := range x.BrokenRules {
 			b := &x.BrokenRules[k]
-			row.BrokenRules = append(row.BrokenRules, jsonBrokenRule{b.Rule.ID, b.Rule.Level, b.First[0].json(p)})
+			row.BrokenRules = append(row.BrokenRules, jsonBrokenRule{b.Rule.ID, b.Rule.Level, b.First[0].json(r.Protocol)})
 		}
 		rows = append(rows, row)
 	}
@@ -211,5 +293,6 @@ func WriteOutcomesJSON(w io.Writer, p *codec.Protocol, all []Outcome, interrupte
 		Outcomes    []jsonOutcome `json:"outcomes"`
 		Causes      []Cause       `json:"causes"`
 		Parts       []Part        `json:"rule_coverage"`
-	}{version.NewHead(), p.Name, interrupted, rows, Causes(all), StressCoverage(p, all)})
+	}{version.NewHead(), r.Protocol.Name, r.Interrupted, rows, Causes(r.Outcomes),
+		StressCoverage(r.Protocol, r.Outcomes)})
 }

@@ -54,12 +54,13 @@ func TestUntested(t *testing.T) {
 			if got := UntestedRoles(all); !slices.Equal(got, []string{"Client"}) || all[0].Verdict != tt.verdict || all[0].Note != tt.note {
 				t.Errorf("%s: got the verdict %s, %q and %v", name, all[0].Verdict, all[0].Note, got)
 			}
+			report := &StressReport{Protocol: gearman.Protocol, Outcomes: all}
 			var out bytes.Buffer
-			if WriteOutcomesJSON(&out, gearman.Protocol, all, false); !strings.Contains(out.String(), `"passed": false`) {
+			if report.WriteJSON(&out); !strings.Contains(out.String(), `"passed": false`) {
 				t.Errorf("%s: %s", name, out.String())
 			}
 			out.Reset()
-			if SummarizeOutcomes(&out, gearman.Protocol, all); !strings.Contains(out.String(), " 0 passed, ") {
+			if report.WriteSummary(&out); !strings.Contains(out.String(), " 0 passed, ") {
 				t.Errorf("%s: %s", name, out.String())
 			}
 		})

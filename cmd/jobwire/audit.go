@@ -57,7 +57,7 @@ func newAudit() *cobra.Command {
 	o.listen.Add(cmd, "listen", "`ADDRESS` on which the proxy listens: HOST:PORT or unix:PATH (port 0: choose a free port)")
 	f.DurationVar(&o.duration, "duration", 0, "length of the audit, such as 1m (0: no limit)")
 	f.StringVar(&o.pcap, "pcap", "", "write a capture of the traffic to `FILE`, with a packet comment for each violation")
-	o.addReport(cmd, "`DIR` for transcripts of the traffic")
+	o.addReport(cmd, "`DIR` for transcripts of the traffic", "github", "json")
 	cli.GroupFlags(cmd, auditFlagGroups)
 	cmd.AddCommand(newAuditStress(), newAuditProfiles(), newAuditSelfTest())
 	return cmd
@@ -68,13 +68,13 @@ var auditFlagGroups = []cli.FlagGroup{
 	{Title: "Server", Names: "addr exec"},
 	connect.ConnectionGroup,
 	{Title: "Client or worker", Names: "program listen listen-cert listen-key listen-client-ca duration timeout"},
-	{Title: "Report", Names: "format transcripts pcap waive level hex color"},
+	{Title: "Report", Names: "format transcripts pcap waive level hex color quiet"},
 }
 
-// addReport adds the flags about violations and the report.
-func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string) {
+// addReport adds the flags about violations and the report. formats are the values of --format besides text.
+func (o *auditOptions) addReport(cmd *cobra.Command, transcripts string, formats ...string) {
 	f := cmd.Flags()
-	cli.FormatFlag(cmd, &o.format, "text", "github", "json")
+	cli.FormatFlag(cmd, &o.format, append([]string{"text"}, formats...)...)
 	f.StringVar(&o.scripts, "transcripts", "", transcripts)
 	f.StringArrayVar(&o.waive, "waive", nil, "`RULE` whose violations are not reported; repeatable")
 	f.StringSliceVar(&o.levels, "level", nil,

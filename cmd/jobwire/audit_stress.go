@@ -3,7 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"path/filepath"
 	"slices"
@@ -37,6 +40,15 @@ type stressOptions struct {
 	auditOptions
 	programs []string
 	timeout  time.Duration
+	quiet    bool
+}
+
+// stressFormats has the functions that write machine-readable reports, by the value of --format.
+var stressFormats = map[string]func(*audit.StressReport, io.Writer) error{
+	"github": (*audit.StressReport).WriteGitHub,
+	"json":   (*audit.StressReport).WriteJSON,
+	"junit":  (*audit.StressReport).WriteJUnit,
+	"tap":    (*audit.StressReport).WriteTAP,
 }
 
 // newAuditStress returns the command "audit stress", which runs clients and workers while it injects faults into the
@@ -53,7 +65,8 @@ func newAuditStress() *cobra.Command {
 	f.StringArrayVar(&o.programs, "program", nil,
 		"driver to start, as `ROLE=COMMAND`; repeatable (default: the reference client and worker)")
 	f.DurationVar(&o.timeout, "timeout", 5*time.Second, "time limit for one task")
-	o.addReport(cmd, "`DIR` for transcripts of failed runs")
+	o.addReport(cmd, "`DIR` for transcripts of failed runs", slices.Sorted(maps.Keys(stressFormats))...)
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "no live display")
 	cli.GroupFlags(cmd, auditFlagGroups)
 	return cmd
 }
@@ -136,20 +149,17 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 	if o.target.Addr != "" {
 		opts.FaultProfiles = slices.DeleteFunc(opts.FaultProfiles, func(c *audit.FaultProfile) bool { return c.Restarts })
 	}
-	progress := cli.NewProgress(cmd.ErrOrStderr(), len(opts.FaultProfiles)*len(tested))
 	out, shown := cmd.OutOrStdout(), audit.TextOptions{Color: color, Hex: o.hex}
 	var failed error
 	if o.scripts != "" {
 		opts.Record = func() (audit.Recording, error) { return record(p, "") }
 	}
 	opts.Done = func(x *audit.Outcome) {
-		progress.Clear()
-		text := x.AppendText(nil, p, shown)
 		if x.Recording != nil {
 			defer x.Recording.Discard()
 		}
 		if !x.Passed() {
-			text = fmt.Appendf(text, "    To repeat: %s\n", o.repeats(sys, x))
+			x.Command = o.repeats(sys, x)
 			if rec, _ := x.Recording.(*recording); rec != nil && rec.bytes > 0 {
 				dir := filepath.Join(o.scripts, strings.ToLower(x.Role)+"-"+x.FaultProfile.Name)
 				if err := rec.finish(); err != nil {
@@ -160,61 +170,42 @@ func (o *stressOptions) execute(cmd *cobra.Command, sys *catalog.Entry, names []
 			}
 		}
 		if o.format == "text" {
-			_, err := out.Write(text)
+			_, err := out.Write(x.AppendText(nil, p, shown))
 			failed = cmp.Or(failed, err)
 		}
-		progress.Step()
 	}
-	all, err := audit.Stress(cmd.Context(), opts)
-	progress.Clear()
-	interrupted := cmd.Context().Err() != nil
-	if err != nil && !interrupted && len(all) == 0 {
-		return err
+	end := o.showLive(cmd, p, &opts)
+	r := &audit.StressReport{Protocol: p, Began: time.Now()}
+	r.Outcomes, r.Err = audit.Stress(cmd.Context(), opts)
+	end()
+	if r.Interrupted = cmd.Context().Err() != nil; r.Err != nil && !r.Interrupted && len(r.Outcomes) == 0 {
+		return r.Err
 	}
-	ended := err
-	switch o.format {
-	case "json":
-		err = audit.WriteOutcomesJSON(out, p, all, interrupted)
-	case "github":
-		err = audit.WriteOutcomesGitHub(out, p, all)
-	default:
-		if err = failed; err == nil {
-			err = audit.SummarizeOutcomes(out, p, all)
-		}
+	if write := stressFormats[o.format]; write != nil {
+		err = write(r, out)
+	} else if err = failed; err == nil {
+		err = r.WriteSummary(out)
 	}
 	if err != nil {
 		return err
 	}
-	return stressError(all, ended, interrupted)
+	return stressError(r)
 }
 
-// stressError returns the error with the exit status for outcomes. ended is why the runs ended early, or nil.
-func stressError(all []audit.Outcome, ended error, interrupted bool) error {
-	switch roles, n := audit.UntestedRoles(all), inconclusive(all); {
-	case interrupted:
-		return fmt.Errorf("the run was interrupted after %s", cli.Counted(len(all), "run"))
-	case ended != nil:
-		return ended
-	case slices.ContainsFunc(all, func(x audit.Outcome) bool { return !x.Passed() }):
+// stressError returns the error with the exit status for a report.
+func stressError(r *audit.StressReport) error {
+	why := errors.New(r.Stopped())
+	switch {
+	case r.Interrupted:
+		return why
+	case r.Err != nil:
+		return r.Err
+	case r.Failed():
 		return &cli.Error{Status: cli.StatusFailed}
-	case len(roles) > 0:
-		return &cli.Error{Status: cli.StatusInvalid, Err: fmt.Errorf("nothing was checked: the driver of %s sent no message",
-			strings.Join(roles, " and "))}
-	case n > 0:
-		return &cli.Error{Status: cli.StatusInvalid, Err: fmt.Errorf("inconclusive: %s; the report has the causes",
-			cli.Counted(n, "run"))}
+	case r.Stopped() != "":
+		return &cli.Error{Status: cli.StatusInvalid, Err: why}
 	}
 	return nil
-}
-
-// inconclusive returns the number of outcomes that show nothing about the driver.
-func inconclusive(all []audit.Outcome) (n int) {
-	for i := range all {
-		if all[i].Inconclusive() {
-			n++
-		}
-	}
-	return n
 }
 
 // repeats returns the command that repeats the run of an outcome.

@@ -134,6 +134,8 @@ func TestLive(t *testing.T) {
 		{[]string{"fuzz", "gearman", "--duration", "1h", "--findings", t.TempDir(), "--exec",
 			"jobwire serve gearman --listen 127.0.0.1:{port}"}, `(?s)of 1h0m0s.*executions +[0-9,]+/s.*executions [1-9].*states [1-9].*candidates examined [0-9]`,
 			"until the interrupt", cli.StatusOK},
+		{[]string{"audit", "stress", "gearman"}, `(?s)[0-9] of [0-9]+ runs .*passed [0-9].*now\n.*Client +delays .*submit`,
+			"the run was interrupted", cli.StatusFailed},
 	} {
 		t.Run(strings.Join(tt.args[:2], " "), func(t *testing.T) {
 			t.Parallel()
@@ -172,8 +174,9 @@ func TestNotLive(t *testing.T) {
 	commands := [][]string{
 		{"bench", "run", "gearman", "--duration", "300ms", "--interval", "100ms"},
 		{"conform", "gearman", "--run", "gearman.echo.*"},
+		{"audit", "stress", "danga", "plain", "--format", "tap"},
 	}
-	lines := []string{` jobs/s  p50 .* in flight`, ``} // of progress
+	lines := []string{` jobs/s  p50 .* in flight`, ``, ``} // of progress
 	for i, args := range commands {
 		for _, tt := range []struct {
 			name, env, quiet string

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"jobwire/audit/behavior"
 	"jobwire/catalog"
 	"jobwire/cmd/internal/cli"
 	"jobwire/cmd/internal/connect"
@@ -47,6 +48,9 @@ func (o *rulesOptions) execute(cmd *cobra.Command, sys *catalog.Entry, globs []s
 	rules, err := conform.Coverage(suite)
 	if err != nil {
 		return cli.Usage(err)
+	}
+	for _, r := range behavior.Rules() {
+		rules = append(rules, conform.RuleCoverage{Rule: r, TestedBy: []string{"audit", "audit stress"}})
 	}
 	if rules, err = selectRules(sys.Protocol, rules, globs); err != nil {
 		return cli.Usage(err)
