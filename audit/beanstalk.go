@@ -52,9 +52,11 @@ var Beanstalk = Scenario{
 		{Task: "work t4 touch 0", Answer: "ok 1", Extra: true, Needs: 27},
 
 		// The server waits for a second until the job is ready, and again until the time to run of the job has almost passed.
+		// A client may ask again until the timeout.
 		{Task: "put t7 {D} delay=1 ttr=3", Answer: "ok $SOON", Extra: true},
 		{Task: "reserve t7 timeout=4", Answer: "ok $SOON {D}", Extra: true, Needs: 31, Waits: time.Second},
-		{Task: "reserve t7 timeout=2", Answer: "error ...", Extra: true, Needs: 32, Waits: 2 * time.Second},
+		{Task: "reserve t7 timeout=4", Answer: "error deadline-soon ... | error server DEADLINE_SOON ... | ok $SOON {D}",
+			Extra: true, Needs: 32, Waits: 4 * time.Second},
 		{Task: "put t8 {C}", Answer: "ok *", Extra: true},
 		{Task: "work t8 delete 1", Answer: "ok 1", Extra: true, Needs: 34},
 		{Task: "delete $SOON", Answer: "ok", Extra: true, Needs: 32},
@@ -83,20 +85,20 @@ var Beanstalk = Scenario{
 		{Task: "kick u3 10", Answer: "ok 0", Extra: true},
 
 		// The limits of numbers. The server turns a time to run of 0 into one second.
-		{Task: "put u4 {B} pri=4294967295 delay=0 ttr=4294967295", Answer: "ok *", Extra: true},
+		{Task: "put u4 {B} pri=4294967295 delay=0 ttr=4294967295", Answer: "ok *", Extra: true, MayRefuse: true},
 		{Task: "put u4 {A} pri=0", Answer: "ok *", Extra: true, Needs: 53},
 		{Task: "reserve u4 timeout=1", Answer: "ok $FIRST {A}", Extra: true, Needs: 54},
 		{Task: "reserve u4 timeout=1", Answer: "ok $LAST {B}", Extra: true, Needs: 55},
 		{Task: "delete $FIRST", Answer: "ok", Extra: true, Needs: 56},
 		{Task: "delete $LAST", Answer: "ok", Extra: true, Needs: 56},
-		{Task: "put u5 {C} ttr=0", Answer: "ok *", Extra: true},
+		{Task: "put u5 {C} ttr=0", Answer: "ok *", Extra: true, MayRefuse: true},
 		{Task: "work u5 delete 1", Answer: "ok 1", Extra: true, Needs: 59},
-		{Task: "put u6 {D} delay=4294967295", Answer: "ok $FAR", Extra: true},
+		{Task: "put u6 {D} delay=4294967295", Answer: "ok $FAR", Extra: true, MayRefuse: true},
 		{Task: "stats $FAR", Answer: "ok delayed u6", Extra: true, Needs: 61},
 
 		// A body that is one byte too large for the server, and another put afterwards. Other servers accept larger bodies.
 		{Task: "put u7 {A} ttr=6000", Answer: "ok *", Extra: true},
-		{Task: "put u8 " + tooBig, Answer: "error too-big ... | ok *", Extra: true, Needs: 63},
+		{Task: "put u8 " + tooBig, Answer: "error too-big ... | ok *", Extra: true, Needs: 63, MayRefuse: true},
 		{Task: "put u7 {B} ttr=6000", Answer: "ok *", Extra: true, Needs: 63},
 		{Task: "reserve u7 timeout=1", Answer: "ok * {A}", Extra: true, Needs: 65},
 
@@ -108,7 +110,7 @@ var Beanstalk = Scenario{
 		{Task: "pause v3 1", Answer: "error not-found ...", Extra: true},
 
 		// The longest name of a tube, with all characters that it may have.
-		{Task: "put " + longest + " {B} ttr=6000", Answer: "ok $LONG", Extra: true, Needs: 67},
+		{Task: "put " + longest + " {B} ttr=6000", Answer: "ok $LONG", Extra: true, Needs: 67, MayRefuse: true},
 		{Task: "reserve " + longest + " timeout=1", Answer: "ok $LONG {B}", Extra: true, Needs: 72},
 		{Task: "stats $LONG", Answer: "ok reserved " + longest, Extra: true, Needs: 73},
 
@@ -119,6 +121,24 @@ var Beanstalk = Scenario{
 		{Task: "work v4 delete 2", Answer: "ok 2", Extra: true, Needs: 77},
 		{Task: "work v4 delete 1", Answer: "ok 1", Extra: true, Needs: 78},
 		{Task: "work v4 delete 0", Answer: "ok 0", Extra: true, Needs: 79},
+
+		// A tube whose name is a number, and bodies that a client may take for more or less than they are.
+		{Task: "put {9} {LF} ttr=6000", Answer: "ok $LF", Extra: true},
+		{Task: "put {9} {CRLF} ttr=6000", Answer: "ok $CRLF", Extra: true, Needs: 81},
+		{Task: "put {9} {NUL} ttr=6000", Answer: "ok *", Extra: true, Needs: 82},
+		{Task: "stats $LF", Answer: "ok ready {9}", Extra: true, Needs: 81},
+		{Task: "peek $CRLF", Answer: "ok {CRLF}", Extra: true, Needs: 82},
+		{Task: "reserve {9} timeout=1", Answer: "ok $LF {LF}", Extra: true, Needs: 83},
+		{Task: "reserve {9} timeout=1", Answer: "ok $CRLF {CRLF}", Extra: true, Needs: 86},
+		{Task: "reserve {9} timeout=1", Answer: "ok * {NUL}", Extra: true, Needs: 87},
+
+		// Parts of a second, which the protocol does not have, and more milliseconds than 32 bits can count.
+		{Task: "put w1 {A} delay=0.5 ttr=6000", Answer: "ok $PART", Extra: true, MayRefuse: true},
+		{Task: "stats $PART", Answer: "ok delayed w1 | ok ready w1", Extra: true, Needs: 89},
+		{Task: "put w3 {B} delay=2 ttr=6000", Answer: "ok $HUGE", Extra: true},
+		{Task: "reserve w2 timeout=0.5", Answer: "error timed-out ...", Extra: true, Waits: time.Second, MayRefuse: true},
+		{Task: "reserve w3 timeout=2147483647", Answer: "ok $HUGE {B}", Extra: true, Needs: 91, Waits: 2 * time.Second,
+			MayRefuse: true},
 	},
 }
 

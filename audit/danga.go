@@ -49,6 +49,19 @@ var Danga = Scenario{
 			Serves: "work g6 reverse 100000", Batch: true, Extra: true},
 		{Task: "batch g7" + twentyPayloads, Answer: "ok" + twentyPayloads, Partner: "Worker", Serves: "work g7 echo 100000",
 			Batch: true, Extra: true},
+
+		// Names that are numbers, args that an application may take for more or less than they are, and long names.
+		{Task: "create {9} {LF} key={9}", Answer: "ok {LF} ...", Partner: "Worker", Serves: "work {9} echo 100000",
+			Extra: true},
+		{Task: "create {9} {CRLF}", Answer: "ok {CRLF} ...", Partner: "Worker", Serves: "work {9} echo 100000", Extra: true},
+		{Task: "create {9} {NUL}", Answer: "ok {NUL} ...", Partner: "Worker", Serves: "work {9} echo 100000", Extra: true},
+		{Task: "create " + longFunction + " {A}", Answer: "ok {A} ...", Partner: "Worker",
+			Serves: "work " + longFunction + " echo 100000", Extra: true, MayRefuse: true},
+
+		// Equal jobs without a key are two jobs.
+		{Task: "create i1 {A} away", Answer: "ok", Extra: true},
+		{Task: "create i1 {A}", Answer: "ok {A} ...", Partner: "Worker", Others: []Exchange{{"work i1 echo 2", "ok 2"}},
+			Extra: true, Needs: 26},
 	},
 	"Worker": {
 		{Task: "work f1 reverse 3", Answer: "ok 3", Again: "work f1 reverse 0", Partner: "Application",
@@ -74,5 +87,13 @@ var Danga = Scenario{
 
 		{Task: "work g3 echo 20", Answer: "ok 20", Again: "work g3 echo 0", Partner: "Application", Batch: true, Extra: true,
 			Others: []Exchange{{"batch g3" + twentyPayloads, "ok" + twentyPayloads}}},
+
+		// A job name that is a number, args that a worker may take for more or less than they are, and a long name.
+		{Task: "work {9} echo 3", Answer: "ok 3", Again: "work {9} echo 0", Partner: "Application", Extra: true,
+			Others: []Exchange{{"create {9} {LF} key={9}", "ok {LF} ..."}, {"create {9} {CRLF}", "ok {CRLF} ..."},
+				{"create {9} {NUL}", "ok {NUL} ..."}}},
+		{Task: "work " + longFunction + " echo 1", Answer: "ok 1", Again: "work " + longFunction + " echo 0",
+			Partner: "Application", Extra: true, MayRefuse: true,
+			Others: []Exchange{{"create " + longFunction + " {A}", "ok {A} ..."}}},
 	},
 }

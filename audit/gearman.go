@@ -78,6 +78,24 @@ var Gearman = Scenario{
 			Serves: "work h7 reverse 100000", Batch: true, Extra: true},
 		{Task: "batch h8" + twentyPayloads, Answer: "ok" + twentyPayloads, Partner: "Worker", Serves: "work h8 echo 100000",
 			Batch: true, Extra: true},
+
+		// Names that are numbers, payloads that a client may take for more or less than they are, and the longest names that
+		// servers accept.
+		{Task: "submit {9} {LF} unique={9}", Answer: "ok {LF} ...", Partner: "Worker", Serves: "work {9} echo 100000",
+			Extra: true},
+		{Task: "submit {9} {CRLF}", Answer: "ok {CRLF} ...", Partner: "Worker", Serves: "work {9} echo 100000", Extra: true},
+		{Task: "submit {9} {NUL}", Answer: "ok {NUL} ...", Partner: "Worker", Serves: "work {9} echo 100000", Extra: true},
+		{Task: "submit " + longFunction + " {A} unique=" + longID, Answer: "ok {A} ...", Partner: "Worker",
+			Serves: "work " + longFunction + " echo 100000", Extra: true, MayRefuse: true},
+
+		// Equal jobs without a unique ID are two jobs.
+		{Task: "submit i1 {A} background", Answer: "ok *", Extra: true},
+		{Task: "submit i1 {A}", Answer: "ok {A} ...", Partner: "Worker", Others: []Exchange{{"work i1 echo 2", "ok 2"}},
+			Extra: true, Needs: 40},
+
+		// More milliseconds than 32 bits can count.
+		{Task: "submit i2 {A} timeout=2147483647", Answer: "ok {A} ...", Partner: "Worker", Serves: "work i2 echo 100000",
+			Extra: true, MayRefuse: true},
 	},
 	"Worker": {
 		{Task: "work f1 reverse 3", Answer: "ok 3", Again: "work f1 reverse 0", Partner: "Client",
@@ -116,8 +134,23 @@ var Gearman = Scenario{
 
 		{Task: "work h3 echo 20", Answer: "ok 20", Again: "work h3 echo 0", Partner: "Client", Batch: true, Extra: true,
 			Others: []Exchange{{"batch h3" + twentyPayloads, "ok" + twentyPayloads}}},
+
+		// A function whose name is a number, payloads that a worker may take for more or less than they are, the longest
+		// names, and more milliseconds than 32 bits can count.
+		{Task: "work {9} echo 3", Answer: "ok 3", Again: "work {9} echo 0", Partner: "Client", Extra: true,
+			Others: []Exchange{{"submit {9} {LF} unique={9}", "ok {LF} ..."}, {"submit {9} {CRLF}", "ok {CRLF} ..."},
+				{"submit {9} {NUL}", "ok {NUL} ..."}}},
+		{Task: "work " + longFunction + " echo 1", Answer: "ok 1", Again: "work " + longFunction + " echo 0",
+			Partner: "Client", Extra: true, MayRefuse: true,
+			Others: []Exchange{{"submit " + longFunction + " {A} unique=" + longID, "ok {A} ..."}}},
+		{Task: "work i1 echo 1 timeout=2000000000", Answer: "ok 1", Again: "work i1 echo 0", Partner: "Client", Extra: true,
+			MayRefuse: true, Others: []Exchange{{"submit i1 {B}", "ok {B} ..."}}},
 	},
 }
+
+// longFunction is the name of a function that has 200 bytes, and longID is a unique ID that has 63 bytes, after
+// names.addSuffix has added "-" and six letters. Servers accept longer names of functions; some of them, no longer IDs.
+var longFunction, longID = "v1-" + strings.Repeat("x", 190), "u7-" + strings.Repeat("x", 53)
 
 // twentyPayloads is twenty payloads.
 var twentyPayloads = strings.Repeat(" {A} {B} {C} {D}", 5)

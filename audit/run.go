@@ -173,7 +173,7 @@ func (r *run) perform(ctx context.Context) {
 	start := func() *driving {
 		return &driving{Driver: play.Drive(driven, r.opts.Drivers[r.outcome.Role], transport.Name(ln)), run: r}
 	}
-	r.names = names{"{}": ""}
+	r.names = newNames()
 	r.names.addSuffix(scenarios[r.protoFaults.protocol], rand.Text()[:6])
 	if r.profile.text { // reversed UTF-8 text is not valid text
 		r.names["reverse"] = "echo"
@@ -385,11 +385,14 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 	switch {
 	case err != nil:
 		return d.verdict(err, limit)
-	case strings.HasPrefix(answer, "error unsupported"):
+	case strings.HasPrefix(answer, "error unsupported"), s.MayRefuse && ownRefusal.MatchString(answer):
 		return verdict.Unsupported, ""
 	}
 	refused := strings.HasPrefix(answer, "error")
 	note = "the driver answered " + shortened(answer)
+	if strings.HasPrefix(s.Answer, "error") { // another error
+		note = difference(r.names.task(s.Answer), answer)
+	}
 	if r.reachedType() && s.Needs > 0 && (refused || r.ended.Load()) {
 		// Neither the correct answer nor the state of the job is known any more.
 		return verdict.FailedCleanly, note

@@ -2,8 +2,10 @@ package audit
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,8 +17,10 @@ import (
 type Scenario map[string][]Step
 
 // Step is a task of a driver, with the tasks of a partner at the same time. In tasks and answers, {A} to {D} are
-// payloads, {A'} is the payload reversed, {A+A} is the payload twice, and {} is an empty payload. $NAME gets its value
-// from the answer in which it first occurs; * is any word, ... is any number of words, and | separates alternatives.
+// payloads, {A'} is the payload reversed, {A+A} is the payload twice, and {} is an empty payload. {LF}, {CRLF} and {NUL}
+// are payloads that begin with these bytes and end with other ones of them, under all profiles. {9} is a name of nine
+// digits. $NAME gets its value from the answer in which it first occurs; * is any word, ... is any number of words, and
+// | separates alternatives.
 type Step struct {
 	Task, Answer string
 	Waits        time.Duration // how long the server makes a correct driver wait, in addition to the time limit
@@ -27,6 +31,7 @@ type Step struct {
 	Batch        bool          // the driver performs several jobs concurrently
 	Lasting      bool          // omitted if the server restarts, because the driver cannot notice that its jobs are lost
 	Extra        bool          // the step is omitted under profiles that need many runs
+	MayRefuse    bool          // a library may refuse a value of the task, which is then unsupported
 	Needs        int           // the number, from 1, of the step on which this step depends; 0: none
 }
 
@@ -72,6 +77,17 @@ func Roles(p *codec.Protocol) []string {
 
 // names contains the values of words in a scenario.
 type names map[string]string
+
+// newNames returns the values of the words that are the same for all steps and profiles, but for {9}.
+func newNames() names {
+	n := names{"{}": "", "{LF}": "\nx\r\n", "{CRLF}": "\r\nx\x00", "{NUL}": "\x00x\n",
+		"{9}": strconv.Itoa(1e8 + rand.IntN(9e8))}
+	n["unique={9}"], n["key={9}"] = "unique="+n["{9}"], "key="+n["{9}"]
+	return n
+}
+
+// ownRefusal matches the answer of a driver whose library refuses a value, without asking the server.
+var ownRefusal = regexp.MustCompile(`^error (usage|unsupported|other)\b`)
 
 // named matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more text
 // after a hyphen.

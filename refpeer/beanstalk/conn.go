@@ -120,6 +120,20 @@ func reconnect(ctx context.Context, d *peer.Driver, t peer.Task) error {
 	})
 }
 
+// roundUp returns a step that rounds a value of the task up to whole seconds.
+func roundUp(name string) func(*peer.Conn, peer.Task) error {
+	return func(_ *peer.Conn, t peer.Task) error {
+		if seconds, part, ok := strings.Cut(t[name], "."); ok {
+			n, err := strconv.ParseUint(seconds, 10, 32)
+			if _, wrong := strconv.ParseUint(part, 10, 32); err != nil || wrong != nil {
+				return peer.ErrUsage
+			}
+			t[name] = strconv.FormatUint(n+1, 10)
+		}
+		return nil
+	}
+}
+
 // request returns the action that performs a sequence.
 func request(sequence string) action {
 	return func(_ context.Context, c *conn, t peer.Task) ([]string, error) {

@@ -38,8 +38,12 @@ func Document() *peer.Program {
 			"Use":    {{Do: "use {QUEUE}"}},    // before put and kick, if the connection uses another tube
 			"Watch":  {{Do: "watch {QUEUE}"}},  // before reserve, for each tube of the task that the connection does not watch
 			"Ignore": {{Do: "ignore {QUEUE}"}}, // before reserve, for each watched tube that the task does not name
-			"Put":    {{Do: "put {PRI} {DELAY} {TTR} {PAYLOAD}"}},
+			"Put": {
+				{Do: "round-delay", Local: roundUp("DELAY")},
+				{Do: "put {PRI} {DELAY} {TTR} {PAYLOAD}"},
+			},
 			"Reserve": {
+				{Do: "round-timeout", If: peer.Has("TIMEOUT"), Local: roundUp("TIMEOUT")},
 				{Do: "reserve", If: peer.Not(peer.Has("TIMEOUT"))},
 				{Do: "reserve-with-timeout {TIMEOUT}", If: peer.Has("TIMEOUT")},
 			},
@@ -59,7 +63,7 @@ func Document() *peer.Program {
 		Defaults: peer.Task{"PRI": "0", "DELAY": "0", "TTR": "60"},
 		Tasks: map[string]peer.Verb{
 			"put":     task("QUEUE PAYLOAD [pri=PRI] [delay=DELAY] [ttr=TTR] [nil]", inTube(request("Put")), "JOB_ID"),
-			"reserve": task("QUEUES [timeout=TIMEOUT:number]", reserve, "JOB_ID", "PAYLOAD"),
+			"reserve": task("QUEUES [timeout=TIMEOUT]", reserve, "JOB_ID", "PAYLOAD"),
 			"delete":  task("JOB_ID", give("Delete")),
 			"release": task("JOB_ID [pri=PRI] [delay=DELAY]", owned(give("Release"))),
 			"bury":    task("JOB_ID", owned(give("Bury"))),
