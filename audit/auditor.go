@@ -145,6 +145,13 @@ func (a *Auditor) recent() []Recent {
 	return all[max(0, len(all)-maxRecent):]
 }
 
+// sent returns how many messages clients and workers have sent.
+func (a *Auditor) sent() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.messages[codec.Peer]
+}
+
 // roleName returns the role of a client or worker, as far as its messages show it.
 func (a *Auditor) roleName(c *conn) string {
 	if name, more, _ := strings.Cut(a.opts.Protocol.RoleNames(c.role), "/"); name != "" && more == "" {

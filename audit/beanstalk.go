@@ -132,12 +132,13 @@ var Beanstalk = Scenario{
 		{Task: "reserve {9} timeout=1", Answer: "ok $CRLF {CRLF}", Extra: true, Needs: 86},
 		{Task: "reserve {9} timeout=1", Answer: "ok * {NUL}", Extra: true, Needs: 87},
 
-		// Parts of a second, which the protocol does not have, and more milliseconds than 32 bits can count.
-		{Task: "put w1 {A} delay=0.5 ttr=6000", Answer: "ok $PART", Extra: true, MayRefuse: true},
+		// Parts of a second, which the protocol does not have, if the library does; and 30 days, which are more milliseconds
+		// than signed 32 bits can count.
+		{Task: "put-ms w1 {A} 500", Answer: "ok $PART", Extra: true, MayRefuse: true},
 		{Task: "stats $PART", Answer: "ok delayed w1 | ok ready w1", Extra: true, Needs: 89},
 		{Task: "put w3 {B} delay=2 ttr=6000", Answer: "ok $HUGE", Extra: true},
-		{Task: "reserve w2 timeout=0.5", Answer: "error timed-out ...", Extra: true, Waits: time.Second, MayRefuse: true},
-		{Task: "reserve w3 timeout=2147483647", Answer: "ok $HUGE {B}", Extra: true, Needs: 91, Waits: 2 * time.Second,
+		{Task: "reserve-ms w2 500", Answer: "error timed-out ...", Extra: true, Waits: time.Second, MayRefuse: true},
+		{Task: "reserve w3 timeout=2592000", Answer: "ok $HUGE {B}", Extra: true, Needs: 91, Waits: 2 * time.Second,
 			MayRefuse: true},
 	},
 }

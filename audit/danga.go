@@ -57,11 +57,6 @@ var Danga = Scenario{
 		{Task: "create {9} {NUL}", Answer: "ok {NUL} ...", Partner: "Worker", Serves: "work {9} echo 100000", Extra: true},
 		{Task: "create " + longFunction + " {A}", Answer: "ok {A} ...", Partner: "Worker",
 			Serves: "work " + longFunction + " echo 100000", Extra: true, MayRefuse: true},
-
-		// Equal jobs without a key are two jobs.
-		{Task: "create i1 {A} away", Answer: "ok", Extra: true},
-		{Task: "create i1 {A}", Answer: "ok {A} ...", Partner: "Worker", Others: []Exchange{{"work i1 echo 2", "ok 2"}},
-			Extra: true, Needs: 26},
 	},
 	"Worker": {
 		{Task: "work f1 reverse 3", Answer: "ok 3", Again: "work f1 reverse 0", Partner: "Application",

@@ -88,13 +88,8 @@ var Gearman = Scenario{
 		{Task: "submit " + longFunction + " {A} unique=" + longID, Answer: "ok {A} ...", Partner: "Worker",
 			Serves: "work " + longFunction + " echo 100000", Extra: true, MayRefuse: true},
 
-		// Equal jobs without a unique ID are two jobs.
-		{Task: "submit i1 {A} background", Answer: "ok *", Extra: true},
-		{Task: "submit i1 {A}", Answer: "ok {A} ...", Partner: "Worker", Others: []Exchange{{"work i1 echo 2", "ok 2"}},
-			Extra: true, Needs: 40},
-
-		// More milliseconds than 32 bits can count.
-		{Task: "submit i2 {A} timeout=2147483647", Answer: "ok {A} ...", Partner: "Worker", Serves: "work i2 echo 100000",
+		// 30 days are more milliseconds than signed 32 bits can count.
+		{Task: "submit i2 {A} timeout=2592000", Answer: "ok {A} ...", Partner: "Worker", Serves: "work i2 echo 100000",
 			Extra: true, MayRefuse: true},
 	},
 	"Worker": {

@@ -96,6 +96,39 @@ func TestDriverIsStartedAgain(t *testing.T) {
 	}
 }
 
+// TestRefusedValue: a library that refuses an unusual value does not support it. An error about another task is a failure.
+func TestRefusedValue(t *testing.T) {
+	for task, want := range map[string]verdict.Verdict{"put \"v1-+": verdict.Completed, "reserve \"v1-+": verdict.FailedCleanly} {
+		for _, answer := range []string{"error usage the name is too long", "error connection TypeError"} {
+			synctest.Test(t, func(t *testing.T) {
+				all, err := stressBeanstalk(t, answering(task, answer), nil)
+				if err != nil || all[0].Verdict != want || (all[0].Unsupported == 1) != (want == verdict.Completed) {
+					t.Errorf("%s: %s: %d of %d unsupported, %+v, %v", task, answer, all[0].Unsupported, all[0].Tasks, all[0].Failure, err)
+				}
+			})
+		}
+	}
+}
+
+// answering returns the reference client, which gives another answer to a task, and does not perform it.
+func answering(task, answer string) Driver {
+	return func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+		in, passed := io.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- peer.Drive(ctx, addr, in, answers) }()
+		lines := bufio.NewScanner(tasks)
+		for lines.Buffer(nil, 1<<20); lines.Scan(); {
+			if strings.HasPrefix(lines.Text(), task) {
+				fmt.Fprintln(answers, answer)
+			} else {
+				fmt.Fprintln(passed, lines.Text())
+			}
+		}
+		passed.Close()
+		return <-ended
+	}
+}
+
 // TestReportsOfStress: reports for CI systems have a crash and a wrong result, and why a run that ended early has not
 // passed.
 func TestReportsOfStress(t *testing.T) {

@@ -381,14 +381,18 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 		partner.Go(func() { results <- r.runPartner(ctx, s, own) })
 	}
 	r.proxy.Auditor.task()
+	sent := r.proxy.Auditor.sent()
 	answer, err := d.ask(ctx, r.names.task(s.Task), limit)
 	switch {
 	case err != nil:
 		return d.verdict(err, limit)
-	case strings.HasPrefix(answer, "error unsupported"), s.MayRefuse && ownRefusal.MatchString(answer):
+	case strings.HasPrefix(answer, "error unsupported"):
 		return verdict.Unsupported, ""
 	}
 	refused := strings.HasPrefix(answer, "error")
+	if s.MayRefuse && refused && (ownRefusal.MatchString(answer) || r.proxy.Auditor.sent() == sent) {
+		return verdict.Unsupported, ""
+	}
 	note = "the driver answered " + shortened(answer)
 	if strings.HasPrefix(s.Answer, "error") { // another error
 		note = difference(r.names.task(s.Answer), answer)

@@ -87,7 +87,7 @@ func newNames() names {
 }
 
 // ownRefusal matches the answer of a driver whose library refuses a value, without asking the server.
-var ownRefusal = regexp.MustCompile(`^error (usage|unsupported|other)\b`)
+var ownRefusal = regexp.MustCompile(`^error (usage|other)\b`)
 
 // named matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more text
 // after a hyphen.

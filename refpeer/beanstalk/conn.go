@@ -3,7 +3,9 @@ package beanstalk
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,6 +50,11 @@ type action = func(ctx context.Context, c *conn, t peer.Task) ([]string, error)
 // task returns a kind of task. The answer contains the named values after the words of the action.
 func task(form string, do action, values ...string) peer.Verb {
 	perform := func(ctx context.Context, d *peer.Driver, t peer.Task, _ []string) (answer []string, err error) {
+		for _, name := range []string{"DELAY", "TIMEOUT"} {
+			if n, err := strconv.ParseUint(t[name+"_MS"], 10, 32); err == nil {
+				t[name] = fmt.Sprintf("%d.%03d", n/1000, n%1000)
+			}
+		}
 		if d.Own.(*Options).Reconnects {
 			if err := reconnect(ctx, d, t); err != nil {
 				return nil, err
@@ -120,15 +127,15 @@ func reconnect(ctx context.Context, d *peer.Driver, t peer.Task) error {
 	})
 }
 
-// roundUp returns a step that rounds a value of the task up to whole seconds.
+// roundUp returns a step that rounds a value of the task up to whole seconds, if it has parts of a second.
 func roundUp(name string) func(*peer.Conn, peer.Task) error {
 	return func(_ *peer.Conn, t peer.Task) error {
-		if seconds, part, ok := strings.Cut(t[name], "."); ok {
-			n, err := strconv.ParseUint(seconds, 10, 32)
-			if _, wrong := strconv.ParseUint(part, 10, 32); err != nil || wrong != nil {
+		if _, part, ok := strings.Cut(t[name], "."); ok && part != "" {
+			seconds, err := strconv.ParseFloat(t[name], 64)
+			if err != nil {
 				return peer.ErrUsage
 			}
-			t[name] = strconv.FormatUint(n+1, 10)
+			t[name] = strconv.FormatFloat(math.Ceil(seconds), 'f', 0, 64)
 		}
 		return nil
 	}
