@@ -9,6 +9,11 @@
 //   - triage reproduces, minimizes and reports failures,
 //   - fuzz is the loop that joins them.
 //
+// Each package imports those to the right of it that it needs:
+//
+//	fuzz ── triage ── transcribe ── exec ─┬─ input ── gen
+//	                                      └─ model
+//
 // The replies, the disconnects and the states of the model are the coverage of an input. Coverage does not depend on
 // time, so a run with one worker, a random seed and a number of inputs is repeatable.
 //
