@@ -159,6 +159,9 @@ func extraJobs(v *exec.Fault, correct, got *exec.Record) int {
 		seen := map[string]bool{}
 		for i := range r.Events {
 			e := &r.Events[i]
+			if e.From == codec.Peer && returnsJobs(e) {
+				clear(seen) // the server may assign a job again
+			}
 			if e.From != codec.Server || e.Step > v.Step || !aboutJob(e.Type) {
 				continue
 			}
@@ -184,6 +187,14 @@ func extraJobs(v *exec.Fault, correct, got *exec.Record) int {
 		return n - right
 	}
 	return max(0, again-rightAgain)
+}
+
+// returnsJobs reports whether a worker gives a job back with the event, so that it may be assigned again.
+func returnsJobs(e *exec.Event) bool {
+	if slices.Contains(input.Leaves, e.Verb) {
+		return true
+	}
+	return e.Type != nil && (e.Type.Does == codec.Release || e.Type.Does == codec.Bury || e.Type.Does == codec.Leave)
 }
 
 // aboutJob reports whether a message of the server gives a job to a peer, or its end or record.

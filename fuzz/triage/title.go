@@ -39,7 +39,25 @@ func (fd *Finding) logged() []input.Entry {
 // Title returns the title of a fault that an input caused. The input may be nil.
 func Title(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	t := titler{p: p, f: f, in: cmp.Or(in, &input.Input{})}
-	return t.what() + t.after()
+	earlier, last := t.messages()
+	if refusal := t.refusal(); refusal != "" && last != "" {
+		return fmt.Sprintf("the server rejects %s (%s)", last, refusal) + after(earlier)
+	}
+	if last != "" {
+		earlier = append(earlier, last)
+	}
+	return t.what() + after(earlier)
+}
+
+// refusal returns the reply with which the server rejects the message of the step of the fault, or "".
+func (t *titler) refusal() string {
+	f, at := t.f, t.f.Step
+	_, got, _ := cutLast(f.Text, ", got ")
+	if f.Oracle != exec.Law || f.Got != codec.Refuse.String() || at < 0 || at >= len(t.in.Steps) ||
+		t.in.Steps[at].Conn != f.Conn || got == "" {
+		return ""
+	}
+	return withFirst(got)
 }
 
 // titler writes the title of one fault.
@@ -135,7 +153,7 @@ func (t *titler) reply() string {
 		wanted, got, ok = cutLast(text, ", got ")
 	}
 	wanted = strings.TrimPrefix(wanted, "expected ")
-	_, reason, reasoned := strings.Cut(wanted, ", because ")
+	required, reason, reasoned := strings.Cut(wanted, ", because ")
 	name, _, _ := strings.Cut(got, " ")
 	switch {
 	case t.f.Law == closedLaw:
@@ -152,8 +170,14 @@ func (t *titler) reply() string {
 		return what
 	case t.p.TypeNamed(name) == nil:
 		return fmt.Sprintf("%s (%s)", t.f.Law, short(text, maxDetail))
+	case content && t.p.TypeNamed(firstWord(required)) != nil && firstWord(required) != name:
+		return fmt.Sprintf("%s receives %s instead of %s", t.peer(), name, t.noun(required))
+	case content && strings.HasPrefix(required, "no "+name):
+		return fmt.Sprintf("%s receives %s too early", t.peer(), name)
+	case content && len(required) > maxExpected:
+		return fmt.Sprintf("%s receives a wrong %s", t.peer(), name)
 	case content:
-		return fmt.Sprintf("%s receives a wrong %s (expected %s)", t.peer(), name, short(wanted, maxDetail))
+		return fmt.Sprintf("%s receives a wrong %s (expected %s)", t.peer(), name, required)
 	case reasoned:
 		return fmt.Sprintf("%s receives %s although %s", t.peer(), name, short(reason, maxDetail))
 	case strings.HasPrefix(wanted, "no message"):
@@ -162,11 +186,20 @@ func (t *titler) reply() string {
 	return fmt.Sprintf("%s receives %s instead of %s", t.peer(), withFirst(got), t.noun(wanted))
 }
 
+// maxExpected is the maximum length of the expected content of a reply in a title. The report has the whole text.
+const maxExpected = 48
+
+// firstWord returns the text before the first space.
+func firstWord(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	return word
+}
+
 // withFirst returns the name of a received message with its first argument, if that is one short word.
 func withFirst(got string) string {
 	m := firstArgument.FindString(got)
 	if m == "" || len(m) > maxDetail/2 {
-		m, _, _ = strings.Cut(got, " ")
+		m = firstWord(got)
 	}
 	return m
 }
@@ -210,9 +243,9 @@ type act struct {
 // maxNames is the number of messages that a title names.
 const maxNames = 3
 
-// after returns the messages that lead to the fault: the last one and, if an earlier one is unusual, that one, with
+// messages returns the messages that lead to the fault: the last one and, if an earlier one is unusual, that one, with
 // what is unusual about it. If none is unusual, it returns the last messages that change something.
-func (t *titler) after() string {
+func (t *titler) messages() (names []string, last string) {
 	steps := t.in.Steps
 	if at := t.f.Step; at >= 0 && at < len(steps) && !t.f.Ends() {
 		steps = steps[:at+1]
@@ -227,28 +260,35 @@ func (t *titler) after() string {
 		acts = acts[:len(acts)-1]
 	}
 	if len(acts) == 0 {
-		return ""
+		return nil, ""
 	}
-	last := acts[len(acts)-1]
-	var names []string
+	final := acts[len(acts)-1]
 	for _, a := range acts[:len(acts)-1] {
-		if a.unusual != "" && a.name != last.name {
+		if a.unusual != "" && a.name != final.name {
 			names = []string{a.name + a.unusual}
 		}
 	}
-	if len(names) == 0 && last.unusual == "" {
+	if len(names) == 0 && final.unusual == "" {
 		for _, a := range acts[:len(acts)-1] {
-			if !a.query && a.name != last.name && !slices.Contains(names, a.name) {
+			if !a.query && a.name != final.name && !slices.Contains(names, a.name) {
 				names = append(names, a.name)
 			}
 		}
 		names = names[max(0, len(names)-maxNames+1):]
 	}
-	names = append(names, last.name+last.unusual)
-	if n := len(names) - 1; n > 0 {
+	return names, final.name + final.unusual
+}
+
+// after returns " after A, B and C" for the names of messages, or "".
+func after(names []string) string {
+	switch n := len(names) - 1; n {
+	case -1:
+		return ""
+	case 0:
+		return " after " + names[0]
+	default:
 		return " after " + strings.Join(names[:n], ", ") + " and " + names[n]
 	}
-	return " after " + names[0]
 }
 
 // act returns a step in words. The name is "" if the step only opens a connection.

@@ -23,6 +23,11 @@ func TestTitles(t *testing.T) {
 	law := func(conn, step int, what, text string) exec.Fault {
 		return exec.Fault{Oracle: exec.Law, Law: what, Text: text, Conn: conn, Step: step}
 	}
+	refused := func(conn, step int, text string) exec.Fault {
+		f := law(conn, step, "unexpected message", text)
+		f.Got = codec.Refuse.String()
+		return f
+	}
 	for _, tt := range []struct {
 		p     *codec.Protocol
 		wire  string
@@ -37,12 +42,18 @@ func TestTitles(t *testing.T) {
 			"server crash after a malformed message (Packet type: expected a known packet type, got 4294967295)"},
 		{gearman.Protocol, "Admin -> Job Server: raw \"create function  \\n\"\nAdmin 2 -> Job Server: version\n", at(crash, "gearmand+0x377f8", "x"),
 			"SIGSEGV after a malformed create-function (Function: expected one separator before the argument, got several)"},
-		{gearman.Protocol, "Client -> Job Server: SUBMIT_JOB \"\" \"x\"*72 \"\"\n", law(0, 0, "unexpected message", `expected JOB_CREATED, got ERROR "ARGUMENT_TOO_LARGE" "Unique value too large"`),
-			`the client receives ERROR "ARGUMENT_TOO_LARGE" instead of JOB_CREATED after SUBMIT_JOB with a unique ID of 72 bytes`},
+		{gearman.Protocol, "Client -> Job Server: SUBMIT_JOB \"\" \"x\"*72 \"\"\n", refused(0, 0, `expected JOB_CREATED, got ERROR "ARGUMENT_TOO_LARGE" "Unique value too large"`),
+			`the server rejects SUBMIT_JOB with a unique ID of 72 bytes (ERROR "ARGUMENT_TOO_LARGE")`},
 		{gearman.Protocol, fuzztest.Work, law(1, 2, "unexpected message", `expected a job, got NO_JOB`),
 			"the worker receives NO_JOB instead of a job after SUBMIT_JOB, CAN_DO and GRAB_JOB"},
 		{gearman.Protocol, fuzztest.Work, law(1, 2, "another's job", `expected another job or none, because another worker has this job; got JOB_ASSIGN "H:1"`),
-			"the worker receives a wrong JOB_ASSIGN (expected another job or none, because another worker has this job) after SUBMIT_JOB, CAN_DO and GRAB_JOB"},
+			"the worker receives a wrong JOB_ASSIGN (expected another job or none) after SUBMIT_JOB, CAN_DO and GRAB_JOB"},
+		{gearman.Protocol, "Worker -> Job Server: CANT_DO a\nWorker -> Job Server: unchecked WORK_COMPLETE H:1 x\n", refused(0, 1, `expected WORK_COMPLETE H:1, got ERROR "JOB_NOT_FOUND" "Job given in work result not found"`),
+			`the server rejects WORK_COMPLETE (ERROR "JOB_NOT_FOUND") after CANT_DO`},
+		{beanstalk.Protocol, "Client -> Server: kick 5\n", law(0, 0, wrongContent, "expected BAD_FORMAT, because the message is illegal (byte 5, Bound: expected a number); got KICKED 0"),
+			"the client receives KICKED instead of BAD_FORMAT after kick with a bound of 5"},
+		{beanstalk.Protocol, "Client -> Server: reserve-with-timeout 4294967296\n", law(0, 0, wrongContent, "expected no TIMED_OUT yet, because the timeout of the reserve has not expired; got TIMED_OUT"),
+			"the client receives TIMED_OUT too early after reserve-with-timeout with a timeout of 2^32"},
 		{gearman.Protocol, fuzztest.Work, law(0, 3, "missing message", `expected WORK_COMPLETE H:1, got no message`),
 			"the client receives no WORK_COMPLETE after CAN_DO, GRAB_JOB and WORK_COMPLETE"},
 		{gearman.Protocol, "Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: resets\n", exec.Fault{Oracle: exec.Descriptors, Conn: -1, Step: -1},
