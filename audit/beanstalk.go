@@ -61,14 +61,15 @@ var Beanstalk = Scenario{
 		{Task: "work t8 delete 1", Answer: "ok 1", Extra: true, Needs: 34},
 		{Task: "delete $SOON", Answer: "ok", Extra: true, Needs: 32},
 
-		// Jobs whose time to run expires while the driver has reserved them: another client receives them. A client may
-		// reserve the jobs again by their IDs, so that it can touch and release them.
+		// Jobs whose time to run expires while the driver has reserved them: another client receives them, with bodies that
+		// the library may have put into an envelope. A client may reserve the jobs again by their IDs, so that it can touch
+		// and release them.
 		{Task: "put u1 {A} ttr=1", Answer: "ok $TOUCHED", Extra: true},
 		{Task: "put u9 {D} ttr=1", Answer: "ok $RELEASED", Extra: true, Needs: 37},
 		{Task: "reserve u1 timeout=1", Answer: "ok $TOUCHED {A}", Extra: true, Needs: 38},
 		{Task: "reserve u9 timeout=1", Answer: "ok $RELEASED {D}", Extra: true, Needs: 39},
 		{Task: "put u2 {B}", Answer: "ok *", Partner: "Client",
-			Others: []Exchange{{"reserve u9 timeout=4", "ok * {D}"}, {"reserve u1 timeout=4", "ok * {A}"}}, Waits: time.Second,
+			Others: []Exchange{{"reserve u9 timeout=4", "ok * *"}, {"reserve u1 timeout=4", "ok * *"}}, Waits: time.Second,
 			Extra: true, Needs: 40},
 		{Task: "touch $TOUCHED", Answer: "error not-found ... | ok", Extra: true, Needs: 41},
 		{Task: "release $RELEASED", Answer: "error not-found ... | ok", Extra: true, Needs: 41},

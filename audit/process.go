@@ -40,7 +40,9 @@ func (a *Auditor) sample(ctx context.Context, pid int) {
 		before = now
 		a.mu.Lock()
 		s.At = time.Since(a.begun)
-		s.Incomplete = a.now != nil && len(a.now.streams[codec.Server].Rest()) > 0
+		if a.now != nil {
+			s.Pending = len(a.now.streams[codec.Server].Rest())
+		}
 		a.behavior.Sample(s)
 		a.mu.Unlock()
 	}

@@ -41,6 +41,7 @@ type Monitor struct {
 	gone     bool // the server has ended the last connection, or could not be reached
 	use      use
 	quiet    time.Duration // the time of the last event
+	size     int           // bytes of the last message of the server
 	stopped  bool
 
 	unnamed     bool // a worker has asked for jobs of the default queue
@@ -256,6 +257,9 @@ func (m *Monitor) Message(id int, f *codec.Frame, illegal bool, at time.Duration
 		c.requests.Reply(f.Type)
 	default:
 		m.reply(c, f, at)
+	}
+	if f.From == codec.Server {
+		m.size = len(f.Raw)
 	}
 }
 

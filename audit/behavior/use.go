@@ -11,7 +11,7 @@ type Sample struct {
 	Descriptors int
 	Threads     int
 
-	Incomplete bool // the server is in the middle of a message
+	Pending int // bytes of an incomplete message of the server
 }
 
 // use is what a program has used.
@@ -21,6 +21,7 @@ type use struct {
 	waits               bool // the program waits since begun
 	reported            bool // about this wait
 	incomplete          bool // in the middle of a message of the server, for a part of the wait
+	pending             int  // as in the last Sample
 	begun               Sample
 	wanted, ran, system time.Duration
 }
@@ -36,8 +37,9 @@ type growth struct {
 const (
 	calm        = 500 * time.Millisecond // without a message, before a program counts as waiting
 	minWait     = 2 * time.Second
-	maxShare    = 0.8 // of a processor core
-	kernelShare = 0.1 // of this time, in the kernel
+	digested    = 1 << 20 // bytes of a message that a program may need a second for, such as one that copies them for each read
+	maxShare    = 0.8     // of a processor core
+	kernelShare = 0.1     // of this time, in the kernel
 	maxGrowth   = 64 << 20
 
 	// Rounds of at least so many ended connections, each of which has left nearly as many descriptors or threads.
@@ -49,7 +51,8 @@ const (
 // waiting reports whether all connections of the program wait for the server and have no job, or whether the server is
 // gone.
 func (m *Monitor) waiting(at time.Duration) bool {
-	if at-m.quiet < calm || m.stopped || len(m.conns) == 0 && !m.gone {
+	digests := time.Duration(max(m.size, m.use.pending)/digested) * time.Second
+	if at-m.quiet < calm+digests || m.stopped || len(m.conns) == 0 && !m.gone {
 		return false
 	}
 	for _, c := range m.conns {
@@ -65,6 +68,9 @@ func (m *Monitor) Sample(s Sample) {
 	u := &m.use
 	m.leak(&u.descriptors, "descriptors", "file descriptors", s.Descriptors, s.At)
 	m.leak(&u.threads, "threads", "threads", s.Threads, s.At)
+	if s.Pending != u.pending { // bytes arrive
+		u.pending, m.quiet = s.Pending, s.At
+	}
 	waits := m.waiting(s.At) && (!u.waits || m.quiet < u.begun.At)
 	switch {
 	case !waits:
@@ -74,7 +80,7 @@ func (m *Monitor) Sample(s Sample) {
 		u.wanted, u.ran, u.system = 0, 0, 0
 	default:
 		u.wanted, u.ran, u.system = u.wanted+s.Wanted, u.ran+s.Ran, u.system+s.System
-		u.incomplete = u.incomplete || s.Incomplete
+		u.incomplete = u.incomplete || s.Pending > 0
 		m.overuse(s)
 	}
 }

@@ -25,7 +25,7 @@ func TestUse(t *testing.T) {
 		{"polls while a message is incomplete", "processor", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
 			waits(m)
 			s := busy
-			s.Incomplete = true
+			s.Pending = 100
 			sample(20, s)
 		}},
 		{"polls after the server is gone", "processor", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
@@ -55,6 +55,15 @@ func TestUse(t *testing.T) {
 			waits(m)
 			sample(6, busy)
 			sample(20, behavior.Sample{})
+		}},
+		{"copies a large message while it arrives", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
+			waits(m)
+			for s := busy; s.Pending < 2<<20; s.Pending += 1 << 17 {
+				sample(1, s)
+			}
+			s := busy
+			s.Pending = 2 << 20
+			sample(12, s)
 		}},
 		{"computes without a request", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
 			m.Open(1, 0)
