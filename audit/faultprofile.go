@@ -91,7 +91,8 @@ var FaultProfiles = []FaultProfile{
 			return "caf\u00e9 \u65e5\u672c\u8a9e \U0001f600" + string('a'+rune(i))
 		}},
 	{Name: "empty", About: "payloads are empty", payload: func(*protocolFaults, int) string { return "" }},
-	{Name: "large", slower: 24, About: "payloads are 16 MiB, or half of the largest size that servers of the protocol accept",
+	{Name: "large", slower: 24,
+		About: "payloads are 16 MiB, or half of the largest size that servers of the protocol accept",
 		payload: func(pf *protocolFaults, i int) string {
 			size := cmp.Or(pf.protocol.MaxData/2, largePayload)
 			var b strings.Builder

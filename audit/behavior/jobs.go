@@ -73,8 +73,8 @@ func (m *Monitor) expired(c *conn, at time.Duration) {
 	m.found("holds", c, at, "the worker has had %d jobs for more than %v after their time limits", n, overLimit)
 }
 
-// loses reports a worker that has lost a job because its time limit has passed, after the server refused to wait several
-// times in a row and the worker asked again. assigned is the key of a job that the worker gets now, or "".
+// loses reports a worker that has lost a job because its time limit has passed, after the server refused to wait
+// several times in a row and the worker asked again. assigned is the key of a job that the worker gets now, or "".
 func (m *Monitor) loses(c *conn, assigned string, at time.Duration) {
 	lost := slices.ContainsFunc(c.jobs, func(j *job) bool {
 		return j.limit > 0 && at-j.at > j.limit || assigned != "" && j.key == assigned
@@ -82,8 +82,8 @@ func (m *Monitor) loses(c *conn, assigned string, at time.Duration) {
 	if c.early < minEarly || c.early > maxEarly || !lost {
 		return
 	}
-	m.found("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends; the worker "+
-		"asked again, without a message about its jobs, and lost the job", c.early)
+	m.found("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends; the "+
+		"worker asked again, without a message about its jobs, and lost the job", c.early)
 	c.early = 0
 }
 

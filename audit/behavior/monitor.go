@@ -142,8 +142,8 @@ func (r *rate) add(at time.Duration, most limits) (n, seconds int) {
 	return n, seconds
 }
 
-// useful counts an event of another kind. A program that has more than one of them in a second is busy: the count begins
-// again.
+// useful counts an event of another kind. A program that has more than one of them in a second is busy: the count
+// begins again.
 func (r *rate) useful() {
 	if r.others++; r.others > 1 {
 		*r = rate{}

@@ -52,7 +52,8 @@ var rules = []codec.Rule{
 	{ID: "behavior.polling", Text: "A worker that gets no job waits before it asks again, or lets the server wake it: it does " +
 		"not ask more than 250 times in a second, or 30 times in each of three seconds in a row, without getting a job."},
 	{ID: "behavior.reconnects", Text: "A program pauses before it connects again if its last connection was of no use: there " +
-		"are at most 60 such connections in a second, or 15 in each of three seconds in a row, one after the other. A connection is of use if the program submits or " +
+		"are at most 60 such connections in a second, or 15 in each of three seconds in a row, one after the other. A " +
+		"connection is of use if the program submits or " +
 		"gets a job, or receives information."},
 	{ID: "behavior.refused", Text: "A program does not repeat a command that the server refuses more than 120 times in a " +
 		"second, or 15 times in each of three seconds in a row, except for requests for information."},
@@ -64,7 +65,8 @@ var rules = []codec.Rule{
 		"jobs for 5 s longer than their time limits."},
 	{ID: "behavior.abandons", Text: "A worker that ends its connection has ended or given back the jobs that it has."},
 	{ID: "behavior.wake", Text: "A worker that sleeps asks for a job within a second after the server has woken it. Reported " +
-		"if the worker is slower three times and in most cases, or does not ask for 5 s, or for 3 s before it ends its connection."},
+		"if the worker is slower three times and in most cases, or does not ask for 5 s, or for 3 s " +
+		"before it ends its connection."},
 	{ID: "behavior.announces", Text: "A worker that has lost its connection announces its functions again within 5 s after it " +
 		"has connected."},
 	{ID: "behavior.processor", Text: "A program that waits for the server, for the rest of a message, or for a server that is " +

@@ -37,7 +37,7 @@ type growth struct {
 const (
 	calm        = 500 * time.Millisecond // without a message, before a program counts as waiting
 	minWait     = 2 * time.Second
-	digested    = 1 << 20 // bytes of a message that a program may need a second for, such as one that copies them for each read
+	digested    = 1 << 20 // bytes that a program may need a second for, such as one that copies them for each read
 	maxShare    = 0.8     // of a processor core
 	kernelShare = 0.1     // of this time, in the kernel
 	maxGrowth   = 64 << 20

@@ -240,7 +240,8 @@ func (x *execution) fault(f Fault) {
 		if x.model != nil {
 			f.State = x.model.State(f.Conn)
 		}
-		if f.Conn >= 0 && f.Conn < len(x.conns) && x.conns[f.Conn].resync != "" {
+		onOne := f.Oracle == Law || f.Oracle == Framing || f.Oracle == HangConn // not about the whole server
+		if onOne && f.Conn >= 0 && f.Conn < len(x.conns) && x.conns[f.Conn].resync != "" {
 			f.Rule, f.Resync = x.conns[f.Conn].resync, true
 		}
 		x.record.Fault = &f

@@ -80,3 +80,16 @@ func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
 		}
 	})
 }
+
+// TestFailuresAfterSkippedBytes tests that a wrong reply after bytes that the server should have skipped breaks the rule
+// about them, and that a server that answers no client remains a failure of its own.
+func TestFailuresAfterSkippedBytes(t *testing.T) {
+	for oracle, resync := range map[string]bool{Law: true, Framing: true, HangConn: true, HangAll: false, Disclosure: false, Disturbed: false} {
+		x := &execution{Executor: &Executor{}, record: &Record{}, conns: []*conn{{}}}
+		x.conns[0].resync = "p.skips"
+		x.fault(Fault{Oracle: oracle, Rule: "p.own", Step: 1})
+		if f := x.record.Fault; f.Resync != resync || (f.Rule == "p.skips") != resync {
+			t.Errorf("%s: %v, rule %s", oracle, f.Resync, f.Rule)
+		}
+	}
+}

@@ -83,8 +83,8 @@ func (f *Fault) String() string {
 	return fmt.Sprintf("%s: %s", s, f.Text)
 }
 
-// FreesNames reports whether another input may use the names of the input in again: the model knows that no job is left,
-// and the state of the queues is as before.
+// FreesNames reports whether another input may use the names of the input in again: the model knows that no job is
+// left, and the state of the queues is as before.
 func (r *Record) FreesNames(p *codec.Protocol, in *input.Input) bool {
 	return r.Clean && !r.OrderUncertain && r.Fault == nil && input.TraitsOf(p).Reuse && !input.ChangesQueues(in)
 }

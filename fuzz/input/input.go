@@ -140,8 +140,8 @@ func (in *Input) splice(at int, steps []Step, place func(conn int) int) {
 	in.Steps = slices.Insert(in.Steps, at, more...)
 }
 
-// Join returns one input that runs the inputs of entries one after the other, each with its own connections. Entries with
-// different prefixes have different names.
+// Join returns one input that runs the inputs of entries one after the other, each with its own connections. Entries
+// with different prefixes have different names.
 func (tr *Traits) Join(entries []Entry) *Input {
 	all := &Input{}
 	base := 0

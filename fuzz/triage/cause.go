@@ -271,7 +271,7 @@ func crashPlace(f *exec.Fault) string {
 	if len(f.Stack) == 0 {
 		return ""
 	}
-	if _, place, known := strings.Cut(f.Law, " at "); known {
+	if _, place, known := cutLast(f.Law, " at "); known {
 		return f.Stack[0] + " at " + place
 	}
 	if strings.Contains(f.Stack[0], "+0x") {
