@@ -14,7 +14,7 @@
 //	@alone            it needs a server of its own, because it ends or reconfigures the server
 //	@segments NAME    how messages are divided into writes: plain, bytewise or coalesced; default: all ways of the run
 //	@watch WHAT       a check of the server's process, which no other case uses: see [jobwire/internal/watch.ParseCheck]
-//	@descriptors N    how many file descriptors that process may have open
+//	@descriptors N    how many file descriptors that process may open beyond those that it needs to run
 //	@section TEXT     section of the specification; once, at the beginning of a file
 //	@protocol NAME    name of the protocol, for programs that read the file without a suite
 //	@program ROLE     the program under test has this role; a relay connects it to the server

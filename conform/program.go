@@ -154,25 +154,39 @@ func (r *Runner) performProgram(ctx context.Context, c *Case, script *transcript
 		}
 	}()
 	p = play.Proxy(ctx, script, dial, c.Program, ln, o)
-	if p.Failure == nil {
-		t := time.NewTimer(cmp.Or(o.Timeout, play.DefaultTimeout) + endTime)
+	wait := time.Duration(0)
+	switch {
+	case p.Failure == nil:
+		wait = cmp.Or(o.Timeout, play.DefaultTimeout) + endTime
+	case p.Failure.Reason == play.Ended: // perhaps because the program has exited
+		wait = endTime
+	}
+	if wait > 0 {
+		t := time.NewTimer(wait)
 		select {
 		case <-ended:
 		case <-t.C:
-			note = "the program under test did not exit after its last task"
+			if p.Failure == nil {
+				note = "the program under test did not exit after its last task"
+			}
 		}
 		t.Stop()
 	}
+	exited := false
 	select {
 	case <-ended:
-		failed = d.Err
+		exited = true
 	default:
-		cancel()
-		d.Tasks.Close()
-		<-ended
-		unmet = nil // an error of stopping the program, not of the case
 	}
 	cancel()
+	d.Tasks.Close()
+	<-ended
+	// After a wrong message, the relay closes its connections. What the program does then is not a further failure.
+	if f := p.Failure; exited && (f == nil || f.Event == nil || f.Reason == play.Ended) {
+		failed = d.Err
+	} else {
+		unmet = nil
+	}
 	switch {
 	case unable != nil:
 		return p, unable.Error(), false

@@ -15,7 +15,6 @@ import (
 	"jobwire/codec"
 	"jobwire/codec/transcript"
 	"jobwire/corpus"
-	"jobwire/internal/target"
 	"jobwire/internal/textfile"
 	"jobwire/internal/watch"
 	"jobwire/play"
@@ -43,7 +42,7 @@ type Case struct {
 
 	// Checks of the server's process:
 	Watch       []watch.Check // checks that run after the steps
-	Descriptors int           // maximum number of open file descriptors of the process; 0: no limit
+	Descriptors int           // how many file descriptors the process may open beyond those that it needs to run; 0: no limit
 
 	// Interpretation is the assumption of the case beyond the text of its first rule, or "".
 	Interpretation string
@@ -63,19 +62,6 @@ func (c *Case) compares() bool {
 // process.
 func (s *Suite) InProcess() *Suite {
 	return s.Only(func(c *Case) bool { return !c.observed() })
-}
-
-// observe prepares the checks of the server's process. It returns nil if the case has no such checks.
-func (c *Case) observe(t target.Target) (*watch.Watcher, error) {
-	if !c.observed() {
-		return nil, nil
-	}
-	if c.Descriptors > 0 {
-		if err := watch.LimitDescriptors(t, c.Descriptors); err != nil {
-			return nil, err
-		}
-	}
-	return watch.New(t, c.Watch)
 }
 
 // Suite contains the cases of one protocol, in the order of their files.
@@ -298,7 +284,7 @@ var keys = map[string]func(c *Case, p *codec.Protocol, m transcript.Meta) error{
 	"descriptors": func(c *Case, _ *codec.Protocol, m transcript.Meta) error {
 		n, err := strconv.ParseUint(m.Value, 10, 16)
 		if c.Descriptors = int(n); err != nil || n == 0 {
-			return fmt.Errorf("@descriptors %s: expected the number of file descriptors that the server may have open", m.Value)
+			return fmt.Errorf("@descriptors %s: expected the number of file descriptors that the server may open", m.Value)
 		}
 		return nil
 	},

@@ -2,6 +2,7 @@ package conform
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -117,11 +118,37 @@ func (t *trial) acquire() *attempt {
 	if server.Done() == nil {
 		return t.verdict(verdict.Skipped, "the case needs a newly started server, and conform cannot start the server of --addr; use --exec")
 	}
-	if t.c.Descriptors > 0 && !target.Dialer(server).Plain() {
+	if t.c.Descriptors > 0 {
+		if a := t.limitDescriptors(start); a != nil {
+			return a
+		}
+	}
+	if t.c.observed() {
+		if t.observer, err = watch.New(t.target, t.c.Watch); err != nil {
+			return t.verdict(verdict.Skipped, err.Error())
+		}
+	}
+	return nil
+}
+
+// limitDescriptors replaces the server of the case by one that may open as many more file descriptors as the case says.
+func (t *trial) limitDescriptors(start func(context.Context) (target.Target, error)) *attempt {
+	if !target.Dialer(t.target).Plain() {
 		return t.verdict(verdict.Skipped, "the case opens connections that the server cannot accept, so their TLS handshake or login cannot end")
 	}
-	if t.observer, err = t.c.observe(server); err != nil {
-		return t.verdict(verdict.Skipped, err.Error())
+	usage, ok := watch.AtRest(t.target, -1)
+	if !ok {
+		return t.verdict(verdict.Skipped, watch.ErrNoProcess.Error())
+	}
+	limit := usage.Descriptors + t.c.Descriptors
+	t.target.Stop()
+	server, err := start(target.LimitDescriptors(t.ctx, limit))
+	if err != nil {
+		return t.verdict(verdict.Skipped, fmt.Sprintf("the server does not start if it may open only %d file descriptors: %v", limit, err))
+	}
+	t.target = server
+	if got := watch.DescriptorLimit(server); got != limit {
+		return t.verdict(verdict.Skipped, fmt.Sprintf("the server was started with a limit of %d file descriptors, and has changed it to %d", limit, got))
 	}
 	return nil
 }

@@ -109,10 +109,11 @@ var dependencies = []dependency{
 	{"github.com/leanovate/gopter", []string{"fuzz"}, true},
 	{"github.com/santhosh-tekuri/jsonschema/v6", []string{"internal/schemacheck"}, false}, // only in tests
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"loadgen/*", "pcap/jobs"}, false},
-	{"golang.org/x/net/bpf", []string{"pcap"}, false},                          // the kernel filter of live captures
-	{"golang.org/x/perf/benchmath", []string{"loadgen/*"}, false},              // significance tests
-	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false},          // checks that a history is linearizable
-	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/watch"}, false}, // timers; live capture; limits of another process
+	{"golang.org/x/net/bpf", []string{"pcap"}, false},                 // the kernel filter of live captures
+	{"golang.org/x/perf/benchmath", []string{"loadgen/*"}, false},     // significance tests
+	{"github.com/anishathalye/porcupine", []string{"loadgen"}, false}, // checks that a history is linearizable
+	// timers; live capture; limits of a process
+	{"golang.org/x/sys", []string{"loadgen", "pcap", "internal/target", "internal/watch"}, false},
 	{"github.com/spf13/cobra", []string{"cmd/*", "cmd/internal/*"}, false},
 	{"github.com/spf13/pflag", []string{"cmd/*", "cmd/internal/*"}, false}, // flags of cobra commands
 	{"golang.org/x/term", []string{"cmd/internal/cli"}, false},

@@ -128,7 +128,7 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd, isLimited := limited(ctx, exec.Command(args[0], args[1:]...))
 	cmd.Env = append(cmd.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = w, w
 	cmd.SysProcAttr = ownGroup()
@@ -145,7 +145,11 @@ func (c *Command) launch(ctx context.Context, addr string, claimed io.Closer) (*
 		// On Linux, the program is killed when the thread that started it ends, so this thread must not end before the
 		// program.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+		if isLimited {
+			keepLimits() // changes the thread, which therefore stays locked and ends with this goroutine
+		} else {
+			defer runtime.UnlockOSThread()
+		}
 		err := cmd.Start()
 		l.begun = time.Now()
 		w.Close()

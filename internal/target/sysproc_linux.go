@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ownGroup makes the program the leader of a process group, and makes the kernel kill it when the thread that started
@@ -17,6 +19,10 @@ import (
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
+
+// keepLimits prevents the programs that this thread starts from raising their limits, which programs of root may
+// otherwise do.
+func keepLimits() { unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_RESOURCE, 0, 0, 0) }
 
 // WaitGroup waits for the leader of a process group, and kills the rest of the group when the leader has exited. It
 // does so before it collects the exit status, because afterwards the ID of the group could be reused.

@@ -13,6 +13,9 @@ import (
 // ownGroup makes the program the leader of a process group.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// keepLimits does nothing: programs of root may raise their limits.
+func keepLimits() {}
+
 // WaitGroup waits for the leader of a process group, and kills the rest of the group.
 func WaitGroup(cmd *exec.Cmd) error {
 	err := cmd.Wait()

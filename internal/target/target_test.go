@@ -712,3 +712,26 @@ func TestOutputIsBounded(t *testing.T) {
 		t.Errorf("%d bytes are held", cap(l.buf))
 	}
 }
+
+// TestDescriptorLimit tests that a program starts with the limit of file descriptors in the context, also after a
+// restart, and that it cannot raise the limit, even if it belongs to root.
+func TestDescriptorLimit(t *testing.T) {
+	ctx := LimitDescriptors(t.Context(), 40)
+	s, err := Command{Args: []string{"sh", "-c", `ulimit -n; ulimit -n 50; exec "$0" helper serve {addr}`, helper()[0]}}.Start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	if got := say(t, s, "ping"); got != "pong\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := s.Output(); !strings.HasPrefix(got, "40\n") || runtime.GOOS == "linux" && !strings.Contains(got, "ermitted") {
+		t.Errorf("the program printed %q", got)
+	}
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Output(); !strings.HasPrefix(got, "40\n") {
+		t.Errorf("after a restart, the program printed %q", got)
+	}
+}

@@ -63,7 +63,7 @@ func New(t target.Target, checks []Check) (*Watcher, error) {
 	w := &Watcher{target: t, checks: checks}
 	var ok bool
 	if w.before, ok = Of(t); !ok {
-		return nil, errNoProcess
+		return nil, ErrNoProcess
 	}
 	return w, nil
 }

@@ -7,8 +7,8 @@ import (
 	"jobwire/internal/target"
 )
 
-// errNoProcess is returned if the process of a target cannot be observed.
-var errNoProcess = errors.New("jobwire can observe only a process that it has started (--exec), on Linux")
+// ErrNoProcess is returned if the process of a target cannot be observed.
+var ErrNoProcess = errors.New("jobwire can observe only a process that it has started (--exec), on Linux")
 
 // restShare is the share of a processor core that an idle server may use.
 const restShare = 0.25
@@ -29,7 +29,7 @@ const (
 func loadAtRest(t target.Target) (share float64, err error) {
 	pid := target.Pid(t)
 	if _, ok := usageOf(pid); !ok {
-		return 0, errNoProcess
+		return 0, ErrNoProcess
 	}
 	first := measure(pid)
 	for atRest, last := 0, first; atRest < restInARow; {
@@ -84,7 +84,7 @@ func memoryAtRest(t target.Target, before Usage, limit int64) (more int64, err e
 	for begun := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		at, ok := Of(t)
 		if !ok {
-			return 0, errNoProcess
+			return 0, ErrNoProcess
 		}
 		if more = at.Resident - before.Resident; more <= limit || time.Since(begun) > restMost {
 			return more, nil
@@ -92,5 +92,5 @@ func memoryAtRest(t target.Target, before Usage, limit int64) (more int64, err e
 	}
 }
 
-// LimitDescriptors sets how many file descriptors the process of a server may have open.
-func LimitDescriptors(t target.Target, n int) error { return limitDescriptors(target.Pid(t), n) }
+// DescriptorLimit returns how many file descriptors the process of a server may have open, or 0 if that is unknown.
+func DescriptorLimit(t target.Target) int { return descriptorLimit(target.Pid(t)) }

@@ -67,11 +67,12 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-func limitDescriptors(pid, n int) error {
-	if pid == 0 {
-		return errNoProcess
+func descriptorLimit(pid int) int {
+	var limit unix.Rlimit
+	if pid == 0 || unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit) != nil {
+		return 0
 	}
-	return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(n), Max: uint64(n)}, nil)
+	return int(limit.Cur)
 }
 
 // runnable reports whether a thread of a process runs or waits for a processor.
