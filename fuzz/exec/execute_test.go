@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"jobwire/codec"
+	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/fuzz/faults"
@@ -77,6 +78,21 @@ func TestDataOfOtherInputIsNotDisclosure(t *testing.T) {
 		}
 		if second.Fault != nil || got != "secret" {
 			t.Errorf("handle %q, result %q, %v", handle, got, second.Fault)
+		}
+	})
+}
+
+// TestReplyBeforeEndOfRequest tests that a server may refuse a request before it has received the whole body.
+func TestReplyBeforeEndOfRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := executorOf(t, beanstalk.Protocol, target.InMemory)
+		r := x.Execute(fuzztest.Input(t, beanstalk.Protocol, `Client -> Server: raw "put 1 1 1 65536\r\n" "zl"*14000
+	Client -> Server: raw "lz"*18768 "\r\n"
+	Client -> Server: list-tube-used
+	`), "")
+		if got, want := r.Outcome(), "JOB_TOO_BIG USING"; r.Fault != nil || got != want {
+			t.Errorf("expected the replies %s, got %s; %v", want, got, r.Fault)
 		}
 	})
 }

@@ -177,13 +177,14 @@ func (x *execution) disconnected(k *conn) {
 	x.record.add(Event{Conn: k.id, From: codec.Server, Verb: transcript.Closes, Step: x.step})
 	x.feature(k, coverGone, uint64(bits.Len(uint(len(k.partial)))), boolHash(k.tainted))
 	x.lost = true
-	if len(k.in) > 0 && !k.desynced && !k.tainted {
+	early := len(k.in) > 0 && x.isEarly(k)
+	if len(k.in) > 0 && !k.desynced && !k.tainted && !early {
 		x.fault(Fault{Oracle: Framing, Law: "cut off",
 			Text: fmt.Sprintf("the server closed the connection in the middle of a message, after %d bytes of the message",
 				len(k.in)), Conn: k.id})
 	}
 	if x.model != nil {
-		if x.undecidable(k.partial) {
+		if early || x.undecidable(k.partial) {
 			x.model.Garbled(k.id)
 		}
 		x.reportError(x.model.Gone(k.id))
@@ -228,7 +229,7 @@ func (x *Executor) undecidable(b []byte) bool {
 // digest decodes the received bytes into messages and handles each of them. It keeps an incomplete message.
 func (x *execution) digest(k *conn) {
 	at := 0
-	for at < len(k.in) && x.record.Fault == nil {
+	for at < len(k.in) && x.record.Fault == nil && !x.isEarly(k) {
 		rest := k.in[at:]
 		n, found, e := len(rest), codec.Skipped, (*codec.Error)(nil)
 		if !k.desynced {
@@ -269,6 +270,12 @@ func (x *execution) digest(k *conn) {
 		}
 	}
 	k.in = k.in[:copy(k.in, k.in[at:])]
+}
+
+// isEarly reports whether received bytes are the reply to a request that is not complete yet, such as one whose size the
+// server refuses. They are decoded after the rest of the request was sent.
+func (x *execution) isEarly(k *conn) bool {
+	return x.traits.InOrder && len(k.partial) > 0 && len(k.queue) == 0 && !k.effectUnknown && !k.desynced
 }
 
 // large is the memory in bytes that large messages have needed since the last garbage collection for them.

@@ -210,6 +210,9 @@ func (x *execution) put(k *conn, b []byte, barrier bool) {
 		}
 	}
 	k.partial = k.partial[:copy(k.partial, k.partial[at:])]
+	if len(k.in) > 0 && len(k.partial)+len(k.early) == 0 { // the server has replied before it received the whole request
+		x.digest(k)
+	}
 }
 
 // noteIllegal passes the illegal message in x.frame to the model. It reports whether the reply and the effect of the

@@ -36,10 +36,13 @@ func testTriage(t *testing.T, cfg Config) *examiner {
 	return tr.onlyExaminer
 }
 
-// examineNow adds a candidate and examines the next one.
+// examineNow adds a candidate and examines the next one, first its last input and then, if necessary, its log.
 func (e *examiner) examineNow(candidate *Candidate) {
 	e.Add(candidate)
 	e.examine(e.next(either))
+	if candidate.of.fromLog && candidate.of.waiting && candidate.of.deferred.IsZero() {
+		e.examine(e.next(either))
+	}
 }
 
 // TestNoFaults runs inputs on servers without a fault. A model that is wrong might report faults, because it assumes

@@ -43,6 +43,9 @@ func (e *examiner) resultOf(candidate *Candidate) (outcome, *exec.Fault) {
 		e.replay.asObserved = false
 		e.replay.unshare()
 	}()
+	if candidate.of.fromLog {
+		return e.resultFromLog(candidate)
+	}
 	if e.replay.share(candidate.Fault); e.replay.shared {
 		if found := e.single(candidate.last(), candidate.Fault); candidate.Fault.Same(found.fault) {
 			if result := e.examineInput(candidate, &found); result != notReproduced {
@@ -51,7 +54,19 @@ func (e *examiner) resultOf(candidate *Candidate) (outcome, *exec.Fault) {
 		}
 		e.replay.unshare()
 	}
-	found := e.reproduce(candidate)
+	found := e.alone(candidate)
+	switch {
+	case found.fault != nil:
+		return e.examineInput(candidate, &found), found.fault
+	case candidate.Fault.Oracle == exec.Memory || e.cfg.Fixed: // at a fixed address the server still has the names of the earlier inputs
+		return notReproduced, nil
+	}
+	return unlikeAlone, nil
+}
+
+// resultFromLog is resultOf for a failure that did not appear with the last input alone: it repeats the log.
+func (e *examiner) resultFromLog(candidate *Candidate) (outcome, *exec.Fault) {
+	found := e.fromLog(candidate)
 	switch {
 	case found.fault == nil:
 		e.run.Logf("not reproduced: %s, after %s; the last: %s", candidate.Fault, counted(len(candidate.Log.Entries)),

@@ -1,6 +1,7 @@
 package triage
 
 import (
+	"runtime"
 	"slices"
 	"time"
 
@@ -12,7 +13,7 @@ type queue struct {
 	all     []*observation // in the order in which they were first made
 	by      map[signature]*observation
 	tried   map[string]int // number of examinations, by class
-	again   [2]int         // number of observations being examined whose class was examined often, by pace
+	again   [3]int         // number of observations being examined whose class was examined often, by pace
 	running int            // number of observations being examined
 	closed  bool           // the workers have ended
 	changed chan struct{}  // closed when there may be a new candidate for an examiner that waits
@@ -24,12 +25,13 @@ type observation struct {
 	count        int        // number of observations
 	latest       *Candidate // the last observation with a log
 	waiting      bool       // latest is to be examined
+	fromLog      bool       // the last input of latest was tried alone; next, its log is repeated
 	busy         bool       // latest is being examined
 	deferred     time.Time  // when a failure that needs several inputs may become a finding; zero: unknown
 	renewed      bool       // latest was observed after the last examination
 	sequences    bool       // the examination may result in a finding with several inputs
 	again        bool       // the class had been examined often before this examination
-	pace         pace       // of the candidate that is being examined
+	at           pace       // of the examination
 	examinations int        // number of complete examinations
 	settled      bool       // the examination had a result: a finding or a fault that the reference server has too
 	finding      *Finding   // nil: none
@@ -45,28 +47,47 @@ type pace uint8
 const (
 	quick  pace = iota
 	slow        // the input has pauses, or the failure is a reply that does not arrive
-	either      // quick or slow
+	long        // a log is repeated, which uses the processor all the time
+	either      // any of them
 )
 
-// pace returns the pace of the candidate.
-func (ca *Candidate) pace() pace {
-	switch ca.Fault.Oracle {
+// examiners returns the number of candidates of a pace that are examined at the same time. Most of the time, the
+// examiner of a single input waits for a server to start, for the end of a pause or for a missing reply. An examiner that
+// repeats a log takes a processor from the run.
+func (p pace) examiners() int {
+	switch p {
+	case quick:
+		return quickExaminers
+	case slow:
+		return 2 * quickExaminers
+	}
+	return max(2, runtime.GOMAXPROCS(0)/2)
+}
+
+const quickExaminers = 12
+
+// pace returns the pace of the next examination.
+func (o *observation) pace() pace {
+	if o.fromLog {
+		return long
+	}
+	switch o.latest.Fault.Oracle {
 	case exec.HangConn, exec.HangAll, exec.Processor, exec.Memory:
 		return slow
 	}
-	if ca.last().Waits() > 0 {
+	if o.latest.last().Waits() > 0 {
 		return slow
 	}
 	return quick
 }
 
 // Limits so that a fault that appears in many circumstances does not delay the others. A class was examined often when
-// maxFresh of its candidates were. Candidates of such classes are examined after the others, maxAgain of each pace at a
+// maxFresh of its candidates were. Candidates of such classes are examined after the others, and a few of each pace at a
 // time.
-const (
-	maxFresh = 3
-	maxAgain = quickExaminers / 3
-)
+const maxFresh = 3
+
+// maxAgain returns the number of candidates of a pace and of such classes that are examined at the same time.
+func (p pace) maxAgain() int { return min(quickExaminers/3, p.examiners()/2) }
 
 func newQueue() queue {
 	return queue{by: map[signature]*observation{}, tried: map[string]int{}, changed: make(chan struct{})}
@@ -84,12 +105,12 @@ func (q *queue) add(candidate *Candidate, s signature) (isNew, queued bool) {
 	o.count++
 	candidate.of = o
 	if o.waiting && o.examinations > 0 {
-		o.latest, o.renewed = candidate, true
+		o.latest, o.renewed, o.fromLog = candidate, true, false
 	}
 	if o.settled || o.waiting || o.busy || o.examinations >= maxExaminations {
 		return isNew, false
 	}
-	o.latest, o.waiting = candidate, true
+	o.latest, o.waiting, o.fromLog = candidate, true, false
 	q.wake()
 	return isNew, true
 }
@@ -110,7 +131,7 @@ func (q *queue) next(p pace) *Candidate {
 		if !o.waiting || !o.renewed && !q.closed && now.Before(o.deferred) {
 			continue
 		}
-		if of := o.latest.pace(); p != either && of != p || q.again[of] >= maxAgain && q.often(o) {
+		if of := o.pace(); p != either && of != p || q.again[of] >= of.maxAgain() && q.often(o) {
 			continue
 		}
 		r := [3]int{o.examinations, q.tried[o.signature.class], int(FaultSeverity(o.latest.Fault))}
@@ -121,11 +142,13 @@ func (q *queue) next(p pace) *Candidate {
 	if best == nil {
 		return nil
 	}
-	best.pace = best.latest.pace()
+	best.at = best.pace()
 	if best.again = q.often(best); best.again {
-		q.again[best.pace]++
+		q.again[best.at]++
 	}
-	q.tried[best.signature.class]++
+	if !best.fromLog {
+		q.tried[best.signature.class]++
+	}
 	best.waiting, best.busy, best.renewed = false, true, false
 	best.sequences = q.closed || !best.deferred.IsZero() && !now.Before(best.deferred)
 	q.running++
@@ -141,6 +164,7 @@ type outcome uint8
 const (
 	interrupted   outcome = iota // the run has ended
 	notReproduced                // the failure did not appear again, or only a related one did
+	unlikeAlone                  // the failure did not appear with the last input alone, and the log was not repeated
 	deferred                     // the failure needs several inputs
 	settled                      // it is a finding, or the reference server fails in the same way
 )
@@ -154,7 +178,7 @@ func (q *queue) examined(o *observation, result outcome) {
 	q.running--
 	o.busy = false
 	if o.again {
-		q.again[o.pace]--
+		q.again[o.at]--
 	}
 	switch result {
 	case interrupted:
@@ -164,6 +188,8 @@ func (q *queue) examined(o *observation, result outcome) {
 		o.examinations++
 	case notReproduced:
 		o.examinations++
+	case unlikeAlone:
+		o.waiting, o.fromLog = true, true
 	case deferred:
 		o.examinations++
 		o.waiting = o.examinations < maxExaminations

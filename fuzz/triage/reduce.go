@@ -19,28 +19,34 @@ type reproduction struct {
 	sequence []input.Entry
 }
 
-// reproduce repeats the log of a candidate on new servers and reduces it to the inputs that the failure needs: first
-// thoroughly, and then as the worker ran it. It returns what causes the same failure again or, if nothing does, a
-// related failure. The result has no fault if no such failure appears.
-func (e *examiner) reproduce(candidate *Candidate) (r reproduction) {
+// alone repeats the last input of a candidate on new servers: first thoroughly, and then as the worker ran it. It returns
+// what causes the same failure again or, if nothing does, a related failure. The result has no fault if no such failure
+// appears.
+func (e *examiner) alone(candidate *Candidate) (r reproduction) {
 	if candidate.Fault.Oracle == exec.Memory {
 		return e.reproduceLeak(candidate)
 	}
 	for _, e.replay.asObserved = range []bool{false, true} {
-		if r = e.reproduceInMode(candidate); r.fault != nil || e.stopped() {
+		if r = e.single(candidate.last(), candidate.Fault); r.fault != nil || e.stopped() {
 			break
 		}
 	}
 	return r
 }
 
-// reproduceInMode is reproduce in one mode of the replayer.
-func (e *examiner) reproduceInMode(candidate *Candidate) reproduction {
-	v := candidate.Fault
-	single := e.single(candidate.last(), v)
-	if single.fault != nil || e.cfg.Fixed { // at a fixed address the server still has the names of the earlier inputs
-		return single
+// fromLog is like alone, but repeats the log of the candidate and reduces it to the inputs that the failure needs.
+func (e *examiner) fromLog(candidate *Candidate) (r reproduction) {
+	for _, e.replay.asObserved = range []bool{false, true} {
+		if r = e.fromLogInMode(candidate); r.fault != nil || e.stopped() {
+			break
+		}
 	}
+	return r
+}
+
+// fromLogInMode is fromLog in one mode of the replayer.
+func (e *examiner) fromLogInMode(candidate *Candidate) reproduction {
+	v := candidate.Fault
 	shows := func(entries []input.Entry) (*exec.Fault, int) { return e.replay.entries(entries, v) }
 	if v.Oracle == exec.Descriptors {
 		shows = func(entries []input.Entry) (*exec.Fault, int) {
@@ -55,7 +61,7 @@ func (e *examiner) reproduceInMode(candidate *Candidate) reproduction {
 		return reproduction{}
 	}
 	if len(entries) == 1 {
-		if single = e.single(entries[0].Input, v); single.fault != nil {
+		if single := e.single(entries[0].Input, v); single.fault != nil {
 			return single
 		}
 	} else if joined := e.joined(entries, v); joined.fault != nil {

@@ -104,13 +104,6 @@ type examiner struct {
 	replay *replayer
 }
 
-// Numbers of candidates of each pace that are examined at the same time. Most of the time, an examiner waits for a
-// server to start, for the end of a pause or for a missing reply.
-const (
-	quickExaminers = 12
-	slowExaminers  = 24
-)
-
 // New returns the triage of a run, which ends with ctx.
 func New(ctx context.Context, run Run, cfg Config) *Triage {
 	t := &Triage{cfg: cfg, run: run, ctx: ctx, queue: newQueue()}
@@ -207,8 +200,8 @@ func (t *Triage) EndIfIdle() {
 // ctx ends or, once EndIfIdle was called, when the queue is empty.
 func (t *Triage) Work(ctx context.Context) {
 	var all sync.WaitGroup
-	for p, n := range map[pace]int{quick: quickExaminers, slow: slowExaminers} {
-		for range n {
+	for p := range either {
+		for range p.examiners() {
 			all.Go(func() {
 				e := t.examiner()
 				defer e.replay.close()
@@ -219,7 +212,7 @@ func (t *Triage) Work(ctx context.Context) {
 	all.Wait()
 }
 
-// work examines candidates of a pace until ctx ends or, after EndIfIdle, candidates of either pace until none is left.
+// work examines candidates of a pace until ctx ends or, after EndIfIdle, candidates of any pace until none is left.
 func (e *examiner) work(ctx context.Context, p pace) {
 	for ctx.Err() == nil {
 		e.mu.Lock()

@@ -55,10 +55,10 @@ func TestEachSignatureIsExamined(t *testing.T) {
 		var running []*Candidate
 		finish := func() {
 			k := r.IntN(len(running))
-			result := outcome(r.IntN(4))
+			result := outcome(r.IntN(int(settled) + 1))
 			o := running[k].of
 			q.examined(o, result)
-			if running = slices.Delete(running, k, k+1); result != interrupted {
+			if running = slices.Delete(running, k, k+1); result != interrupted && result != unlikeAlone {
 				examined[o.signature]++
 			}
 			finished[o.signature] = result == settled
@@ -73,7 +73,7 @@ func TestEachSignatureIsExamined(t *testing.T) {
 				}
 				seen[s] = true
 			case 1:
-				if ca := q.next(pace(r.IntN(3))); ca != nil {
+				if ca := q.next(pace(r.IntN(int(either) + 1))); ca != nil {
 					if slices.ContainsFunc(running, func(o *Candidate) bool { return o.of == ca.of }) || finished[ca.of.signature] {
 						t.Fatalf("seed %d: %v is examined twice at a time, or after it had a result", seed, ca.of.signature)
 					}
