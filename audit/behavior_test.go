@@ -107,7 +107,7 @@ func (c *peerConn) call(code uint32, args ...string) (uint32, []string) {
 
 // Messages of Gearman.
 const (
-	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, option = 1, 4, 6, 8, 9, 11, 13, 15, 18, 26
+	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, option, submitEpoch = 1, 4, 6, 8, 9, 11, 13, 15, 18, 26, 36
 )
 
 // submit submits n background jobs on a connection of its own.
@@ -341,6 +341,108 @@ var unusual = []struct {
 			}
 		})
 		c.ask("delete %s", id)
+		c.Close()
+	}},
+
+	{"asks about a job that it has deleted", "beanstalk", "unknown", func(s *site) {
+		c := s.open()
+		id := c.put(60)
+		c.reserve()
+		c.ask("delete %s", id)
+		for range 6 {
+			s.sleep(700 * time.Millisecond)
+			c.ask("stats-job %s", id)
+		}
+		c.Close()
+	}},
+	{"asks for the status of a job that has ended", "gearman", "unknown", func(s *site) {
+		c, w := s.open(), s.worker()
+		_, args := c.call(submitBG, "f", "", "x")
+		w.call(grab)
+		w.send(complete, args[0], "")
+		for range 7 {
+			s.sleep(time.Second)
+			c.call(getStatus, args[0])
+		}
+		w.Close()
+		c.Close()
+	}},
+	{"ignores its only tube, and reserves", "beanstalk", "setup", func(s *site) {
+		for range 3 {
+			c := s.open()
+			c.ask("ignore default")
+			c.ask("watch a")
+			c.reserve()
+			c.Close()
+		}
+	}},
+	{"deletes three jobs after their time limits", "beanstalk", "late", func(s *site) {
+		c := s.open()
+		for range 3 {
+			c.put(1)
+		}
+		ids := []string{c.reserve(), c.reserve(), c.reserve()}
+		s.sleep(1100 * time.Millisecond)
+		other := s.open()
+		for range ids {
+			defer other.ask("delete %s", other.reserve())
+		}
+		for _, id := range ids {
+			c.ask("delete %s", id)
+		}
+		c.Close()
+	}},
+	{"deletes jobs that it has released", "beanstalk", "deletes", func(s *site) {
+		c := s.open()
+		for range 3 {
+			c.put(60)
+			id := c.reserve()
+			c.ask("release %s 0 10", id)
+			c.ask("delete %s", id)
+		}
+		c.Close()
+	}},
+	{"submits different jobs with one unique ID", "gearman", "unique", func(s *site) {
+		c := s.open()
+		for _, data := range []string{"a", "b", "c", "d"} {
+			c.call(submitBG, "f", "u", data)
+		}
+		c.Close()
+	}},
+	{"submits jobs with a time from now as the start time", "gearman", "start-time", func(s *site) {
+		c := s.open()
+		c.call(submitEpoch, "f", "", "5", "x")
+		c.Close()
+	}},
+
+	{"submits one job again and again, and others after its end", "gearman", "", func(s *site) {
+		c, w := s.open(), s.worker()
+		for _, data := range []string{"a", "b", "c", "d", "e"} {
+			c.call(submitBG, "f", "u", data)
+			_, args := c.call(submitBG, "f", "u", data)
+			w.call(grab)
+			w.send(complete, args[0], "")
+			s.sleep(time.Second)
+		}
+		w.Close()
+		c.Close()
+	}},
+	{"submits jobs for a past and a later time", "gearman", "", func(s *site) {
+		c := s.open()
+		for _, at := range []string{"0", "1700000000", fmt.Sprint(time.Now().Unix() + 60)} {
+			c.call(submitEpoch, "f", "", at, "x")
+		}
+		c.Close()
+	}},
+	{"releases and deletes each job after it has reserved it again, and kicks jobs that do not exist", "beanstalk", "", func(s *site) {
+		c := s.open()
+		for i := range 5 {
+			c.put(1)
+			c.ask("release %s 0 0", c.reserve())
+			s.sleep(200 * time.Millisecond)
+			c.ask("delete %s", c.reserve())
+			c.ask("kick-job %d", 1000+i)
+		}
 		c.Close()
 	}},
 

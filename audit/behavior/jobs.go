@@ -21,6 +21,7 @@ func (m *Monitor) assign(c *conn, e *codec.Event, at time.Duration) {
 		return
 	}
 	key := m.key(e)
+	delete(c.released, key)
 	j := &job{key: key, at: at, task: m.task, limit: m.limits[key]}
 	if limit := c.queues[string(e.Queue)]; limit > 0 {
 		j.limit = limit

@@ -44,6 +44,7 @@ type Monitor struct {
 	size     int           // bytes of the last message of the server
 	stopped  bool
 
+	replies
 	unnamed     bool // a worker has asked for jobs of the default queue
 	wakes, slow int  // reactions to Wake, and the slow ones among them
 
@@ -74,10 +75,18 @@ type conn struct {
 	ended           [2]bool
 	asleep          bool
 	woken           time.Duration // when the server woke the worker, which has not reacted; -1: no such wake
-	polls, refusals rate
-	refused         uint64 // hash of the command that was refused last
-	early           int    // refusals to wait in a row
-	attempts        *attempts
+	polls           rate
+	refused
+	early    int             // refusals to wait in a row
+	released map[string]bool // jobs that the worker has given back
+	attempts *attempts
+}
+
+// refused are the requests of a connection that the server has refused.
+type refused struct {
+	refusals rate
+	last     uint64   // hash of the last such request
+	unready  []uint64 // hashes of those that set the queues of the connection, since it last used them
 }
 
 // attempts are connections one after the other, each after a useless one.
@@ -99,6 +108,10 @@ type request struct {
 	at      time.Duration
 	waits   time.Duration // how long the server may wait before it replies; negative: without limit
 	limited time.Duration // time limit of the job that the request submits
+	job     string        // the job that the request names, if its reply says whether the server knows the job
+	late    bool          // the worker had this job, and its time limit had passed
+	unique  string        // queue and unique ID of the job that the request submits; "": none
+	data    uint64        // hash of the data of that job
 }
 
 // job is a job that a worker has.
@@ -160,7 +173,8 @@ func during(seconds int) string {
 
 // New returns a monitor.
 func New(p *codec.Protocol) *Monitor {
-	return &Monitor{protocol: p, conns: map[int]*conn{}, limits: map[string]time.Duration{}, seed: maphash.MakeSeed()}
+	return &Monitor{protocol: p, conns: map[int]*conn{}, limits: map[string]time.Duration{}, seed: maphash.MakeSeed(),
+		replies: replies{unknown: map[string]int{}, merged: map[string]submitted{}}}
 }
 
 // Task states that a harness gives the program a task, which begins now. The program may keep one job of each task:
@@ -276,7 +290,9 @@ func setup(does codec.Effect) bool {
 func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 	e := m.protocol.Event(f)
 	does := e.Does.Does
+	var asked *request
 	if r := c.requests.Add(f.Type); r != nil {
+		asked = &r.Value
 		r.Value = request{does: does, sum: m.hash(f.Raw), at: at}
 		if f.Type.Blocks != codec.Never && f.Blocks() {
 			if r.Value.waits = -1; f.Type.Has(codec.Timeout) {
@@ -287,6 +303,7 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 			r.Value.limited = max(f.Duration(codec.TimeLimit), time.Second)
 		}
 	}
+	m.asksFor(c, asked, f, &e, at)
 	if does == codec.Submit && f.Attached() {
 		c.awaits++
 	}
@@ -325,11 +342,15 @@ func (m *Monitor) reply(c *conn, f *codec.Frame, at time.Duration) {
 	e := m.protocol.Event(f)
 	r, answers := c.requests.Reply(f.Type)
 	asked := answers && r.Value.does == codec.Ask
+	if answers {
+		m.learns(c, &r.Value, f, &e, at)
+	}
 	switch does := e.Does.Does; {
 	case does == codec.Assign:
 		m.loses(c, m.key(&e), at)
 		c.polls.useful()
 		c.useful, c.early = true, 0
+		m.exists(&e)
 		m.assign(c, &e, at)
 	case does == codec.Wake && !asked:
 		if c.polls = (rate{}); c.asleep && len(c.jobs) == 0 {
@@ -340,7 +361,7 @@ func (m *Monitor) reply(c *conn, f *codec.Frame, at time.Duration) {
 	case does == codec.Refuse:
 		m.refuse(c, &r.Value, at)
 	case answers:
-		if c.useful = c.useful || !setup(r.Value.does); c.refused == r.Value.sum {
+		if c.useful = c.useful || !setup(r.Value.does); c.last == r.Value.sum {
 			c.refusals = rate{}
 		}
 		if does == codec.Accept && r.Value.limited > 0 && len(m.limits) < maxKept {
@@ -370,8 +391,8 @@ func (m *Monitor) noJob(c *conn, r *request, at time.Duration) {
 
 // refuse records that the server has refused a request.
 func (m *Monitor) refuse(c *conn, r *request, at time.Duration) {
-	if r.sum != c.refused {
-		c.refused, c.refusals = r.sum, rate{}
+	if r.sum != c.last {
+		c.last, c.refusals = r.sum, rate{}
 	}
 	most := refusals
 	if r.does == codec.Query { // a program may wait until what it asks for exists
