@@ -20,6 +20,9 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	if f.Resync {
 		return resynced + string(f.Rule)
 	}
+	if blocked(in, f) {
+		return "blocked by a client that does not read"
+	}
 	id := f.Oracle + "|" + string(f.Rule) + "|" + f.Law
 	if f.Got != "" {
 		id += "|" + f.Got
@@ -179,6 +182,14 @@ const (
 	longPrefix  = "long "
 	largePrefix = "large "
 )
+
+// blocked reports whether a server that does not answer waits for another client, which does not read the replies to its
+// requests. A minimized input has such a client only if the failure needs it.
+func blocked(in *input.Input, f *exec.Fault) bool {
+	return slices.ContainsFunc(in.Steps, func(s input.Step) bool {
+		return s.Verb == transcript.StopsReading && (f.Oracle == exec.HangAll || f.Oracle == exec.HangConn && s.Conn != f.Conn)
+	})
+}
 
 // hasLargeTime reports whether a message contains a start time, time limit, delay or timeout that is greater than 1, in
 // the unit of its field.

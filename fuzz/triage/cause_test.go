@@ -46,6 +46,10 @@ func TestKeys(t *testing.T) {
 	if hang(first) == hang(other) {
 		t.Errorf("two hangs have one key: %q", hang(first))
 	}
+	unread := "Client -> Job Server: stops-reading\nClient -> Job Server: raw \"getpid\\n\"*20000\n"
+	if a, b := hang(read(unread+"Worker -> Job Server: CAN_DO a\n")), hang(read(unread+"Client 2 -> Job Server: ECHO_REQ a\n")); a != b {
+		t.Errorf("a hang because a client does not read has two keys: %q, %q", a, b)
+	}
 	long := read("Worker -> Job Server: CAN_DO \"" + strings.Repeat("x", 8000) + "\"\n")
 	closed := func(in *input.Input) string {
 		return key(gearman.Protocol, in, &exec.Fault{Oracle: exec.Law, Law: closedLaw, Step: len(in.Steps) - 1})

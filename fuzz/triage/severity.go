@@ -9,6 +9,7 @@ import (
 	"jobwire/codec"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/model"
 )
 
 // Severity classifies a fault by what any client can do to the server with it. The first severity is the most severe.
@@ -20,6 +21,7 @@ const (
 	MemoryDisclosure                   // replies contain data of other clients or of the memory of the server
 	DenialOfService                    // the server no longer replies to other clients
 	LostJob                            // a job is not assigned, or its end is not reported
+	ChangedJob                         // a job has other data than the client submitted
 	DuplicateJob                       // a job is assigned, or its end is reported, once more than it should be
 	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
 	UndefinedBehavior                  // a sanitizer has reported undefined behavior, after which the server goes on
@@ -31,7 +33,7 @@ const (
 
 var severities = []struct{ name, level string }{
 	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"},
-	{"lost job", "high"}, {"duplicate job", "high"},
+	{"lost job", "high"}, {"changed job", "high"}, {"duplicate job", "high"},
 	{"resource exhaustion", "high"}, {"undefined behavior", "medium"}, {"connection hang", "medium"},
 	{"wrong answer", "medium"}, {"cosmetic", "low"},
 }
@@ -76,10 +78,15 @@ func FaultSeverity(f *exec.Fault) Severity {
 // the level of the broken rule.
 func (fd *Finding) Severity(p *codec.Protocol) Severity {
 	s := FaultSeverity(fd.Fault)
+	if fd.Input != nil && blocked(fd.Input, fd.Fault) {
+		return DenialOfService
+	}
 	if s != WrongAnswer {
 		return s
 	}
 	switch {
+	case fd.Fault.Law == model.ChangedData:
+		return ChangedJob
 	case fd.Jobs < 0:
 		return LostJob
 	case fd.Jobs > 0:
@@ -109,6 +116,8 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 		return cause + " can make the server stop answering all clients."
 	case LostJob:
 		return "After " + lower(cause) + ", the server does not assign a job, or does not report its end, where a correct server does."
+	case ChangedJob:
+		return "After " + lower(cause) + ", the server delivers a job with other data than the client submitted."
 	case DuplicateJob:
 		return "After " + lower(cause) + ", the server assigns a job again, or reports its end again, where a correct server does not."
 	case UndefinedBehavior:

@@ -14,6 +14,7 @@ import (
 	"jobwire/codec/transcript"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
+	"jobwire/fuzz/model"
 	"jobwire/fuzz/transcribe"
 	"jobwire/internal/prose"
 )
@@ -45,6 +46,9 @@ func Title(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	}
 	if last != "" {
 		earlier = append(earlier, last)
+	}
+	if blocked(t.in, f) {
+		return t.what() + " while another client does not read its replies"
 	}
 	return t.what() + after(earlier)
 }
@@ -97,6 +101,9 @@ func (t *titler) what() string {
 		}
 		return fmt.Sprintf("%s receives a malformed message (%s)", t.peer(), short(detail, maxDetail))
 	case exec.Law:
+		if f.Law == model.ChangedData {
+			return t.peer() + " receives a job with other data than was submitted"
+		}
 		return t.reply()
 	}
 	return oracles[t.f.Oracle].title

@@ -11,6 +11,7 @@ import (
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
+	"jobwire/fuzz/model"
 )
 
 // TestTitles tests that a title says what is wrong, where, and after which message with which unusual value.
@@ -63,6 +64,10 @@ func TestTitles(t *testing.T) {
 			"heap-use-after-free (READ of size 8) in remove_job at server.c:120 after delete"},
 		{beanstalk.Protocol, "Client -> Server: reserve-with-timeout 4294967296\n", exec.Fault{Oracle: exec.HangAll, Conn: -1, Step: 0},
 			"the server answers no client after reserve-with-timeout with a timeout of 2^32"},
+		{gearman.Protocol, "Client 2 -> Job Server: stops-reading\nClient 2 -> Job Server: raw \"getpid\\n\"*18724\nWorker -> Job Server: CAN_DO a\n", exec.Fault{Oracle: exec.HangConn, Conn: 1, Step: 2},
+			"the server stops answering the worker while another client does not read its replies"},
+		{gearman.Protocol, fuzztest.Work, law(1, 2, model.ChangedData, `expected function "a" and workload "x", because the client submitted them; got JOB_ASSIGN "H:1" "a" "n"`),
+			"the worker receives a job with other data than was submitted after SUBMIT_JOB, CAN_DO and GRAB_JOB"},
 	} {
 		in := fuzztest.Input(t, tt.p, tt.wire)
 		if got := (&Finding{Fault: &tt.fault, Input: in}).Title(tt.p); got != tt.want {
