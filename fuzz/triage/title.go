@@ -307,11 +307,33 @@ func (t *titler) act(s *input.Step) act {
 		return act{name: "a pause of " + s.For.Round(time.Millisecond).String(), query: t.f.Oracle != exec.Law}
 	case s.Verb == transcript.Send && s.Type != nil:
 		query := s.Type.Does == codec.Query || s.Type.Does == codec.Echo
-		return act{s.Type.Name, with(t.unusual(s)), query}
+		unusual := t.unusual(s)
+		if what := t.timer(s); what != "" && len(unusual) == 0 {
+			unusual = []string{what}
+		}
+		return act{s.Type.Name, with(unusual), query}
 	case s.Verb == transcript.Raw:
 		return t.raw(s.Bytes)
 	}
 	return act{}
+}
+
+// timer describes the time that a message sets, such as "a timeout of 1", if the input has a pause, in which this time
+// may pass. It returns "" for other messages.
+func (t *titler) timer(s *input.Step) string {
+	if t.in.Waits() == 0 {
+		return ""
+	}
+	for i := range s.Args {
+		fd := s.Type.FieldAt(i)
+		if fd == nil || fd.Means != codec.TimeLimit && fd.Means != codec.Delay || s.Args[i].Of > 0 {
+			continue
+		}
+		if n, ok := codec.ParseNumber(s.Args[i].Value); ok && n > 0 {
+			return fmt.Sprintf("%s of %d", article(label(fd)), n)
+		}
+	}
+	return ""
 }
 
 // with joins what is unusual about a message to "", " with A" or " with A and B". A message without an argument
