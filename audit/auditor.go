@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -77,6 +78,7 @@ type Auditor struct {
 	all        []*conn       // if keep is set
 	at         time.Duration // when the current message arrived, since the beginning
 	frame      codec.Frame
+	large      bool // a large message was read
 }
 
 // conn is one connection.
@@ -115,6 +117,7 @@ type request struct {
 // pastMessage is a copy of a recent message. Its memory is reused.
 type pastMessage struct {
 	frame codec.Frame
+	large bool          // a large message was read
 	at    time.Duration // since the beginning
 	known bool
 }
@@ -214,8 +217,14 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 		c.early = nil
 		a.feed(c, codec.Server, early)
 	}
-	a.frame.Reset(from) // the message may be large
+	if a.frame.Reset(from); a.large {
+		a.large = false
+		debug.FreeOSMemory() // so that the buffers of two large messages do not exist at once
+	}
 }
+
+// largeMessage is the size in bytes of a message whose memory is freed at once.
+const largeMessage = 4 << 20
 
 // losesEarly stops to follow the server, because the request that its messages may answer does not end.
 func (a *Auditor) losesEarly(c *conn) {
@@ -252,6 +261,7 @@ func (a *Auditor) feed(c *conn, from codec.Side, b []byte) (complete bool) {
 			a.message(c, from, nil)
 		}
 		complete = true
+		a.large = a.large || len(p.Raw) >= largeMessage
 		if last = len(p.Raw); lost != "" || from == codec.Server && len(c.early) > 0 {
 			break
 		}

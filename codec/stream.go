@@ -124,26 +124,23 @@ func (s *Stream) Feed(b []byte, f *Frame) iter.Seq[Piece] {
 	}
 }
 
-// A buffer that is longer than longBuffer gets space for the longest message, so that two buffers of its length do not
-// exist at once. Most large messages are shorter.
 const (
-	longBuffer    = 20 << 20
-	longestBuffer = DefaultMaxData + bufferSlack
-	bufferSlack   = 64 << 10
+	// wholeAfter is the part, 1/wholeAfter, of a message of known size after which a buffer gets space for all of it.
+	wholeAfter  = 128
+	bufferSlack = 64 << 10 // bytes after a message for which there is space, because short values may follow a long one
 )
 
-// Extend appends b to a buffer. The space of the buffer doubles until it is long, so that a large message that arrives
-// in pieces is copied about once, or until it is enough for the first message, which has at least size bytes, and for a
-// few more, because short values may follow a long one. (The space of large slices that append makes grows by a
-// quarter.)
+// Extend appends b to a buffer, whose first message has at least size bytes. If a part of these has arrived, the buffer
+// gets space for all of them, and otherwise its space doubles: a large message that arrives in pieces is copied about
+// once, and a peer that only announces one does not use up the memory. (The space of large slices that append makes
+// grows by a quarter.)
 func Extend(buffer, b []byte, size int) []byte {
 	if need := len(buffer) + len(b); need > cap(buffer) {
 		more := max(len(b), len(buffer))
-		if len(buffer) > longBuffer {
-			more = max(len(b), longestBuffer-len(buffer))
-		}
 		if missing := size - len(buffer); missing >= len(b) {
-			more = min(more, missing+bufferSlack)
+			if more = min(more, missing+bufferSlack); size <= wholeAfter*len(buffer) {
+				more = missing + bufferSlack
+			}
 		}
 		buffer = slices.Grow(buffer, more)
 	}

@@ -122,3 +122,24 @@ func TestStreamResumes(t *testing.T) {
 		t.Errorf("found %d after Resume", found)
 	}
 }
+
+// TestExtendCopiesLittle tests that a buffer for a large message of known size, which arrives in pieces, has little more
+// than this size, that the memory for smaller buffers before it is a small part of it, and that the announcement of a
+// large message takes no memory.
+func TestExtendCopiesLittle(t *testing.T) {
+	const size, piece = 30 << 20, 64 << 10
+	var b []byte
+	copied := 0
+	for len(b) < size {
+		before := cap(b)
+		if b = Extend(b, make([]byte, piece), size); cap(b) != before {
+			copied += before
+		}
+		if len(b) == piece && cap(b) > 4*piece {
+			t.Errorf("%d bytes for the first %d bytes of a message", cap(b), piece)
+		}
+	}
+	if cap(b) > size+size/32 || copied > size/16 {
+		t.Errorf("%d bytes for a message of %d bytes, after buffers of %d bytes", cap(b), size, copied)
+	}
+}
