@@ -79,14 +79,14 @@ func (x *execution) checkServer() {
 	x.CloseCanary()
 	ok, instead := x.pinged()
 	if ok {
-		if had {
+		if had && x.extraTime() == 0 {
 			x.fault(Fault{Oracle: Disturbed, Law: "other connection disturbed",
 				Text: "the server closed the idle connection of another client, or did not reply on it", Conn: canaryID})
 		}
 		return
 	}
 	x.CloseCanary()
-	if x.isOver() {
+	if x.isOver() || x.extraTime() == maxExtraTime {
 		return
 	}
 	f := Fault{Oracle: HangAll, Law: "no connection answered", Step: x.step, Conn: -1,

@@ -56,19 +56,18 @@ type scratch struct {
 // execution is the state of one execution of an input.
 type execution struct {
 	*Executor
-	c            *input.Input
-	prefix       string
-	session      codec.Session // encodes messages with all rules waived
-	model        model.Model   // nil: replies are not checked against a model
-	record       *Record
-	conns        []*conn
-	chosen       map[int][]byte // the value that the server chose in the reply to a step, by the ID of the step
-	step         int            // index of the current step
-	stepID       int
-	settled      settled // whether the effects of the current step have arrived
-	exact        bool    // send a barrier on every connection after every step
-	barrierState uint64  // state of the model when all effects of the last step had arrived
+	c       *input.Input
+	prefix  string
+	session codec.Session // encodes messages with all rules waived
+	model   model.Model   // nil: replies are not checked against a model
+	record  *Record
+	conns   []*conn
+	chosen  map[int][]byte // the value that the server chose in the reply to a step, by the ID of the step
+	progress
+	exact        bool   // send a barrier on every connection after every step
+	barrierState uint64 // state of the model when all effects of the last step had arrived
 	ticked       time.Time
+	requests     int // messages that the server may have to handle, as far as they can be counted
 	// replies may depend on time, because of a pause, a disconnect that the server notices late, or several waiting
 	// clients
 	timed bool
@@ -80,6 +79,13 @@ type execution struct {
 	quit   bool // the rest of the input is not executed
 	lost   bool // a connection was closed or could not be opened, so the server may have crashed
 	urgent bool // urgent data was sent
+}
+
+// progress says how far an execution has come.
+type progress struct {
+	step    int // index of the current step
+	stepID  int
+	settled settled // whether the effects of the current step have arrived
 }
 
 // settled says whether all effects of a step have arrived.
@@ -154,7 +160,7 @@ func (x *Executor) execution(in *input.Input, r *Record) *execution {
 		*k = k.renewed()
 	}
 	return &execution{Executor: x, c: in, record: r, session: x.p.NewSession(codec.Options{WaiveAll: true}),
-		conns: x.conns[:n], chosen: map[int][]byte{}, step: -1, exact: x.Thorough || x.Steady || x.runs%8 == 0,
+		conns: x.conns[:n], chosen: map[int][]byte{}, progress: progress{step: -1}, exact: x.Thorough || x.Steady || x.runs%8 == 0,
 		timed: x.Steady && waiters(in) > 1}
 }
 
@@ -179,7 +185,9 @@ func (x *execution) run() {
 		x.barrierAll(nil, false)
 	}
 	x.checkOpen()
-	x.leave()
+	if x.leave(); x.record.Fault == nil && x.extraTime() > 0 {
+		x.handshake() // so that the next input does not wait for the messages of this one
+	}
 }
 
 // unread is the kind of failure of a server that serves no client while it cannot write to one that does not read.

@@ -62,6 +62,7 @@ func (x *execution) sendBytes(k *conn, b []byte) {
 	if k.unread {
 		x.record.add(Event{Conn: k.id, Verb: transcript.Raw, Raw: x.record.keep(b), Step: x.step})
 		k.sentAll, k.pending = append(k.sentAll, b...), append(k.pending, b...)
+		x.requests += len(b) / uncountedRequest
 		x.flush(k)
 		return
 	}
@@ -130,8 +131,8 @@ func (x *execution) flush(k *conn) {
 	k.pending = k.pending[:0]
 	switch {
 	case err == nil:
-	case err == errTimeout && k.unread:
-		k.ended = true // the server need not read while it cannot write
+	case err == errTimeout && (k.unread || x.extraTime() > 0):
+		k.ended = true // the server need not read while it cannot write, or handles earlier messages
 	case err == errTimeout:
 		x.fault(Fault{Oracle: HangConn, Law: "not read", Text: "the server reads no more data from the connection",
 			Conn: k.id})
@@ -161,8 +162,10 @@ func (x *execution) put(k *conn, b []byte, barrier bool) {
 			break
 		}
 		at += n
+		x.requests++
 		switch found {
 		case codec.Skipped:
+			x.requests += n / uncountedRequest
 			x.recordSent(k, rest[:n], nil, nil, barrier)
 			continue
 		case codec.Whole:
