@@ -6,6 +6,7 @@ import (
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
+	"jobwire/codec/gearmonkey"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
@@ -93,6 +94,24 @@ func TestReplyBeforeEndOfRequest(t *testing.T) {
 	`), "")
 		if got, want := r.Outcome(), "JOB_TOO_BIG USING"; r.Fault != nil || got != want {
 			t.Errorf("expected the replies %s, got %s; %v", want, got, r.Fault)
+		}
+	})
+}
+
+// TestMessageBeforeEndOfRequest tests that a message without a request, which arrives before a request is complete, is
+// read at once.
+func TestMessageBeforeEndOfRequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := executorOf(t, gearmonkey.Protocol, target.InMemory)
+		r := x.Execute(fuzztest.Input(t, gearmonkey.Protocol, `Operator -> Server: SUBSCRIBE_CHANNEL b
+	Server -> Operator: SUBSCRIBED b 1
+	Operator -> Server: raw "*"
+	Worker -> Server: PUBLISH_START b 0
+	Server -> Worker: integer 1
+	`), "")
+		if r.Fault != nil {
+			t.Errorf("%v", r.Fault)
 		}
 	})
 }

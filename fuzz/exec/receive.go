@@ -297,7 +297,7 @@ func (x *execution) digest(k *conn) {
 // isEarly reports whether received bytes are the reply to a request that is not complete yet, such as one whose size the
 // server refuses. They are decoded after the rest of the request was sent.
 func (x *execution) isEarly(k *conn) bool {
-	return x.traits.InOrder && len(k.partial) > 0 && len(k.queue) == 0 && !k.effectUnknown && !k.desynced
+	return x.traits.InOrder && !x.traits.Pushes && len(k.partial) > 0 && len(k.queue) == 0 && !k.effectUnknown && !k.desynced
 }
 
 // large is the memory in bytes that large messages have needed since the last garbage collection for them.

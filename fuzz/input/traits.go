@@ -21,6 +21,7 @@ type Traits struct {
 	OpenLists  bool // a name may contain characters that make a text list ambiguous
 	computes   bool // a peer can send commands whose replies contain values that no peer has sent
 	InOrder    bool // every request has one reply, in the order of the requests
+	Pushes     bool // the server sends messages without a request
 	attached   bool // some requests block until their job has ended
 	Reuse      bool // another input may use the same names if no job is queued or running under them
 }
@@ -45,6 +46,7 @@ func TraitsOf(p *codec.Protocol) *Traits {
 			func(f codec.Field) bool { return isName(&f) && f.Kind == codec.Text && f.Chars == "" }):
 			d.OpenLists = true
 		}
+		d.Pushes = d.Pushes || t.Push
 		d.InOrder = d.InOrder && (t.Req == 0 || len(t.Answers) == 0 || t.Ordered)
 		d.computes = d.computes || t.AnyCommand
 		d.attached = d.attached || t.Blocks == codec.Attached
