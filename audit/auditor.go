@@ -117,7 +117,6 @@ type request struct {
 // pastMessage is a copy of a recent message. Its memory is reused.
 type pastMessage struct {
 	frame codec.Frame
-	large bool          // a large message was read
 	at    time.Duration // since the beginning
 	known bool
 }
