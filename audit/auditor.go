@@ -223,7 +223,7 @@ func (a *Auditor) observe(c *conn, from codec.Side, b []byte) {
 }
 
 // largeMessage is the size in bytes of a message whose memory is freed at once.
-const largeMessage = 4 << 20
+const largeMessage = 16 << 20
 
 // losesEarly stops to follow the server, because the request that its messages may answer does not end.
 func (a *Auditor) losesEarly(c *conn) {

@@ -31,7 +31,7 @@ type replies struct {
 	unknown map[string]int       // replies that say that the server does not know a job that it once knew, by job
 	merged  map[string]submitted // the last job with a unique ID, by queue and unique ID
 
-	unready, late, takenBack, other int
+	unready, late, takenBack, differing int
 }
 
 // submitted is a job that a client has submitted with a unique ID.
@@ -40,8 +40,8 @@ type submitted struct {
 	data uint64 // hash of its beginning and length
 }
 
-// names reports whether a request with this effect is useful only if the server knows the job that it names.
-func names(does codec.Effect) bool {
+// namesJob reports whether a request with this effect is useful only if the server knows the job that it names.
+func namesJob(does codec.Effect) bool {
 	switch does {
 	case codec.Query, codec.Touch, codec.Release, codec.Bury, codec.Delete, codec.Kick:
 		return true
@@ -59,7 +59,6 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	if m.tasks {
 		return
 	}
-	key := m.key(e)
 	if does == codec.Ask || does == codec.Submit {
 		if len(c.unready) > 0 {
 			if m.unready++; m.unready == minUnready {
@@ -69,7 +68,7 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 		}
 		c.unready = nil
 	}
-	if does == codec.Delete && c.released[key] {
+	if does == codec.Delete && len(c.released) > 0 && c.released[m.key(e)] {
 		if m.takenBack++; m.takenBack == minTakenBack {
 			m.found("deletes", c, at, "the worker deleted %d jobs that it had given back before", m.takenBack)
 		}
@@ -80,10 +79,10 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	switch {
 	case does == codec.Submit && len(e.Unique) > 0:
 		r.unique, r.data = string(e.Queue)+"\x00"+string(e.Unique), m.hash(e.Payload)
-	case names(does) && e.Job != nil:
-		r.job = key
+	case namesJob(does) && e.Job != nil:
+		r.job = m.key(e)
 		for _, j := range c.jobs {
-			r.late = r.late || j.key == key && j.limit > 0 && at-j.at > j.limit
+			r.late = r.late || j.key == r.job && j.limit > 0 && at-j.at > j.limit
 		}
 	}
 }
@@ -116,9 +115,9 @@ func (m *Monitor) learns(c *conn, r *request, f *codec.Frame, e *codec.Event, at
 	}
 	now, before := submitted{m.key(e), r.data}, m.merged[r.unique]
 	if before.job == now.job && before.data != now.data {
-		if m.other++; m.other == minMerged {
+		if m.differing++; m.differing == minMerged {
 			m.found("unique", c, at, "clients submitted %d jobs with other data than an unfinished job with the same unique ID, "+
-				"which the server made one job", m.other)
+				"which the server made one job", m.differing)
 		}
 	}
 	if len(m.merged) < maxKept {

@@ -61,7 +61,7 @@ func (e *examiner) resultOf(candidate *Candidate) (outcome, *exec.Fault) {
 	case candidate.Fault.Oracle == exec.Memory || e.cfg.Fixed: // at a fixed address the server still has the names of the earlier inputs
 		return notReproduced, nil
 	}
-	return unlikeAlone, nil
+	return needsLog, nil
 }
 
 // resultFromLog is resultOf for a failure that did not appear with the last input alone: it repeats the log.

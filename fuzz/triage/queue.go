@@ -164,7 +164,7 @@ type outcome uint8
 const (
 	interrupted   outcome = iota // the run has ended
 	notReproduced                // the failure did not appear again, or only a related one did
-	unlikeAlone                  // the failure did not appear with the last input alone, and the log was not repeated
+	needsLog                     // the failure did not appear with the last input alone, and the log was not repeated
 	deferred                     // the failure needs several inputs
 	settled                      // it is a finding, or the reference server fails in the same way
 )
@@ -188,7 +188,7 @@ func (q *queue) examined(o *observation, result outcome) {
 		o.examinations++
 	case notReproduced:
 		o.examinations++
-	case unlikeAlone:
+	case needsLog:
 		o.waiting, o.fromLog = true, true
 	case deferred:
 		o.examinations++

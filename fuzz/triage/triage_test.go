@@ -58,7 +58,7 @@ func TestEachSignatureIsExamined(t *testing.T) {
 			result := outcome(r.IntN(int(settled) + 1))
 			o := running[k].of
 			q.examined(o, result)
-			if running = slices.Delete(running, k, k+1); result != interrupted && result != unlikeAlone {
+			if running = slices.Delete(running, k, k+1); result != interrupted && result != needsLog {
 				examined[o.signature]++
 			}
 			finished[o.signature] = result == settled
