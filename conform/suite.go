@@ -42,7 +42,7 @@ type Case struct {
 
 	// Checks of the server's process:
 	Watch       []watch.Check // checks that run after the steps
-	Descriptors int           // how many file descriptors the process may open beyond those that it needs to run; 0: no limit
+	Descriptors int           // file descriptors that the process may open beyond those that it needs; 0: no limit
 
 	// Interpretation is the assumption of the case beyond the text of its first rule, or "".
 	Interpretation string

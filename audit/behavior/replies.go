@@ -62,8 +62,8 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	if does == codec.Ask || does == codec.Submit {
 		if len(c.unready) > 0 {
 			if m.unready++; m.unready == minUnready {
-				m.found("setup", c, at, "the server refused a request that sets the queues of the connection, and the program went "+
-					"on as if it had not, %d times", m.unready)
+				m.found("setup", c, at, "the server refused a request that sets the queues of the connection, and "+
+					"the program went on as if it had not, %d times", m.unready)
 			}
 		}
 		c.unready = nil
@@ -116,8 +116,8 @@ func (m *Monitor) learns(c *conn, r *request, f *codec.Frame, e *codec.Event, at
 	now, before := submitted{m.key(e), r.data}, m.merged[r.unique]
 	if before.job == now.job && before.data != now.data {
 		if m.differing++; m.differing == minMerged {
-			m.found("unique", c, at, "clients submitted %d jobs with other data than an unfinished job with the same unique ID, "+
-				"which the server made one job", m.differing)
+			m.found("unique", c, at, "clients submitted %d jobs with other data than an unfinished job with the same "+
+				"unique ID, which the server made one job", m.differing)
 		}
 	}
 	if len(m.merged) < maxKept {

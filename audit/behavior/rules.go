@@ -57,17 +57,17 @@ var rules = []codec.Rule{
 		"gets a job, or receives information."},
 	{ID: "behavior.refused", Text: "A program does not repeat a command that the server refuses more than 120 times in a " +
 		"second, or 15 times in each of three seconds in a row, except for requests for information."},
-	{ID: "behavior.unknown", Text: "A program that learns that the server does not know a job does not name it again: not six " +
-		"times in a row."},
-	{ID: "behavior.setup", Text: "A program whose request to use, watch or ignore a queue is refused does not submit or ask for " +
-		"jobs as if it had not been: not three times."},
-	{ID: "behavior.late", Text: "A worker ends, gives back or touches a job within its time limit: it is not refused three times " +
-		"because the limit has passed."},
+	{ID: "behavior.unknown", Text: "A program that learns that the server does not know a job does not name it " +
+		"again: not six times in a row."},
+	{ID: "behavior.setup", Text: "A program whose request to use, watch or ignore a queue is refused does not " +
+		"submit or ask for jobs as if it had not been: not three times."},
+	{ID: "behavior.late", Text: "A worker ends, gives back or touches a job within its time limit: it is not " +
+		"refused three times because the limit has passed."},
 	{ID: "behavior.deletes", Text: "A worker that has given a job back does not delete it: not three jobs."},
-	{ID: "behavior.unique", Text: "Clients do not submit other data with the unique ID of an unfinished job, because the server " +
-		"then makes both one job, with the data of the first: not three times."},
-	{ID: "behavior.start-time", Text: "The start time of a job is in seconds since 1970. It is not a number of seconds from now, " +
-		"or of milliseconds: it is 0, or a time from 1985 to 5138."},
+	{ID: "behavior.unique", Text: "Clients do not submit other data with the unique ID of an unfinished job, " +
+		"because the server then makes both one job, with the data of the first: not three times."},
+	{ID: "behavior.start-time", Text: "The start time of a job is in seconds since 1970. It is not a number of " +
+		"seconds from now, or of milliseconds: it is 0, or a time from 1985 to 5138."},
 	{ID: "behavior.deadline", Text: "If the server refuses to wait for a job because the time limit of another job ends, the " +
 		"worker ends, releases or touches a job, or pauses: it does not ask more than 60 times in a row, nor three times " +
 		"and then loses a job."},
