@@ -53,11 +53,11 @@ func namesJob(does codec.Effect) bool {
 // reply.
 func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, at time.Duration) {
 	does := e.Does.Does
+	if m.tasks { // the tasks say what the program sends
+		return
+	}
 	if n := f.Number(codec.StartTime); f.Type.Has(codec.StartTime) && n > 0 && (n < firstStart || n > lastStart) {
 		m.found("start-time", c, at, "the client submitted a job with the start time %d, in seconds since 1970", n)
-	}
-	if m.tasks {
-		return
 	}
 	if does == codec.Ask || does == codec.Submit {
 		if len(c.unready) > 0 {
