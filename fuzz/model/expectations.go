@@ -197,11 +197,12 @@ func (b *expectations) received(conn int, f *codec.Frame) error {
 	}
 	var first *Complaint
 	var waiting []string
-	// Required messages are tried before optional ones, because one message can be either.
+	// Required messages, and alternatives of which one is required, are tried before optional ones, because one message
+	// can be either.
 	ordered := make([]*expectation, 0, 8)
 	for _, must := range []bool{true, false} {
 		for _, d := range b.expected {
-			if d.conn == conn && d.must == must {
+			if d.conn == conn && (d.must || d.choice != nil) == must {
 				ordered = append(ordered, d)
 			}
 		}
@@ -210,6 +211,9 @@ func (b *expectations) received(conn int, f *codec.Frame) error {
 		if err := d.take(f); err == nil {
 			if i := slices.Index(b.expected, d); i >= 0 { // take may have moved it
 				b.expected = slices.Delete(b.expected, i, i+1)
+			}
+			if f.Type.Does == codec.Refuse && b.passesOver(d) {
+				b.Garbled(conn)
 			}
 			// The messages of a connection arrive in order, so the server has not sent the optional messages
 			// before this one.
@@ -246,6 +250,15 @@ func (b *expectations) received(conn int, f *codec.Frame) error {
 	}
 	return &Complaint{Conn: conn, Law: "unexpected message",
 		Text: fmt.Sprintf("expected %s, got %s", strings.Join(waiting, " or "), show(f))}
+}
+
+// passesOver reports whether the server must still reply to a request that came before the one to which d belongs. An
+// error reply does not say which request it rejects: if it passes over a required reply, it may be about the earlier
+// request, and then the next replies of the connection belong to other requests than the model assumes.
+func (b *expectations) passesOver(d *expectation) bool {
+	return slices.ContainsFunc(b.expected, func(o *expectation) bool {
+		return o.conn == d.conn && o.must && o.step < d.step
+	})
 }
 
 // checkMissing returns a *Complaint about the first required message that has not arrived, or about a connection that

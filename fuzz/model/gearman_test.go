@@ -69,6 +69,48 @@ func TestNothingIsRequiredAfterUnknownBytes(t *testing.T) {
 	}
 }
 
+// TestErrorForEarlierRequest tests that the model does not guess which of two submissions, sent one after the other, the
+// server has rejected, if it must not reject the first.
+func TestErrorForEarlierRequest(t *testing.T) {
+	m, sent, received := gearmanModel(t)
+	sent(0, "maxqueue", "b", "1")
+	if err := m.Received(0, replyTo(t, "maxqueue b 1\n", "OK\n")); err != nil {
+		t.Fatal(err)
+	}
+	sent(0, "SUBMIT_JOB_BG", "b", "", "w")
+	received(0, "JOB_CREATED", "H:1")
+	sent(0, "SUBMIT_JOB_BG", "a", "", "x")
+	sent(0, "SUBMIT_JOB_BG", "b", "", "y")
+	received(0, "ERROR", "queue_full", "full")
+	received(0, "JOB_CREATED", "H:2")
+	sent(1, "CAN_DO", "b")
+	sent(1, "GRAB_JOB")
+	received(1, "JOB_ASSIGN", "H:1", "b", "w")
+	sent(1, "GRAB_JOB")
+	received(1, "JOB_ASSIGN", "H:2", "b", "y")
+}
+
+// TestErrorsInOrder tests that an error reply belongs to the first request that the server may reject.
+func TestErrorsInOrder(t *testing.T) {
+	m, sent, received := gearmanModel(t)
+	sent(0, "maxqueue", "a", "1")
+	if err := m.Received(0, replyTo(t, "maxqueue a 1\n", "OK\n")); err != nil {
+		t.Fatal(err)
+	}
+	sent(0, "SUBMIT_JOB_BG", "a", "", "w")
+	received(0, "JOB_CREATED", "H:1")
+	sent(1, "CAN_DO", "a")
+	sent(1, "GRAB_JOB")
+	received(1, "JOB_ASSIGN", "H:1", "a", "w")
+	sent(0, "SUBMIT_JOB_BG", "a", "", "x") // the limit may include the running job
+	sent(0, "OPTION_REQ", "no-such-option")
+	received(0, "ERROR", "queue_full", "full")
+	received(0, "ERROR", "unknown", "unknown option")
+	if err := m.CheckMissing(); err != nil {
+		t.Error(err)
+	}
+}
+
 // refusal is the reply of a server to an administrative command that it does not have.
 const refusal = "ERR unknown_command Unknown+server+command\n"
 
