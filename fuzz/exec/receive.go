@@ -106,12 +106,13 @@ func (x *execution) read(k *conn, wait bool) (int, error) {
 }
 
 // A server handles many messages one after the other, so the reply to the last one may take longer than the timeout. A
-// slow server needs requestTime for a message, on a busy machine. The number of messages in bytes that are not decoded
-// is their length divided by uncountedRequest.
+// slow server needs requestTime for a message, on a busy machine, and as long for each requestBytes of its data. The
+// number of messages in bytes that are not decoded is their length divided by uncountedRequest.
 const (
 	manyRequests     = 1000
 	requestTime      = 300 * time.Microsecond
 	maxExtraTime     = 40 * time.Second
+	requestBytes     = 1 << 10
 	uncountedRequest = 8
 )
 

@@ -152,6 +152,7 @@ func (x *execution) put(k *conn, b []byte, barrier bool) {
 	k.sentAll = append(k.sentAll, b...)
 	k.pending = append(k.pending, b...)
 	k.partial = append(k.partial, b...)
+	x.requests += len(b) / requestBytes
 	at := 0
 	for at < len(k.partial) {
 		rest := k.partial[at:]

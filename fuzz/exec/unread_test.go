@@ -19,7 +19,11 @@ import (
 )
 
 // serveOneAtATime runs a server that answers only ECHO_REQ, and writes to one connection at a time.
-func serveOneAtATime(ctx context.Context, ln net.Listener) error {
+func serveOneAtATime(ctx context.Context, ln net.Listener) error { return serveEcho(ctx, ln, 0) }
+
+// serveEcho is serveOneAtATime with a server that needs perByte for each byte of a request, in which it serves no other
+// client.
+func serveEcho(ctx context.Context, ln net.Listener, perByte time.Duration) error {
 	writing := make(chan bool, 1) // a mutex would stop the virtual time
 	context.AfterFunc(ctx, func() { ln.Close() })
 	for {
@@ -38,7 +42,16 @@ func serveOneAtATime(ctx context.Context, ln net.Listener) error {
 				if _, err := io.ReadFull(nc, data); err != nil {
 					return
 				}
-				writing <- true
+				select {
+				case writing <- true:
+				case <-ctx.Done():
+					return
+				}
+				select {
+				case <-time.After(time.Duration(len(data)) * perByte):
+				case <-ctx.Done():
+					return
+				}
 				nc.Write(slices.Concat([]byte("\x00RES\x00\x00\x00\x11"), head[8:], data))
 				<-writing
 			}
@@ -72,6 +85,37 @@ func TestClientThatDoesNotRead(t *testing.T) {
 			}
 			if got != oracle {
 				t.Errorf("expected the oracle %q, got %q", oracle, got)
+			}
+		})
+	}
+}
+
+// TestLargeMessages tests that a server that needs longer than the timeout to read a large message does not hang, but one
+// that needs longer than any server is reported.
+func TestLargeMessages(t *testing.T) {
+	t.Parallel()
+	const size = 8 << 20
+	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Send, Type: gearman.Protocol.TypeNamed("ECHO_REQ"),
+		Args: []input.Arg{{Value: make([]byte, size)}}}}}
+	for perByte, oracle := range map[time.Duration]string{300: "", 2000: HangAll} {
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(ctx context.Context, ln net.Listener) error { return serveEcho(ctx, ln, perByte) }
+			srv, err := target.InMemory(t.Context(), "large", serve)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Stop()
+			x, err := NewExecutor(srv, 0, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.CloseCanary()
+			got := ""
+			if r := x.Execute(in, ""); r.Fault != nil {
+				got = r.Fault.Oracle
+			}
+			if got != oracle {
+				t.Errorf("%v for each byte: expected the oracle %q, got %q", perByte, oracle, got)
 			}
 		})
 	}
