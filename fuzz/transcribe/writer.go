@@ -25,6 +25,8 @@ type Failure struct {
 	Fault   *exec.Fault
 	Record  *exec.Record // of the server with the fault, or nil
 	Right   *exec.Record // of a correct server, or nil
+
+	Sent int // messages and actions of peers in the last transcript until the fault; set by Script
 }
 
 // Form is a set of options of a transcript.
@@ -76,6 +78,7 @@ func (f *Failure) Script(form Form) *transcript.Script {
 // cannot be parsed again.
 func (w *writer) compose() *transcript.Script {
 	w.script = &transcript.Script{Protocol: w.p, File: w.Name + ".wire"}
+	w.Sent = 0
 	w.names, w.bound, w.valueNames = map[int]string{}, map[int]bool{}, map[string]string{}
 	w.actors = Actors(w.p, w.Input)
 	for i := range w.Input.Steps {
@@ -92,6 +95,9 @@ func (w *writer) compose() *transcript.Script {
 	}
 	for i := range w.Input.Steps {
 		w.step(i)
+		if i == v.Step {
+			w.Sent = Sent(w.script.Steps)
+		}
 	}
 	switch v.Oracle {
 	case exec.HangConn, exec.Framing, exec.Disclosure, exec.Law:
@@ -123,6 +129,16 @@ func (w *writer) compose() *transcript.Script {
 		return nil
 	}
 	return w.script
+}
+
+// Sent returns how many of the steps are messages and actions of peers.
+func Sent(steps []transcript.Step) (n int) {
+	for i := range steps {
+		if steps[i].From == codec.Peer {
+			n++
+		}
+	}
+	return n
 }
 
 // waits reports whether a correct server sends nothing from the step of the fault on, because a request blocks.

@@ -55,24 +55,46 @@ func (e *examiner) describe(fd *Finding) {
 		if script == nil || ref == nil || e.stopped() || i > 0 && time.Now().After(until) {
 			return
 		}
-		if fd.Plays = e.reproduces(script, ref); fd.Plays {
+		var at int
+		if at, fd.Plays = e.reproduces(script, ref, failure.Sent); fd.Plays {
 			if len(script.Steps) > shortScript && fd.Input.Waits() < time.Second {
-				script = e.pruneScript(script, ref)
+				script, at = e.pruneScript(script, ref, failure.Sent, at)
 			}
 			fd.Script, fd.Text = script, transcribe.Text(script)
+			fd.FailsAt = lineOf(script, fd.Text, at)
 			return
 		}
 	}
 }
 
-// reproduces reports whether a script passes on the reference server and fails twice on the server under test. It
-// returns false if the run ends meanwhile, because then no server can be started.
-func (e *examiner) reproduces(s *transcript.Script, ref *replayer) bool {
-	ok := e.passesOnNew(s, ref)
-	for n := 0; ok && n < 2; n++ {
-		ok = !e.passesOnNew(s, e.replay)
+// lineOf returns the line of a step of a script in its text, or 0 for step -1.
+func lineOf(s *transcript.Script, text []byte, step int) int {
+	if step < 0 {
+		return 0
 	}
-	return ok && !e.stopped()
+	parsed, err := transcript.Parse(s.Protocol, s.File, text)
+	if err != nil || len(parsed) != 1 || step >= len(parsed[0].Steps) {
+		return 0
+	}
+	return parsed[0].Steps[step].Line
+}
+
+// reproduces reports whether a script passes on the reference server and fails twice on the server under test, at the
+// same step, which it returns: -1 if the process of the server shows the fault. A script that fails before the peers
+// have sent the message that leads to the fault, of which there are sent until then, fails for another reason.
+// reproduces returns false if the run ends meanwhile, because then no server can be started.
+func (e *examiner) reproduces(s *transcript.Script, ref *replayer, sent int) (step int, ok bool) {
+	if _, passes := e.playOnNew(s, ref); !passes {
+		return 0, false
+	}
+	for n := range 2 {
+		at, passes := e.playOnNew(s, e.replay)
+		if passes || n > 0 && at != step || e.stopped() || at >= 0 && transcribe.Sent(s.Steps[:at]) < sent {
+			return 0, false
+		}
+		step = at
+	}
+	return step, true
 }
 
 // maxWriting limits the time for which forms of a transcript are tried. Each attempt takes as long as the pauses of the
@@ -82,26 +104,31 @@ const maxWriting = 15 * time.Second
 // shortScript is the number of steps up to which a script is not shortened.
 const shortScript = 7
 
-// pruneScript removes the expectations without which the script still reproduces the failure.
-func (e *examiner) pruneScript(s *transcript.Script, ref *replayer) *transcript.Script {
+// pruneScript removes the expectations without which the script still reproduces the failure. It returns the shorter
+// script and the step that fails.
+func (e *examiner) pruneScript(s *transcript.Script, ref *replayer, sent, failing int) (*transcript.Script, int) {
 	for i := len(s.Steps) - 2; i >= 0 && !e.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
 			continue
 		}
 		less := *s
 		less.Steps = slices.Delete(slices.Clone(s.Steps), i, i+1)
-		if _, err := transcript.Parse(s.Protocol, s.File, transcribe.Text(&less)); err != nil || !e.reproduces(&less, ref) {
+		if _, err := transcript.Parse(s.Protocol, s.File, transcribe.Text(&less)); err != nil {
 			continue
 		}
-		s = &less
+		if at, ok := e.reproduces(&less, ref, sent); ok {
+			s, failing = &less, at
+		}
 	}
-	return s
+	return s, failing
 }
 
-// passesOnNew reports whether a script passes on a new server without a fault that an oracle reports.
-func (e *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
+// playOnNew plays a script on a new server. It reports whether the script passes without a fault that an oracle
+// reports, and otherwise which step fails: -1 if it is none of them.
+func (e *examiner) playOnNew(s *transcript.Script, l *replayer) (step int, passes bool) {
+	step = -1
 	if l.ready() != nil {
-		return false
+		return step, false
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
@@ -109,27 +136,30 @@ func (e *examiner) passesOnNew(s *transcript.Script, l *replayer) bool {
 	execute := func() error {
 		r := play.Peers(l.ctx, s, dial, options)
 		if r.Failure != nil {
+			step = r.Failure.Index
 			return r.Failure
 		}
 		return nil
 	}
 	checks, err := play.Checks(s)
 	if err != nil {
-		return false
+		return step, false
 	}
 	if len(checks) == 0 {
-		return execute() == nil && exec.Verdict(l.t, nil) == nil
+		passes = execute() == nil && exec.Verdict(l.t, nil) == nil
+		return step, passes
 	}
 	w, err := watch.New(l.t, checks)
 	if err != nil {
-		return false
+		return step, false
 	}
 	if options.Watch(w); execute() != nil || exec.Verdict(l.t, nil) != nil {
-		return false
+		return step, false
 	}
 	options.Watch(nil)
 	amiss, err := w.After(execute)
-	return amiss == "" && err == nil
+	step = -1
+	return step, amiss == "" && err == nil
 }
 
 // Conversation returns what the peers and the server sent in the last execution, one message or action a line, and

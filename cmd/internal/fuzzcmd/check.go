@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -193,7 +194,7 @@ func (out *fuzzOutput) repeated(ctx context.Context, fd *triage.Finding, words [
 }
 
 // repeats runs a command line of this program and reports whether it has repeated a finding: its exit status says that
-// something failed and, if it is 'jobwire fuzz replay', it has printed a fault with the severity of the finding.
+// something failed, and it has printed what shows the same failure.
 func (out *fuzzOutput) repeats(ctx context.Context, fd *triage.Finding, words []string) bool {
 	self, err := os.Executable()
 	if err != nil {
@@ -204,10 +205,20 @@ func (out *fuzzOutput) repeats(ctx context.Context, fd *triage.Finding, words []
 	cmd := exec.CommandContext(ctx, self, words[1:]...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the command stops its server
 	cmd.WaitDelay = time.Second
-	printed, err := cmd.Output()
+	printed, err := cmd.CombinedOutput()
 	status, exited := errors.AsType[*exec.ExitError](err)
-	if ctx.Err() != nil || !exited || status.ExitCode() != cli.StatusFailed {
-		return false
+	return ctx.Err() == nil && exited && status.ExitCode() == cli.StatusFailed && shows(printed, fd, words[1] == "play")
+}
+
+// shows reports whether a command has printed what shows a finding: 'jobwire play' fails at the line at which the
+// transcript failed before, and 'jobwire fuzz replay' reports a fault with the severity of the finding. If the server
+// ended, any line may be the first without a reply.
+func shows(printed []byte, fd *triage.Finding, played bool) bool {
+	switch {
+	case !played:
+		return bytes.Contains(printed, []byte(triage.FaultSeverity(fd.Fault).String()+": "))
+	case fd.Fault.Ends() || fd.FailsAt == 0:
+		return true
 	}
-	return words[1] == "play" || bytes.Contains(printed, []byte(triage.FaultSeverity(fd.Fault).String()+": "))
+	return bytes.Contains(printed, fmt.Appendf(nil, ": failed at line %d, ", fd.FailsAt))
 }

@@ -53,6 +53,27 @@ func TestEvidence(t *testing.T) {
 	}
 }
 
+// TestShows tests that a command counts as a repetition only if it fails in the way of the finding.
+func TestShows(t *testing.T) {
+	const at12 = "jobwire: a.wire fuzz.law-1: failed at line 12, 2 messages in 1ms\n"
+	law, exit := &exec.Fault{Oracle: exec.Law}, &exec.Fault{Oracle: exec.Exit}
+	for _, tt := range []struct {
+		printed string
+		fault   *exec.Fault
+		failsAt int
+		played  bool
+		want    bool
+	}{
+		{at12, law, 12, true, true}, {at12, law, 1, true, false}, {at12, law, 13, true, false}, {at12, exit, 13, true, true},
+		{"jobwire: a leak\n", law, 0, true, true},
+		{triage.FaultSeverity(law).String() + ": text\n", law, 12, false, true}, {"denial: text\n", law, 12, false, false},
+	} {
+		if got := shows([]byte(tt.printed), &triage.Finding{Fault: tt.fault, FailsAt: tt.failsAt}, tt.played); got != tt.want {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
 // TestChecker tests that the commands of reproduced findings are checked first, and those of dropped findings not at all.
 func TestChecker(t *testing.T) {
 	var c checker
