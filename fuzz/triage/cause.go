@@ -3,6 +3,7 @@ package triage
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -43,6 +44,9 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 		}
 	}
 	acts := behavior(p, in)
+	if f.Law == notRejected && last && acts[f.Step].typ != nil {
+		return id + "|" + acts[f.Step].typ.Name
+	}
 	if f.Refusal != "" && last {
 		// A server that rejects several messages about one kind of object from senders in one role probably rejects all
 		// of them for the same reason.
@@ -70,8 +74,99 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 		}
 		return id + "|" + does[at]
 	}
+	does = append(does, together(in, f, acts))
+	if f.Law != model.ChangedData {
+		id += "|" + expectation(p, f) + "|" + history(acts)
+	}
 	slices.Sort(does)
-	return id + strings.ReplaceAll("|"+strings.Join(slices.Compact(does), " "), "| ", "|")
+	return id + "|" + strings.TrimPrefix(strings.Join(slices.Compact(does), " "), " ")
+}
+
+// expectation returns what the server should have done, and why, without the values that differ between inputs. It is ""
+// if the rule of the fault says this.
+func expectation(p *codec.Protocol, f *exec.Fault) string {
+	if f.Oracle != exec.Law || f.Law != wrongContent && f.Rule != "" {
+		return ""
+	}
+	wanted, _, content := cutLast(f.Text, "; got ")
+	if !content {
+		wanted, _, _ = cutLast(f.Text, ", got ")
+	}
+	words := strings.Fields(withoutValues(withoutDetails(wanted)))
+	for i, word := range words {
+		if t := p.TypeNamed(strings.TrimRight(word, ",")); t != nil {
+			words[i] = t.Does.String()
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// withoutDetails returns a text without what it has in parentheses.
+func withoutDetails(text string) string { return details.ReplaceAllString(text, "") }
+
+var details = regexp.MustCompile(` ?\([^()]*\)`)
+
+// jobs returns the number of messages that submit a job, at most 2.
+func jobs(acts []stepAction) (n int) {
+	for i := range acts {
+		if acts[i].typ != nil && acts[i].typ.Does == codec.Submit {
+			n++
+		}
+	}
+	return min(n, 2)
+}
+
+// history returns what happens to jobs, in this order. Several messages of one kind, one after the other, count as one,
+// or as two if they submit jobs.
+func history(acts []stepAction) string {
+	var all []string
+	for i := range acts {
+		a, most := &acts[i], 1
+		if a.does == codec.Submit.String() {
+			most = 2
+		}
+		same := 0
+		for same < len(all) && all[len(all)-1-same] == a.does {
+			same++
+		}
+		if a.aboutJob() && same < most {
+			all = append(all, a.does)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// aboutJob reports whether the step creates or ends a job, or changes who has it.
+func (a *stepAction) aboutJob() bool {
+	switch a.does {
+	case abandons, workerLeaves:
+		return true
+	}
+	if a.typ == nil || len(a.rules) > 0 {
+		return false
+	}
+	switch a.typ.Does {
+	case codec.Submit, codec.Ask, codec.Complete, codec.Fail, codec.Exception, codec.Release, codec.Bury, codec.Kick,
+		codec.Delete, codec.Unregister:
+		return true
+	}
+	return false
+}
+
+// together returns the effect of the message that was sent together with the message of the step of the fault, before
+// the server could reply, or "" if there is none.
+func together(in *input.Input, f *exec.Fault, acts []stepAction) string {
+	next := f.Step + 1
+	if in.Mode == input.OneByOne || f.Step < 0 || next >= len(in.Steps) {
+		return ""
+	}
+	if in.Steps[next].Conn == in.Steps[f.Step].Conn {
+		if t := acts[next].typ; t != nil && endsJob(t) {
+			return "together with the end of a job"
+		}
+		return "together with " + acts[next].does
+	}
+	return ""
 }
 
 // resynced is the beginning of the key of a server that reads the bytes after an illegal message as others.
@@ -91,7 +186,15 @@ type stepAction struct {
 	rules     []codec.RuleID // that the message breaks
 	unusual   []string       // values that ordinary messages do not have, such as "long unique-id"
 	largeTime bool           // a time is greater than 1
+	attached  bool           // the sender waits for the end of the job that it submits
 }
+
+// Effects of a disconnect. An operator who cancels a job does the same to it as the client that waits for it.
+const (
+	leaves       = "leaves"
+	abandons     = "gives a job up"
+	workerLeaves = "a worker leaves"
+)
 
 // behavior returns the effect of each step of an input. Raw bytes may begin a message that later steps complete. The
 // effect then belongs to the step with the beginning of the message, and the later steps have no known effect. Steps
@@ -101,6 +204,8 @@ func behavior(p *codec.Protocol, in *input.Input) []stepAction {
 	type stream struct {
 		pending []byte
 		lost    bool
+		submits bool // and waits for the end of the job
+		asks    bool
 	}
 	streams := make([]stream, in.Conns())
 	for i := range in.Steps {
@@ -108,7 +213,14 @@ func behavior(p *codec.Protocol, in *input.Input) []stepAction {
 		k := &streams[s.Conn]
 		switch {
 		case slices.Contains(input.Leaves, s.Verb):
-			does[i].does = "leaves"
+			switch {
+			case k.asks:
+				does[i].does = workerLeaves
+			case k.submits:
+				does[i].does = abandons
+			default:
+				does[i].does = leaves
+			}
 			*k = stream{}
 			continue
 		case s.Verb == transcript.Nothing:
@@ -117,6 +229,13 @@ func behavior(p *codec.Protocol, in *input.Input) []stepAction {
 		case s.Verb != transcript.Raw && len(k.pending) == 0 && !k.lost:
 			_, does[i] = firstAction(p, plainBytes(p, s))
 			does[i].does = effect(p, s)
+			if s.Type != nil {
+				if does[i].does == s.Type.Does.String() {
+					does[i].does = precise(s.Type)
+				}
+				k.submits = k.submits || does[i].attached
+				k.asks = k.asks || s.Type.Does == codec.Ask
+			}
 			for n := range s.Args {
 				if fd := s.Type.FieldAt(n); s.Args[n].Now && fd != nil { // the value is a number of seconds from now
 					does[i].largeTime = false
@@ -141,6 +260,17 @@ func behavior(p *codec.Protocol, in *input.Input) []stepAction {
 	return does
 }
 
+// precise returns the effect of messages of the type. Messages that configure something configure different things.
+func precise(t *codec.Type) string {
+	switch t.Does {
+	case codec.Cancel:
+		return abandons
+	case codec.Configure:
+		return t.Name
+	}
+	return t.Does.String()
+}
+
 // waits is the effect of a step that is a pause.
 const waits = "waits"
 
@@ -156,8 +286,9 @@ func firstAction(p *codec.Protocol, b []byte) (length int, a stepAction) {
 			return length, a
 		case !illegal:
 			length, a.typ = n, f.Type
+			a.attached = f.Type.Does == codec.Submit && f.Attached()
 			if a.unusual, a.largeTime = unusual(p, &f), hasLargeTime(&f); a.does == "" {
-				a.does = f.Type.Does.String()
+				a.does = precise(f.Type)
 			}
 			return length, a
 		case slices.Contains(a.rules, e.Rule):
@@ -238,8 +369,10 @@ func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 // one underlying fault, even if the fault appears in different replies.
 type cause struct {
 	kind  string
-	shown string         // the rule that the failure breaks, and how; "": none
+	shown string         // the rule, what the server should have done, and what it did; "": unknown
 	acts  []string       // unusual effects, in alphabetical order
+	jobs  int            // number of jobs if one of them is for later, which may concern another job; at most 2
+	until string         // what happens to jobs until the last unusual effect on a job; the rest only shows the failure
 	rules []codec.RuleID // rules that messages break, in alphabetical order
 }
 
@@ -253,27 +386,44 @@ var ordinary = []codec.Effect{codec.NoEffect, codec.Submit, codec.Ask, codec.Wai
 // or if the key of the finding identifies the cause completely.
 func causeOf(p *codec.Protocol, in *input.Input, f *exec.Fault) (k cause) {
 	switch f.Oracle {
-	case exec.Law, exec.Framing:
-		if k.kind = exec.Law; f.Law == closedLaw {
+	case exec.Law, exec.Framing, exec.HangConn:
+		if k.kind = f.Oracle; f.Law == closedLaw {
 			k.kind = closedLaw
 		}
-	case exec.HangConn:
-		k.kind = f.Oracle
 	case exec.HangAll: // it breaks no rule of the protocol
 		k.kind, k.shown = f.Oracle, f.Law
 	default:
 		if place := crashPlace(f); place != "" {
 			k.kind, k.acts = "crash", []string{place}
+		} else if f.Ends() && len(f.Stack) == 0 {
+			k.ofCrash(f, behavior(p, in))
 		}
 		return k
 	}
-	if f.Rule != "" {
-		k.shown = string(f.Rule) + "|" + f.Law
+	if f.Text != "" || f.Rule != "" {
+		k.shown = strings.Join([]string{string(f.Rule), f.Law, f.Got, expectation(p, f)}, "|")
 	}
 	acts := behavior(p, in)
+	if with := together(in, f, acts); with != "" && f.Oracle == exec.Law {
+		k.acts = append(k.acts, with)
+	}
 	k.addUnusual(acts)
 	k.reduce(f, acts)
 	return k
+}
+
+// ofCrash sets the cause of a crash in an unknown place: what is unusual about the last message, or else about all of
+// them.
+func (c *cause) ofCrash(f *exec.Fault, acts []stepAction) {
+	c.kind = "crash|" + f.Oracle + "|" + f.Law + "|" + f.Signal
+	last := slices.DeleteFunc(slices.Clone(acts), func(a stepAction) bool { return a.does == "" })
+	if len(last) == 0 {
+		return
+	}
+	if c.addUnusual(last[len(last)-1:]); len(c.acts)+len(c.rules) == 0 {
+		c.addUnusual(acts)
+	}
+	c.acts = append(c.acts, "last "+last[len(last)-1].does)
 }
 
 // crashPlace returns the innermost function of a crash with its file and line, or its address in a program without
@@ -293,12 +443,14 @@ func crashPlace(f *exec.Fault) string {
 
 // addUnusual adds the unusual effects of the steps and the rules that they break.
 func (c *cause) addUnusual(acts []stepAction) {
-	for _, a := range acts {
+	for i, a := range acts {
 		c.rules = append(c.rules, a.rules...)
-		c.acts = append(c.acts, a.unusual...)
+		if c.acts = append(c.acts, a.unusual...); a.typ != nil && a.sets(codec.StartTime) {
+			c.jobs = jobs(acts)
+		}
 		if a.does != "" && len(a.rules) == 0 && !slices.ContainsFunc(ordinary, func(e codec.Effect) bool { return e.String() == a.does }) {
-			if c.acts = append(c.acts, a.does); a.typ != nil && a.typ.Does == codec.Configure && a.typ.Has(codec.Queue) {
-				c.acts = append(c.acts, "of a queue")
+			if c.acts = append(c.acts, a.does); a.aboutJob() {
+				c.until = history(acts[:i+1])
 			}
 		}
 	}
@@ -308,7 +460,7 @@ func (c *cause) addUnusual(acts []stepAction) {
 	// Sleeping and waiting only reveal an earlier effect: whether the server assigns a job to the worker, and whether a
 	// scheduled time has come.
 	for _, later := range []string{codec.Sleep.String(), waits} {
-		if len(c.acts) > 1 {
+		if len(c.acts)+len(c.rules) > 1 {
 			c.acts = slices.DeleteFunc(c.acts, func(what string) bool { return what == later })
 		}
 	}
@@ -316,9 +468,14 @@ func (c *cause) addUnusual(acts []stepAction) {
 
 // reduce replaces the effects and rules by the one that explains the failure f, if there is one.
 func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
+	until, jobs := c.until, c.jobs
+	c.until, c.jobs = "", 0
 	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
-	passed := limitPassed(acts)
+	passed := timePassed(acts)
+	illegal := performed(f, acts)
 	switch {
+	case illegal != "":
+		c.kind, c.shown, c.acts = notRejected, "", []string{illegal}
 	case c.kind == exec.Law && len(c.rules) == 0 && passed != "":
 		c.acts, c.shown = []string{passed}, "" // the messages after the pause only reveal the failure
 	case f.Oracle == exec.HangConn && len(c.rules) > 0:
@@ -338,25 +495,58 @@ func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
 		}
 		c.kind, c.shown = wrongContent, ""
 		slices.Sort(c.acts)
+	default:
+		c.until, c.jobs = until, jobs
 	}
 }
 
-// limitPassed describes an input with a pause after a message that sets a time limit. The description says whether a
-// worker ended a job before the pause. It is "" if there is no such pause.
-func limitPassed(acts []stepAction) string {
-	limited, passed := false, "a time limit passes"
+// timePassed describes an input with a pause after a worker has requested a job that it has a limited time for, or after
+// a message that sets a start time. The description says which of them, and whether a worker ended a job before the
+// pause. It is "" if there is no such pause.
+func timePassed(acts []stepAction) string {
+	limited, asked, starts, ended := false, false, false, ""
 	for i := range acts {
 		a := &acts[i]
 		switch {
-		case a.typ != nil && a.typ.Has(codec.TimeLimit) &&
-			slices.Contains(a.unusual, a.typ.FieldAt(a.typ.At(codec.TimeLimit)).Name):
+		case a.does == waits && asked:
+			return "a time limit passes" + ended
+		case a.does == waits && starts:
+			return "a start time passes"
+		case a.typ == nil:
+		case a.sets(codec.TimeLimit):
 			limited = true
-		case a.typ != nil && (a.typ.Does == codec.Complete || a.typ.Does == codec.Fail || a.typ.Does == codec.Exception):
-			passed = "a time limit passes after the end of a job"
+		case a.sets(codec.StartTime):
+			starts = true
+		case a.typ.Does == codec.Ask:
+			asked = limited
+		case endsJob(a.typ):
+			ended = " after the end of a job"
 		}
-		if limited && a.does == waits {
-			return passed
-		}
+	}
+	return ""
+}
+
+// endsJob reports whether messages of the type end a job.
+func endsJob(t *codec.Type) bool {
+	return t.Does == codec.Complete || t.Does == codec.Fail || t.Does == codec.Exception
+}
+
+// sets reports whether the message has a field with the meaning that other messages with its effect do not have.
+func (a *stepAction) sets(m codec.Meaning) bool {
+	return a.typ.Has(m) && slices.Contains(a.unusual, a.typ.FieldAt(a.typ.At(m)).Name)
+}
+
+// notRejected is the law that a server breaks if it performs an illegal request.
+const notRejected = "illegal message not rejected"
+
+// performed returns the name of the illegal request that the server has performed, or "".
+func performed(f *exec.Fault, acts []stepAction) string {
+	if f.Step < 0 || f.Step >= len(acts) || acts[f.Step].typ == nil {
+		return ""
+	}
+	a := &acts[f.Step]
+	if f.Law == notRejected || f.Oracle == exec.HangConn && len(a.rules) > 0 && input.MayWait(a.typ) {
+		return a.typ.Name
 	}
 	return ""
 }
@@ -368,16 +558,28 @@ func isQuery(a *stepAction) bool {
 	return a.typ != nil && (a.typ.Does == codec.Query || a.typ.Does == codec.Echo)
 }
 
-// same reports whether two findings have the same cause. The rules that the messages of one input
-// break must include the rules that the messages of the other break. The unusual effects of both
-// inputs must be equal. If both failures also break the same rule in the same way, the unusual
-// effects of one input need only include the unusual effects of the other.
+// same reports whether two findings have the same cause. The rules that the messages of one input break must include the
+// rules that the messages of the other break. The unusual effects of both inputs must be equal, and what happened to jobs
+// before them, unless one number explains the same failure. If both failures are also shown by the same difference from
+// what the server should have done, the unusual effects of one input need only include those of the other. If no effect is
+// unusual, this difference must be the same, and have a reason.
 func (c *cause) same(o *cause) bool {
-	if c.kind == "" || c.kind != o.kind || (len(c.rules) == 0) != (len(o.rules) == 0) || len(c.rules)+len(c.acts) == 0 {
+	shown := c.shown != "" && c.shown == o.shown
+	if c.kind == "" || c.kind != o.kind || (len(c.rules) == 0) != (len(o.rules) == 0) || c.jobs != o.jobs ||
+		c.until != o.until && !(shown && c.sharesNumber(o)) {
 		return false
 	}
-	alike := slices.Equal(c.acts, o.acts) || c.shown == o.shown && c.shown != "" && len(c.acts) > 0 && len(o.acts) > 0 && oneContains(c.acts, o.acts)
+	known := len(c.rules)+len(c.acts) > 0 || shown && strings.Contains(c.shown, "because")
+	alike := known && slices.Equal(c.acts, o.acts) ||
+		shown && len(c.acts) > 0 && len(o.acts) > 0 && oneContains(c.acts, o.acts)
 	return alike && oneContains(c.rules, o.rules)
+}
+
+// sharesNumber reports whether one field has an unusual number in both inputs, which explains the failure.
+func (c *cause) sharesNumber(o *cause) bool {
+	return slices.ContainsFunc(c.acts, func(what string) bool {
+		return strings.HasPrefix(what, largePrefix) && slices.Contains(o.acts, what)
+	})
 }
 
 // oneContains reports whether one of the lists contains all elements of the other list.
@@ -402,7 +604,7 @@ func plainBytes(p *codec.Protocol, s *input.Step) []byte {
 // on the connection.
 func effect(p *codec.Protocol, s *input.Step) string {
 	if slices.Contains(input.Leaves, s.Verb) {
-		return "leaves"
+		return leaves
 	}
 	name := input.Class(p, s)
 	if s.Type != nil && name == s.Type.Name {

@@ -76,6 +76,24 @@ func TestKeys(t *testing.T) {
 	if skipped(first, "unexpected message") != skipped(long, closedLaw) {
 		t.Error("bytes that a server reads although it should skip them have two keys")
 	}
+	wrong := func(text, src string) string {
+		return key(gearman.Protocol, read(src), &exec.Fault{Oracle: exec.Law, Law: wrongContent, Text: text})
+	}
+	const joined = "Client -> Job Server: SUBMIT_JOB a u \"\"\nClient -> Job Server: closes\nClient 2 -> Job Server: SUBMIT_JOB a u \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"
+	if wrong("expected a job, got NO_JOB", joined) == wrong("expected a job, got NO_JOB", "Client 2 -> Job Server: SUBMIT_JOB a u \"\"\nClient -> Job Server: SUBMIT_JOB a u \"\"\nClient -> Job Server: closes\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n") {
+		t.Error("a submission that joins an abandoned job, and a job that is abandoned although another client waits for it, have one key")
+	}
+	if a, b := wrong(`expected handle H:1, because that job (function "a") is queued; got JOB_CREATED "H:2"`, joined), wrong(`expected handle H:72, because that job (function "b") is queued; got JOB_CREATED "H:9"`, strings.ReplaceAll(joined, " a", " b")); a != b {
+		t.Errorf("one wrong reply has two keys because of its values: %q, %q", a, b)
+	}
+	freed := func(end string) string {
+		in := read("Client -> Job Server: SUBMIT_JOB a u x\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\nWorker -> Job Server: unchecked " + end + "\n")
+		in.Mode = input.Joined
+		return key(gearman.Protocol, in, &exec.Fault{Oracle: exec.Law, Law: model.ChangedData, Step: 2, Conn: 1})
+	}
+	if freed("WORK_COMPLETE h x") != freed("WORK_FAIL h") || freed("WORK_FAIL h") == freed("GRAB_JOB") {
+		t.Errorf("keys of changed data after messages that are sent together: %q, %q, %q", freed("WORK_COMPLETE h x"), freed("WORK_FAIL h"), freed("GRAB_JOB"))
+	}
 	if closed(read("Worker -> Job Server: CAN_DO b\n")) != closed(read("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
 		t.Error("connections that are closed for the same reason have two keys")
 	}
@@ -89,6 +107,7 @@ func TestCauses(t *testing.T) {
 	const job = "Worker -> Job Server: unchecked SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"
 	const limited = "Client -> Job Server: SUBMIT_JOB a \"\" \"\"\nWorker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\n"
 	long := strings.Repeat("x", 64)
+	refused := exec.Fault{Oracle: exec.Law, Law: "unexpected message", Text: "expected a job, got NO_JOB", Got: "no-job"}
 	crash := func(law string, stack ...string) exec.Fault {
 		return exec.Fault{Oracle: exec.Sanitizer, Law: law, Stack: stack}
 	}
@@ -128,6 +147,26 @@ func TestCauses(t *testing.T) {
 		{"crashes at different lines of a function", of(crash("AddressSanitizer SEGV: find < delete at s.c:9", "find", "delete"), job), of(crash("AddressSanitizer SEGV: find < delete at s.c:8", "find", "delete"), job), false},
 		{"crashes at unknown lines of a function", of(crash("AddressSanitizer SEGV: find < delete", "find", "delete"), job), of(crash("AddressSanitizer SEGV: find < touch", "find", "touch"), job), false},
 		{"crashes at one address", of(crash("", "s+0x1", "s+0x2"), job), of(crash("", "s+0x1", "s+0x3"), job), true},
+		{"a client that leaves, and a job that is canceled", of(law, "Client -> Job Server: SUBMIT_JOB a u \"\"\nClient -> Job Server: closes\nClient 2 -> Job Server: SUBMIT_JOB a u \"\"\nWorker -> Job Server: CAN_DO a\nWorker -> Job Server: GRAB_JOB\n"),
+			of(listed(2), "Client -> Job Server: SUBMIT_JOB a u \"\"\nAdmin -> Job Server: cancel-job H:1\nClient -> Job Server: unchecked GET_STATUS h\n"), true},
+		{"a client that leaves before and after another submission", of(law, "Client -> Job Server: SUBMIT_JOB a u \"\"\nClient -> Job Server: closes\nClient 2 -> Job Server: SUBMIT_JOB a u \"\"\nWorker -> Job Server: GRAB_JOB\n"),
+			of(law, "Client 2 -> Job Server: SUBMIT_JOB_BG a u \"\"\nClient -> Job Server: SUBMIT_JOB a u \"\"\nClient -> Job Server: closes\nWorker -> Job Server: GRAB_JOB\n"), false},
+		{"a worker that leaves with a job, and one that has none", of(law, job+"Worker -> Job Server: closes\n"), of(law, "Worker -> Job Server: CAN_DO a\nWorker -> Job Server: closes\nWorker 2 -> Job Server: PRE_SLEEP\n"), false},
+		{"a job whose time comes, and one that hides another job", of(law, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 x\nWorker -> Job Server: PRE_SLEEP\nJob Server -> Worker: nothing for 1s\n"),
+			of(law, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 x\nClient -> Job Server: SUBMIT_JOB_LOW a \"\" x\nWorker -> Job Server: GRAB_JOB\n"), false},
+		{"a job for later that wakes a worker, and one that hides another job", of(woken, "Worker -> Job Server: PRE_SLEEP\nClient -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 x\n"),
+			of(law, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 x\nClient -> Job Server: SUBMIT_JOB_LOW a \"\" x\nWorker -> Job Server: GRAB_JOB\n"), false},
+		{"a job whose time comes while the worker that may have it for a limited time sleeps", of(law, limited+"Worker -> Job Server: GRAB_JOB after 2s\n"),
+			of(law, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 x\nWorker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: PRE_SLEEP\nJob Server -> Worker: nothing for 1s\n"), false},
+		{"more disconnects before the same reply", of(refused, "Client -> Job Server: SUBMIT_JOB a u \"\"\nClient 2 -> Job Server: SUBMIT_JOB a u \"\"\nClient 2 -> Job Server: closes\nWorker -> Job Server: GRAB_JOB\n"),
+			of(refused, "Client -> Job Server: SUBMIT_JOB a u \"\"\nClient 2 -> Job Server: SUBMIT_JOB_BG a u \"\"\nClient 2 -> Job Server: closes\nClient -> Job Server: closes\nWorker -> Job Server: GRAB_JOB\n"), true},
+		{"a large number, with one job and with two", of(refused, "Client -> Job Server: SUBMIT_JOB a u \"\"\nWorker -> Job Server: CAN_DO_TIMEOUT a 5000\nWorker -> Job Server: CANT_DO a\n"),
+			of(refused, "Client -> Job Server: SUBMIT_JOB a u \"\"\nClient -> Job Server: SUBMIT_JOB a v \"\"\nWorker -> Job Server: CAN_DO_TIMEOUT a 5000\nWorker -> Job Server: CANT_DO a\n"), true},
+		{"commands that configure different things", of(law, "Admin -> Job Server: maxqueue a 1\nClient -> Job Server: SUBMIT_JOB a \"\" x\n"), of(law, "Client -> Job Server: SUBMIT_JOB a \"\" x\nAdmin -> Job Server: drop-function a\n"), false},
+		{"a malformed reply, and a wrong one, after the same messages", of(law, job+"Worker -> Job Server: WORK_EXCEPTION h x\n"), of(exec.Fault{Oracle: exec.Framing, Rule: "gearman.args.trailing-nul"}, job+"Worker -> Job Server: WORK_EXCEPTION h x\n"), false},
+		{"crashes after the same unusual message", of(exec.Fault{Oracle: exec.Signal}, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(exec.Fault{Oracle: exec.Signal}, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 x\nWorker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), true},
+		{"crashes after different unusual messages", of(exec.Fault{Oracle: exec.Signal}, "Worker -> Job Server: CAN_DO_TIMEOUT a 9223372036854775807\n"), of(exec.Fault{Oracle: exec.Signal}, "Client -> Job Server: SUBMIT_JOB_EPOCH a \"\" 1 x\n"), false},
+		{"an illegal request that is performed, whatever shows it", of(exec.Fault{Oracle: exec.Law, Law: notRejected, Rule: "gearman.number.decimal"}, "Worker -> Job Server: unchecked CAN_DO_TIMEOUT a soon\n"), of(exec.Fault{Oracle: exec.Law, Law: notRejected, Rule: "gearman.number.decimal", Step: 1}, "Client -> Job Server: SUBMIT_JOB a "+long+" x\nWorker -> Job Server: unchecked CAN_DO_TIMEOUT a later\n"), true},
 		{"missing arguments and other rules", of(hang, "Worker -> Job Server: unchecked WORK_STATUS a\n"), of(hang, "Worker -> Job Server: unchecked WORK_FAIL \"\"\n"), false},
 	} {
 		if got := tt.a.same(&tt.b); got != tt.same {

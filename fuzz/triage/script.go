@@ -39,7 +39,9 @@ func (e *examiner) describe(fd *Finding) {
 		defer ref.close()
 		if r, v := ref.execute(fd.Input); v == nil {
 			right = r.Clone()
-			fd.Jobs = extraJobs(fd.Fault, right, fd.Record)
+			if fd.Jobs = extraJobs(fd.Fault, right, fd.Record); fd.Jobs == 0 && e.losesJobs(fd, ref) {
+				fd.Jobs = -1
+			}
 		}
 	}
 	fd.Fault = withoutProbes(e.cfg.Barrier, fd.Input, fd.Fault)
@@ -65,6 +67,42 @@ func (e *examiner) describe(fd *Finding) {
 			return
 		}
 	}
+}
+
+// losesJobs reports whether workers can get fewer of the jobs that the server has accepted than those of the reference
+// server ref: it runs the input of a wrong reply to its end, and then a worker that requests the jobs.
+func (e *examiner) losesJobs(fd *Finding, ref *replayer) bool {
+	in := input.TraitsOf(e.cfg.Protocol).Collect(fd.Input)
+	if in == nil || FaultSeverity(fd.Fault) != WrongAnswer {
+		return false
+	}
+	accepted, assigned := e.replay.jobs(in)
+	all, right := ref.jobs(in)
+	return accepted == all && assigned >= 0 && assigned < right
+}
+
+// jobs runs an input, past wrong replies, on a new server. It returns how often the server has accepted and assigned a
+// job. The numbers are -1 if another fault ends the input.
+func (l *replayer) jobs(in *input.Input) (accepted, assigned int) {
+	if l.used = true; l.ready() != nil {
+		return -1, -1
+	}
+	l.used, l.x.Crashes = true, true
+	r := l.x.Execute(in, l.prefix())
+	l.x.Crashes = false
+	if exec.Verdict(l.t, r.Fault) != nil {
+		return -1, -1
+	}
+	for i := range r.Events {
+		switch e := &r.Events[i]; {
+		case e.From != codec.Server || e.Type == nil:
+		case e.Type.Does == codec.Accept:
+			accepted++
+		case e.Type.Does == codec.Assign:
+			assigned++
+		}
+	}
+	return accepted, assigned
 }
 
 // lineOf returns the line of a step of a script in its text, or 0 for step -1.

@@ -23,6 +23,7 @@ const (
 	LostJob                            // a job is not assigned, or its end is not reported
 	ChangedJob                         // a job has other data than the client submitted
 	DuplicateJob                       // a job is assigned, or its end is reported, once more than it should be
+	RequestSmuggling                   // the server executes the data in a message as requests
 	ResourceExhaustion                 // the server uses more and more memory, file descriptors or CPU time
 	UndefinedBehavior                  // a sanitizer has reported undefined behavior, after which the server goes on
 	ConnectionHang                     // the server no longer replies on the connection that sent the messages
@@ -34,6 +35,7 @@ const (
 var severities = []struct{ name, level string }{
 	{"remote crash", "critical"}, {"memory disclosure", "critical"}, {"denial of service", "critical"},
 	{"lost job", "high"}, {"changed job", "high"}, {"duplicate job", "high"},
+	{"request smuggling", "high"},
 	{"resource exhaustion", "high"}, {"undefined behavior", "medium"}, {"connection hang", "medium"},
 	{"wrong answer", "medium"}, {"cosmetic", "low"},
 }
@@ -74,28 +76,96 @@ func FaultSeverity(f *exec.Fault) Severity {
 	return oracles[f.Oracle].severity
 }
 
-// Severity returns the severity of the finding about a server of the protocol p. It takes into account lost jobs and
-// the level of the broken rule.
+// Severity returns the severity of the finding about a server of the protocol p. It depends on what the fault does to
+// jobs, and otherwise on the level of the broken rule.
 func (fd *Finding) Severity(p *codec.Protocol) Severity {
-	s := FaultSeverity(fd.Fault)
-	if fd.Input != nil && blocked(fd.Input, fd.Fault) {
+	f := fd.Fault
+	s := FaultSeverity(f)
+	if fd.Input != nil && blocked(fd.Input, f) {
 		return DenialOfService
 	}
 	if s != WrongAnswer {
 		return s
 	}
+	r := p.Rule(f.Rule)
 	switch {
-	case fd.Fault.Law == model.ChangedData:
+	case f.Law == model.ChangedData:
 		return ChangedJob
-	case fd.Jobs < 0:
+	case fd.Jobs < 0, fd.Input != nil && neverWoken(p, fd.Input, f):
 		return LostJob
-	case fd.Jobs > 0:
+	case fd.Jobs > 0, fd.Input != nil && f.Law == closedLaw && hasJob(fd.Record, f):
 		return DuplicateJob
-	}
-	if r := p.Rule(fd.Fault.Rule); r != nil && slices.Contains([]codec.Level{codec.Should, codec.May, codec.Extension, codec.Interpretation}, r.Level) {
+	case f.Resync && f.Got != "":
+		return RequestSmuggling
+	case fd.Input != nil && forwards(p, fd.Input, f):
+		return Cosmetic
+	case r != nil && r.Level == codec.Should && f.Law == wrongContent: // a value is wrong
+		return WrongAnswer
+	case r != nil && slices.Contains([]codec.Level{codec.Should, codec.May, codec.Extension, codec.Interpretation}, r.Level):
 		return Cosmetic
 	}
 	return s
+}
+
+// neverWoken reports whether the fault is that the server does not wake a worker that sleeps as all workers do, so that
+// a job waits without a limit: the worker has not changed its registrations since, nor announced its sleep twice. Such
+// workers soon ask for jobs again.
+func neverWoken(p *codec.Protocol, in *input.Input, f *exec.Fault) bool {
+	if f.Oracle != exec.Law || f.Got != "" || !expects(p, f, codec.Wake) {
+		return false
+	}
+	asleep := false
+	for i := range in.Steps {
+		s := &in.Steps[i]
+		if s.Conn != f.Conn || f.Step >= 0 && i > f.Step || s.Type == nil {
+			continue
+		}
+		switch s.Type.Does {
+		case codec.Sleep:
+			if asleep {
+				return false
+			}
+			asleep = true
+		case codec.Register, codec.Unregister:
+			if asleep {
+				return false
+			}
+		case codec.Ask:
+			asleep = false
+		}
+	}
+	return asleep
+}
+
+// expects reports whether the fault is about an expected message with the effect.
+func expects(p *codec.Protocol, f *exec.Fault, does codec.Effect) bool {
+	name, _, _ := strings.Cut(strings.TrimPrefix(f.Text, "expected "), " ")
+	t := p.TypeNamed(strings.TrimSuffix(name, ","))
+	return t != nil && t.Does == does
+}
+
+// hasJob reports whether a worker on the connection of the fault has a job, which the server gives to another worker if
+// it closes the connection.
+func hasJob(r *exec.Record, f *exec.Fault) (has bool) {
+	for i := 0; r != nil && i < len(r.Events); i++ {
+		e := &r.Events[i]
+		if e.Conn != f.Conn || e.Type == nil {
+			continue
+		}
+		switch e.Type.Does {
+		case codec.Assign:
+			has = has || e.From == codec.Server
+		case codec.Complete, codec.Fail, codec.Exception, codec.Delete, codec.Release, codec.Bury:
+			has = has && e.From == codec.Server
+		}
+	}
+	return has
+}
+
+// forwards reports whether the fault is only that the server sends an illegal value of a peer in a message of its own.
+func forwards(p *codec.Protocol, in *input.Input, f *exec.Fault) bool {
+	return f.Oracle == exec.Framing &&
+		slices.ContainsFunc(behavior(p, in), func(a stepAction) bool { return slices.Contains(a.rules, f.Rule) })
 }
 
 // Impact returns one sentence that says what the finding means for users of a server of the protocol p.
@@ -120,6 +190,8 @@ func (fd *Finding) Impact(p *codec.Protocol) string {
 		return "After " + lower(cause) + ", the server delivers a job with other data than the client submitted."
 	case DuplicateJob:
 		return "After " + lower(cause) + ", the server assigns a job again, or reports its end again, where a correct server does not."
+	case RequestSmuggling:
+		return cause + " can make the server execute the data in a message as requests, which may be data of others."
 	case UndefinedBehavior:
 		return cause + " can make the server do what its programming language does not define. The server goes on, but another build of it can crash."
 	case ResourceExhaustion:

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/big"
+	"math/bits"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,7 +27,8 @@ func (fd *Finding) Title(p *codec.Protocol) string {
 	if n := len(fd.logged()); fd.Inputs > 1 && n > 0 {
 		in = fd.logged()[n-1].Input // which of the inputs are needed is not known
 	}
-	return Title(p, in, fd.Fault)
+	t := titler{p: p, f: fd.Fault, in: cmp.Or(in, &input.Input{}), record: fd.Record}
+	return t.title()
 }
 
 // logged returns the entries of the log, or nil.
@@ -40,17 +42,84 @@ func (fd *Finding) logged() []input.Entry {
 // Title returns the title of a fault that an input caused. The input may be nil.
 func Title(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	t := titler{p: p, f: f, in: cmp.Or(in, &input.Input{})}
+	return t.title()
+}
+
+func (t *titler) title() string {
 	earlier, last := t.messages()
-	if refusal := t.refusal(); refusal != "" && last != "" {
-		return fmt.Sprintf("the server rejects %s (%s)", last, refusal) + after(earlier)
+	for {
+		text := t.titleWith(earlier, last)
+		if len(text) <= maxTitle || len(earlier) <= 1 {
+			return text
+		}
+		earlier = shorter(earlier)
+	}
+}
+
+// maxTitle is the length in bytes from which on a title does not name earlier messages in full. An input that could not
+// be minimized has many messages and unusual values.
+const maxTitle = 220
+
+// shorter returns the names of messages without the first description of what is unusual about one of them or, if there
+// is none, without the first ordinary message.
+func shorter(names []string) []string {
+	for i, name := range names {
+		what, detail, cut := strings.Cut(name, " with ")
+		if cut && (strings.Contains(detail, " bytes") || strings.Contains(detail, "special")) {
+			names[i] = what
+			return names
+		}
+	}
+	ordinary := slices.IndexFunc(names, func(name string) bool { return !strings.Contains(name, " with ") })
+	return slices.Delete(names, max(0, ordinary), max(0, ordinary)+1)
+}
+
+func (t *titler) titleWith(earlier []string, last string) string {
+	if last != "" && !t.f.Resync {
+		if refusal := t.refusal(); refusal != "" {
+			return fmt.Sprintf("the server rejects %s (%s)", last, refusal) + after(earlier)
+		}
+		if wanted, got := t.accepted(); got != "" {
+			return fmt.Sprintf("the server does not reject %s (expected %s, got %s)", last, wanted, got) + after(earlier)
+		}
 	}
 	if last != "" {
-		earlier = append(earlier, last)
+		earlier = append(slices.Clip(earlier), last)
 	}
-	if blocked(t.in, f) {
+	if blocked(t.in, t.f) {
 		return t.what() + " while another client does not read its replies"
 	}
 	return t.what() + after(earlier)
+}
+
+// accepted returns the names of the messages of which one should have rejected the message of the step of the fault, and
+// of the message that the server sent instead. They are "" if the fault is another one.
+func (t *titler) accepted() (wanted, got string) {
+	required, _, got := t.expected()
+	name := firstWord(got)
+	sent := t.p.TypeNamed(name)
+	if t.f.Oracle != exec.Law || sent == nil || sent.Does == codec.Refuse ||
+		sent.Does == codec.NoJob && t.f.Law != notRejected {
+		return "", ""
+	}
+	all := strings.Split(t.noun(required), " or ")
+	for _, one := range all {
+		if w := t.p.TypeNamed(firstWord(one)); w == nil || w.Does != codec.Refuse {
+			return "", ""
+		}
+	}
+	return strings.Join(all, " or "), name
+}
+
+// expected returns the parts of the text of a fault: "expected REQUIRED, because REASON; got GOT" about the content of a
+// message, or "expected REQUIRED, got GOT".
+func (t *titler) expected() (required, reason, got string) {
+	wanted, got, content := cutLast(t.f.Text, "; got ")
+	if !content {
+		wanted, got, _ = cutLast(t.f.Text, ", got ")
+	}
+	required, reason, _ = strings.Cut(strings.TrimPrefix(withoutDetails(wanted), "expected "), ", because ")
+	return required, reason, got
 }
 
 // refusal returns the reply with which the server rejects the message of the step of the fault, or "".
@@ -66,9 +135,10 @@ func (t *titler) refusal() string {
 
 // titler writes the title of one fault.
 type titler struct {
-	p  *codec.Protocol
-	in *input.Input
-	f  *exec.Fault
+	p      *codec.Protocol
+	in     *input.Input
+	f      *exec.Fault
+	record *exec.Record // nil: unknown
 }
 
 // signalNames maps signals, as package os/exec writes them, to their names.
@@ -95,18 +165,37 @@ func (t *titler) what() string {
 	case exec.HangConn:
 		return "the server stops answering " + t.peer()
 	case exec.Framing:
-		_, detail, ok := strings.Cut(f.Text, ": ")
-		if detail, _, _ = strings.Cut(detail, " ["); !ok || detail == "" {
+		_, detail, place := strings.Cut(f.Text, ", ") // the text begins with the number of the byte
+		if detail, _, _ = strings.Cut(detail, " ["); !place || detail == "" {
 			detail = f.Text
 		}
-		return fmt.Sprintf("%s receives a malformed message (%s)", t.peer(), short(detail, maxDetail))
+		return fmt.Sprintf("%s receives a malformed %s (%s)", t.peer(), t.malformed(), short(detail, maxDetail))
 	case exec.Law:
-		if f.Law == model.ChangedData {
+		switch {
+		case f.Resync && f.Got != "":
+			return "the server executes data as a request"
+		case f.Law == model.ChangedData:
 			return t.peer() + " receives a job with other data than was submitted"
 		}
 		return t.reply()
 	}
 	return oracles[t.f.Oracle].title
+}
+
+// malformed returns the type of the malformed message of the server, or "reply" if it is unknown.
+func (t *titler) malformed() string {
+	for i := 0; t.record != nil && i < len(t.record.Events); i++ {
+		e := &t.record.Events[i]
+		if e.From != codec.Server || e.Verb != transcript.Raw || e.Conn != t.f.Conn {
+			continue
+		}
+		var f codec.Frame
+		_, err := t.p.NewSession(codec.Options{WaiveAll: true}).Decode(codec.Server, e.Raw, &f)
+		if err == nil && f.Type != nil {
+			return f.Type.Name
+		}
+	}
+	return "reply"
 }
 
 // kind returns the kind of error that a sanitizer has reported, such as "heap-use-after-free (READ of size 8)".
@@ -139,13 +228,30 @@ func (t *titler) place() string {
 	return " in " + where
 }
 
-// peer returns the role of the peer on the connection of the fault, such as "the worker".
+// peer returns the role of the peer on the connection of the fault, such as "the worker". If the peer has several roles,
+// the message of the server, the expected one, or the request says which one is meant.
 func (t *titler) peer() string {
-	if conn := t.f.Conn; conn >= 0 && conn < t.in.Conns() {
-		return "the " + strings.ToLower(t.p.RoleNames(transcribe.Actors(t.p, t.in)[conn].Role))
+	at, conn := t.f.Step, t.f.Conn
+	if conn < 0 || conn >= t.in.Conns() {
+		return "another client"
 	}
-	return "another client"
+	named := func(r codec.Role) string { return "the " + strings.ToLower(t.p.RoleNames(r)) }
+	required, _, got := t.expected()
+	for _, name := range []string{got, required} {
+		if m := t.p.TypeNamed(firstWord(name)); m != nil && isOne(m.Res) {
+			return named(m.Res)
+		}
+	}
+	if at >= 0 && at < len(t.in.Steps) && t.in.Steps[at].Conn == conn {
+		if m := t.in.Steps[at].Type; m != nil && isOne(m.Req) {
+			return named(m.Req)
+		}
+	}
+	return named(transcribe.Actors(t.p, t.in)[conn].Role)
 }
+
+// isOne reports whether r is one role.
+func isOne(r codec.Role) bool { return bits.OnesCount(uint(r)) == 1 }
 
 // maxDetail is the maximum length of an explanation in a title, in characters.
 const maxDetail = 90
@@ -153,48 +259,61 @@ const maxDetail = 90
 // reply returns what is wrong with a reply, or with its absence. It reads the text of the fault, which has the form
 // "expected X, got Y" and may contain the reason for the expectation.
 func (t *titler) reply() string {
-	text := t.f.Text
-	wanted, got, content := cutLast(text, "; got ")
-	ok := content
-	if !content {
-		wanted, got, ok = cutLast(text, ", got ")
+	required, reason, got := t.expected()
+	content := strings.Contains(t.f.Text, "; got ")
+	wanted, name := t.p.TypeNamed(firstWord(required)), firstWord(got)
+	sent := t.p.TypeNamed(name)
+	expected := required
+	if reason != "" {
+		expected += ", because " + reason
 	}
-	wanted = strings.TrimPrefix(wanted, "expected ")
-	required, reason, reasoned := strings.Cut(wanted, ", because ")
-	name, _, _ := strings.Cut(got, " ")
 	switch {
 	case t.f.Law == closedLaw:
+		if hasJob(t.record, t.f) {
+			return "the server closes the connection of a worker that has a job"
+		}
 		return "the server closes the connection"
-	case !ok && reasoned:
-		return fmt.Sprintf("%s (expected %s)", t.f.Law, short(wanted, maxDetail))
-	case !ok:
+	case got == "" && reason != "":
+		return fmt.Sprintf("%s (expected %s)", t.f.Law, short(expected, maxDetail))
+	case got == "":
 		return cmp.Or(t.f.Law, "wrong reply")
 	case strings.HasPrefix(got, "no message"):
-		what := t.peer() + " receives no " + t.noun(wanted)
-		if _, why, ok := strings.Cut(got, "no message: "); ok {
-			what += " although " + short(why, maxDetail)
+		_, why, _ := strings.Cut(got, "no message: ")
+		if wanted != nil && wanted.Does == codec.Wake {
+			return fmt.Sprintf("%s sleeps and receives no %s although a job waits", t.peer(), wanted.Name)
 		}
-		return what
-	case t.p.TypeNamed(name) == nil:
-		return fmt.Sprintf("%s (%s)", t.f.Law, short(text, maxDetail))
-	case content && t.p.TypeNamed(firstWord(required)) != nil && firstWord(required) != name:
-		return fmt.Sprintf("%s receives %s instead of %s", t.peer(), name, t.noun(required))
+		return t.peer() + " receives no " + t.noun(required) + although(why)
+	case sent == nil:
+		return fmt.Sprintf("%s (%s)", t.f.Law, short(t.f.Text, maxDetail))
+	case sent.Does == codec.Wake && !content:
+		return fmt.Sprintf("%s receives an unexpected %s", t.peer(), name)
 	case content && strings.HasPrefix(required, "no "+name):
 		return fmt.Sprintf("%s receives %s too early", t.peer(), name)
-	case content && len(required) > maxExpected:
-		return fmt.Sprintf("%s receives a wrong %s", t.peer(), name)
+	case sent.Does == codec.NoJob && !strings.HasPrefix(required, "no ") && (wanted == nil || wanted.Does == codec.Assign):
+		return fmt.Sprintf("%s receives %s although a job waits", t.peer(), name)
+	case sent.Does == codec.Assign && wanted != nil && wanted.Does == codec.NoJob:
+		return fmt.Sprintf("%s receives %s although no job waits", t.peer(), name)
+	case content && wanted != nil && wanted.Name != name:
+		return fmt.Sprintf("%s receives %s instead of %s", t.peer(), name, t.noun(required))
 	case content:
-		return fmt.Sprintf("%s receives a wrong %s (expected %s)", t.peer(), name, required)
-	case reasoned:
-		return fmt.Sprintf("%s receives %s although %s", t.peer(), name, short(reason, maxDetail))
-	case strings.HasPrefix(wanted, "no message"):
-		return fmt.Sprintf("%s receives an unexpected %s", t.peer(), withFirst(got))
+		return fmt.Sprintf("%s receives a wrong %s (expected %s)", t.peer(), name, short(expected, maxExpected))
+	case strings.HasPrefix(required, "no message"):
+		return fmt.Sprintf("%s receives an unexpected %s", t.peer(), withFirst(got)) + although(reason)
 	}
-	return fmt.Sprintf("%s receives %s instead of %s", t.peer(), withFirst(got), t.noun(wanted))
+	return fmt.Sprintf("%s receives %s instead of %s", t.peer(), withFirst(got), t.noun(required)) + although(reason)
 }
 
-// maxExpected is the maximum length of the expected content of a reply in a title. The report has the whole text.
-const maxExpected = 48
+// although returns why a reply is wrong, or "".
+func although(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ", although " + short(why, maxDetail)
+}
+
+// maxExpected is the maximum length of the expected content of a reply in a title, with the reason. The report has the
+// whole text.
+const maxExpected = 120
 
 // firstWord returns the text before the first space.
 func firstWord(s string) string {
@@ -245,21 +364,31 @@ type act struct {
 	name    string // of the message, or the action
 	unusual string // what distinguishes the message from an ordinary one, such as " with a timeout above 2^64"
 	query   bool   // the step changes nothing, or is a pause
+	setup   bool   // the step says what jobs the peer works on or submits
 }
 
 // maxNames is the number of messages that a title names.
-const maxNames = 3
+const maxNames = 4
 
-// messages returns the messages that lead to the fault: the last one and, if an earlier one is unusual, that one, with
-// what is unusual about it. If none is unusual, it returns the last messages that change something.
+// messages returns the messages that lead to the fault, in their order: the last one, which comes last, and those before
+// it that change a job. If the last one is unusual, only other unusual ones matter.
 func (t *titler) messages() (names []string, last string) {
-	steps := t.in.Steps
-	if at := t.f.Step; at >= 0 && at < len(steps) && !t.f.Ends() {
-		steps = steps[:at+1]
+	n := len(t.in.Steps)
+	if at := t.f.Step; at >= 0 && at < n && !t.f.Ends() {
+		n = at + 1
 	}
 	var acts []act
-	for i := range steps {
-		if a := t.act(&steps[i]); a.name != "" {
+	does := behavior(t.p, t.in)
+	for i := range n {
+		if a := t.act(&t.in.Steps[i]); a.name != "" {
+			switch does[i].does {
+			case abandons:
+				if slices.Contains(input.Leaves, t.in.Steps[i].Verb) {
+					a.name += " of the client"
+				}
+			case workerLeaves:
+				a.name += " of the worker"
+			}
 			acts = append(acts, a)
 		}
 	}
@@ -270,20 +399,38 @@ func (t *titler) messages() (names []string, last string) {
 		return nil, ""
 	}
 	final := acts[len(acts)-1]
-	for _, a := range acts[:len(acts)-1] {
-		if a.unusual != "" && a.name != final.name {
-			names = []string{a.name + a.unusual}
+	acts = t.relevant(acts[:len(acts)-1], final.unusual != "")
+	for _, a := range acts {
+		if text := a.name + a.unusual; len(names) == 0 || names[len(names)-1] != text {
+			names = append(names, text)
 		}
 	}
-	if len(names) == 0 && final.unusual == "" {
-		for _, a := range acts[:len(acts)-1] {
-			if !a.query && a.name != final.name && !slices.Contains(names, a.name) {
-				names = append(names, a.name)
-			}
+	if together(t.in, t.f, does) != "" && n < len(t.in.Steps) {
+		if a := t.act(&t.in.Steps[n]); a.name != "" {
+			final.unusual += ", sent together with " + a.name
 		}
-		names = names[max(0, len(names)-maxNames+1):]
 	}
 	return names, final.name + final.unusual
+}
+
+// relevant returns those of the steps before the last one that a title names: the unusual ones and, unless onlyUnusual is
+// set, also those that change a job, or else a registration.
+func (t *titler) relevant(acts []act, onlyUnusual bool) (all []act) {
+	for _, setup := range []bool{false, true} {
+		for _, a := range acts {
+			if a.unusual != "" || !onlyUnusual && !a.query && a.setup == setup {
+				all = append(all, a)
+			}
+		}
+		if len(all) > 0 || onlyUnusual {
+			break
+		}
+	}
+	for len(all) >= maxNames {
+		ordinary := slices.IndexFunc(all, func(a act) bool { return a.unusual == "" })
+		all = slices.Delete(all, max(0, ordinary), max(0, ordinary)+1)
+	}
+	return all
 }
 
 // after returns " after A, B and C" for the names of messages, or "".
@@ -311,9 +458,11 @@ func (t *titler) act(s *input.Step) act {
 		if what := t.timer(s); what != "" && len(unusual) == 0 {
 			unusual = []string{what}
 		}
-		return act{s.Type.Name, with(unusual), query}
+		return act{s.Type.Name, with(unusual), query, s.Type.Does == codec.Register || s.Type.Does == codec.Use}
 	case s.Verb == transcript.Raw:
 		return t.raw(s.Bytes)
+	case s.Verb == transcript.Urgent:
+		return act{name: "urgent data"}
 	}
 	return act{}
 }
@@ -407,7 +556,11 @@ func (t *titler) unusual(s *input.Step) (all []string) {
 	if fd := s.Type.FieldAt(len(s.Args)); fd != nil && !fd.Optional && len(s.Type.Repeat) == 0 && err != nil {
 		all = append(all, "without its "+label(fd))
 	}
-	if e, illegal := err.(*codec.Error); illegal && len(all) == 0 {
+	e, illegal := err.(*codec.Error)
+	if illegal && e.Rule == t.f.Rule && !slices.ContainsFunc(s.Type.Fields, func(fd codec.Field) bool { return fd.Name == e.Field }) {
+		all = nil // the whole message is illegal
+	}
+	if illegal && len(all) == 0 {
 		all = append(all, fmt.Sprintf("an illegal %s (%s)", cmp.Or(strings.ToLower(e.Field), "form"),
 			short(e.Detail, maxDetail)))
 	}
@@ -478,7 +631,7 @@ func boundary(n *big.Int) string {
 
 // article returns a noun with "a" or "an".
 func article(noun string) string {
-	if strings.ContainsRune("aeioAEIO", rune(noun[0])) || strings.HasPrefix(noun, "un") && !strings.HasPrefix(noun, "uni") {
+	if strings.ContainsRune("aeioAEIO", rune(noun[0])) || strings.HasPrefix(noun, "hour") || strings.HasPrefix(noun, "un") && !strings.HasPrefix(noun, "uni") {
 		return "an " + noun
 	}
 	return "a " + noun
