@@ -31,8 +31,8 @@ run: ## test the built-in Gearman server, then play an example transcript
 	$(GO) run ./cmd/jobwire conform gearman
 	$(GO) run ./cmd/jobwire play --annotate corpus/gearman/example.wire
 
-# Tests allocate much and keep little.
-test race others nightly: export GOGC ?= 400
+# Tests and linters allocate much and keep little.
+test race others nightly lint: export GOGC ?= 400
 
 # "make lint" runs vet.
 TEST = $(GO) test -vet=off -short -timeout 30m

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/netip"
@@ -21,6 +22,11 @@ import (
 	"jobwire/codec/gearmonkey"
 	"jobwire/internal/peers"
 )
+
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "6") // the recordings mostly wait; the command line can override this
+	os.Exit(m.Run())
+}
 
 // recordings are the servers whose traffic is recorded.
 var recordings = []struct {
@@ -64,6 +70,7 @@ var recordings = []struct {
 // TestTsharkAgreesOnRecordings records the traffic of real servers, clients and workers, of bench, and of cases of conform,
 // which also send invalid messages. The output of tshark and of "jobwire decode --format json" must be the same for each message.
 func TestTsharkAgreesOnRecordings(t *testing.T) {
+	t.Parallel()
 	tshark := peers.Need(t, "tshark")
 	bin := t.TempDir()
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "../cmd/jobwire").CombinedOutput(); err != nil {
@@ -75,7 +82,7 @@ func TestTsharkAgreesOnRecordings(t *testing.T) {
 			if testing.Short() && rec.server == "gearmand-perl" {
 				t.Skip("the messages resemble those of gearmand: run without -short")
 			}
-			t.Parallel() // the cases mostly wait
+			t.Parallel()
 			for _, name := range rec.needs {
 				peers.Need(t, name)
 			}

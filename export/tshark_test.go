@@ -512,6 +512,7 @@ func links(t *testing.T, p *codec.Protocol, sent []connection, got, want []messa
 // TestIncompleteCapture checks that the dissector does not guess if packets are missing: it reports no violation and
 // links no reply, but shows the messages.
 func TestIncompleteCapture(t *testing.T) {
+	t.Parallel()
 	tshark := peers.Need(t, "tshark")
 	c := connection{segments: []segment{
 		{codec.Peer, []byte("watch a\r\n")}, {codec.Server, []byte("WATCHING 2\r\n")},
@@ -528,6 +529,7 @@ func TestIncompleteCapture(t *testing.T) {
 		{"no request", "8", []string{"watch ", "WATCHING ", " "}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
 			file := capture
 			if tt.removed != "" {
 				file = filepath.Join(t.TempDir(), "incomplete.pcapng")
@@ -557,6 +559,7 @@ func TestIncompleteCapture(t *testing.T) {
 // example messages and for random conversations: types, directions, arguments, violated rules and links. Wireshark
 // decodes in two passes when a packet is selected, so the conversations are decoded in one pass and in two.
 func TestTsharkAgrees(t *testing.T) {
+	t.Parallel()
 	tshark := peers.Need(t, "tshark")
 	for _, p := range protocols {
 		examples := vectors(t, p)

@@ -507,6 +507,7 @@ func TestKeyLog(t *testing.T) {
 
 // TestConnectionPeers tests real servers over Unix sockets, and over TLS with a login, with the verdicts of their profiles.
 func TestConnectionPeers(t *testing.T) {
+	t.Parallel()
 	own := certificateFiles(t)
 	dir := t.TempDir()
 	login, users := filepath.Join(dir, "login"), filepath.Join(dir, "users.acl")
@@ -529,6 +530,7 @@ func TestConnectionPeers(t *testing.T) {
 		{"gearmand", "gearman", "gearmand", "gearman.echo.*", "jobwire audit gearman --listen 127.0.0.1:{port} --listen-cert " + own.Cert + " --listen-key " + own.Key + " --addr ", []string{"--tls-ca", own.Cert}},
 	} {
 		t.Run(tt.peer, func(t *testing.T) {
+			t.Parallel()
 			peers.Need(t, tt.peer)
 			if strings.HasSuffix(tt.exec, "--addr ") {
 				tt.exec += peers.Start(t, tt.peer).Addr()

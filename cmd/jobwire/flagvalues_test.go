@@ -16,6 +16,7 @@ import (
 // TestValues tests each flag of each command: an empty value, and a number outside of its limits, is a usage error that
 // names the limits, and nothing is tested. The help names the upper limit.
 func TestValues(t *testing.T) {
+	t.Parallel()
 	flags, numbers := 0, 0
 	each := func(c *cobra.Command, f *pflag.Flag) {
 		flags++

@@ -13,6 +13,7 @@ import (
 // TestTextFiles reads each kind of text file with a byte order mark, which is skipped, and what is not a text: the
 // error names the kind of file that was expected.
 func TestTextFiles(t *testing.T) {
+	t.Parallel()
 	read := func(name string) string {
 		b, err := os.ReadFile(name)
 		if err != nil {

@@ -20,6 +20,7 @@ import (
 // tshark, which shares no code with jobwire, and compares types, magic, functions
 // and handles.
 func TestTsharkReadsWhatEncodeWrites(t *testing.T) {
+	t.Parallel()
 	tshark := peers.Need(t, "tshark")
 	vectors := filepath.Join(corpusDir(t), "gearman", "accept.wire")
 	capture := filepath.Join(t.TempDir(), "accept.pcap")
@@ -84,6 +85,7 @@ func TestTsharkReadsWhatEncodeWrites(t *testing.T) {
 
 // TestTsharkShowsWhatEncodeComments checks that the first packet of each message names the line and the message.
 func TestTsharkShowsWhatEncodeComments(t *testing.T) {
+	t.Parallel()
 	tshark := peers.Need(t, "tshark")
 	dir := t.TempDir()
 	wire, capture := filepath.Join(dir, "talk.wire"), filepath.Join(dir, "talk.pcapng")
