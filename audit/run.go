@@ -228,8 +228,8 @@ func (r *run) performSteps(ctx context.Context, start func() *driving) (d *drivi
 			d.again = true
 		}
 		last := r.reachedType()
-		if last && step.Needs > 0 && (r.ended.Load() || previous != verdict.Completed) {
-			continue // the job or connection that this step needs may be lost
+		if last && step.Needs > 0 && (r.ended.Load() || r.profile.untrue || previous != verdict.Completed) {
+			continue // the job or connection that this step needs may be lost, or not be as the step expects
 		}
 		r.census.begin(step)
 		before, stops := r.opts.lateness.Lost(), r.stops.Load()
@@ -393,15 +393,25 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 	if s.MayRefuse && refused && (ownRefusal.MatchString(answer) || r.proxy.Auditor.sent() == sent) {
 		return verdict.Unsupported, ""
 	}
+	return r.assess(ctx, d, s, answer, results, limit)
+}
+
+// assess returns the verdict on an answer of the driver. If the task may be performed again after a fault, it makes the
+// driver do so. results is the result of the partner.
+func (r *run) assess(ctx context.Context, d *driving, s *Step, answer string, results <-chan string,
+	limit time.Duration) (v verdict.Verdict, note string) {
+	refused := strings.HasPrefix(answer, "error")
 	note = "the driver answered " + shortened(answer)
 	if strings.HasPrefix(s.Answer, "error") { // another error
 		note = difference(r.names.task(s.Answer), answer)
 	}
-	if r.reachedType() && s.Needs > 0 && (refused || r.ended.Load()) {
-		// Neither the correct answer nor the state of the job is known any more.
-		return verdict.FailedCleanly, note
-	}
 	right := r.names.fits(s.Answer, answer)
+	switch reached := r.reachedType() && s.Needs > 0; {
+	case reached && refused && !right:
+		return verdict.FailedCleanly, note
+	case reached && r.ended.Load(): // neither the correct answer nor the state of the job is known any more
+		return verdict.Completed, ""
+	}
 	// there is no partner whose result could be compared
 	alone := s.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned
 	if right && (alone || s.Serves != "") {

@@ -25,8 +25,8 @@ import (
 var inapplicable = map[string]string{
 	"gearman":    "huge-ids",
 	"beanstalk":  "needless-noops interleaved late-progress unknown-handles unrequested-jobs",
-	"danga":      "interleaved error-answers late-progress unknown-handles unrequested-jobs huge-ids",
-	"gearmonkey": "needless-noops interleaved long-handles huge-ids late-progress unknown-handles unrequested-jobs",
+	"danga":      "interleaved rare-replies error-answers late-progress unknown-handles unrequested-jobs huge-ids",
+	"gearmonkey": "needless-noops interleaved rare-replies long-handles huge-ids late-progress unknown-handles unrequested-jobs",
 }
 
 // inMemory returns the options for stress tests of the reference programs of a protocol, in memory.

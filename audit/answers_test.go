@@ -1,0 +1,145 @@
+package audit_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"jobwire/audit"
+	"jobwire/catalog"
+	"jobwire/internal/target"
+	"jobwire/internal/transport"
+	"jobwire/internal/verdict"
+	"jobwire/refpeer/beanstalk"
+)
+
+// stressClient performs the tasks of a client of Beanstalk under fault profiles.
+func stressClient(t *testing.T, client audit.Driver, profiles ...string) []audit.Outcome {
+	t.Helper()
+	e, err := catalog.Named("beanstalk")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := inMemory(e, profiles...)
+	o.Drivers = map[string]audit.Driver{"Client": client}
+	all, err := audit.Stress(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// TestCompletedTasksHaveNotFailed: a task that the driver has completed before or after the server closed the connection has not
+// failed, even if the job of the task may be lost.
+func TestCompletedTasksHaveNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, o := range stressClient(t, triesAgain, "closed-after") {
+			if o.Verdict != verdict.Completed {
+				t.Error(described(&o))
+			}
+		}
+	})
+}
+
+// triesAgain is the reference client, which performs a task again if the connection was lost.
+func triesAgain(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+	in, given := io.Pipe()
+	got, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := beanstalk.Drive(ctx, addr, in, out)
+		out.CloseWithError(err)
+		ended <- err
+	}()
+	replies, lines := bufio.NewReader(got), bufio.NewScanner(tasks)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
+		answer := "error connection"
+		for range 3 {
+			if !strings.HasPrefix(answer, "error connection") {
+				break
+			}
+			fmt.Fprintln(given, lines.Text())
+			answer, _ = replies.ReadString('\n')
+		}
+		io.WriteString(answers, answer)
+	}
+	given.Close()
+	return <-ended
+}
+
+// TestLateReplies: a client that sends put again after half a second without a reply fails if a reply is late, and
+// one that waits passes.
+func TestLateReplies(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		client audit.Driver
+		passes bool
+	}{{"waits", beanstalk.Drive, true}, {"sends again", sendsAgain, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			all := stressClient(t, tt.client, "plain", "late-replies")
+			if !all[0].Passed() || all[1].Passed() != tt.passes {
+				t.Errorf("%s: %s\n%s", tt.name, described(&all[0]), described(&all[1]))
+			}
+		})
+	}
+}
+
+// sendsAgain is the reference client, whose put commands are sent again if there is no reply for half a second.
+func sendsAgain(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+	relay, err := target.InMemory(ctx, "relay", func(ctx context.Context, ln net.Listener) error {
+		dial := func(ctx context.Context) (net.Conn, error) { return new(transport.Dialer).Dial(ctx, addr) }
+		return new(transport.Relay).Serve(ctx, ln, dial, func(near, far net.Conn) {
+			replied, ended := make(chan struct{}, 1), make(chan struct{})
+			go func() {
+				defer close(ended)
+				transport.Forward(near, far, func(b []byte) error {
+					select {
+					case replied <- struct{}{}:
+					default:
+					}
+					_, err := near.Write(b)
+					return err
+				})
+			}()
+			transport.Forward(far, near, func(b []byte) error {
+				select {
+				case <-replied: // to the previous request
+				default:
+				}
+				if _, err := far.Write(b); err != nil || !bytes.HasPrefix(b, []byte("put ")) || len(b) > 1000 {
+					return err
+				}
+				var err error
+				select {
+				case <-replied:
+				case <-time.After(500 * time.Millisecond):
+					_, err = far.Write(b)
+				}
+				return err
+			})
+			<-ended
+		})
+	})
+	if err != nil {
+		return err
+	}
+	defer relay.Stop()
+	return beanstalk.Drive(ctx, relay.Addr(), tasks, answers)
+}
+
+// TestRareReplies: a client may report a rarer reply to put as a success or as an error, but not as another ID.
+func TestRareReplies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := stressClient(t, beanstalk.Drive, "rare-replies")
+		if o := &all[0]; !o.Passed() || o.Runs+o.SkippedHung != 2 { // no time passes in some
+			t.Errorf("expected two repetitions, one for each reply that BURIED can stand for: %s", described(o))
+		}
+	})
+}
