@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"jobwire/audit"
+	"jobwire/audit/behavior"
 	"jobwire/catalog"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
@@ -50,6 +52,17 @@ func TestCompletedTasksHaveNotFailed(t *testing.T) {
 
 // triesAgain is the reference client, which performs a task again if the connection was lost.
 func triesAgain(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+	return edited(ctx, addr, tasks, answers, func(_, answer string, again func() string) string {
+		for n := 0; n < 2 && strings.HasPrefix(answer, "error connection"); n++ {
+			answer = again()
+		}
+		return answer
+	})
+}
+
+// edited is the reference client, whose answers are edited. again gives it the task again.
+func edited(ctx context.Context, addr string, tasks io.Reader, answers io.Writer,
+	edit func(task, answer string, again func() string) string) error {
 	in, given := io.Pipe()
 	got, out := io.Pipe()
 	ended := make(chan error, 1)
@@ -60,15 +73,12 @@ func triesAgain(ctx context.Context, addr string, tasks io.Reader, answers io.Wr
 	}()
 	replies, lines := bufio.NewReader(got), bufio.NewScanner(tasks)
 	for lines.Buffer(nil, 1<<20); lines.Scan(); {
-		answer := "error connection"
-		for range 3 {
-			if !strings.HasPrefix(answer, "error connection") {
-				break
-			}
+		ask := func() string {
 			fmt.Fprintln(given, lines.Text())
-			answer, _ = replies.ReadString('\n')
+			answer, _ := replies.ReadString('\n')
+			return answer
 		}
-		io.WriteString(answers, answer)
+		io.WriteString(answers, edit(lines.Text(), ask(), ask))
 	}
 	given.Close()
 	return <-ended
@@ -142,4 +152,42 @@ func TestRareReplies(t *testing.T) {
 			t.Errorf("expected two repetitions, one for each reply that BURIED can stand for: %s", described(o))
 		}
 	})
+}
+
+// TestAnsweredID: an answer to put with another ID than that of the new job is wrong.
+func TestAnsweredID(t *testing.T) {
+	wrong := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+		return edited(ctx, addr, tasks, answers, func(task, answer string, _ func() string) string {
+			if strings.HasPrefix(task, "put t1") {
+				return "ok 9999\n"
+			}
+			return answer
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		all := stressClient(t, wrong, "plain", "long-handles")
+		for _, o := range all {
+			if o.Verdict != verdict.WrongResult || !strings.Contains(o.Note, "the driver answered ok 9999") {
+				t.Error(described(&o))
+			}
+		}
+	})
+}
+
+// TestJobSubmittedAgain: a client that submits a job again after a lost connection is reported, and one that leaves this
+// to its user is not.
+func TestJobSubmittedAgain(t *testing.T) {
+	for _, tt := range []struct {
+		client audit.Driver
+		want   bool
+	}{{triesAgain, true}, {beanstalk.Drive, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			for _, o := range stressClient(t, tt.client, "plain", "closed-before") {
+				found := slices.ContainsFunc(o.Behavior, func(f behavior.Finding) bool { return f.Rule.ID == "behavior.duplicates" })
+				if found != (tt.want && o.FaultProfile.Fails) || !o.Passed() {
+					t.Errorf("%s: reported: %v", described(&o), found)
+				}
+			}
+		})
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/internal/verdict"
@@ -261,6 +263,15 @@ func (r *run) add(step *Step, v verdict.Verdict, note string) {
 		r.unsupported++
 	}
 	r.census.failed[step] = v != verdict.Completed
+	r.rate(step, v, note)
+	if v == verdict.Hung {
+		r.hung.Store(true)
+		r.outcome.hangs.note(step)
+	}
+}
+
+// rate records a verdict on a step.
+func (r *run) rate(step *Step, v verdict.Verdict, note string) {
 	task := ""
 	if reported(v) {
 		r.failed = append(r.failed, step)
@@ -269,10 +280,6 @@ func (r *run) add(step *Step, v verdict.Verdict, note string) {
 		}
 	}
 	r.fails(v, task, note)
-	if v == verdict.Hung {
-		r.hung.Store(true)
-		r.outcome.hangs.note(step)
-	}
 }
 
 // setPayloads sets the payloads in tasks and answers. Others, which may be large, are not kept.
@@ -380,7 +387,7 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 		own := maps.Clone(r.names)
 		partner.Go(func() { results <- r.runPartner(ctx, s, own) })
 	}
-	r.proxy.Auditor.task()
+	r.proxy.Auditor.task(s)
 	sent := r.proxy.Auditor.sent()
 	answer, err := d.ask(ctx, r.names.task(s.Task), limit)
 	switch {
@@ -412,6 +419,10 @@ func (r *run) assess(ctx context.Context, d *driving, s *Step, answer string, re
 	case reached && r.ended.Load(): // neither the correct answer nor the state of the job is known any more
 		return verdict.Completed, ""
 	}
+	if id := r.proxy.Auditor.newJob(); right && !answersID(s.Answer, answer, id) {
+		// The tasks about this job are performed with the wrong ID.
+		r.rate(s, verdict.WrongResult, fmt.Sprintf("the server created job %s; the driver answered %s", id, shortened(answer)))
+	}
 	// there is no partner whose result could be compared
 	alone := s.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned
 	if right && (alone || s.Serves != "") {
@@ -437,6 +448,20 @@ func (r *run) assess(ctx context.Context, d *driving, s *Step, answer string, re
 	}
 	return r.repeat(ctx, d, s, results, limit, note)
 }
+
+// answersID reports whether an answer has the ID of a new job, if its only word is an ID. A driver whose library does
+// not return the ID answers with an empty word; a library may put the address of the server before a name.
+func answersID(expected, answer, id string) bool {
+	words, err := transcript.ParseWords(answer)
+	if err != nil || id == "" || len(words) != 2 || words[0] != "ok" || !onlyID.MatchString(expected) {
+		return true
+	}
+	got := words[1]
+	return got == "" || got == id || strings.HasSuffix(got, "/"+id)
+}
+
+// onlyID matches an expected answer with one word, whose value is unknown.
+var onlyID = regexp.MustCompile(`(^|\| )ok (\*|\$\w+)$`)
 
 // slower returns the factor by which tasks may take longer under the profile.
 func (i *injection) slower() time.Duration { return time.Duration(cmp.Or(i.profile.slower, 1)) }
@@ -468,7 +493,7 @@ func (r *run) repeat(ctx context.Context, d *driving, s *Step, results <-chan st
 	note string) (verdict.Verdict, string) {
 	task := r.names.task(cmp.Or(s.Again, s.Task))
 	for range 20 {
-		r.proxy.Auditor.task()
+		r.proxy.Auditor.task(s)
 		next, err := d.ask(ctx, task, limit)
 		switch {
 		case err != nil:

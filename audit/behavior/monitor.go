@@ -50,6 +50,8 @@ type Monitor struct {
 
 	tasks bool // a harness gives tasks to the program
 	task  int  // number of the present task
+	// hashes of requests for a new job without a reply, of ended connections of the present task; nil: not kept
+	lostSubmits map[uint64]bool
 }
 
 // maxKept limits the jobs whose time limits are kept, and the useless connections.
@@ -110,6 +112,7 @@ type request struct {
 	limited time.Duration // time limit of the job that the request submits
 	job     string        // the job that the request names, if its reply says whether the server knows the job
 	late    bool          // the worker had this job, and its time limit had passed
+	creates bool          // the request submits a job that exists until a worker performs it
 	unique  string        // queue and unique ID of the job that the request submits; "": none
 	data    uint64        // hash of the data of that job
 }
@@ -178,10 +181,13 @@ func New(p *codec.Protocol) *Monitor {
 }
 
 // Task states that a harness gives the program a task, which begins now. The program may keep one job of each task:
-// the task may ask for it.
-func (m *Monitor) Task() {
+// the task may ask for it. distinct is true if the task does not submit equal jobs.
+func (m *Monitor) Task(distinct bool) {
 	m.tasks = true
 	m.task++
+	if m.lostSubmits = nil; distinct {
+		m.lostSubmits = map[uint64]bool{}
+	}
 }
 
 // Stop states that the audit ends: connections that end afterwards do not show what the program does.
@@ -304,6 +310,7 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 		}
 	}
 	m.asksFor(c, asked, f, &e, at)
+	m.submitsAgain(c, asked, f, &e, at)
 	if does == codec.Submit && f.Attached() {
 		c.awaits++
 	}
@@ -458,6 +465,11 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 	}
 	if from == codec.Server && !c.leaves && c.announced && c.asks && !m.unnamed && m.onlyWorker(c) {
 		m.lost = &lost{conn: c.id, at: at}
+	}
+	for i := range c.requests.Len() {
+		if r := c.requests.At(i).Value; r.creates && m.lostSubmits != nil {
+			m.lostSubmits[r.sum] = true
+		}
 	}
 	own := from == codec.Peer || c.leaves
 	m.gone = !own && len(c.jobs) == 0

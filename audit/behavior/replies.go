@@ -87,6 +87,18 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	}
 }
 
+// submitsAgain reports a client that submits a job again whose first request was lost, and may have created the job. A
+// server makes jobs with the same unique ID one job, and jobs may end with the connection of a client that waits for
+// them.
+func (m *Monitor) submitsAgain(c *conn, r *request, f *codec.Frame, e *codec.Event, at time.Duration) {
+	if r == nil || e.Does.Does != codec.Submit || len(e.Unique) > 0 || f.Attached() {
+		return
+	}
+	if r.creates = true; m.lostSubmits[r.sum] {
+		m.found("duplicates", c, at, "the client submitted the job again after a connection had ended without the reply")
+	}
+}
+
 // learns notes what a reply says. r is the request.
 func (m *Monitor) learns(c *conn, r *request, f *codec.Frame, e *codec.Event, at time.Duration) {
 	refused := e.Does.Does == codec.Refuse
