@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,45 +104,117 @@ func TestLateReplies(t *testing.T) {
 
 // sendsAgain is the reference client, whose put commands are sent again if there is no reply for half a second.
 func sendsAgain(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
-	relay, err := target.InMemory(ctx, "relay", func(ctx context.Context, ln net.Listener) error {
-		dial := func(ctx context.Context) (net.Conn, error) { return new(transport.Dialer).Dial(ctx, addr) }
-		return new(transport.Relay).Serve(ctx, ln, dial, func(near, far net.Conn) {
-			replied, ended := make(chan struct{}, 1), make(chan struct{})
-			go func() {
-				defer close(ended)
-				transport.Forward(near, far, func(b []byte) error {
-					select {
-					case replied <- struct{}{}:
-					default:
-					}
-					_, err := near.Write(b)
-					return err
-				})
-			}()
-			transport.Forward(far, near, func(b []byte) error {
+	return relayed(ctx, addr, tasks, answers, func(near, far net.Conn) {
+		replied, ended := make(chan struct{}, 1), make(chan struct{})
+		go func() {
+			defer close(ended)
+			transport.Forward(near, far, func(b []byte) error {
 				select {
-				case <-replied: // to the previous request
+				case replied <- struct{}{}:
 				default:
 				}
-				if _, err := far.Write(b); err != nil || !bytes.HasPrefix(b, []byte("put ")) || len(b) > 1000 {
-					return err
-				}
-				var err error
-				select {
-				case <-replied:
-				case <-time.After(500 * time.Millisecond):
-					_, err = far.Write(b)
-				}
+				_, err := near.Write(b)
 				return err
 			})
-			<-ended
+		}()
+		transport.Forward(far, near, func(b []byte) error {
+			select {
+			case <-replied: // to the previous request
+			default:
+			}
+			_, err := far.Write(b)
+			if err != nil || !bytes.HasPrefix(b, []byte("put ")) || len(b) > 1000 {
+				return err
+			}
+			select {
+			case <-replied:
+			case <-time.After(500 * time.Millisecond):
+				_, err = far.Write(b)
+			}
+			return err
 		})
+		<-ended
+	})
+}
+
+// relayed is the reference client, whose connections are forwarded by a function.
+func relayed(ctx context.Context, addr string, tasks io.Reader, answers io.Writer, forward func(near, far net.Conn)) error {
+	relay, err := target.InMemory(ctx, "relay", func(ctx context.Context, ln net.Listener) error {
+		dial := func(ctx context.Context) (net.Conn, error) { return new(transport.Dialer).Dial(ctx, addr) }
+		return new(transport.Relay).Serve(ctx, ln, dial, forward)
 	})
 	if err != nil {
 		return err
 	}
 	defer relay.Stop()
 	return beanstalk.Drive(ctx, relay.Addr(), tasks, answers)
+}
+
+// TestCutsWithinMessages: the server closes connections in the middle of messages, after their first byte and before
+// their last one.
+func TestCutsWithinMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		first, middle, last := 0, 0, 0
+		client := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+			return relayed(ctx, addr, tasks, answers, func(near, far net.Conn) {
+				ended := make(chan struct{})
+				go func() {
+					defer close(ended)
+					transport.Forward(far, near, func(b []byte) error { _, err := far.Write(b); return err })
+				}()
+				var line []byte
+				transport.Forward(near, far, func(b []byte) error {
+					line = append(line, b...)
+					line = line[bytes.LastIndexByte(line, '\n')+1:]
+					_, err := near.Write(b)
+					return err
+				})
+				<-ended
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case len(line) == 1:
+					first++
+				case bytes.HasSuffix(line, []byte("\r")):
+					last++
+				case len(line) > 1:
+					middle++
+				}
+			})
+		}
+		if all := stressClient(t, client, "closed-within"); !all[0].Passed() || first < 3 || middle < 3 || last < 3 {
+			t.Errorf("%s; cuts: %d after the first byte, %d in the middle, %d before the last byte", described(&all[0]), first, middle, last)
+		}
+	})
+}
+
+// TestUnreachableServer: a client that connects again only once after it has lost the connection fails under the profile
+// unreachable alone, and the reference client passes.
+func TestUnreachableServer(t *testing.T) {
+	once := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+		failures := 0
+		return edited(ctx, addr, tasks, answers, func(_, answer string, _ func() string) string {
+			if failures > 1 {
+				return "error connection given up\n"
+			}
+			if failures++; !strings.HasPrefix(answer, "error connection") {
+				failures = 0
+			}
+			return answer
+		})
+	}
+	for _, tt := range []struct {
+		client audit.Driver
+		want   verdict.Verdict
+	}{{beanstalk.Drive, verdict.FailedCleanly}, {once, verdict.Unrecovered}} {
+		synctest.Test(t, func(t *testing.T) {
+			all := stressClient(t, tt.client, "closed-after", "unreachable")
+			if !all[0].Passed() || all[1].Verdict != tt.want {
+				t.Errorf("expected %s, got %s; %s", tt.want, described(&all[1]), described(&all[0]))
+			}
+		})
+	}
 }
 
 // TestRareReplies: a client may report a rarer reply to put as a success or as an error, but not as another ID.

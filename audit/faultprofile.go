@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -122,11 +123,13 @@ var FaultProfiles = []FaultProfile{
 		points: eachAndTypes(codec.Peer, 1), request: (*faultyConn).rejectRequest,
 		needs: func(pf *protocolFaults) bool { return pf.refusal != nil }},
 	{Name: "closed-after", slower: 4, About: "the server closes the connection after a message", Fails: true,
-		points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
-	{Name: "closed-within", slower: 4, cuts: true, About: "the server closes the connection in the middle of a message",
-		Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
+		points: eachAndTypes(codec.Server, 1), write: cut(func(_ *run, m []byte) int { return len(m) })},
+	{Name: "closed-within", slower: 4, cuts: true, Fails: true, points: eachAndTypes(codec.Server, 1), write: cut((*run).within),
+		About: "the server closes the connection in the middle of a message, or after its first or before its last byte"},
 	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true,
-		points: eachAndTypes(codec.Server, 2), write: cut(func([]byte) int { return 0 })},
+		points: eachAndTypes(codec.Server, 2), write: cut(func(*run, []byte) int { return 0 })},
+	{Name: "unreachable", slower: 4, About: "the server closes the connection, and resets all new ones for 0.3 s", Fails: true,
+		points: each(codec.Server, 3), write: outage},
 	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true,
 		points: each(codec.Server, 3), write: restart, Restarts: true},
 }
@@ -351,11 +354,11 @@ func reversed(fc *faultyConn, messages [][]byte) error {
 }
 
 // cut closes the connection at the point of the run, after a part of the message.
-func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
+func cut(keep func(*run, []byte) int) func(*faultyConn, [][]byte) error {
 	return func(fc *faultyConn, messages [][]byte) error {
 		for _, m := range messages {
 			if fc.run.atPoint(fc.writing) {
-				n := keep(m)
+				n := keep(fc.run, m)
 				if n > 0 {
 					fc.send(m[:n])
 				}
@@ -369,6 +372,27 @@ func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
 		}
 		return nil
 	}
+}
+
+// within returns how much of a message is sent before the connection ends: one half, the first byte, or all but the last
+// one, by turns.
+func (r *run) within(m []byte) int {
+	return []int{(len(m) + 1) / 2, 1, max(1, len(m)-1)}[r.point.message%3]
+}
+
+// outageTime is how long the server cannot be reached. It is less than the time in which a task is repeated.
+const outageTime = 300 * time.Millisecond
+
+// errOutage is why the server cannot be reached.
+var errOutage = errors.New("the fault profile resets connections")
+
+// outage closes the connection after the message at the point of the run, and makes the server unreachable.
+func outage(fc *faultyConn, messages [][]byte) error {
+	err := cut(func(_ *run, m []byte) int { return len(m) })(fc, messages)
+	if errors.Is(err, errClosed) {
+		fc.run.down.Store(time.Now().Add(outageTime).UnixNano())
+	}
+	return err
 }
 
 // restart writes messages of the server, and restarts the server after the message at the point of the run.

@@ -56,6 +56,7 @@ type injection struct {
 	effects       atomic.Int64           // messages that the profile has changed
 	fault         atomic.Pointer[string] // the fault at the point of the run; nil if the point was not reached
 	ended         atomic.Bool            // the profile ended a connection
+	down          atomic.Int64           // the server cannot be reached until then, in nanoseconds since 1970
 }
 
 // result is what a run shows about the driver.
@@ -112,6 +113,9 @@ func (i *injection) mayFail() bool { return i.profile.Fails && i.reachedPoint() 
 
 func (r *run) dial(ctx context.Context) (net.Conn, error) {
 	r.restarting.wait()
+	if time.Now().UnixNano() < r.down.Load() {
+		return nil, errOutage
+	}
 	return target.Dial(ctx, r.server)
 }
 
