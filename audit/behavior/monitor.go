@@ -47,11 +47,10 @@ type Monitor struct {
 	replies
 	unnamed     bool // a worker has asked for jobs of the default queue
 	wakes, slow int  // reactions to Wake, and the slow ones among them
+	naming
 
 	tasks bool // a harness gives tasks to the program
 	task  int  // number of the present task
-	// hashes of requests for a new job without a reply, of ended connections of the present task; nil: not kept
-	lostSubmits map[uint64]bool
 }
 
 // maxKept limits the jobs whose time limits are kept, and the useless connections.
@@ -68,20 +67,28 @@ type conn struct {
 	requests codec.Conversation[request]
 	jobs     []*job // that the worker of the connection has
 	awaits   int    // jobs whose ends the server reports to the connection
-	queues   map[string]time.Duration
 
 	announced, asks bool
-	useful          bool // a reply was of use
-	works           bool // the peer has sent a request whose reply is of use
-	leaves          bool
-	ended           [2]bool
-	asleep          bool
-	woken           time.Duration // when the server woke the worker, which has not reacted; -1: no such wake
-	polls           rate
+	queueing
+	useful bool // a reply was of use
+	works  bool // the peer has sent a request whose reply is of use
+	leaves bool
+	ended  [2]bool
+	asleep bool
+	woken  time.Duration // when the server woke the worker, which has not reacted; -1: no such wake
+	polls  rate
 	refused
 	early    int             // refusals to wait in a row
 	released map[string]bool // jobs that the worker has given back
 	attempts *attempts
+}
+
+// queueing is what a connection has said about itself and the default queue.
+type queueing struct {
+	worker string                   // the ID of the worker
+	uses   bool                     // it has named the queue to which it submits, or has submitted
+	left   bool                     // it does not get jobs of the default queue
+	queues map[string]time.Duration // the time limits of jobs, by queue
 }
 
 // refused are the requests of a connection that the server has refused.
@@ -177,7 +184,7 @@ func during(seconds int) string {
 // New returns a monitor.
 func New(p *codec.Protocol) *Monitor {
 	return &Monitor{protocol: p, conns: map[int]*conn{}, limits: map[string]time.Duration{}, seed: maphash.MakeSeed(),
-		replies: replies{unknown: map[string]int{}, merged: map[string]submitted{}}}
+		replies: replies{unknown: map[string]int{}, merged: map[string]submitted{}}, naming: naming{workers: map[string]*conn{}}}
 }
 
 // Task states that a harness gives the program a task, which begins now. The program may keep one job of each task:
@@ -311,6 +318,7 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 	}
 	m.asksFor(c, asked, f, &e, at)
 	m.submitsAgain(c, asked, f, &e, at)
+	m.names(c, f, &e, at)
 	if does == codec.Submit && f.Attached() {
 		c.awaits++
 	}
@@ -482,6 +490,9 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 		m.failed(c.attempts, at)
 	}
 	delete(m.conns, id)
+	if m.workers[c.worker] == c {
+		delete(m.workers, c.worker)
+	}
 }
 
 // onlyWorker reports whether no other open connection has announced a function.

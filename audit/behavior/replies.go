@@ -32,6 +32,9 @@ type replies struct {
 	merged  map[string]submitted // the last job with a unique ID, by queue and unique ID
 
 	unready, late, takenBack, differing int
+
+	// hashes of requests for a new job without a reply, of ended connections of the present task; nil: not kept
+	lostSubmits map[uint64]bool
 }
 
 // submitted is a job that a client has submitted with a unique ID.
