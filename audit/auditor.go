@@ -74,8 +74,9 @@ type Auditor struct {
 	unfollowed []*Unfollowed
 	outage     *Outage
 	now        *conn         // the connection of the current message
-	keep       bool          // remember all connections
+	keep       bool          // remember all connections, and the jobs that the server has created in the present task
 	all        []*conn       // if keep is set
+	created    []string      // if keep is set: the IDs of these jobs
 	at         time.Duration // when the current message arrived, since the beginning
 	frame      codec.Frame
 	large      bool // a large message was read
@@ -286,6 +287,9 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	if t := a.frame.Type; t != nil {
 		if c.shows(t, from); from == codec.Peer && t.Req&(t.Req-1) == 0 {
 			a.roles |= t.Req
+		}
+		if a.keep && from == codec.Server && bad == nil && (t.Does == codec.Accept || t.Does == codec.Bury) && t.Has(codec.JobID) {
+			a.created = append(a.created, string(a.frame.Get(codec.JobID)))
 		}
 	}
 	a.now = c

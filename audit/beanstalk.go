@@ -13,13 +13,13 @@ var Beanstalk = Scenario{
 	"Client": {
 		// The job in the tube default is the most urgent one, so that a client that watches this tube by mistake receives it.
 		// The time to run of jobs that stay reserved is longer than any test: a server may reply DEADLINE_SOON before its
-		// end.
+		// end. The timeouts are longer than the delay of one message under a fault profile.
 		{Task: "put default {C} pri=0 ttr=6000", Answer: "ok *"},
 		{Task: "put t1 {A} pri=1 ttr=6000", Answer: "ok *"},
-		{Task: "reserve t1 timeout=1", Answer: "ok * {A}", Needs: 2},
+		{Task: "reserve t1 timeout=4", Answer: "ok * {A}", Needs: 2},
 		{Task: "put t2 {B} pri=1 ttr=60", Answer: "ok *"},
 		{Task: "work t2 delete 1", Answer: "ok 1", Again: "work t2 delete 0", Needs: 4},
-		{Task: "reserve default timeout=1", Answer: "ok * {C}", Needs: 1},
+		{Task: "reserve default timeout=4", Answer: "ok * {C}", Needs: 1},
 
 		// A delayed job, in another tube than the one that is used last. The delay is larger than 32 bits in milliseconds.
 		{Task: "put t3 {C} delay=5000000", Answer: "ok $LATE", Extra: true},

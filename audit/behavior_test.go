@@ -107,7 +107,7 @@ func (c *peerConn) call(code uint32, args ...string) (uint32, []string) {
 
 // Messages of Gearman.
 const (
-	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, option, submitEpoch = 1, 4, 6, 8, 9, 11, 13, 15, 18, 26, 36
+	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, setClientID, option, submitEpoch = 1, 4, 6, 8, 9, 11, 13, 15, 18, 22, 26, 36
 )
 
 // submit submits n background jobs on a connection of its own.
@@ -408,6 +408,53 @@ var unusual = []struct {
 			c.call(submitBG, "f", "u", data)
 		}
 		c.Close()
+	}},
+	{"kicks the default tube, and works on another one", "beanstalk", "kicks", func(s *site) {
+		c := s.open()
+		c.ask("watch a")
+		c.ask("ignore default")
+		for range 3 {
+			c.ask("kick 10")
+		}
+	}},
+	{"uses one ID for two connections", "gearman", "worker-ids", func(s *site) {
+		first, second := s.worker(), s.worker()
+		first.send(setClientID, "w1")
+		second.send(setClientID, "w1")
+		second.call(grab)
+		first.call(grab)
+	}},
+	{"kicks the tubes that it uses or watches", "beanstalk", "", func(s *site) {
+		c, watches, submits := s.open(), s.open(), s.open()
+		c.ask("watch a")
+		c.ask("ignore default")
+		c.ask("use a")
+		watches.ask("ignore default") // refused
+		watches.ask("watch a")
+		submits.ask("watch a")
+		submits.ask("ignore default")
+		submits.put(60)
+		for range 4 {
+			c.ask("kick 10")
+			watches.ask("kick 10")
+			submits.ask("kick 10")
+		}
+	}},
+	{"sets its ID on a second connection, and ends its job on the first", "gearman", "", func(s *site) {
+		first, second := s.worker(), s.worker()
+		first.send(setClientID, "w1")
+		s.submit(1)
+		_, args := first.call(grab)
+		second.send(setClientID, "w1")
+		second.call(grab)
+		first.send(complete, args[0], "x")
+		first.Close()
+		s.sleep(lap)
+		second.call(grab)
+		third := s.worker()
+		third.send(setClientID, "w2")
+		third.call(grab)
+		second.call(grab)
 	}},
 	{"submits jobs with a time from now as the start time", "gearman", "start-time", func(s *site) {
 		c := s.open()

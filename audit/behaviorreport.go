@@ -17,11 +17,22 @@ func (a *Auditor) stop() {
 	a.behavior.Stop()
 }
 
-// task records that a driver is given a task.
-func (a *Auditor) task() {
+// task records that a driver is given the task of a step.
+func (a *Auditor) task(s *Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.behavior.Task()
+	a.behavior.Task(!s.Batch)
+	a.created = nil
+}
+
+// newJob returns the ID of the only job that the server has created for the driver in the present task, or "".
+func (a *Auditor) newJob() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.created) != 1 {
+		return ""
+	}
+	return a.created[0]
 }
 
 // excuse removes the findings about jobs that the driver left, unless it completed all tasks and no fault was injected

@@ -10,59 +10,61 @@ import (
 	"jobwire/internal/verdict"
 )
 
-// Cause is what makes a driver fail under one or several fault profiles: the same task, or the same stack of a crash.
+// Cause is what makes a driver fail under one or several fault profiles: the same task with the same kind of answer and
+// the same last message, or the same stack of a crash.
 type Cause struct {
 	Role     string          `json:"role"`
-	Task     string          `json:"task"`    // of the first profile
-	Verdict  verdict.Verdict `json:"verdict"` // the worst one
+	Task     string          `json:"task"` // of the first profile
+	Verdict  verdict.Verdict `json:"verdict"`
 	Profiles []string        `json:"fault_profiles"`
 	Smallest string          `json:"smallest"` // the profile that changes least
 }
 
 var (
-	suffix = regexp.MustCompile(`-[A-Z2-7]{6}\b`) // of names in a run; see [names.addSuffix]
-	number = regexp.MustCompile(`0x[0-9a-f]+|\d+`)
+	suffix     = regexp.MustCompile(`-[A-Z2-7]{6}\b`)                          // of names in a run; see [names.addSuffix]
+	number     = regexp.MustCompile(`(\.[a-z]+:\d+|line \d+)|0x[0-9a-f]+|\d+`) // except lines of source
+	repetition = regexp.MustCompile(`^repetition \d+: `)
+	values     = regexp.MustCompile(`(?s)\b(ok) .*?(, got |: the first |$)`) // of an answer: a payload, for example
+	given      = regexp.MustCompile(`(?s)(the task of the reference client was) .*?(: expected )`)
 )
 
-// keys returns what failures with the same cause have in common: the task without its payload, and the note of a crash
-// without its numbers.
-func (f *Failure) keys() (task, crash string) {
+// task returns the task of a failure without its payload.
+func (f *Failure) task() string {
 	words := strings.Fields(suffix.ReplaceAllString(f.Task, ""))
-	task = strings.Join(words[:min(2, len(words))], " ")
+	return strings.Join(words[:min(2, len(words))], " ")
+}
+
+// cause returns what failures with the same cause have in common. Payloads and numbers differ between profiles.
+func (f *Failure) cause() string {
 	if _, stack, ok := strings.Cut(f.Note, "\n"); ok && f.Verdict == verdict.Crashed {
-		crash = number.ReplaceAllString(stack, "")
+		return number.ReplaceAllString(stack, "$1")
 	}
-	return task, crash
+	note := repetition.ReplaceAllString(suffix.ReplaceAllString(f.Note, ""), "")
+	note = values.ReplaceAllString(given.ReplaceAllString(note, "$1$2"), "$1$2")
+	last := ""
+	if n := len(f.Recent); n > 0 {
+		last = fmt.Sprint(f.Recent[n-1].Frame.From, typeName(f.Recent[n-1].Frame.Type))
+	}
+	return strings.Join([]string{string(f.Verdict), f.task(), number.ReplaceAllString(note, "$1"), last}, "\n")
 }
 
 // Causes groups the outcomes with a failed task by their causes, the worst first. The outcomes are in the order of
 // [FaultProfiles], in which a profile changes less than most later ones.
 func Causes(all []Outcome) []Cause {
 	causes := []Cause{}
-	at := map[[2]string]int{} // by role and key
+	at := map[[2]string]int{} // by role and cause
 	for i := range all {
 		o := &all[i]
 		if o.completed() {
 			continue
 		}
-		task, crash := o.keys()
-		k, known := at[[2]string{o.Role, task}]
-		if !known && crash != "" {
-			k, known = at[[2]string{o.Role, crash}]
-		}
+		key := [2]string{o.Role, o.cause()}
+		k, known := at[key]
 		if !known {
-			k = len(causes)
-			causes = append(causes, Cause{Role: o.Role, Task: task, Verdict: o.Verdict, Smallest: o.FaultProfile.Name})
+			k, at[key] = len(causes), len(causes)
+			causes = append(causes, Cause{Role: o.Role, Task: o.task(), Verdict: o.Verdict, Smallest: o.FaultProfile.Name})
 		}
-		at[[2]string{o.Role, task}] = k
-		if crash != "" {
-			at[[2]string{o.Role, crash}] = k
-		}
-		c := &causes[k]
-		c.Profiles = append(c.Profiles, o.FaultProfile.Name)
-		if o.Verdict.Severity() > c.Verdict.Severity() {
-			c.Verdict = o.Verdict
-		}
+		causes[k].Profiles = append(causes[k].Profiles, o.FaultProfile.Name)
 	}
 	slices.SortStableFunc(causes, func(x, y Cause) int { return cmp.Compare(y.Verdict.Severity(), x.Verdict.Severity()) })
 	return causes

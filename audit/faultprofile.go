@@ -2,6 +2,7 @@ package audit
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -41,6 +42,7 @@ type FaultProfile struct {
 	ids    uint64                    // if not 0, job IDs are changed for the peer, to at most this number
 	batch  bool                      // only steps with several concurrent jobs
 	text   bool                      // payloads are text, which drivers may have to decode
+	untrue bool                      // the reply at the point of the run does not say what has happened to the job
 	cuts   bool                      // the server ends connections in the middle of messages
 
 	Restarts bool // the server restarts and forgets its jobs
@@ -68,6 +70,8 @@ var FaultProfiles = []FaultProfile{
 			time.Millisecond)},
 	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later",
 		write: delayed(150 * time.Millisecond)},
+	{Name: "late-replies", slower: 4, About: "one server message arrives 1.5 s later", points: eachAndTypes(codec.Server, 3),
+		write: late(1500 * time.Millisecond)},
 	{Name: "needless-noops",
 		About: "a worker receives a NOOP before and after every server message, even when it is not asleep",
 		reply: (*faultyConn).addNoops, needs: func(pf *protocolFaults) bool { return pf.wake != nil }},
@@ -112,15 +116,20 @@ var FaultProfiles = []FaultProfile{
 	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true,
 		request: (*faultyConn).requestTwice, reply: (*faultyConn).withoutSecondRefusal,
 		needs: func(pf *protocolFaults) bool { return pf.wake != nil && !pf.wakeMeansNoJob }},
+	{Name: "rare-replies", slower: 4, Fails: true, untrue: true, About: "one reply is a rarer one that the protocol allows, such as that " +
+		"the server has put a new job aside", points: withRarerReplies, reply: (*faultyConn).rarerReply,
+		needs: func(pf *protocolFaults) bool { return pf.hasRarer }},
 	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true,
 		points: eachAndTypes(codec.Peer, 1), request: (*faultyConn).rejectRequest,
 		needs: func(pf *protocolFaults) bool { return pf.refusal != nil }},
 	{Name: "closed-after", slower: 4, About: "the server closes the connection after a message", Fails: true,
-		points: eachAndTypes(codec.Server, 1), write: cut(func(m []byte) int { return len(m) })},
-	{Name: "closed-within", slower: 4, cuts: true, About: "the server closes the connection in the middle of a message",
-		Fails: true, points: eachAndTypes(codec.Server, 2), write: cut(func(m []byte) int { return (len(m) + 1) / 2 })},
+		points: eachAndTypes(codec.Server, 1), write: cut(func(_ *run, m []byte) int { return len(m) })},
+	{Name: "closed-within", slower: 4, cuts: true, Fails: true, points: eachAndTypes(codec.Server, 1), write: cut((*run).within),
+		About: "the server closes the connection in the middle of a message, or after its first or before its last byte"},
 	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true,
-		points: eachAndTypes(codec.Server, 2), write: cut(func([]byte) int { return 0 })},
+		points: eachAndTypes(codec.Server, 2), write: cut(func(*run, []byte) int { return 0 })},
+	{Name: "unreachable", slower: 4, About: "the server closes the connection, and resets all new ones for 0.3 s", Fails: true,
+		points: each(codec.Server, 3), write: outage},
 	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true,
 		points: each(codec.Server, 3), write: restart, Restarts: true},
 }
@@ -176,11 +185,11 @@ func (c *census) begin(s *Step) {
 	c.more = s.Extra
 }
 
-// observe records a message.
-func (c *census) observe(from codec.Side, t *codec.Type) {
+// observe records a message. rarer is true if a reply of another type could stand for it.
+func (c *census) observe(from codec.Side, t *codec.Type, rarer bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.seen = append(c.seen, occurrence{from, t, c.more})
+	c.seen = append(c.seen, occurrence{from, t, c.more, rarer})
 }
 
 // occurrence is a message that a profile may affect: a message of the server, or a request that the profile may refuse.
@@ -188,6 +197,8 @@ type occurrence struct {
 	from codec.Side
 	typ  *codec.Type
 	more bool // in a step with the attribute Extra
+
+	rarer bool // a reply of another type could stand for it
 }
 
 // each makes a profile take effect at every n-th message of a side.
@@ -224,6 +235,21 @@ func eachAndTypes(from codec.Side, n int) func(*census) []point {
 		}
 		return all
 	}
+}
+
+// withRarerReplies makes a profile take effect at the first reply of each type for which a reply of another type could
+// stand.
+func withRarerReplies(c *census) []point {
+	all := []point{}
+	for _, s := range c.seen {
+		if p := (point{of: s.typ}); s.rarer && !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	if len(all) == 0 {
+		return []point{{}}
+	}
+	return all
 }
 
 // repetitions makes a profile take effect in n runs, which differ in point.message.
@@ -283,6 +309,22 @@ func delayed(by time.Duration) func(*faultyConn, [][]byte) error {
 	}
 }
 
+// late returns a write function that writes the message at the point of the run after a delay.
+func late(by time.Duration) func(*faultyConn, [][]byte) error {
+	return func(fc *faultyConn, messages [][]byte) error {
+		for _, m := range messages {
+			if fc.run.atPoint(fc.writing) {
+				fc.record("%s arrived %v later", typeName(fc.writing), by)
+				time.Sleep(by)
+			}
+			if err := fc.send(m); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // splitAcross writes messages of the server in two parts, 10 ms apart. The first part ends in the middle of the last
 // message, so a read of the driver can return some complete messages and the beginning of another.
 func splitAcross(fc *faultyConn, messages [][]byte) error {
@@ -312,11 +354,11 @@ func reversed(fc *faultyConn, messages [][]byte) error {
 }
 
 // cut closes the connection at the point of the run, after a part of the message.
-func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
+func cut(keep func(*run, []byte) int) func(*faultyConn, [][]byte) error {
 	return func(fc *faultyConn, messages [][]byte) error {
 		for _, m := range messages {
 			if fc.run.atPoint(fc.writing) {
-				n := keep(m)
+				n := keep(fc.run, m)
 				if n > 0 {
 					fc.send(m[:n])
 				}
@@ -330,6 +372,27 @@ func cut(keep func([]byte) int) func(*faultyConn, [][]byte) error {
 		}
 		return nil
 	}
+}
+
+// within returns how much of a message is sent before the connection ends: one half, the first byte, or all but the last
+// one, by turns.
+func (r *run) within(m []byte) int {
+	return []int{(len(m) + 1) / 2, 1, max(1, len(m)-1)}[r.point.message%3]
+}
+
+// outageTime is how long the server cannot be reached. It is less than the time in which a task is repeated.
+const outageTime = 300 * time.Millisecond
+
+// errOutage is why the server cannot be reached.
+var errOutage = errors.New("the fault profile resets connections")
+
+// outage closes the connection after the message at the point of the run, and makes the server unreachable.
+func outage(fc *faultyConn, messages [][]byte) error {
+	err := cut(func(_ *run, m []byte) int { return len(m) })(fc, messages)
+	if errors.Is(err, errClosed) {
+		fc.run.down.Store(time.Now().Add(outageTime).UnixNano())
+	}
+	return err
 }
 
 // restart writes messages of the server, and restarts the server after the message at the point of the run.
@@ -421,6 +484,21 @@ func (fc *faultyConn) rejectRequest(f *codec.Frame) bool {
 	fc.record("the server replied to %s with %s", f.Type.Name, pf.refusal.Type.Name)
 	fc.inject(pf.encode(codec.Server, pf.refusal, f))
 	return false
+}
+
+// rarerReply replaces the reply at the point of the run by one of a rarer type.
+func (fc *faultyConn) rarerReply(f *codec.Frame, asked *codec.Type) [][]byte {
+	t := rarer(asked, f.Type)
+	if t == nil || !fc.run.atPoint(f.Type) {
+		return [][]byte{f.Raw}
+	}
+	fc.record("the server replied to %s with %s instead of %s", asked.Name, t.Label(), f.Type.Label())
+	fc.run.effects.Add(1)
+	m := codec.Message{Type: t}
+	for i := range t.Fields {
+		m.Args = append(m.Args, f.Arg(named(f.Type, t.Fields[i].Name)))
+	}
+	return [][]byte{fc.run.protoFaults.encode(codec.Server, &m, f)}
 }
 
 // record records the fault of the run.

@@ -142,20 +142,25 @@ func TestReportsOfStress(t *testing.T) {
 		wrong.Verdict, excused.FaultProfile = verdict.WrongResult, FaultProfileNamed("huge-ids")
 		all = append(all, passed, wrong, excused)
 		all[0].Command = "jobwire audit stress beanstalk plain"
+		unfinished := Outcome{Role: "Client", FaultProfile: FaultProfileNamed("delays")}
+		unfinished.interrupted(nil)
+		all = append(all, unfinished)
 		r := StressReport{Protocol: beanstalk.Protocol, Outcomes: all, Interrupted: true}
 		for _, tt := range []struct {
 			write func(io.Writer) error
 			want  []string
 		}{
-			{r.WriteJUnit, []string{`tests="5" failures="1" errors="2" skipped="1"`, `<error type="crashed" message="crashed: the driver exited`,
+			{r.WriteJSON, []string{`"note": "not finished (interrupted)"`}},
+			{r.WriteJUnit, []string{`tests="6" failures="1" errors="2" skipped="2"`, `message="inconclusive: not finished (interrupted)"`, `<error type="crashed" message="crashed: the driver exited`,
 				`To repeat: jobwire audit stress beanstalk plain`, `<error type="not tested" message="the run was interrupted after 4 runs">`}},
-			{r.WriteTAP, []string{"1..4\n", "\nnot ok 1 - Client plain: no fault\n# ! Client", "\nok 2 - ", "\nnot ok 3 - ",
+			{r.WriteTAP, []string{"1..5\n", "\nnot ok 1 - Client plain: no fault\n# ! Client", "\nok 2 - ", "\nnot ok 3 - ",
 				"\nnot ok 4 - Client huge-ids: job IDs have 20 digits # TODO crashed: ", "\nBail out! the run was interrupted after 4 runs\n"}},
 			{r.WriteGitHub, []string{"::error title=beanstalk%3A the run::the run was interrupted after 4 runs\n",
 				"::error title=beanstalk%3A Client%2C fault profile plain%3A crashed::", "::warning title=beanstalk%3A Client%2C fault profile huge-ids"}},
-			{r.WriteSummary, []string{"4 runs under fault profiles: 2 passed, 2 failed", "Client, Producer, Worker: "}},
+			{r.WriteSummary, []string{"5 runs under fault profiles: 2 passed, 2 failed, 1 inconclusive", "? Client     delays           inconclusive", "Result: not finished (interrupted)", "Client, Producer, Worker: "}},
 		} {
 			var out strings.Builder
+			out.Write(unfinished.AppendText(nil, r.Protocol, TextOptions{}))
 			if err := tt.write(&out); err != nil {
 				t.Fatal(err)
 			}

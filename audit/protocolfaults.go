@@ -21,6 +21,7 @@ type protocolFaults struct {
 	ends *codec.Type
 	// a report of progress that may arrive at any time before the end of a job; nil if there is none
 	progress *codec.Type
+	hasRarer bool   // a reply of another type could stand for some replies
 	renames  bool   // the server chooses the IDs of jobs
 	numbers  bool   // job IDs are numbers
 	jobKey   string // see Effects
@@ -39,6 +40,7 @@ func newProtocolFaults(p *codec.Protocol) *protocolFaults {
 	for _, t := range p.Types {
 		for _, a := range t.Answers {
 			pf.replies[a] = true
+			pf.hasRarer = pf.hasRarer || rarer(t, a) != nil
 		}
 		for i := range t.Fields {
 			if f := &t.Fields[i]; chosen(f) {
@@ -63,6 +65,29 @@ func newProtocolFaults(p *codec.Protocol) *protocolFaults {
 // mayRefuse reports whether refusal may be the reply to a request.
 func (pf *protocolFaults) mayRefuse(t *codec.Type) bool {
 	return pf.refusal != nil && slices.Contains(t.Answers, pf.refusal.Type)
+}
+
+// rarer returns another type of reply that says what happened to a job, could stand for the usual reply to a request,
+// and has no field that the usual reply has not; or nil.
+func rarer(asked, usual *codec.Type) *codec.Type {
+	if asked == nil || usual.Does == codec.Refuse || usual.Does == codec.NoJob {
+		return nil
+	}
+	for _, t := range asked.Answers {
+		known := !slices.ContainsFunc(t.Fields, func(f codec.Field) bool { return named(usual, f.Name) < 0 })
+		switch t.Does {
+		case codec.Accept, codec.Assign, codec.Bury:
+			if t != usual && known {
+				return t
+			}
+		}
+	}
+	return nil
+}
+
+// named returns the index of the field with a name, or -1.
+func named(t *codec.Type, name string) int {
+	return slices.IndexFunc(t.Fields, func(f codec.Field) bool { return f.Name == name })
 }
 
 // head returns the length of the first part of a message of the server: its header, or its first line.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"jobwire/codec"
+	"jobwire/codec/transcript"
 	"jobwire/internal/target"
 	"jobwire/internal/transport"
 	"jobwire/internal/verdict"
@@ -54,6 +56,7 @@ type injection struct {
 	effects       atomic.Int64           // messages that the profile has changed
 	fault         atomic.Pointer[string] // the fault at the point of the run; nil if the point was not reached
 	ended         atomic.Bool            // the profile ended a connection
+	down          atomic.Int64           // the server cannot be reached until then, in nanoseconds since 1970
 }
 
 // result is what a run shows about the driver.
@@ -110,6 +113,9 @@ func (i *injection) mayFail() bool { return i.profile.Fails && i.reachedPoint() 
 
 func (r *run) dial(ctx context.Context) (net.Conn, error) {
 	r.restarting.wait()
+	if time.Now().UnixNano() < r.down.Load() {
+		return nil, errOutage
+	}
 	return target.Dial(ctx, r.server)
 }
 
@@ -228,8 +234,8 @@ func (r *run) performSteps(ctx context.Context, start func() *driving) (d *drivi
 			d.again = true
 		}
 		last := r.reachedType()
-		if last && step.Needs > 0 && (r.ended.Load() || previous != verdict.Completed) {
-			continue // the job or connection that this step needs may be lost
+		if last && step.Needs > 0 && (r.ended.Load() || r.profile.untrue || previous != verdict.Completed) {
+			continue // the job or connection that this step needs may be lost, or not be as the step expects
 		}
 		r.census.begin(step)
 		before, stops := r.opts.lateness.Lost(), r.stops.Load()
@@ -261,6 +267,15 @@ func (r *run) add(step *Step, v verdict.Verdict, note string) {
 		r.unsupported++
 	}
 	r.census.failed[step] = v != verdict.Completed
+	r.rate(step, v, note)
+	if v == verdict.Hung {
+		r.hung.Store(true)
+		r.outcome.hangs.note(step)
+	}
+}
+
+// rate records a verdict on a step.
+func (r *run) rate(step *Step, v verdict.Verdict, note string) {
 	task := ""
 	if reported(v) {
 		r.failed = append(r.failed, step)
@@ -269,10 +284,6 @@ func (r *run) add(step *Step, v verdict.Verdict, note string) {
 		}
 	}
 	r.fails(v, task, note)
-	if v == verdict.Hung {
-		r.hung.Store(true)
-		r.outcome.hangs.note(step)
-	}
 }
 
 // setPayloads sets the payloads in tasks and answers. Others, which may be large, are not kept.
@@ -380,7 +391,7 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 		own := maps.Clone(r.names)
 		partner.Go(func() { results <- r.runPartner(ctx, s, own) })
 	}
-	r.proxy.Auditor.task()
+	r.proxy.Auditor.task(s)
 	sent := r.proxy.Auditor.sent()
 	answer, err := d.ask(ctx, r.names.task(s.Task), limit)
 	switch {
@@ -393,15 +404,29 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 	if s.MayRefuse && refused && (ownRefusal.MatchString(answer) || r.proxy.Auditor.sent() == sent) {
 		return verdict.Unsupported, ""
 	}
+	return r.assess(ctx, d, s, answer, results, limit)
+}
+
+// assess returns the verdict on an answer of the driver. If the task may be performed again after a fault, it makes the
+// driver do so. results is the result of the partner.
+func (r *run) assess(ctx context.Context, d *driving, s *Step, answer string, results <-chan string,
+	limit time.Duration) (v verdict.Verdict, note string) {
+	refused := strings.HasPrefix(answer, "error")
 	note = "the driver answered " + shortened(answer)
 	if strings.HasPrefix(s.Answer, "error") { // another error
 		note = difference(r.names.task(s.Answer), answer)
 	}
-	if r.reachedType() && s.Needs > 0 && (refused || r.ended.Load()) {
-		// Neither the correct answer nor the state of the job is known any more.
-		return verdict.FailedCleanly, note
-	}
 	right := r.names.fits(s.Answer, answer)
+	switch reached := r.reachedType() && s.Needs > 0; {
+	case reached && refused && !right:
+		return verdict.FailedCleanly, note
+	case reached && r.ended.Load(): // neither the correct answer nor the state of the job is known any more
+		return verdict.Completed, ""
+	}
+	if id := r.proxy.Auditor.newJob(); right && !answersID(s.Answer, answer, id) {
+		// The tasks about this job are performed with the wrong ID.
+		r.rate(s, verdict.WrongResult, fmt.Sprintf("the server created job %s; the driver answered %s", id, shortened(answer)))
+	}
 	// there is no partner whose result could be compared
 	alone := s.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned
 	if right && (alone || s.Serves != "") {
@@ -427,6 +452,20 @@ func (r *run) step(ctx context.Context, d *driving, s *Step) (v verdict.Verdict,
 	}
 	return r.repeat(ctx, d, s, results, limit, note)
 }
+
+// answersID reports whether an answer has the ID of a new job, if its only word is an ID. A driver whose library does
+// not return the ID answers with an empty word; a library may put the address of the server before a name.
+func answersID(expected, answer, id string) bool {
+	words, err := transcript.ParseWords(answer)
+	if err != nil || id == "" || len(words) != 2 || words[0] != "ok" || !onlyID.MatchString(expected) {
+		return true
+	}
+	got := words[1]
+	return got == "" || got == id || strings.HasSuffix(got, "/"+id)
+}
+
+// onlyID matches an expected answer with one word, whose value is unknown.
+var onlyID = regexp.MustCompile(`(^|\| )ok (\*|\$\w+)$`)
 
 // slower returns the factor by which tasks may take longer under the profile.
 func (i *injection) slower() time.Duration { return time.Duration(cmp.Or(i.profile.slower, 1)) }
@@ -458,7 +497,7 @@ func (r *run) repeat(ctx context.Context, d *driving, s *Step, results <-chan st
 	note string) (verdict.Verdict, string) {
 	task := r.names.task(cmp.Or(s.Again, s.Task))
 	for range 20 {
-		r.proxy.Auditor.task()
+		r.proxy.Auditor.task(s)
 		next, err := d.ask(ctx, task, limit)
 		switch {
 		case err != nil:

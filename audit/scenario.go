@@ -89,9 +89,9 @@ func newNames() names {
 // ownRefusal matches the answer of a driver whose library refuses a value, without asking the server.
 var ownRefusal = regexp.MustCompile(`^error (usage|other)\b`)
 
-// named matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more text
+// suffixed matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more text
 // after a hyphen.
-var named = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9](?:-[^,]*)?,?)+$`)
+var suffixed = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9](?:-[^,]*)?,?)+$`)
 
 // addSuffix gives the functions, tubes and jobs of a scenario names that other runs do not use.
 func (n names) addSuffix(s Scenario, suffix string) {
@@ -99,7 +99,7 @@ func (n names) addSuffix(s Scenario, suffix string) {
 		for i := range steps {
 			for _, line := range steps[i].lines() {
 				for w := range strings.FieldsSeq(line) {
-					if named.MatchString(w) {
+					if suffixed.MatchString(w) {
 						n[w] = strings.ReplaceAll(w, ",", "-"+suffix+",") + "-" + suffix
 					}
 				}

@@ -69,6 +69,7 @@ type Outcome struct {
 	Unsupported  int                // number of these tasks that the driver does not support
 	Omitted      int                // number of tasks that the driver was not given, because a partner fails them
 	Took         time.Duration      // sum of the durations of all repetitions; several may be concurrent
+	Unfinished   bool               // the test was interrupted before all repetitions ended
 	Command      string             // what repeats the run; reports show it. Done may set it
 
 	reports []*Report // of the runs
@@ -129,14 +130,17 @@ type stress struct {
 	large chan struct{} // full if a run has large payloads
 	runs  sync.WaitGroup
 
+	begun int // number of outcomes whose runs have begun
+
 	mu       sync.Mutex // guards the fields below, and all
+	finished [][]*run   // of each outcome
 	ended    []bool
 	reported int // number of outcomes that were passed to Done
 	failed   error
 }
 
-// Stress makes each driver perform its scenario under each profile. If ctx ends, it returns the outcomes that are
-// complete and the error of ctx.
+// Stress makes each driver perform its scenario under each profile. If ctx ends, it returns the outcomes whose
+// runs have begun and the error of ctx.
 func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 	if len(Roles(o.Protocol)) == 0 {
 		return nil, fmt.Errorf("no stress scenarios for %s", o.Protocol.Title)
@@ -161,22 +165,22 @@ func Stress(ctx context.Context, o StressOptions) ([]Outcome, error) {
 		if ctx.Err() != nil {
 			break
 		}
+		s.begun++
 		s.start(ctx, i)
 	}
 	s.runs.Wait()
 	if ctx.Err() == nil {
 		return s.all, s.failed
 	}
-	complete := s.all[:s.reported:s.reported]
-	for i := s.reported; i < len(s.all); i++ {
-		if s.ended[i] {
-			if s.Done != nil {
-				s.Done(&s.all[i])
-			}
-			complete = append(complete, s.all[i])
+	for i := s.reported; i < s.begun; i++ {
+		if !s.ended[i] {
+			s.all[i].interrupted(s.finished[i])
+		}
+		if s.Done != nil {
+			s.Done(&s.all[i])
 		}
 	}
-	return complete, ctx.Err()
+	return s.all[:s.begun], ctx.Err()
 }
 
 // prepare lists the outcomes, one for each driver and profile that applies to the protocol, and counts the messages of
@@ -204,7 +208,7 @@ func (s *stress) prepare(ctx context.Context) error {
 		}
 		s.plain[role] = &r.census
 	}
-	s.ended = make([]bool, len(s.all))
+	s.ended, s.finished = make([]bool, len(s.all)), make([][]*run, len(s.all))
 	runs := 0
 	for i := range s.all {
 		points := []point{{}}
@@ -222,30 +226,32 @@ func (s *stress) prepare(ctx context.Context) error {
 func (s *stress) start(ctx context.Context, i int) {
 	out := &s.all[i]
 	out.Omitted = s.omittedOf(out.Role)
-	runs, left := make([]*run, len(s.at[i])), len(s.at[i])
-	for k := range runs {
+	for k := range s.at[i] {
 		if out.FaultProfile.large() { // one run at a time has large payloads
 			s.large <- struct{}{}
 		}
 		s.slots <- struct{}{}
 		s.runs.Go(func() {
-			runs[k] = s.perform(ctx, i, k)
+			r := s.perform(ctx, i, k)
 			if <-s.slots; out.FaultProfile.large() {
 				<-s.large
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if ctx.Err() != nil {
-				runs[k].discard() // it may have failed only because it was interrupted
+				r.discard() // it may have failed only because it was interrupted
 				return
 			}
-			if err := runs[k].err; err != nil {
-				s.failed, runs[k].verdict = err, verdict.Inconclusive
-				runs[k].failures = []Failure{{Verdict: verdict.Inconclusive, Note: err.Error()}}
+			if r.err != nil {
+				s.failed, r.verdict = r.err, verdict.Inconclusive
+				r.failures = []Failure{{Verdict: verdict.Inconclusive, Note: r.err.Error()}}
 			}
 			s.Progress.done()
-			if left--; left == 0 {
-				out.sum(runs)
+			if s.finished[i] = append(s.finished[i], r); len(s.finished[i]) == len(s.at[i]) {
+				slices.SortFunc(s.finished[i], func(x, y *run) int {
+					return cmp.Compare(x.activity.Repetition, y.activity.Repetition)
+				})
+				out.sum(s.finished[i])
 				s.Progress.ended(out)
 				s.end(i)
 			}
@@ -408,12 +414,25 @@ func (o *Outcome) sum(runs []*run) {
 	if reported(w.verdict) {
 		k := slices.IndexFunc(w.failures, func(f Failure) bool { return f.Verdict == w.verdict })
 		o.Failure, o.Others = w.failures[k], slices.Delete(slices.Clone(w.failures), k, k+1)
-		if len(runs) > 1 {
-			o.Note = fmt.Sprintf("repetition %d: %s", worst+1, o.Note)
+		if w.activity.Repetitions > 1 {
+			o.Note = fmt.Sprintf("repetition %d: %s", w.activity.Repetition, o.Note)
 		}
 	}
 	if o.FaultProfile.changesMessages() && effects == 0 && o.completed() {
 		o.Verdict = verdict.NotApplicable
+	}
+}
+
+// interrupted combines the runs that have finished before the test was interrupted.
+func (o *Outcome) interrupted(finished []*run) {
+	const note = "not finished (interrupted)"
+	if len(finished) > 0 {
+		o.sum(finished)
+	}
+	if o.Unfinished = true; o.Verdict == "" || o.completed() {
+		o.Failure = Failure{Verdict: verdict.Inconclusive, Note: note}
+	} else {
+		o.Note += "; " + note
 	}
 }
 

@@ -138,15 +138,18 @@ func (r *StressReport) Failed() bool {
 
 // Stopped returns why the stress test has not passed although no driver failed, or why it ended early, or "".
 func (r *StressReport) Stopped() string {
-	inconclusive := 0
+	inconclusive, finished := 0, 0
 	for i := range r.Outcomes {
 		if r.Outcomes[i].Inconclusive() {
 			inconclusive++
 		}
+		if !r.Outcomes[i].Unfinished {
+			finished++
+		}
 	}
 	switch roles := UntestedRoles(r.Outcomes); {
 	case r.Interrupted:
-		return fmt.Sprintf("the run was interrupted after %s", prose.Count(len(r.Outcomes), "run"))
+		return fmt.Sprintf("the run was interrupted after %s", prose.Count(finished, "run"))
 	case r.Err != nil:
 		return r.Err.Error()
 	case r.Failed():

@@ -181,7 +181,7 @@ func (fc *faultyConn) forwardRequest(f *codec.Frame, raw []byte) error {
 			fc.worker.Store(true)
 		}
 		if pf.mayRefuse(f.Type) {
-			fc.run.census.observe(codec.Peer, f.Type)
+			fc.run.census.observe(codec.Peer, f.Type, false)
 		}
 		if p.request != nil && !p.request(fc, f) {
 			fc.run.effects.Add(1)
@@ -234,11 +234,13 @@ func (fc *faultyConn) answer(f *codec.Frame, raw []byte) error {
 	if f != nil {
 		typ = f.Type
 	}
-	fc.run.census.observe(codec.Server, typ)
-	if typ != nil {
+	if typ == nil {
+		fc.run.census.observe(codec.Server, nil, false)
+	} else {
 		fc.reading.Lock()
 		asked, _ := fc.asks.Reply(typ)
 		fc.reading.Unlock()
+		fc.run.census.observe(codec.Server, typ, rarer(asked.Type, typ) != nil)
 		if p.reply != nil {
 			out = p.reply(fc, f, asked.Type)
 		}

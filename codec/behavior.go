@@ -91,6 +91,7 @@ const (
 	Running               // whether a worker has the job
 	Known                 // whether the server knows the job
 	OptionName            // the name of an option
+	WorkerID              // the ID of a worker, which differs for all connections
 	Clock                 // the sender's own time, in seconds since 1970
 	Chosen                // text or figures that each server chooses: two servers need not agree
 	meanings

@@ -47,6 +47,7 @@ type Monitor struct {
 	replies
 	unnamed     bool // a worker has asked for jobs of the default queue
 	wakes, slow int  // reactions to Wake, and the slow ones among them
+	naming
 
 	tasks bool // a harness gives tasks to the program
 	task  int  // number of the present task
@@ -66,20 +67,28 @@ type conn struct {
 	requests codec.Conversation[request]
 	jobs     []*job // that the worker of the connection has
 	awaits   int    // jobs whose ends the server reports to the connection
-	queues   map[string]time.Duration
 
 	announced, asks bool
-	useful          bool // a reply was of use
-	works           bool // the peer has sent a request whose reply is of use
-	leaves          bool
-	ended           [2]bool
-	asleep          bool
-	woken           time.Duration // when the server woke the worker, which has not reacted; -1: no such wake
-	polls           rate
+	queueing
+	useful bool // a reply was of use
+	works  bool // the peer has sent a request whose reply is of use
+	leaves bool
+	ended  [2]bool
+	asleep bool
+	woken  time.Duration // when the server woke the worker, which has not reacted; -1: no such wake
+	polls  rate
 	refused
 	early    int             // refusals to wait in a row
 	released map[string]bool // jobs that the worker has given back
 	attempts *attempts
+}
+
+// queueing is what a connection has said about itself and the default queue.
+type queueing struct {
+	worker string                   // the ID of the worker
+	uses   bool                     // it has named the queue to which it submits, or has submitted
+	left   bool                     // it does not get jobs of the default queue
+	queues map[string]time.Duration // the time limits of jobs, by queue
 }
 
 // refused are the requests of a connection that the server has refused.
@@ -110,6 +119,7 @@ type request struct {
 	limited time.Duration // time limit of the job that the request submits
 	job     string        // the job that the request names, if its reply says whether the server knows the job
 	late    bool          // the worker had this job, and its time limit had passed
+	creates bool          // the request submits a job that exists until a worker performs it
 	unique  string        // queue and unique ID of the job that the request submits; "": none
 	data    uint64        // hash of the data of that job
 }
@@ -174,14 +184,17 @@ func during(seconds int) string {
 // New returns a monitor.
 func New(p *codec.Protocol) *Monitor {
 	return &Monitor{protocol: p, conns: map[int]*conn{}, limits: map[string]time.Duration{}, seed: maphash.MakeSeed(),
-		replies: replies{unknown: map[string]int{}, merged: map[string]submitted{}}}
+		replies: replies{unknown: map[string]int{}, merged: map[string]submitted{}}, naming: naming{workers: map[string]*conn{}}}
 }
 
 // Task states that a harness gives the program a task, which begins now. The program may keep one job of each task:
-// the task may ask for it.
-func (m *Monitor) Task() {
+// the task may ask for it. distinct is true if the task does not submit equal jobs.
+func (m *Monitor) Task(distinct bool) {
 	m.tasks = true
 	m.task++
+	if m.lostSubmits = nil; distinct {
+		m.lostSubmits = map[uint64]bool{}
+	}
 }
 
 // Stop states that the audit ends: connections that end afterwards do not show what the program does.
@@ -304,6 +317,8 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 		}
 	}
 	m.asksFor(c, asked, f, &e, at)
+	m.submitsAgain(c, asked, f, &e, at)
+	m.names(c, f, &e, at)
 	if does == codec.Submit && f.Attached() {
 		c.awaits++
 	}
@@ -459,6 +474,11 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 	if from == codec.Server && !c.leaves && c.announced && c.asks && !m.unnamed && m.onlyWorker(c) {
 		m.lost = &lost{conn: c.id, at: at}
 	}
+	for i := range c.requests.Len() {
+		if r := c.requests.At(i).Value; r.creates && m.lostSubmits != nil {
+			m.lostSubmits[r.sum] = true
+		}
+	}
 	own := from == codec.Peer || c.leaves
 	m.gone = !own && len(c.jobs) == 0
 	m.ended++
@@ -470,6 +490,9 @@ func (m *Monitor) End(id int, from codec.Side, itself bool, at time.Duration) {
 		m.failed(c.attempts, at)
 	}
 	delete(m.conns, id)
+	if m.workers[c.worker] == c {
+		delete(m.workers, c.worker)
+	}
 }
 
 // onlyWorker reports whether no other open connection has announced a function.

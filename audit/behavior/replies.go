@@ -32,6 +32,9 @@ type replies struct {
 	merged  map[string]submitted // the last job with a unique ID, by queue and unique ID
 
 	unready, late, takenBack, differing int
+
+	// hashes of requests for a new job without a reply, of ended connections of the present task; nil: not kept
+	lostSubmits map[uint64]bool
 }
 
 // submitted is a job that a client has submitted with a unique ID.
@@ -84,6 +87,18 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 		for _, j := range c.jobs {
 			r.late = r.late || j.key == r.job && j.limit > 0 && at-j.at > j.limit
 		}
+	}
+}
+
+// submitsAgain reports a client that submits a job again whose first request was lost, and may have created the job. A
+// server makes jobs with the same unique ID one job, and jobs may end with the connection of a client that waits for
+// them.
+func (m *Monitor) submitsAgain(c *conn, r *request, f *codec.Frame, e *codec.Event, at time.Duration) {
+	if r == nil || e.Does.Does != codec.Submit || len(e.Unique) > 0 || f.Attached() {
+		return
+	}
+	if r.creates = true; m.lostSubmits[r.sum] {
+		m.found("duplicates", c, at, "the client submitted the job again after a connection had ended without the reply")
 	}
 }
 

@@ -66,6 +66,13 @@ var rules = []codec.Rule{
 	{ID: "behavior.deletes", Text: "A worker that has given a job back does not delete it: not three jobs."},
 	{ID: "behavior.unique", Text: "Clients do not submit other data with the unique ID of an unfinished job, " +
 		"because the server then makes both one job, with the data of the first: not three times."},
+	{ID: "behavior.duplicates", Text: "A client whose connection ends before the reply to a request for a new job leaves it to " +
+		"its user whether to submit the job again, because the job may exist already. Jobs with a unique ID may be submitted " +
+		"again."},
+	{ID: "behavior.worker-ids", Text: "Connections with the same ID of a worker do not ask for jobs at the same time: the ID " +
+		"distinguishes connections."},
+	{ID: "behavior.kicks", Text: "A program names the queue whose jobs are to be kicked, if it has not used it and does not get " +
+		"its jobs: it does not forget this three times."},
 	{ID: "behavior.start-time", Text: "The start time of a job is in seconds since 1970. It is not a number of " +
 		"seconds from now, or of milliseconds: it is 0, or a time from 1985 to 5138."},
 	{ID: "behavior.deadline", Text: "If the server refuses to wait for a job because the time limit of another job ends, the " +

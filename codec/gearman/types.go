@@ -105,7 +105,7 @@ var packets = []codec.Type{
 	{Code: 21, Name: "SUBMIT_JOB_HIGH", Req: Client, Section: secClientReq, Does: codec.Submit, Priority: codec.High,
 		Replies: submitted, Fields: submit},
 	{Code: 22, Name: "SET_CLIENT_ID", Req: Worker, Section: secWorkerReq, Does: codec.Configure,
-		Fields: []codec.Field{{Name: "Client ID", Kind: codec.Text}}},
+		Fields: []codec.Field{{Name: "Client ID", Kind: codec.Text, Means: codec.WorkerID}}},
 	{Code: 23, Name: "CAN_DO_TIMEOUT", Req: Worker, Section: secWorkerReq, Does: codec.Register,
 		Fields: []codec.Field{function, timeLimit}},
 	{Code: 24, Name: "ALL_YOURS", Req: Worker, Section: secWorkerReq},
