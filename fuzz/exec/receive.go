@@ -216,7 +216,7 @@ func (x *execution) disconnected(k *conn) {
 
 // undecidable reports whether an incomplete message is illegal whatever its remaining data is. It completes the message
 // with two different kinds of data of the announced length. A server may act on such a message before it has received
-// all of it.
+// all of it. It need not accept a very long message, so that one is undecidable too.
 func (x *Executor) undecidable(b []byte) bool {
 	if len(b) == 0 || !x.traits.IsBinary(b) {
 		return false
@@ -229,8 +229,11 @@ func (x *Executor) undecidable(b []byte) bool {
 	for _, first := range []byte{1, 0} {
 		sess := x.p.NewSession(codec.Options{Waive: x.known.Waive})
 		n, err := sess.Decode(codec.Peer, b, &x.frame)
-		if err != codec.ErrShort || n-len(b) > most {
+		if err != codec.ErrShort {
 			return false
+		}
+		if n-len(b) > most {
+			return true
 		}
 		whole := append(slices.Grow(x.whole[:0], n+1), b...)
 		for len(whole) < n {

@@ -45,6 +45,7 @@ func TestMessagesThatCannotBeCompleted(t *testing.T) {
 		"\x00REQ\x00\x00\x00\x07":                   false, // SUBMIT_JOB
 		"\x00REQ\x00\x00\x00\x18\x00\x00\x00\x10":   true,  // ALL_YOURS, which has no data
 		"\x00REQ\x00\x40\x00\x01":                   false, // an unknown type; the length is missing
+		"\x00REQ\x00\x00\x00\x07\x02\x00RE":         true,  // more data than a server must accept
 		"\x00REQ\x00\x80\x00\x00\x00\xff\x00R":      true,  // much data
 		"\x00REQ\x00\x00\x00\x08\x00\x00\x00\x05":   true,  // JOB_CREATED, which only servers send
 	} {

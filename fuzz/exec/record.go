@@ -43,6 +43,7 @@ type Fault struct {
 	Resync  bool         // the server has read the bytes after an illegal message as others, against Rule
 	Proved  bool         // Disclosure: there is evidence that the data comes from another client or from memory
 	Got     string       // the effect of the wrong message of the server; "" if the fault is not about a message
+	Timed   bool         // the server should have acted because a time has come, not because of a message
 	State   uint64       // the state of the connection in the model when the fault was observed: see model.Model.State
 
 	Unsent Unsent // data in the message that shows the fault

@@ -237,7 +237,7 @@ func (x *execution) reportError(err error) {
 	if !errors.As(err, &c) {
 		return
 	}
-	x.fault(Fault{Oracle: Law, Rule: c.Rule, Law: c.Law, Text: c.Text, Conn: c.Conn})
+	x.fault(Fault{Oracle: Law, Rule: c.Rule, Law: c.Law, Text: c.Text, Conn: c.Conn, Timed: c.Timed})
 }
 
 // closeTime is how long awaitClose waits for the server to close a connection.

@@ -218,6 +218,8 @@ func (m *beanstalk) uncertain() bool {
 func (m *beanstalk) Elapsed(d time.Duration) {
 	m.step++
 	m.now += d
+	m.timer = true
+	defer func() { m.timer = false }()
 	for _, j := range m.live {
 		if j.state != bDelayed && j.state != bReserved || !m.must(j.until) {
 			continue

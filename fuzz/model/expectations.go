@@ -28,7 +28,8 @@ type expectation struct {
 	take func(f *codec.Frame) error
 
 	choice *choice
-	step   int // number of the step that caused the message
+	step   int  // number of the step that caused the message
+	timed  bool // a timer has caused it, and no message
 
 	// whether the message is right does not depend on what has happened before, so it is checked even if the state of the
 	// server is unknown
@@ -52,6 +53,7 @@ type expectations struct {
 	p         *codec.Protocol
 	quirks    map[Quirk]bool
 	now       time.Duration // time since the start of the model
+	timer     bool          // timers are being handled, in Elapsed
 	start     time.Time
 	expected  []*expectation
 	tainted   bool
@@ -151,7 +153,8 @@ func newExpectations(p *codec.Protocol, quirks map[Quirk]bool) expectations {
 // expect adds an expected message and returns the expectation. The message is required, unless the peers have sent
 // illegal bytes whose effect is unknown, or the rule is not checked. want describes the message in complaints.
 func (b *expectations) expect(conn int, rule codec.RuleID, want string, take func(*codec.Frame) error) *expectation {
-	d := &expectation{conn: conn, must: !b.tainted && !b.excuses(rule), rule: rule, want: want, take: take, step: b.step}
+	d := &expectation{conn: conn, must: !b.tainted && !b.excuses(rule), rule: rule, want: want, take: take, step: b.step,
+		timed: b.timer}
 	b.expected = append(b.expected, d)
 	return d
 }
@@ -266,7 +269,8 @@ func (b *expectations) passesOver(d *expectation) bool {
 func (b *expectations) checkMissing() error {
 	for _, d := range b.expected {
 		if d.must && !b.unchecked[d.conn] {
-			return &Complaint{Conn: d.conn, Rule: d.rule, Law: missing, Text: "expected " + d.want + ", got no message"}
+			return &Complaint{Conn: d.conn, Rule: d.rule, Law: missing, Text: "expected " + d.want + ", got no message",
+				Timed: d.timed}
 		}
 	}
 	for conn, l := range b.leaving {

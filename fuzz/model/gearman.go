@@ -310,7 +310,9 @@ func (m *gearman) wake(j *gJob, must bool) {
 func (m *gearman) noop(p *gPeer, must bool) *expectation {
 	for _, d := range m.expected {
 		if d.conn == p.conn && d.want == "NOOP" {
-			d.must = d.must || must && !m.tainted
+			if must && !d.must && !m.tainted {
+				d.must, d.timed = true, m.timer
+			}
 			return d
 		}
 	}
@@ -382,6 +384,8 @@ func (m *gearman) CheckMissing() error { return m.checkMissing() }
 func (m *gearman) Elapsed(d time.Duration) {
 	m.step++
 	m.now += d
+	m.timer = true
+	defer func() { m.timer = false }()
 	for _, fn := range m.functions {
 		for _, j := range slices.Clone(fn.jobs) {
 			if j.timer == 0 || m.now < j.timer-Slack {

@@ -81,6 +81,8 @@ type Complaint struct {
 	Law  string       // the kind of difference in a few words, such as "missing message"
 	Text string       // the expected and the observed behavior
 
+	Timed bool // the server should have acted because a time has come, not because of a message
+
 	certain bool // it does not depend on the state of the server
 }
 

@@ -43,6 +43,9 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 				slices.ContainsFunc(in.Steps, func(s input.Step) bool { return slices.Contains(input.Leaves, s.Verb) }))
 		}
 	}
+	if f.Timed { // it does not depend on the messages around that time
+		return id + "|" + expectation(p, f)
+	}
 	acts := behavior(p, in)
 	if f.Law == notRejected && last && acts[f.Step].typ != nil {
 		return id + "|" + acts[f.Step].typ.Name
@@ -407,7 +410,9 @@ func causeOf(p *codec.Protocol, in *input.Input, f *exec.Fault) (k cause) {
 	if with := together(in, f, acts); with != "" && f.Oracle == exec.Law {
 		k.acts = append(k.acts, with)
 	}
-	k.addUnusual(acts)
+	if k.addUnusual(acts); f.Timed {
+		k.rules = nil
+	}
 	k.reduce(f, acts)
 	return k
 }
@@ -471,7 +476,7 @@ func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
 	until, jobs := c.until, c.jobs
 	c.until, c.jobs = "", 0
 	long := func(what string) bool { return strings.HasPrefix(what, longPrefix) }
-	passed := timePassed(acts)
+	passed := timePassed(f, acts)
 	illegal := performed(f, acts)
 	switch {
 	case illegal != "":
@@ -502,8 +507,8 @@ func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
 
 // timePassed describes an input with a pause after a worker has requested a job that it has a limited time for, or after
 // a message that sets a start time. The description says which of them, and whether a worker ended a job before the
-// pause. It is "" if there is no such pause.
-func timePassed(acts []stepAction) string {
+// pause. It is "" if there is no such pause, and the failure f does not show that the time has passed without one.
+func timePassed(f *exec.Fault, acts []stepAction) string {
 	limited, asked, starts, ended := false, false, false, ""
 	for i := range acts {
 		a := &acts[i]
@@ -523,7 +528,13 @@ func timePassed(acts []stepAction) string {
 			ended = " after the end of a job"
 		}
 	}
-	return ""
+	switch {
+	case !f.Timed:
+		return ""
+	case limited:
+		return "a time limit passes" + ended
+	}
+	return "a start time passes"
 }
 
 // endsJob reports whether messages of the type end a job.

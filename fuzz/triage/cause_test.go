@@ -174,3 +174,23 @@ func TestCauses(t *testing.T) {
 		}
 	}
 }
+
+// TestTimedFaultsAreOne tests that a missing effect of a timer is one finding, whatever the messages around that time and
+// however many inputs are needed.
+func TestTimedFaultsAreOne(t *testing.T) {
+	p := gearman.Protocol
+	f := exec.Fault{Oracle: exec.Law, Law: "missing message", Rule: "gearman.work.fail", Step: 1, Timed: true,
+		Text: "expected WORK_FAIL H:1, got no message"}
+	a := fuzztest.Input(t, p, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\n")
+	b := fuzztest.Input(t, p, "Worker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\n"+
+		"Admin -> Job Server: version after 2s\nWorker -> Job Server: unchecked SUBMIT_JOB a \"\" x\n")
+	g := f
+	g.Step, g.Text = -1, "expected WORK_FAIL H:2, got no message"
+	x, y := causeOf(p, a, &f), causeOf(p, b, &g)
+	if k, l := key(p, a, &f), key(p, b, &g); k != l || !x.same(&y) {
+		t.Errorf("expected one key and one cause, got %q and %q, %+v and %+v", k, l, x, y)
+	}
+	if g.Rule = "gearman.worker.wake"; key(p, b, &g) == key(p, a, &f) {
+		t.Error("effects of different timers have one key")
+	}
+}

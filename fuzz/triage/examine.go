@@ -129,7 +129,10 @@ func (e *examiner) examineInput(candidate *Candidate, found *reproduction) outco
 // examineSequence examines a failure that needs several inputs one after the other. Its finding has the log of these
 // inputs, which can be replayed.
 func (e *examiner) examineSequence(candidate *Candidate, found *reproduction) outcome {
-	fd := &Finding{Key: key(e.cfg.Protocol, found.in, found.fault) + "|after other inputs"}
+	fd := &Finding{Key: key(e.cfg.Protocol, found.in, found.fault)}
+	if !found.fault.Timed {
+		fd.Key += "|after other inputs"
+	}
 	if e.isKnown(candidate, fd) {
 		e.run.Logf("a duplicate: %s", found.fault)
 		return settled
@@ -159,7 +162,9 @@ func (e *examiner) examineSequence(candidate *Candidate, found *reproduction) ou
 	log := *candidate.Log
 	log.Entries = found.sequence
 	fd.Fault, fd.Shown, fd.Tried, fd.Inputs, fd.Log = &shown, n, of, len(found.sequence), &log
-	fd.Input = input.TraitsOf(e.cfg.Protocol).Join(found.sequence)
+	if fd.Input = input.TraitsOf(e.cfg.Protocol).Join(found.sequence); shown.Timed {
+		fd.cause = causeOf(e.cfg.Protocol, fd.Input, &shown)
+	}
 	return e.report(candidate, fd)
 }
 

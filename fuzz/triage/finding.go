@@ -39,8 +39,8 @@ type Finding struct {
 	// Plays says that the script fails on the server with the fault and passes on the reference server.
 	Plays bool
 
-	// FailsAt is the line of Text that fails on the server, if Plays is set. It is 0 if all lines pass, and the process
-	// of the server shows the fault.
+	// FailsAt is the index of the step of Script that fails on the server, if Plays is set. It is -1 if all steps pass,
+	// and the process of the server shows the fault.
 	FailsAt int
 
 	// Jobs is negative if the server with the fault does not assign a job or does not report its end, where a correct

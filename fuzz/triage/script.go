@@ -57,13 +57,11 @@ func (e *examiner) describe(fd *Finding) {
 		if script == nil || ref == nil || e.stopped() || i > 0 && time.Now().After(until) {
 			return
 		}
-		var at int
-		if at, fd.Plays = e.reproduces(script, ref, failure.Sent); fd.Plays {
+		if fd.FailsAt, fd.Plays = e.reproduces(script, ref, failure.Sent); fd.Plays {
 			if len(script.Steps) > shortScript && fd.Input.Waits() < time.Second {
-				script, at = e.pruneScript(script, ref, failure.Sent, at)
+				script, fd.FailsAt = e.pruneScript(script, ref, failure.Sent, fd.FailsAt)
 			}
 			fd.Script, fd.Text = script, transcribe.Text(script)
-			fd.FailsAt = lineOf(script, fd.Text, at)
 			return
 		}
 	}
@@ -103,18 +101,6 @@ func (l *replayer) jobs(in *input.Input) (accepted, assigned int) {
 		}
 	}
 	return accepted, assigned
-}
-
-// lineOf returns the line of a step of a script in its text, or 0 for step -1.
-func lineOf(s *transcript.Script, text []byte, step int) int {
-	if step < 0 {
-		return 0
-	}
-	parsed, err := transcript.Parse(s.Protocol, s.File, text)
-	if err != nil || len(parsed) != 1 || step >= len(parsed[0].Steps) {
-		return 0
-	}
-	return parsed[0].Steps[step].Line
 }
 
 // reproduces reports whether a script passes on the reference server and fails twice on the server under test, at the

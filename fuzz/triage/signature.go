@@ -54,7 +54,7 @@ func (ca *Candidate) sign(p *codec.Protocol) signature {
 	case v.Oracle == exec.Law:
 		s.class += "|" + withoutValues(v.Text)
 	}
-	if v.Step >= 0 && v.Step < len(in.Steps) {
+	if v.Step >= 0 && v.Step < len(in.Steps) && !v.Timed {
 		s.class += "|" + effect(p, &in.Steps[v.Step])
 		if v.Law == closedLaw {
 			s.class += fmt.Sprint(sizeClass(&in.Steps[v.Step]))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"jobwire/cmd/internal/cli"
+	"jobwire/codec/transcript"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/triage"
 )
@@ -207,18 +208,24 @@ func (out *fuzzOutput) repeats(ctx context.Context, fd *triage.Finding, words []
 	cmd.WaitDelay = time.Second
 	printed, err := cmd.CombinedOutput()
 	status, exited := errors.AsType[*exec.ExitError](err)
-	return ctx.Err() == nil && exited && status.ExitCode() == cli.StatusFailed && shows(printed, fd, words[1] == "play")
+	return ctx.Err() == nil && exited && status.ExitCode() == cli.StatusFailed && shows(printed, fd, words)
 }
 
-// shows reports whether a command has printed what shows a finding: 'jobwire play' fails at the line at which the
+// shows reports whether a command has printed what shows a finding: 'jobwire play' fails at the step at which the
 // transcript failed before, and 'jobwire fuzz replay' reports a fault with the severity of the finding. If the server
-// ended, any line may be the first without a reply.
-func shows(printed []byte, fd *triage.Finding, played bool) bool {
+// ended, any step may be the first without a reply.
+func shows(printed []byte, fd *triage.Finding, words []string) bool {
 	switch {
-	case !played:
+	case words[1] != "play":
 		return bytes.Contains(printed, []byte(triage.FaultSeverity(fd.Fault).String()+": "))
-	case fd.Fault.Ends() || fd.FailsAt == 0:
+	case !fd.Plays || fd.FailsAt < 0 || fd.Fault.Ends():
 		return true
 	}
-	return bytes.Contains(printed, fmt.Appendf(nil, ": failed at line %d, ", fd.FailsAt))
+	text, err := os.ReadFile(words[2])
+	if err != nil {
+		return false
+	}
+	scripts, err := transcript.Parse(fd.Script.Protocol, words[2], text)
+	return err == nil && len(scripts) == 1 && fd.FailsAt < len(scripts[0].Steps) &&
+		bytes.Contains(printed, fmt.Appendf(nil, ": failed at line %d, ", scripts[0].Steps[fd.FailsAt].Line))
 }

@@ -2,10 +2,15 @@ package fuzzcmd
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"jobwire/cmd/internal/connect"
+	"jobwire/codec/gearman"
+	"jobwire/codec/transcript"
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/triage"
@@ -55,20 +60,30 @@ func TestEvidence(t *testing.T) {
 
 // TestShows tests that a command counts as a repetition only if it fails in the way of the finding.
 func TestShows(t *testing.T) {
-	const at12 = "jobwire: a.wire fuzz.law-1: failed at line 12, 2 messages in 1ms\n"
+	p := gearman.Protocol
+	const steps = "Client -> Job Server: ECHO_REQ a\nJob Server -> Client: ECHO_RES a\nJob Server -> Client: JOB_CREATED x\n"
+	file := filepath.Join(t.TempDir(), "a.wire")
+	if err := os.WriteFile(file, []byte("# a comment\n\n@protocol gearman\n\n"+steps), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	const at = "jobwire: a.wire fuzz.law-1: failed at line %d, 2 messages in 1ms\n"
 	law, exit := &exec.Fault{Oracle: exec.Law}, &exec.Fault{Oracle: exec.Exit}
+	play, replay := []string{"jobwire", "play", file}, []string{"jobwire", "fuzz", "replay", file}
 	for _, tt := range []struct {
 		printed string
 		fault   *exec.Fault
-		failsAt int
-		played  bool
+		failsAt int // -1: none
+		words   []string
 		want    bool
 	}{
-		{at12, law, 12, true, true}, {at12, law, 1, true, false}, {at12, law, 13, true, false}, {at12, exit, 13, true, true},
-		{"jobwire: a leak\n", law, 0, true, true},
-		{triage.FaultSeverity(law).String() + ": text\n", law, 12, false, true}, {"denial: text\n", law, 12, false, false},
+		{fmt.Sprintf(at, 7), law, 2, play, true}, {fmt.Sprintf(at, 6), law, 2, play, false},
+		{fmt.Sprintf(at, 70), law, 2, play, false}, {fmt.Sprintf(at, 6), exit, 2, play, true},
+		{"jobwire: a leak\n", law, -1, play, true},
+		{triage.FaultSeverity(law).String() + ": text\n", law, 2, replay, true},
+		{"remote crash: text\n", law, 2, replay, false},
 	} {
-		if got := shows([]byte(tt.printed), &triage.Finding{Fault: tt.fault, FailsAt: tt.failsAt}, tt.played); got != tt.want {
+		fd := &triage.Finding{Fault: tt.fault, Plays: true, FailsAt: tt.failsAt, Script: &transcript.Script{Protocol: p}}
+		if got := shows([]byte(tt.printed), fd, tt.words); got != tt.want {
 			t.Errorf("%+v: %v", tt, got)
 		}
 	}
