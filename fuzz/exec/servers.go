@@ -8,12 +8,15 @@ import (
 	"jobwire/internal/target"
 )
 
-// Servers starts servers, the next ones in the background while the current one is used.
+// Servers starts servers, the next ones in the background while others are used.
 type Servers struct {
 	Start  func(context.Context) (target.Target, error)
 	Ending *sync.WaitGroup // servers that start or stop in the background
-	next   []chan started  // servers that were started in the background, the oldest first
-	ahead  int             // number of servers to start in the background; 0: 1
+	Slots  chan struct{}   // its capacity limits the number of servers that start at the same time; nil: no limit
+
+	mu    sync.Mutex
+	next  []chan started // servers that were started in the background, the oldest first
+	ahead int            // number of servers to start in the background; 0: 1
 }
 
 // maxAhead limits the number of servers that are started in the background.
@@ -22,27 +25,44 @@ const maxAhead = 4
 // Prepare starts the next server in the background. It starts more than one if a server was not ready when it was
 // needed.
 func (s *Servers) Prepare(ctx context.Context) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.prepare(ctx)
+}
+
+func (s *Servers) prepare(ctx context.Context) {
 	for len(s.next) < max(1, s.ahead) {
 		next, start := make(chan started, 1), s.Start
 		s.next = append(s.next, next)
-		s.Ending.Go(func() { next <- begin(ctx, start) })
+		s.Ending.Go(func() {
+			if s.Slots != nil {
+				s.Slots <- struct{}{}
+				defer func() { <-s.Slots }()
+			}
+			next <- begin(ctx, start)
+		})
 	}
 }
 
 // Take returns the next server.
 func (s *Servers) Take(ctx context.Context) (target.Target, error) {
+	s.mu.Lock()
 	if len(s.next) == 0 {
-		s.Prepare(ctx)
+		s.prepare(ctx)
 	} else if len(s.next[0]) == 0 {
 		s.ahead = min(max(1, s.ahead)+1, maxAhead)
 	}
-	next := <-s.next[0]
+	first := s.next[0]
 	s.next = s.next[1:]
+	s.mu.Unlock()
+	next := <-first
 	return next.t, next.err
 }
 
 // Close stops the servers that were started in the background.
 func (s *Servers) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, c := range s.next {
 		if n := <-c; n.err == nil {
 			target.Kill(n.t)

@@ -150,7 +150,7 @@ func (e *examiner) examineSequence(candidate *Candidate, found *reproduction) ou
 	}
 	if e.cfg.Reference != nil {
 		ref := e.reference()
-		defer ref.close()
+		defer ref.discard()
 		if v := shows(ref)(); found.fault.Same(v) {
 			e.run.Logf("not counted, because the reference server fails in the same way: %s", v)
 			e.update(func(c *Counts) { c.ReferenceFails++ })
@@ -217,7 +217,7 @@ func (e *examiner) disputed(in *input.Input, v *exec.Fault) bool {
 		return false
 	}
 	ref := e.reference()
-	defer ref.close()
+	defer ref.discard()
 	for range 2 {
 		if v.Same(ref.test(v)(in)) {
 			return true
@@ -229,8 +229,9 @@ func (e *examiner) disputed(in *input.Input, v *exec.Fault) bool {
 // reference returns a replayer that runs inputs on the reference server.
 func (e *examiner) reference() *replayer {
 	cfg := e.cfg
-	cfg.Start, cfg.Known, cfg.Fixed = cfg.Reference, input.Known{}, false
+	cfg.Known, cfg.Fixed = input.Known{}, false
 	l := e.replayer(&cfg)
+	l.servers = &e.references
 	l.asObserved, l.steady = e.replay.asObserved, e.replay.steady
 	return l
 }

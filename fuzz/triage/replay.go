@@ -19,7 +19,8 @@ type replayer struct {
 	cfg    *Config
 	ctx    context.Context
 	clock  int // speed of the servers' clocks, as in Log
-	exec.Servers
+
+	servers  *exec.Servers // shared with other replayers
 	t        target.Target
 	x        *exec.Executor
 	used     bool // the server has left its initial state
@@ -53,12 +54,12 @@ func (l *replayer) ready() error {
 		l.discard()
 	}
 	if l.t == nil {
-		t, err := l.Take(l.ctx)
+		t, err := l.servers.Take(l.ctx)
 		if err != nil {
 			return err
 		}
 		if l.t, l.x = t, nil; !l.cfg.Fixed {
-			l.Prepare(l.ctx)
+			l.servers.Prepare(l.ctx)
 		}
 	}
 	if l.x == nil {
@@ -78,17 +79,11 @@ func (l *replayer) ready() error {
 // speed.
 func (l *replayer) setClock(times int) {
 	if l.clock != times {
-		l.close()
-		if l.clock, l.Start = times, l.cfg.Start; times > 1 {
-			l.Start = l.cfg.StartFast
+		l.discard()
+		if l.clock, l.servers = times, &l.triage.servers; times > 1 {
+			l.servers = &l.triage.fast
 		}
 	}
-}
-
-// close stops the current server, and the next server if one was started.
-func (l *replayer) close() {
-	l.discard()
-	l.Servers.Close()
 }
 
 // discard stops the current server in the background, because target.Kill waits for its processes to end.
@@ -286,7 +281,7 @@ func (t *Triage) ReplayLog(log *input.Log, failed func(n int, v *exec.Fault)) er
 	l.setClock(log.Clock)
 	l.asObserved, l.steady = true, log.Steady
 	defer t.ending.Wait()
-	defer l.close()
+	defer t.Close()
 	if err := l.ready(); err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (e *examiner) describe(fd *Finding) {
 	var ref *replayer
 	if e.cfg.Reference != nil && fd.Record != nil {
 		ref = e.reference()
-		defer ref.close()
+		defer ref.discard()
 		if r, v := ref.execute(fd.Input); v == nil {
 			right = r.Clone()
 			if fd.Jobs = extraJobs(fd.Fault, right, fd.Record); fd.Jobs == 0 && e.losesJobs(fd, ref) {

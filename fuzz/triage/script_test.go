@@ -146,7 +146,7 @@ func TestFaultThatNeedsManyInputs(t *testing.T) {
 		const correct = 60
 		fault := faults.Named("default-not-ignored")
 		f, reported := examinerOf(t, beanstalk.Protocol, *fault)
-		f.cfg.Start = func(ctx context.Context) (target.Target, error) {
+		f.servers.Start = func(ctx context.Context) (target.Target, error) {
 			return target.InMemory(ctx, "tired", func(ctx context.Context, ln net.Listener) error {
 				first := &handed{ln, make(chan net.Conn)}
 				defer close(first.conns)
@@ -161,7 +161,6 @@ func TestFaultThatNeedsManyInputs(t *testing.T) {
 				return fault.Serve(ctx, ln)
 			})
 		}
-		f.replay.Start = f.cfg.Start
 		in := fuzztest.Input(t, beanstalk.Protocol, "Client -> Server: watch a\nClient -> Server: ignore default\nClient -> Server: watch a\n")
 		all := slices.Repeat([]*input.Input{in}, correct+10)
 		v, n := f.replay.entries(seen(beanstalk.Protocol, nil, all...).Log.Entries, &exec.Fault{Oracle: exec.Law})

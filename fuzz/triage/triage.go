@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,8 +22,11 @@ type Triage struct {
 	run          Run
 	ctx          context.Context
 	ending       sync.WaitGroup // servers that start or stop in the background
-	onlyExaminer *examiner      // the examiner of a run whose only worker waits for it
-	spent        time.Duration  // time that onlyExaminer has used
+	servers      exec.Servers   // for all examiners
+	fast         exec.Servers   // with fast clocks
+	references   exec.Servers
+	onlyExaminer *examiner     // the examiner of a run whose only worker waits for it
+	spent        time.Duration // time that onlyExaminer has used
 
 	first atomic.Bool  // Config.First is set and there is a finding
 	leaks atomic.Int32 // candidates for memory leaks that are waiting or being examined
@@ -107,6 +111,13 @@ type examiner struct {
 // New returns the triage of a run, which ends with ctx.
 func New(ctx context.Context, run Run, cfg Config) *Triage {
 	t := &Triage{cfg: cfg, run: run, ctx: ctx, queue: newQueue()}
+	// Starting a server is most of the work of the triage. More starts at the same time than there are processors would
+	// delay the replies of all servers.
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for s, start := range map[*exec.Servers]func(context.Context) (target.Target, error){
+		&t.servers: cfg.Start, &t.fast: cfg.StartFast, &t.references: cfg.Reference} {
+		s.Start, s.Ending, s.Slots = start, &t.ending, slots
+	}
 	t.onlyExaminer = t.examiner()
 	return t
 }
@@ -145,15 +156,24 @@ func (t *Triage) left() time.Duration {
 func (t *Triage) SearchingLeaks() bool { return t.leaks.Load() > 0 }
 
 // Close stops the servers of a run whose only worker waits for the examiner.
-func (t *Triage) Close() { t.onlyExaminer.replay.close() }
+func (t *Triage) Close() {
+	t.onlyExaminer.replay.discard()
+	t.closeServers()
+}
+
+// closeServers stops the servers that were started in the background.
+func (t *Triage) closeServers() {
+	for _, s := range []*exec.Servers{&t.servers, &t.fast, &t.references} {
+		s.Close()
+	}
+}
 
 func (t *Triage) examiner() *examiner {
 	return &examiner{t, t.replayer(&t.cfg)}
 }
 
 func (t *Triage) replayer(cfg *Config) *replayer {
-	return &replayer{triage: t, cfg: cfg, ctx: t.ctx, timeout: cfg.Timeout,
-		Servers: exec.Servers{Start: cfg.Start, Ending: &t.ending}}
+	return &replayer{triage: t, cfg: cfg, ctx: t.ctx, timeout: cfg.Timeout, servers: &t.servers}
 }
 
 // Add counts an observation and, if its signature is new, queues it as a candidate. It reports whether the signature is
@@ -204,12 +224,13 @@ func (t *Triage) Work(ctx context.Context) {
 		for range p.examiners() {
 			all.Go(func() {
 				e := t.examiner()
-				defer e.replay.close()
+				defer e.replay.discard()
 				e.work(ctx, p)
 			})
 		}
 	}
 	all.Wait()
+	t.closeServers()
 }
 
 // work examines candidates of a pace until ctx ends or, after EndIfIdle, candidates of any pace until none is left.
