@@ -2,6 +2,8 @@ package audit
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"jobwire/audit/behavior"
@@ -30,11 +32,13 @@ func (a *Auditor) sample(ctx context.Context, pid int) {
 		case <-next.C:
 		}
 		now, s := watch.Group(pid), behavior.Sample{}
-		for id, p := range now {
+		most := time.Duration(0)
+		for _, id := range slices.Sorted(maps.Keys(now)) {
+			p := now[id]
 			s.Resident, s.Descriptors, s.Threads = s.Resident+p.Resident, s.Descriptors+p.Descriptors, s.Threads+p.Threads
-			was, known := before[id]
-			if wanted := p.Wanted - was.Wanted; known && wanted > s.Wanted {
-				s.Wanted, s.Ran, s.System = wanted, p.Ran-was.Ran, p.System-was.System
+			if was, known := before[id]; known && p.Ran > most {
+				most, s.Process = p.Ran, id
+				s.Ran, s.System, s.Waited = p.Ran-was.Ran, p.System-was.System, max(0, p.Waited-was.Waited)
 			}
 		}
 		before = now

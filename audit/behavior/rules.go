@@ -88,8 +88,8 @@ var rules = []codec.Rule{
 	{ID: "behavior.announces", Text: "A worker that has lost its connection announces its functions again within 5 s after it " +
 		"has connected."},
 	{ID: "behavior.processor", Text: "A program that waits for the server, for the rest of a message, or for a server that is " +
-		"gone, does not poll: it uses at most 80 % of a processor core over two seconds, or less than a tenth of that in the " +
-		"kernel."},
+		"gone, does not poll: it uses at most 80 % of a processor core over two seconds, without the time for which it waits " +
+		"for a core, or less than a tenth of that in the kernel."},
 	{ID: "behavior.memory", Text: "The memory of a program that waits for the server does not grow by 64 MiB or more."},
 	{ID: "behavior.descriptors", Text: "A program closes the file descriptors of connections that have ended: three times in " +
 		"a row, 64 connections do not leave 80 % as many file descriptors."},

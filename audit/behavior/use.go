@@ -5,8 +5,9 @@ import "time"
 // Sample is what the processes of a program use at a time.
 type Sample struct {
 	At          time.Duration // since the beginning
-	Wanted      time.Duration // since the last sample: the process that wanted a processor the most ran or waited for one
-	Ran, System time.Duration // since the last sample: this process ran, and ran in the kernel
+	Process     int           // the process that has run the longest since its start
+	Ran, System time.Duration // since the last sample: it ran, and ran in the kernel
+	Waited      time.Duration // one of its threads waited for a processor, for waits that have ended since the last sample
 	Resident    int64         // bytes, of all processes
 	Descriptors int
 	Threads     int
@@ -23,7 +24,7 @@ type use struct {
 	incomplete          bool // in the middle of a message of the server, for a part of the wait
 	pending             int  // as in the last Sample
 	begun               Sample
-	wanted, ran, system time.Duration
+	ran, system, waited time.Duration
 }
 
 // growth is how a number has grown since the last round of ended connections.
@@ -33,13 +34,16 @@ type growth struct {
 }
 
 // Limits for programs that wait. A program may compute something else while it waits, such as in another thread. A loop
-// that asks the system again and again whether data has arrived runs in the kernel for a large part of its time.
+// that asks the system again and again whether data has arrived runs in the kernel for a large part of its time. On a
+// busy machine, it runs whenever it gets a core, but a short computation takes long, too: a program that has run for
+// less time than the loop would on an idle machine is not reported.
 const (
 	calm        = 500 * time.Millisecond // without a message, before a program counts as waiting
 	minWait     = 2 * time.Second
-	digested    = 1 << 20 // bytes that a program may need a second for, such as one that copies them for each read
-	maxShare    = 0.8     // of a processor core
-	kernelShare = 0.1     // of this time, in the kernel
+	digested    = 1 << 20                 // bytes that a program may take a second for, such as by copying them for each read
+	maxShare    = 0.8                     // of a processor core, in the time in which the program does not wait for one
+	minRan      = 1600 * time.Millisecond // maxShare of minWait
+	kernelShare = 0.1                     // of this time, in the kernel
 	maxGrowth   = 64 << 20
 
 	// Rounds of at least so many ended connections, each of which has left nearly as many descriptors or threads.
@@ -75,11 +79,12 @@ func (m *Monitor) Sample(s Sample) {
 	switch {
 	case !waits:
 		u.waits = false
-	case !u.waits:
+	case !u.waits || s.Process != u.begun.Process:
 		u.waits, u.begun, u.reported, u.incomplete = true, s, false, false
-		u.wanted, u.ran, u.system = 0, 0, 0
+		u.ran, u.system, u.waited = 0, 0, 0
 	default:
-		u.wanted, u.ran, u.system = u.wanted+s.Wanted, u.ran+s.Ran, u.system+s.System
+		u.ran, u.system = u.ran+s.Ran, u.system+s.System
+		u.waited = min(u.waited+s.Waited, s.At-u.begun.At) // the first wait may have begun earlier
 		u.incomplete = u.incomplete || s.Pending > 0
 		m.overuse(s)
 	}
@@ -104,10 +109,12 @@ func (m *Monitor) overuse(s Sample) {
 		m.found("memory", nil, s.At, "the memory of the program grew by %d MiB in %v, while it %s", grown>>20,
 			took.Round(time.Millisecond), what)
 	}
-	if u.wanted.Seconds() > maxShare*took.Seconds() && u.system.Seconds() > kernelShare*u.ran.Seconds() && u.ran > 0 {
+	if u.ran > minRan && u.ran.Seconds() > maxShare*(took-u.waited).Seconds() &&
+		u.system.Seconds() > kernelShare*u.ran.Seconds() {
 		u.reported = true
-		m.found("processor", nil, s.At, "the program used a processor core for %.0f %% of %v, while it %s",
-			100*u.wanted.Seconds()/took.Seconds(), took.Round(time.Millisecond), what)
+		m.found("processor", nil, s.At, "the program used a processor core for %.0f %% of %v, and waited for one for %.0f %%"+
+			", while it %s", 100*u.ran.Seconds()/took.Seconds(), took.Round(time.Millisecond),
+			100*u.waited.Seconds()/took.Seconds(), what)
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 // TestUse checks what is reported about samples of a program's processes.
 func TestUse(t *testing.T) {
 	const interval = 200 * time.Millisecond
-	busy := behavior.Sample{Wanted: interval, Ran: interval / 2, System: interval / 8}
+	busy := behavior.Sample{Ran: interval * 9 / 10, System: interval / 8}
+	starved := behavior.Sample{Ran: interval / 4, System: interval / 8, Waited: interval * 3 / 4}
 	for _, tt := range []struct {
 		name, want string
 		do         func(m *behavior.Monitor, sample func(n int, s behavior.Sample))
@@ -21,6 +22,10 @@ func TestUse(t *testing.T) {
 		{"polls while it waits", "processor", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
 			waits(m)
 			sample(20, busy)
+		}},
+		{"polls on a busy machine", "processor", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
+			waits(m)
+			sample(40, starved)
 		}},
 		{"polls while a message is incomplete", "processor", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
 			waits(m)
@@ -49,7 +54,34 @@ func TestUse(t *testing.T) {
 
 		{"computes while it waits", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
 			waits(m)
-			sample(20, behavior.Sample{Wanted: interval, Ran: interval})
+			sample(20, behavior.Sample{Ran: interval})
+		}},
+		{"waits for a processor on a busy machine", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
+			waits(m)
+			sample(100, behavior.Sample{Ran: interval / 50, System: interval / 100, Waited: interval})
+		}},
+		{"computes for a second on a busy machine", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
+			waits(m)
+			sample(20, starved)
+			sample(100, behavior.Sample{})
+		}},
+		{"has two processes on a busy machine", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
+			waits(m)
+			for i := range 200 {
+				s := starved
+				s.Process = i / 10
+				sample(1, s)
+			}
+		}},
+		{"had waited for long before", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
+			waits(m)
+			sample(4, behavior.Sample{})
+			sample(1, behavior.Sample{Waited: 100 * interval})
+			sample(50, behavior.Sample{Ran: interval / 4, System: interval / 8})
+		}},
+		{"runs rarely on a busy machine", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
+			waits(m)
+			sample(100, behavior.Sample{Ran: interval / 4, System: interval / 8, Waited: interval / 2})
 		}},
 		{"polls for a second", "", func(m *behavior.Monitor, sample func(int, behavior.Sample)) {
 			waits(m)

@@ -41,7 +41,7 @@ func add(all map[int]Process, pid int) {
 	p.System = time.Duration(number(12)) * tick
 	p.Ran = p.System + time.Duration(number(11))*tick
 	p.Threads = number(17)
-	_, p.Wanted = wants(pid)
+	p.Waited = longestWait(pid)
 	all[pid] = p
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, name := range lists {

@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,16 +46,35 @@ func usageOf(pid int) (u Usage, ok bool) {
 // wants returns how long the threads of a process have run, and how long they have run or waited for a processor: on a
 // busy machine, a busy-looping thread waits most of the time.
 func wants(pid int) (had, wanted time.Duration) {
-	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-	for _, name := range tasks {
-		var ran, waited time.Duration
-		if b, err := os.ReadFile(name); err == nil {
-			fmt.Sscan(string(b), &ran, &waited) // nanoseconds
-		}
+	for ran, waited := range threads(pid) {
 		had += ran
 		wanted += ran + waited
 	}
 	return had, wanted
+}
+
+// longestWait returns how long the thread of a process has waited for a processor that has waited the longest.
+func longestWait(pid int) (longest time.Duration) {
+	for _, waited := range threads(pid) {
+		longest = max(longest, waited)
+	}
+	return longest
+}
+
+// threads returns how long each thread of a process has run, and how long it has waited for a processor.
+func threads(pid int) iter.Seq2[time.Duration, time.Duration] {
+	return func(yield func(ran, waited time.Duration) bool) {
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		for _, name := range tasks {
+			var ran, waited time.Duration
+			if b, err := os.ReadFile(name); err == nil {
+				fmt.Sscan(string(b), &ran, &waited) // nanoseconds
+			}
+			if !yield(ran, waited) {
+				return
+			}
+		}
+	}
 }
 
 // processorTime returns how long the threads of a process have run, including those that have ended, or 0.

@@ -18,7 +18,7 @@ type Usage struct {
 type Process struct {
 	Usage
 	Threads     int
-	Wanted      time.Duration // its threads ran or waited for a processor
+	Waited      time.Duration // for a processor: the thread that waited the longest
 	Ran, System time.Duration // its threads ran, and ran in the kernel
 }
 
