@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"fmt"
+	"hash/maphash"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -71,6 +72,7 @@ type Auditor struct {
 	messages   [2]int
 	roles      codec.Role // roles of clients and workers
 	broken     []*BrokenRule
+	origins    origins
 	unfollowed []*Unfollowed
 	outage     *Outage
 	now        *conn         // the connection of the current message
@@ -169,7 +171,7 @@ func (a *Auditor) actor(c *conn) string { return fmt.Sprintf("%s %d", a.roleName
 // New returns an auditor.
 func New(o Options) *Auditor {
 	a := &Auditor{opts: o, begun: time.Now(), checks: judge.New(o.Protocol),
-		behavior: behavior.New(o.Protocol)}
+		behavior: behavior.New(o.Protocol), origins: origins{}}
 	a.checks.Counts = true
 	if a.opts.Codec.MaxData == 0 {
 		a.opts.Codec.MaxData = codec.DefaultMaxData // larger than most servers accept
@@ -296,7 +298,8 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	if a.opts.Message != nil {
 		a.opts.Message(a.actor(c), &a.frame, bad)
 	}
-	if c.blame.Proved(a.opts.Protocol, &a.frame, bad) && bad != nil {
+	own := bad == nil || a.origins.first(&a.frame, bad)
+	if c.blame.Proved(a.opts.Protocol, &a.frame, bad) && bad != nil && own {
 		a.report(a.finding(c, from), bad)
 	}
 	found := a.checks.Message(c.id, &a.frame, a.at.Nanoseconds(), bad)
@@ -484,4 +487,39 @@ func (a *Auditor) Report() *Report {
 		r.Unfollowed = append(r.Unfollowed, *u)
 	}
 	return r
+}
+
+// origins contains the side that was the first to send an illegal value. A server that forwards the values of clients
+// and workers unchanged, and a client that repeats the ID of a job, do not violate the rule again.
+type origins map[illegalValue]codec.Side
+
+// illegalValue is a value that violates a rule.
+type illegalValue struct {
+	rule  codec.RuleID
+	field string
+	hash  uint64
+}
+
+// maxOrigins is the largest number of illegal values that are remembered. Further ones are reported for both sides.
+const maxOrigins = 1 << 16
+
+var valueSeed = maphash.MakeSeed()
+
+// first reports whether the other side has not sent the illegal value of a message before. If an argument is missing or
+// there are too many, the value is the list of arguments.
+func (o origins) first(f *codec.Frame, e *codec.Error) bool {
+	n := len(f.Spans)
+	if e.Fatal || f.Head == 0 || n < f.Head {
+		return true
+	}
+	value := f.Raw[f.Spans[f.Head-1].Next:]
+	if last := &f.Spans[n-1]; n > f.Head && last.Field.Name == e.Field && last.Off <= e.Offset && e.Offset <= last.End {
+		value = f.Raw[last.Off:last.End]
+	}
+	v := illegalValue{e.Rule, e.Field, maphash.Bytes(valueSeed, value)}
+	side, known := o[v]
+	if !known && len(o) < maxOrigins {
+		o[v] = f.From
+	}
+	return !known || side == f.From
 }
