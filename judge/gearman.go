@@ -128,8 +128,22 @@ func (c *gearmanConn) End(_ codec.Side, reset bool) {
 }
 
 // Invalid stops the checks: the reply to an invalid request is unknown, and so is the request to which an invalid reply
-// belongs.
-func (c *gearmanConn) Invalid(*codec.Frame, codec.RuleID) { c.Stop() }
+// belongs. A report about the progress of a job is neither. After an invalid one, it is unknown whether the server has
+// forwarded it, and whether the worker still has the job.
+func (c *gearmanConn) Invalid(f *codec.Frame, _ codec.RuleID) {
+	var job *gearmanJob
+	if f.Type != nil && f.Type.Does == codec.Status && f.Type.Sends(f.From) {
+		job = c.g.jobs[c.g.Hash(f.Get(codec.JobID))]
+	}
+	if job == nil {
+		c.Stop()
+		return
+	}
+	job.more = true
+	if _, has := c.assignments[job.id]; has && f.From == codec.Peer {
+		c.markUncertain(job.id)
+	}
+}
 
 // Message implements Conversation. It stores the requests of clients and workers until their replies arrive, and checks
 // the messages of workers about registrations, sleep and jobs.

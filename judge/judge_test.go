@@ -550,3 +550,42 @@ func TestIncompleteCaptureShowsNoViolation(t *testing.T) {
 		t.Errorf("the first worker's connection was not heard: %s", got)
 	}
 }
+
+// TestInvalidProgress: after a report without numbers, the messages about the job are still checked, and the server may
+// take the job away from the worker.
+func TestInvalidProgress(t *testing.T) {
+	message := func(magic string, code byte, args ...string) string {
+		data := strings.Join(args, "\x00")
+		return magic + "\x00\x00\x00" + string(code) + "\x00\x00\x00" + string(byte(len(data))) + data
+	}
+	const canDo, grab, assign, status, complete = 1, 9, 11, 12, 13
+	for _, tt := range []struct {
+		last []string
+		want codec.RuleID
+	}{
+		{[]string{message("\x00REQ", complete, "H:1", "y"), message("\x00REQ", complete, "H:1", "y")}, "gearman.work.final"},
+		{[]string{message("\x00REQ", complete, "H:1", "y")}, ""},
+		{[]string{message("\x00REQ", grab), message("\x00RES", assign, "H:1", "f", "x")}, ""},
+	} {
+		j := judge.New(gearman.Protocol)
+		j.Open(1)
+		session := gearman.Protocol.NewSession(codec.Options{})
+		got := codec.RuleID("")
+		for i, b := range append([]string{message("\x00REQ", canDo, "f"), message("\x00REQ", grab),
+			message("\x00RES", assign, "H:1", "f", "x"), message("\x00REQ", status, "H:1", "", "2")}, tt.last...) {
+			from := codec.Peer
+			if b[:4] == "\x00RES" {
+				from = codec.Server
+			}
+			var f codec.Frame
+			_, err := session.Decode(from, []byte(b), &f)
+			bad, _ := err.(*codec.Error)
+			for _, v := range j.Message(1, &f, int64(i), bad) {
+				got = v.Rule
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%q: expected %q, got %q", tt.last, tt.want, got)
+		}
+	}
+}
