@@ -264,3 +264,43 @@ func TestJobSubmittedAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestJobsOfOtherQueues: a client that takes and deletes a job of the tube default while it works on another tube has
+// not completed the task, even if the tube has the same job afterwards.
+func TestJobsOfOtherQueues(t *testing.T) {
+	for _, tt := range []struct {
+		ends string
+		want verdict.Verdict
+	}{
+		{"delete %[1]s\r\nput 0 0 6000 5\r\njob-c\r\n", verdict.WrongResult},
+		{"release %[1]s 0 0\r\npeek-ready\r\n", verdict.Completed},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
+				return edited(ctx, addr, tasks, answers, func(task, answer string, _ func() string) string {
+					if !strings.HasPrefix(task, "work t2") {
+						return answer
+					}
+					c, err := new(transport.Dialer).Dial(ctx, addr)
+					if err != nil {
+						return err.Error()
+					}
+					defer c.Close()
+					r := bufio.NewReader(c)
+					fmt.Fprint(c, "reserve-with-timeout 0\r\n")
+					line, _ := r.ReadString('\n')
+					r.ReadString('\n')
+					fmt.Fprintf(c, tt.ends, append(strings.Fields(line), "", "")[1])
+					r.ReadString('\n')
+					r.ReadString('\n')
+					return answer
+				})
+			}
+			for _, o := range stressClient(t, client, "plain") {
+				if o.Verdict != tt.want {
+					t.Errorf("%q: expected %v, got %s", tt.ends, tt.want, described(&o))
+				}
+			}
+		})
+	}
+}

@@ -79,6 +79,7 @@ type Auditor struct {
 	keep       bool          // remember all connections, and the jobs that the server has created in the present task
 	all        []*conn       // if keep is set
 	created    []string      // if keep is set: the IDs of these jobs
+	takes      takes         // if keep is set
 	at         time.Duration // when the current message arrived, since the beginning
 	frame      codec.Frame
 	large      bool // a large message was read
@@ -292,6 +293,9 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		}
 		if a.keep && from == codec.Server && bad == nil && (t.Does == codec.Accept || t.Does == codec.Bury) && t.Has(codec.JobID) {
 			a.created = append(a.created, string(a.frame.Get(codec.JobID)))
+		}
+		if a.keep && bad == nil {
+			a.takes.message(t, string(a.frame.Get(codec.JobID)))
 		}
 	}
 	a.now = c

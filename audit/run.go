@@ -427,6 +427,9 @@ func (r *run) assess(ctx context.Context, d *driving, s *Step, answer string, re
 		// The tasks about this job are performed with the wrong ID.
 		r.rate(s, verdict.WrongResult, fmt.Sprintf("the server created job %s; the driver answered %s", id, shortened(answer)))
 	}
+	if wrong := r.proxy.Auditor.strayed(); wrong != "" && !r.mayFail() {
+		return verdict.WrongResult, wrong
+	}
 	// there is no partner whose result could be compared
 	alone := s.Partner == "" || r.mayFail() && r.protoFaults.protocol.Unowned
 	if right && (alone || s.Serves != "") {
