@@ -56,7 +56,7 @@ const (
 const fuzzTimeout = time.Second
 
 // maxStarting limits the time for which a worker tries to start a server again, if another server has started before.
-const maxStarting = 30 * time.Second
+const maxStarting = 2 * time.Minute
 
 // run fuzzes until a limit of the run is reached. It returns an error if the server cannot be started or reached.
 func (w *worker) run(ctx context.Context) error {

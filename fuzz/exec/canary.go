@@ -49,7 +49,7 @@ func (x *execution) pinged() (ok bool, instead string) {
 	}
 	p.sendBarrier(k)
 	p.await(k)
-	x.lost, x.common, x.quit = p.lost, p.common, p.quit
+	x.lost, x.common, x.quit, x.delayed = p.lost, p.common, p.quit, p.delayed
 	for i := range p.record.Events {
 		e := &p.record.Events[i]
 		if e.From == codec.Server && e.Verb != transcript.Closes && !e.Barrier && instead == "" {

@@ -96,8 +96,12 @@ func (x *execution) read(k *conn, wait bool) (int, error) {
 		return 0, err
 	}
 	n, err = x.wait(k, k.within-checkOthersAfter)
-	if err == errTimeout && x.isLate(k) {
-		n, err = x.wait(k, k.within)
+	if err == errTimeout {
+		within := time.Millisecond // the reply may have arrived during the ping
+		if x.isLate(k) {
+			within = k.within
+		}
+		n, err = x.wait(k, within)
 	}
 	if more := x.extraTime(); err == errTimeout && more > 0 {
 		n, err = x.wait(k, more)
@@ -128,15 +132,30 @@ func (x *execution) extraTime() time.Duration {
 // overAfter is how long the executor waits before it checks whether the run has ended.
 const overAfter = 100 * time.Millisecond
 
-// wait waits for bytes until the timeout or the end of the run, and reads them.
+// wait waits for bytes until the timeout or the end of the run, and reads them. The time for which the server waits for a
+// processor does not count, up to maxBusy times the timeout: other programs delay the reply.
 func (x *execution) wait(k *conn, within time.Duration) (int, error) {
+	most, before := maxBusy*within, time.Duration(-1)
 	for ; within > 0 && !x.isOver(); within -= overAfter {
 		if n, err := k.s.read(k.room(), min(within, overAfter)); err != errTimeout {
 			return n, err
 		}
+		if x.waited == nil || within < overAfter && before < 0 {
+			continue
+		}
+		now := x.waited()
+		if before >= 0 {
+			more := min(now-before, most)
+			within, most = within+more, most-more
+			x.delayed += more
+		}
+		before = now
 	}
 	return 0, errTimeout
 }
+
+// maxBusy is how many timeouts a server may wait for a processor, in addition to the timeout.
+const maxBusy = 10
 
 // readOthers reads from the other connections of the input, so that the model does not miss their messages.
 func (x *execution) readOthers(k *conn) {

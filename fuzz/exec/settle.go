@@ -179,7 +179,7 @@ func (x *execution) finishBurst() {
 // await reads until the server has replied to all barriers of the connection or the timeout expires. A server that
 // sends nothing has Timeout; one that sends other messages has four times as long.
 func (x *execution) await(k *conn) {
-	until := time.Now().Add(4 * x.Timeout)
+	until, delayed := time.Now().Add(4*x.Timeout), x.delayed
 	x.flush(k)
 	if len(k.in) > 0 && k.open {
 		x.digest(k) // the reply has arrived together with earlier replies
@@ -188,7 +188,7 @@ func (x *execution) await(k *conn) {
 		if !x.receive(k, true) {
 			return
 		}
-		if time.Now().After(until) {
+		if time.Now().After(until.Add(x.delayed - delayed)) {
 			x.reportNoReply(k)
 			return
 		}

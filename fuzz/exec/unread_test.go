@@ -121,6 +121,43 @@ func TestLargeMessages(t *testing.T) {
 	}
 }
 
+// TestServerWaitsForProcessor tests that a reply is not missing while other programs use the processor, but that a
+// server which does not run for much longer than the timeout is reported.
+func TestServerWaitsForProcessor(t *testing.T) {
+	t.Parallel()
+	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Send, Type: gearman.Protocol.TypeNamed("ECHO_REQ"),
+		Args: []input.Arg{{Value: make([]byte, 1000)}}}}}
+	for _, tt := range []struct {
+		perByte time.Duration
+		busy    bool // the server waits for a processor all the time
+		fault   bool
+	}{{4 * time.Millisecond, true, false}, {4 * time.Millisecond, false, true}, {400 * time.Millisecond, true, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			serve := func(ctx context.Context, ln net.Listener) error { return serveEcho(ctx, ln, tt.perByte) }
+			srv, err := target.InMemory(t.Context(), "busy", serve)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer srv.Stop()
+			x, err := NewExecutor(srv, 0, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer x.CloseCanary()
+			begun := time.Now()
+			x.waited = func() time.Duration {
+				if !tt.busy {
+					return 0
+				}
+				return time.Since(begun)
+			}
+			if r := x.Execute(in, ""); (r.Fault != nil) != tt.fault {
+				t.Errorf("%+v after %v: %v", tt, time.Since(begun), r.Fault)
+			}
+		})
+	}
+}
+
 // TestUrgentData tests that urgent data is sent, and that a server that is busy as long as the connection exists is
 // reported.
 func TestUrgentData(t *testing.T) {

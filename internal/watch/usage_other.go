@@ -14,3 +14,5 @@ func processorTime(int) time.Duration { return 0 }
 func descriptorLimit(int) int { return 0 }
 
 func runnable(int) bool { return false }
+
+func longestWait(int) time.Duration { return 0 }

@@ -34,6 +34,10 @@ const (
 	spinMost  = 4 * time.Second
 )
 
+// Waited returns how long the thread of a server has waited for a processor that has waited the longest since its start,
+// or 0 if this is unknown.
+func Waited(t target.Target) time.Duration { return longestWait(target.Pid(t)) }
+
 // Spinning reports whether an idle server wants a core all the time. On a busy machine it may run only rarely, so the
 // time for which it waits for a processor counts as well. Spinning takes 10 ms if the server is idle, and at most 4 s.
 func Spinning(t target.Target) bool {
