@@ -165,7 +165,7 @@ func (x *Executor) execution(in *input.Input, r *Record) *execution {
 	}
 	return &execution{Executor: x, c: in, record: r, session: x.p.NewSession(codec.Options{WaiveAll: true}),
 		conns: x.conns[:n], chosen: map[int][]byte{}, progress: progress{step: -1}, exact: x.Thorough || x.Steady || x.runs%8 == 0,
-		timed: x.Steady && waiters(in) > 1}
+		timed: x.Steady && severalWait(in)}
 }
 
 // run executes the steps, makes sure that all their effects have arrived, and ends the input.
@@ -214,17 +214,21 @@ func (x *execution) checkOpen() {
 	}
 }
 
-// waiters returns the number of connections that send a request whose reply may come late. If there are several, the
-// replies depend on the order in which the server reads the requests.
-func waiters(in *input.Input) (n int) {
-	var found [input.MaxConns]bool
+// severalWait reports whether several connections send a request whose reply may come late. The replies then depend on
+// the order in which the server reads the requests.
+func severalWait(in *input.Input) bool {
+	first := -1
 	for i := range in.Steps {
-		if s := &in.Steps[i]; s.Type != nil && input.MayWait(s.Type) && !found[s.Conn] {
-			found[s.Conn] = true
-			n++
+		s := &in.Steps[i]
+		switch {
+		case s.Type == nil || !input.MayWait(s.Type):
+		case first < 0:
+			first = s.Conn
+		case s.Conn != first:
+			return true
 		}
 	}
-	return n
+	return false
 }
 
 // tick reports to the model how much time has passed on the server's clock since the last call.

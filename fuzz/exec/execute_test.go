@@ -2,19 +2,21 @@ package exec
 
 import (
 	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
 	"jobwire/codec"
 	"jobwire/codec/beanstalk"
 	"jobwire/codec/danga"
 	"jobwire/codec/gearman"
 	"jobwire/codec/gearmonkey"
+	"jobwire/codec/transcript"
 	"jobwire/fuzz/faults"
 	"jobwire/fuzz/input"
 	"jobwire/fuzz/internal/fuzztest"
 	"jobwire/internal/target"
-	"net"
-	"testing"
-	"testing/synctest"
-	"time"
 )
 
 // executorOf returns an executor with a correct server of the protocol, which stops at the end of the test.
@@ -46,6 +48,25 @@ func TestExecutes(t *testing.T) {
 			t.Errorf("prefix %q: expected the replies %s, got %s", prefix, want, got)
 		}
 	}
+}
+
+// TestManyConnections tests that an input of more connections than the generator uses is executed: an input that joins
+// several has the connections of all.
+func TestManyConnections(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := executorOf(t, beanstalk.Protocol, target.InMemory)
+		x.Steady = true
+		in := &input.Input{}
+		reserve := beanstalk.Protocol.TypeNamed("reserve")
+		for conn := range input.MaxConns + 2 {
+			in.Steps = append(in.Steps, input.Step{ID: conn + 1, Conn: conn, Verb: transcript.Send, Type: reserve})
+		}
+		r := x.Execute(in, "")
+		if sent := len(r.AsSent()); r.Fault != nil || sent < len(in.Steps) {
+			t.Errorf("expected at least %d messages and no fault, got %d and %v", len(in.Steps), sent, r.Fault)
+		}
+	})
 }
 
 // TestDataOfOtherInputIsNotDisclosure tests that the data of another input's job is not reported as data that no client has sent, if a
