@@ -104,7 +104,36 @@ func (w *writer) expect(e *exec.Event, id int, ignoring, exact bool) {
 		}
 		c.Args = append(c.Args, arg)
 	}
-	w.addExpected(a, c, ignoring)
+	c.Args = withoutOptional(e.Type, c.Args)
+	w.addExpected(a, c, ignoring, w.freeRefusals(e)...)
+}
+
+// freeRefusals returns the refusals in free text that a correct server may send instead of the refusal e.
+func (w *writer) freeRefusals(e *exec.Event) (all []transcript.Choice) {
+	request := w.Input.Steps[e.Step].Type
+	if e.Type.Does != codec.Refuse || request == nil {
+		return nil
+	}
+	for _, t := range request.Answers {
+		if t != e.Type && t.Does == codec.Refuse && t.Free != nil {
+			all = append(all, transcript.Choice{Type: t, Unchecked: t.Res&w.actors[e.Conn].Role == 0,
+				Args: []transcript.Arg{{Kind: transcript.Rest}}})
+		}
+	}
+	return all
+}
+
+// withoutOptional returns expected arguments of a message, without those at its end that may have any value and that a
+// correct server may leave out.
+func withoutOptional(t *codec.Type, args []transcript.Arg) []transcript.Arg {
+	n := len(args)
+	for n > 0 && args[n-1].Kind == transcript.Any && (t.FieldAt(n-1) == nil || t.FieldAt(n-1).Optional) {
+		n--
+	}
+	if n == len(args) {
+		return args
+	}
+	return append(args[:n], transcript.Arg{Kind: transcript.Rest})
 }
 
 // call returns the name of a value that the server chose, and assigns a name if it has none.

@@ -3,6 +3,7 @@ package triage
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -310,11 +311,13 @@ func firstAction(p *codec.Protocol, b []byte) (length int, a stepAction) {
 }
 
 // longValue is the length in bytes above which a value counts as long. longPrefix and largePrefix precede the name of
-// the field in descriptions of unusual values.
+// the field in descriptions of unusual values, and hugePrefix that of the message: a server that has too few bits for one
+// number of a message probably has too few for the others.
 const (
 	longValue   = 32
 	longPrefix  = "long "
 	largePrefix = "large "
+	hugePrefix  = "huge number in "
 )
 
 // blocked reports whether a server that does not answer waits for another client, which does not read the replies to its
@@ -340,14 +343,17 @@ func hasLargeTime(f *codec.Frame) bool {
 }
 
 // unusual describes the values of a message that ordinary messages do not have: long texts, texts with special
-// characters, numbers greater than 1, and optional times. A minimized message has such values only if the failure needs
+// characters, numbers greater than 1 or than 2^31 - 1, and optional times. A minimized message has such values only if the failure needs
 // them.
 func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 	for i := range f.Spans {
 		fd, v := f.Spans[i].Field, f.Value(i)
 		switch fd.Kind {
 		case codec.Number, codec.Signed, codec.Uint:
-			if n, ok := codec.ParseNumber(v); ok && n > 1 {
+			switch n, ok := codec.ParseNumber(v); {
+			case ok && n > math.MaxInt32:
+				all = append(all, hugePrefix+f.Type.Name)
+			case ok && n > 1:
 				all = append(all, largePrefix+fd.Name)
 			}
 		case codec.Text, codec.Opaque:
@@ -481,8 +487,8 @@ func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
 	switch {
 	case illegal != "":
 		c.kind, c.shown, c.acts = notRejected, "", []string{illegal}
-	case c.kind == exec.Law && len(c.rules) == 0 && passed != "":
-		c.acts, c.shown = []string{passed}, "" // the messages after the pause only reveal the failure
+	case c.kind != closedLaw && c.kind != exec.Framing && len(c.rules) == 0 && passed != "":
+		c.kind, c.acts, c.shown = timeKind, []string{passed}, "" // what follows the pause only reveals the failure
 	case f.Oracle == exec.HangConn && len(c.rules) > 0:
 		c.acts = nil // the illegal message is the reason for the missing reply
 	case f.Law == closedLaw && slices.ContainsFunc(c.acts, long):
@@ -504,6 +510,9 @@ func (c *cause) reduce(f *exec.Fault, acts []stepAction) {
 		c.until, c.jobs = until, jobs
 	}
 }
+
+// timeKind is the kind of a failure for which a time must pass.
+const timeKind = "time"
 
 // timePassed describes an input with a pause after a worker has requested a job that it has a limited time for, or after
 // a message that sets a start time. The description says which of them, and whether a worker ended a job before the
@@ -586,10 +595,10 @@ func (c *cause) same(o *cause) bool {
 	return alike && oneContains(c.rules, o.rules)
 }
 
-// sharesNumber reports whether one field has an unusual number in both inputs, which explains the failure.
+// sharesNumber reports whether one message has an unusual number in both inputs, which explains the failure.
 func (c *cause) sharesNumber(o *cause) bool {
 	return slices.ContainsFunc(c.acts, func(what string) bool {
-		return strings.HasPrefix(what, largePrefix) && slices.Contains(o.acts, what)
+		return (strings.HasPrefix(what, largePrefix) || strings.HasPrefix(what, hugePrefix)) && slices.Contains(o.acts, what)
 	})
 }
 

@@ -2,9 +2,10 @@ package triage
 
 import (
 	"fmt"
+	"time"
+
 	"jobwire/fuzz/exec"
 	"jobwire/fuzz/input"
-	"time"
 )
 
 // A fault counts as reproduced if it appears in minReproductions of at most tries attempts.
@@ -121,9 +122,21 @@ func (e *examiner) examineInput(candidate *Candidate, found *reproduction) outco
 		return interrupted
 	}
 	v := e.disclosureOf(small, last)
-	return e.report(candidate, &Finding{Key: key(e.cfg.Protocol, small, v), cause: causeOf(e.cfg.Protocol, small, v),
-		Fault: v,
+	return e.report(candidate, &Finding{Key: key(e.cfg.Protocol, small, v), cause: e.causeOf(small, v), Fault: v,
 		Input: small, Shown: n, Tried: of, Inputs: 1, Log: candidate.Log})
+}
+
+// causeOf returns the cause of a wrong reply to a minimized input. If the server also fails when its messages are sent one
+// after the other, the cause is that of the first failure then.
+func (e *examiner) causeOf(small *input.Input, v *exec.Fault) cause {
+	if small.Mode != input.OneByOne && v.Oracle == exec.Law {
+		in := small.Clone()
+		in.Mode = input.OneByOne
+		if first := e.replay.test(v)(in); first != nil && first.Oracle == exec.Law {
+			small, v = in, first
+		}
+	}
+	return causeOf(e.cfg.Protocol, small, v)
 }
 
 // examineSequence examines a failure that needs several inputs one after the other. Its finding has the log of these

@@ -21,6 +21,7 @@ type replayer struct {
 	clock  int // speed of the servers' clocks, as in Log
 
 	servers  *exec.Servers // shared with other replayers
+	fast     *exec.Servers // with fast clocks; nil: all inputs run with the clock of the machine
 	t        target.Target
 	x        *exec.Executor
 	used     bool // the server has left its initial state
@@ -54,12 +55,16 @@ func (l *replayer) ready() error {
 		l.discard()
 	}
 	if l.t == nil {
-		t, err := l.servers.Take(l.ctx)
+		servers := l.servers
+		if l.clock > 1 {
+			servers = l.fast
+		}
+		t, err := servers.Take(l.ctx)
 		if err != nil {
 			return err
 		}
 		if l.t, l.x = t, nil; !l.cfg.Fixed {
-			l.servers.Prepare(l.ctx)
+			servers.Prepare(l.ctx)
 		}
 	}
 	if l.x == nil {
@@ -78,11 +83,9 @@ func (l *replayer) ready() error {
 // setClock sets how many times as fast as the clock of the machine the clocks of new servers run. 0 and 1 mean the same
 // speed.
 func (l *replayer) setClock(times int) {
-	if l.clock != times {
+	if l.clock != times && l.fast != nil {
 		l.discard()
-		if l.clock, l.servers = times, &l.triage.servers; times > 1 {
-			l.servers = &l.triage.fast
-		}
+		l.clock = times
 	}
 }
 

@@ -57,9 +57,9 @@ func (e *examiner) describe(fd *Finding) {
 		if script == nil || ref == nil || e.stopped() || i > 0 && time.Now().After(until) {
 			return
 		}
-		if fd.FailsAt, fd.Plays = e.reproduces(script, ref, failure.Sent); fd.Plays {
+		if fd.FailsAt, fd.Plays = e.reproduces(script, fd.Fault, ref, failure.Sent); fd.Plays {
 			if len(script.Steps) > shortScript && fd.Input.Waits() < time.Second {
-				script, fd.FailsAt = e.pruneScript(script, ref, failure.Sent, fd.FailsAt)
+				script, fd.FailsAt = e.pruneScript(script, fd.Fault, ref, failure.Sent, fd.FailsAt)
 			}
 			fd.Script, fd.Text = script, transcribe.Text(script)
 			return
@@ -103,22 +103,49 @@ func (l *replayer) jobs(in *input.Input) (accepted, assigned int) {
 	return accepted, assigned
 }
 
-// reproduces reports whether a script passes on the reference server and fails twice on the server under test, at the
-// same step, which it returns: -1 if the process of the server shows the fault. A script that fails before the peers
-// have sent the message that leads to the fault, of which there are sent until then, fails for another reason.
-// reproduces returns false if the run ends meanwhile, because then no server can be started.
-func (e *examiner) reproduces(s *transcript.Script, ref *replayer, sent int) (step int, ok bool) {
-	if _, passes := e.playOnNew(s, ref); !passes {
+// reproduces reports whether a script passes on the reference server and fails twice on the server under test, because of
+// the fault and at the same step, which it returns: -1 if the process of the server shows the fault. A script that fails
+// before the peers have sent the message that leads to the fault, of which there are sent until then, fails for another
+// reason. reproduces returns false if no server can be started, such as after the end of the run.
+func (e *examiner) reproduces(s *transcript.Script, fault *exec.Fault, ref *replayer, sent int) (step int, ok bool) {
+	if passes, _, err := e.playOnNew(s, ref); err != nil || !passes {
 		return 0, false
 	}
 	for n := range 2 {
-		at, passes := e.playOnNew(s, e.replay)
-		if passes || n > 0 && at != step || e.stopped() || at >= 0 && transcribe.Sent(s.Steps[:at]) < sent {
+		passes, r, err := e.playOnNew(s, e.replay)
+		if err != nil || passes || e.stopped() {
+			return 0, false
+		}
+		at := -1
+		if r.Failure != nil {
+			if at = r.Failure.Index; transcribe.Sent(s.Steps[:at]) < sent || !e.shows(fault, r) {
+				return 0, false
+			}
+		}
+		if n > 0 && at != step {
 			return 0, false
 		}
 		step = at
 	}
 	return step, true
+}
+
+// shows reports whether a script has failed because of a fault: after the last message of the peers, the server has sent
+// the wrong message of the fault or, if the fault is that it sends nothing, at most the reply to a barrier.
+func (e *examiner) shows(fault *exec.Fault, r *play.Result) bool {
+	if fault.Ends() || fault.Oracle == exec.Framing || fault.Oracle == exec.Disclosure {
+		return true
+	}
+	if ev := r.Failure.Event; fault.Got == "" {
+		return ev == nil || ev.Verb != transcript.Send || ev.Frame.Type == e.cfg.Barrier.Reply
+	}
+	for i := len(r.Events) - 1; i >= 0 && r.Events[i].From == codec.Server; i-- {
+		if ev := &r.Events[i]; ev.Verb == transcript.Raw || // the message is incomplete or malformed
+			ev.Verb == transcript.Send && ev.Frame.Type.Does.String() == fault.Got {
+			return true
+		}
+	}
+	return false
 }
 
 // maxWriting limits the time for which forms of a transcript are tried. Each attempt takes as long as the pauses of the
@@ -130,7 +157,8 @@ const shortScript = 7
 
 // pruneScript removes the expectations without which the script still reproduces the failure. It returns the shorter
 // script and the step that fails.
-func (e *examiner) pruneScript(s *transcript.Script, ref *replayer, sent, failing int) (*transcript.Script, int) {
+func (e *examiner) pruneScript(s *transcript.Script, fault *exec.Fault, ref *replayer,
+	sent, failing int) (*transcript.Script, int) {
 	for i := len(s.Steps) - 2; i >= 0 && !e.stopped(); i-- {
 		if s.Steps[i].From != codec.Server {
 			continue
@@ -140,50 +168,40 @@ func (e *examiner) pruneScript(s *transcript.Script, ref *replayer, sent, failin
 		if _, err := transcript.Parse(s.Protocol, s.File, transcribe.Text(&less)); err != nil {
 			continue
 		}
-		if at, ok := e.reproduces(&less, ref, sent); ok {
+		if at, ok := e.reproduces(&less, fault, ref, sent); ok {
 			s, failing = &less, at
 		}
 	}
 	return s, failing
 }
 
-// playOnNew plays a script on a new server. It reports whether the script passes without a fault that an oracle
-// reports, and otherwise which step fails: -1 if it is none of them.
-func (e *examiner) playOnNew(s *transcript.Script, l *replayer) (step int, passes bool) {
-	step = -1
-	if l.ready() != nil {
-		return step, false
+// playOnNew plays a script on a new server. It reports whether the script passes and no oracle reports a fault, and
+// returns its result. The error is not nil if the script was not played.
+func (e *examiner) playOnNew(s *transcript.Script, l *replayer) (passes bool, r *play.Result, err error) {
+	checks, err := play.Checks(s)
+	if err != nil {
+		return false, nil, err
+	}
+	if err := l.ready(); err != nil {
+		return false, nil, err
 	}
 	l.used = true
 	dial := func(ctx context.Context, _ transcript.Actor) (net.Conn, error) { return target.Dial(ctx, l.t) }
 	options := play.Options{Timeout: max(time.Second, e.cfg.Timeout), Codec: codec.Options{Waive: l.cfg.Known.Waive}}
-	execute := func() error {
-		r := play.Peers(l.ctx, s, dial, options)
-		if r.Failure != nil {
-			step = r.Failure.Index
-			return r.Failure
+	var w *watch.Watcher
+	if len(checks) > 0 {
+		if w, err = watch.New(l.t, checks); err != nil {
+			return false, nil, err
 		}
-		return nil
+		options.Watch(w)
 	}
-	checks, err := play.Checks(s)
-	if err != nil {
-		return step, false
-	}
-	if len(checks) == 0 {
-		passes = execute() == nil && exec.Verdict(l.t, nil) == nil
-		return step, passes
-	}
-	w, err := watch.New(l.t, checks)
-	if err != nil {
-		return step, false
-	}
-	if options.Watch(w); execute() != nil || exec.Verdict(l.t, nil) != nil {
-		return step, false
+	r = play.Peers(l.ctx, s, dial, options)
+	if passes = r.Failure == nil && exec.Verdict(l.t, nil) == nil; !passes || w == nil {
+		return passes, r, nil
 	}
 	options.Watch(nil)
-	amiss, err := w.After(execute)
-	step = -1
-	return step, amiss == "" && err == nil
+	amiss, err := w.After(func() error { return play.Peers(l.ctx, s, dial, options).Err() })
+	return amiss == "" && err == nil, r, nil
 }
 
 // Conversation returns what the peers and the server sent in the last execution, one message or action a line, and

@@ -382,6 +382,31 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	})
 }
 
+// TestCauseOfAdjacentMessages tests that a fault has one cause, whether the server gets messages one after the other or at
+// once, if it appears in both cases.
+func TestCauseOfAdjacentMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, _ := examinerOf(t, gearman.Protocol, *faults.Named("workload-of-4096-cut"))
+		one := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: unchecked SUBMIT_JOB_BG a "" "x"*4096
+	Worker -> Job Server: CAN_DO a
+	Worker -> Job Server: GRAB_JOB
+	Worker -> Job Server: WORK_FAIL 1
+	`)
+		causes := map[input.Mode]cause{}
+		for _, in := range []*input.Input{one, one.Together(input.Pipelined)} {
+			_, v := f.replay.execute(in)
+			if v == nil {
+				t.Fatalf("no oracle reports a fault of %s", in)
+			}
+			causes[in.Mode] = f.onlyExaminer.causeOf(in, v)
+		}
+		if a, b := causes[input.OneByOne], causes[input.Pipelined]; !a.same(&b) || !slices.Equal(a.acts, b.acts) {
+			t.Errorf("two causes: %+v, %+v", a, b)
+		}
+	})
+}
+
 // TestJoinedAfterSleep tests that a message that wakes a worker does not count as the reply to the next request, even if
 // the worker requested to sleep with raw bytes.
 func TestJoinedAfterSleep(t *testing.T) {

@@ -169,7 +169,9 @@ func (t *Triage) closeServers() {
 }
 
 func (t *Triage) examiner() *examiner {
-	return &examiner{t, t.replayer(&t.cfg)}
+	e := &examiner{t, t.replayer(&t.cfg)}
+	e.replay.fast = &t.fast
+	return e
 }
 
 func (t *Triage) replayer(cfg *Config) *replayer {
@@ -194,8 +196,9 @@ func (t *Triage) Add(candidate *Candidate) bool {
 	return isNew
 }
 
-// crash returns the finding for a crash before it is reproduced: a similar one, or else a new one, which it reports. Crashes without a stack are similar if their oracle and signal are the same, because the cause of the
-// crash may not be in the input.
+// crash returns the finding for a crash before it is reproduced: a similar one, or else a new one, which it reports.
+// Crashes without a stack are similar if their oracle and signal are the same, because the cause of the crash may not be
+// in the input.
 func (t *Triage) crash(candidate *Candidate) *Finding {
 	alike := "not reproduced|" + candidate.Fault.Oracle + "|" + candidate.Fault.Law + "|" + candidate.Fault.Signal
 	for _, fd := range t.findings {
