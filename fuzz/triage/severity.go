@@ -149,17 +149,20 @@ func expects(p *codec.Protocol, f *exec.Fault, does codec.Effect) bool {
 func hasJob(r *exec.Record, f *exec.Fault) (has bool) {
 	for i := 0; r != nil && i < len(r.Events); i++ {
 		e := &r.Events[i]
-		if e.Conn != f.Conn || e.Type == nil {
-			continue
-		}
-		switch e.Type.Does {
-		case codec.Assign:
-			has = has || e.From == codec.Server
-		case codec.Complete, codec.Fail, codec.Exception, codec.Delete, codec.Release, codec.Bury:
-			has = has && e.From == codec.Server
+		switch {
+		case e.Conn != f.Conn:
+		case e.From == codec.Peer && (slices.Contains(input.Leaves, e.Verb) || e.Type != nil && endsRun(e.Type)):
+			has = false
+		case e.From == codec.Server && e.Type != nil && e.Type.Does == codec.Assign:
+			has = true
 		}
 	}
 	return has
+}
+
+// endsRun reports whether a worker with a job no longer has it after it has sent a message of the type.
+func endsRun(t *codec.Type) bool {
+	return endsJob(t) || t.Does == codec.Delete || t.Does == codec.Release || t.Does == codec.Bury
 }
 
 // forwards reports whether the fault is only that the server sends an illegal value of a peer in a message of its own.

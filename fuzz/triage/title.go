@@ -295,12 +295,24 @@ func (t *titler) reply() string {
 		return fmt.Sprintf("%s receives %s although no job waits", t.peer(), name)
 	case content && wanted != nil && wanted.Name != name:
 		return fmt.Sprintf("%s receives %s instead of %s", t.peer(), name, t.noun(required))
+	case content && t.answers(name) != "":
+		return fmt.Sprintf("the reply to %s is wrong (expected %s)", t.answers(name), short(expected, maxExpected))
 	case content:
 		return fmt.Sprintf("%s receives a wrong %s (expected %s)", t.peer(), name, short(expected, maxExpected))
 	case strings.HasPrefix(required, "no message"):
 		return fmt.Sprintf("%s receives an unexpected %s", t.peer(), withFirst(got)) + although(reason)
 	}
 	return fmt.Sprintf("%s receives %s instead of %s", t.peer(), withFirst(got), t.noun(required)) + although(reason)
+}
+
+// answers returns the name of the request at the step of the fault, if the reply has no name of its own. Otherwise it
+// returns "".
+func (t *titler) answers(reply string) string {
+	at := t.f.Step
+	if at < 0 || at >= len(t.in.Steps) || t.in.Steps[at].Type == nil || t.in.Steps[at].Type.Name+"-reply" != reply {
+		return ""
+	}
+	return t.in.Steps[at].Type.Name
 }
 
 // although returns why a reply is wrong, or "".
@@ -407,7 +419,7 @@ func (t *titler) messages() (names []string, last string) {
 	}
 	if together(t.in, t.f, does) != "" && n < len(t.in.Steps) {
 		if a := t.act(&t.in.Steps[n]); a.name != "" {
-			final.unusual += ", sent together with " + a.name
+			final.unusual += ", sent in one write with " + a.name
 		}
 	}
 	return names, final.name + final.unusual
@@ -451,7 +463,7 @@ func (t *titler) act(s *input.Step) act {
 	case slices.Contains(input.Leaves, s.Verb):
 		return act{name: "a disconnect"}
 	case s.Verb == transcript.Nothing:
-		return act{name: "a pause of " + s.For.Round(time.Millisecond).String(), query: t.f.Oracle != exec.Law}
+		return act{name: s.For.Round(time.Millisecond).String() + " without messages", query: t.f.Oracle != exec.Law}
 	case s.Verb == transcript.Send && s.Type != nil:
 		query := s.Type.Does == codec.Query || s.Type.Does == codec.Echo
 		unusual := t.unusual(s)

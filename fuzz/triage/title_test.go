@@ -69,7 +69,7 @@ func TestTitles(t *testing.T) {
 			"the server answers no client after reserve-with-timeout with a timeout of 2^32"},
 		{gearman.Protocol, "Client -> Job Server: SUBMIT_JOB a \"\" x\nWorker -> Job Server: CAN_DO_TIMEOUT a 1\nWorker -> Job Server: GRAB_JOB\nJob Server -> Client: nothing for 1550ms\n",
 			law(1, 3, "missing message", `expected WORK_FAIL H:1, got no message`),
-			"the client receives no WORK_FAIL after SUBMIT_JOB, CAN_DO_TIMEOUT with a timeout of 1, GRAB_JOB and a pause of 1.55s"},
+			"the client receives no WORK_FAIL after SUBMIT_JOB, CAN_DO_TIMEOUT with a timeout of 1, GRAB_JOB and 1.55s without messages"},
 		{gearman.Protocol, "Client 2 -> Job Server: stops-reading\nClient 2 -> Job Server: raw \"getpid\\n\"*18724\nWorker -> Job Server: CAN_DO a\n", exec.Fault{Oracle: exec.HangConn, Conn: 1, Step: 2},
 			"the server stops answering the worker while another client does not read its replies"},
 		{gearman.Protocol, fuzztest.Work, law(1, 2, model.ChangedData, `expected function "a" and workload "x", because the client submitted them; got JOB_ASSIGN "H:1" "a" "n"`),
