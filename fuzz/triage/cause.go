@@ -48,6 +48,13 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 		return id + "|" + expectation(p, f)
 	}
 	acts := behavior(p, in)
+	if f.Oracle == exec.Framing {
+		// After legal messages, the server has made the mistake itself. Otherwise it may only send on what it got.
+		if slices.ContainsFunc(acts, func(a stepAction) bool { return len(a.rules) > 0 }) {
+			return id + "|after an illegal message"
+		}
+		return id
+	}
 	if f.Law == notRejected && last && acts[f.Step].typ != nil {
 		return id + "|" + acts[f.Step].typ.Name
 	}
@@ -61,10 +68,14 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 		return fmt.Sprintf("%s|%s|%s", id, f.Refusal, of)
 	}
 	var does []string
+	// A server may change data independently of what the messages do, and what it lists may be wrong because of one value.
+	data := f.Law == model.ChangedData
+	listed := f.Law == wrongContent && last && isQuery(&acts[f.Step])
 	for _, a := range acts {
-		if f.Law == model.ChangedData { // the server may change the data independently of what the messages do
+		if data || listed {
 			does = append(does, a.unusual...)
-		} else {
+		}
+		if !data {
 			does = append(does, a.does)
 		}
 	}
@@ -177,9 +188,9 @@ func together(in *input.Input, f *exec.Fault, acts []stepAction) string {
 const resynced = "resync|"
 
 // inputFree reports whether the fault alone determines the key of the finding, whatever the input is. This is true if
-// the fault has a stack, if it names the rule that a request breaks, or if it describes what is wrong with a reply.
+// the fault has a stack, if it names the rule that a request breaks, or if it describes data that no peer has sent.
 func inputFree(f *exec.Fault) bool {
-	return len(f.Stack) > 0 || f.Resync || f.Oracle == exec.Framing || f.Unsent.Data != nil ||
+	return len(f.Stack) > 0 || f.Resync || f.Unsent.Data != nil ||
 		f.Oracle == exec.HangConn && f.Rule != ""
 }
 

@@ -94,6 +94,18 @@ func TestKeys(t *testing.T) {
 	if freed("WORK_COMPLETE h x") != freed("WORK_FAIL h") || freed("WORK_FAIL h") == freed("GRAB_JOB") {
 		t.Errorf("keys of changed data after messages that are sent together: %q, %q, %q", freed("WORK_COMPLETE h x"), freed("WORK_FAIL h"), freed("GRAB_JOB"))
 	}
+	listedID := func(id string) string {
+		return key(gearman.Protocol, read("Worker -> Job Server: SET_CLIENT_ID "+id+"\nAdmin -> Job Server: workers\n"), &exec.Fault{Oracle: exec.Law, Law: wrongContent, Step: 1, Text: "expected a; got workers-reply"})
+	}
+	if listedID("a") == listedID(strings.Repeat("x", 127)) || listedID("a") != listedID("b") {
+		t.Error("a list that is wrong because of a long value has the key of a list that is always wrong")
+	}
+	malformed := func(end string) string {
+		return key(gearman.Protocol, read("Worker -> Job Server: unchecked "+end+"\n"), &exec.Fault{Oracle: exec.Framing, Rule: "gearman.args.trailing-nul", Law: "Job handle", Got: "fail"})
+	}
+	if malformed("WORK_EXCEPTION h x") == malformed("WORK_FAIL h \"\"") || malformed("WORK_FAIL h \"\"") != malformed("WORK_FAIL h x") {
+		t.Errorf("keys of malformed replies: %q, %q, %q", malformed("WORK_EXCEPTION h x"), malformed("WORK_FAIL h \"\""), malformed("WORK_FAIL h x"))
+	}
 	if closed(read("Worker -> Job Server: CAN_DO b\n")) != closed(read("Worker -> Job Server: PRE_SLEEP\nWorker -> Job Server: CAN_DO a\n")) {
 		t.Error("connections that are closed for the same reason have two keys")
 	}

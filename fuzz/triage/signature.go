@@ -2,6 +2,7 @@ package triage
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"jobwire/codec"
@@ -52,7 +53,7 @@ func (ca *Candidate) sign(p *codec.Protocol) signature {
 	case len(v.Stack) > 0:
 		return s
 	case v.Oracle == exec.Law:
-		s.class += "|" + withoutValues(v.Text)
+		s.class += "|" + withoutValues(v.Text) + unusualQuoted(v.Text)
 	}
 	if v.Step >= 0 && v.Step < len(in.Steps) && !v.Timed {
 		s.class += "|" + effect(p, &in.Steps[v.Step])
@@ -92,6 +93,24 @@ func withoutValues(text string) string {
 		text = rest[min(end+1, len(rest)):]
 	}
 }
+
+// unusualQuoted says whether the text of a fault, up to what the server has sent, quotes long values and values with
+// special characters. A server may treat them wrongly for a reason of their own.
+func unusualQuoted(text string) string {
+	expected, _, _ := strings.Cut(text, " got ")
+	unusual := [2]string{}
+	for _, v := range quoted.FindAllString(expected, -1) {
+		if len(v) > longValue {
+			unusual[0] = " long"
+		}
+		if strings.Contains(v, `\`) {
+			unusual[1] = " special"
+		}
+	}
+	return unusual[0] + unusual[1]
+}
+
+var quoted = regexp.MustCompile(`"(\\.|[^"\\])*"`)
 
 // related reports whether f may be another effect of what caused the expected fault. A crash is related if it is in the
 // same place, or if the expected place is unknown. A hang or crash is related to a hang, even on another connection,

@@ -1,13 +1,17 @@
 package triage
 
 import (
-	"jobwire/codec/gearman"
-	"jobwire/fuzz/exec"
-	"jobwire/fuzz/input"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
+
+	"jobwire/codec/gearman"
+	"jobwire/fuzz/exec"
+	"jobwire/fuzz/input"
+	"jobwire/fuzz/internal/fuzztest"
 )
 
 // TestProvedDisclosure tests that a finding with evidence replaces the finding about the same data without evidence, in
@@ -41,6 +45,24 @@ func TestProvedDisclosure(t *testing.T) {
 	}
 	if !slices.Equal(tr.findings, []*Finding{proved}) || !slices.Equal(dropped, []*Finding{law}) || first.of.finding != proved {
 		t.Errorf("expected the proved finding in place of the first one, got %v; dropped: %v", tr.findings, dropped)
+	}
+}
+
+// TestSignatures tests that observations whose values are ordinary have one signature, and that a value that is long or
+// has special characters has a signature of its own.
+func TestSignatures(t *testing.T) {
+	of := func(id string) signature {
+		in := fuzztest.Input(t, gearman.Protocol, "Admin -> Job Server: workers\n")
+		text := fmt.Sprintf("expected a worker with client ID %.40q in the list; got workers-reply %q", id, strings.Repeat("y", 50))
+		c := Candidate{Log: &input.Log{Entries: []input.Entry{{Input: in}}}, Fault: &exec.Fault{Oracle: exec.Law, Law: wrongContent, Text: text}}
+		return c.sign(gearman.Protocol)
+	}
+	if of("a") != of("b") {
+		t.Errorf("ordinary values have two signatures: %v, %v", of("a"), of("b"))
+	}
+	long, special := of(strings.Repeat("x", 127)), of("a\tb")
+	if long == of("a") || special == of("a") || long == special {
+		t.Errorf("unusual values have the signature of others: %v, %v, %v", of("a"), long, special)
 	}
 }
 
