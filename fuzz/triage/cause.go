@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"jobwire/codec"
@@ -36,29 +37,23 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 		return id
 	}
 	last := f.Step >= 0 && f.Step < len(in.Steps)
-	switch {
-	case f.Oracle == exec.HangConn || f.Oracle == exec.HangAll:
-		// The key contains only the first message without a reply, even if that message is illegal.
-		if last {
-			return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &in.Steps[f.Step]),
-				slices.ContainsFunc(in.Steps, func(s input.Step) bool { return slices.Contains(input.Leaves, s.Verb) }))
-		}
-	}
-	if f.Timed { // it does not depend on the messages around that time
-		return id + "|" + expectation(p, f)
-	}
 	acts := behavior(p, in)
-	if f.Oracle == exec.Framing {
+	switch {
+	case last && (f.Oracle == exec.HangConn || f.Oracle == exec.HangAll):
+		// The key contains only the first message without a reply, even if that message is illegal.
+		return fmt.Sprintf("%s|%s %v", f.Oracle, family(p, &in.Steps[f.Step]),
+			slices.ContainsFunc(in.Steps, func(s input.Step) bool { return slices.Contains(input.Leaves, s.Verb) }))
+	case f.Timed: // it does not depend on the messages around that time
+		return id + "|" + expectation(p, f)
+	case f.Oracle == exec.Framing:
 		// After legal messages, the server has made the mistake itself. Otherwise it may only send on what it got.
 		if slices.ContainsFunc(acts, func(a stepAction) bool { return len(a.rules) > 0 }) {
 			return id + "|after an illegal message"
 		}
 		return id
-	}
-	if f.Law == notRejected && last && acts[f.Step].typ != nil {
+	case last && f.Law == notRejected && acts[f.Step].typ != nil:
 		return id + "|" + acts[f.Step].typ.Name
-	}
-	if f.Refusal != "" && last {
+	case last && f.Refusal != "":
 		// A server that rejects several messages about one kind of object from senders in one role probably rejects all
 		// of them for the same reason.
 		of := family(p, &in.Steps[f.Step])
@@ -66,11 +61,31 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 			of = familyOf(t)
 		}
 		return fmt.Sprintf("%s|%s|%s", id, f.Refusal, of)
+	case last && f.Law == closedLaw:
+		return id + "|" + closedAfter(in, f, acts)
 	}
+	return id + "|" + circumstances(p, in, f, acts)
+}
+
+// closedAfter describes the message after which the server closed the connection: its size class, or its effect if it is
+// short.
+func closedAfter(in *input.Input, f *exec.Fault, acts []stepAction) string {
+	at := f.Step
+	for at > 0 && (acts[at].does == "" || in.Steps[at].Conn != in.Steps[f.Step].Conn) {
+		at-- // the step only continues the message of an earlier step
+	}
+	if n := sizeClass(&in.Steps[at]); n > 0 && in.Steps[at].Verb == transcript.Send {
+		return strconv.Itoa(n)
+	}
+	return acts[at].does
+}
+
+// circumstances returns what the server should have done, what happens to jobs, and the effects of all messages.
+func circumstances(p *codec.Protocol, in *input.Input, f *exec.Fault, acts []stepAction) string {
 	var does []string
 	// A server may change data independently of what the messages do, and what it lists may be wrong because of one value.
 	data := f.Law == model.ChangedData
-	listed := f.Law == wrongContent && last && isQuery(&acts[f.Step])
+	listed := f.Law == wrongContent && f.Step >= 0 && f.Step < len(acts) && isQuery(&acts[f.Step])
 	for _, a := range acts {
 		if data || listed {
 			does = append(does, a.unusual...)
@@ -79,22 +94,13 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 			does = append(does, a.does)
 		}
 	}
-	if f.Law == closedLaw && last {
-		at := f.Step
-		for at > 0 && (does[at] == "" || in.Steps[at].Conn != in.Steps[f.Step].Conn) {
-			at-- // the step only continues the message of an earlier step
-		}
-		if n := sizeClass(&in.Steps[at]); n > 0 && in.Steps[at].Verb == transcript.Send {
-			return fmt.Sprintf("%s|%d", id, n)
-		}
-		return id + "|" + does[at]
-	}
 	does = append(does, together(in, f, acts))
-	if f.Law != model.ChangedData {
-		id += "|" + expectation(p, f) + "|" + history(acts)
-	}
 	slices.Sort(does)
-	return id + "|" + strings.TrimPrefix(strings.Join(slices.Compact(does), " "), " ")
+	all := strings.TrimPrefix(strings.Join(slices.Compact(does), " "), " ")
+	if data {
+		return all
+	}
+	return expectation(p, f) + "|" + history(acts) + "|" + all
 }
 
 // expectation returns what the server should have done, and why, without the values that differ between inputs. It is ""
