@@ -31,6 +31,9 @@ func reject(f *codec.Frame, e *codec.Error) codec.Rejection {
 	}
 	switch e.Rule {
 	case RulePutCRLF:
+		if announced(f.Type, line) > DefaultMaxData+len(crlf) { // a server may refuse the size before it reads the body
+			return codec.Rejection{Replies: []*codec.Type{expectedCRLF, jobTooBig}, Unclear: true}
+		}
 		return codec.Rejection{Replies: []*codec.Type{expectedCRLF}, Resync: RuleResync}
 	case RulePutSize:
 		return codec.Rejection{Replies: []*codec.Type{jobTooBig, badFormat}, Unclear: true}

@@ -447,3 +447,21 @@ func TestLimitsAreOptions(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestBodyThatIsTooLongTwice tests that a server may refuse the size of a body that also lacks its CR LF, and that only a
+// body of a size that every server accepts must be followed by the next command.
+func TestBodyThatIsTooLongTwice(t *testing.T) {
+	for size, unclear := range map[int]bool{DefaultMaxData: false, DefaultMaxData + 1: true} {
+		raw := fmt.Appendf(nil, "put 0 0 60 %d\r\n%s\r\n", size, bytes.Repeat([]byte("b"), size+1))
+		var f codec.Frame
+		_, err := Protocol.NewSession(codec.Options{}).Decode(codec.Peer, raw, &f)
+		e, _ := err.(*codec.Error)
+		if e == nil || f.Type == nil {
+			t.Fatalf("%d bytes: %v", size, err)
+		}
+		r := reject(&f, &codec.Error{Rule: RulePutCRLF})
+		if r.Unclear != unclear || r.Has(jobTooBig) != unclear || !r.Has(expectedCRLF) || (r.Resync == "") != unclear {
+			t.Errorf("%d bytes: %+v", size, r)
+		}
+	}
+}

@@ -50,6 +50,20 @@ func TestExecutes(t *testing.T) {
 	}
 }
 
+// TestServerMayHaveClient tests that an input after which the server may still have a client does not count as clean: the
+// next input could observe that client.
+func TestServerMayHaveClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x := executorOf(t, beanstalk.Protocol, target.InMemory)
+		for wire, clean := range map[string]bool{"Client -> Server: watch a\n": true, "Client -> Server: reserve\n": false} {
+			if r := x.Execute(fuzztest.Input(t, beanstalk.Protocol, wire), ""); r.Clean != clean || r.Fault != nil {
+				t.Errorf("%q: clean: %v, expected %v; fault %v", wire, r.Clean, clean, r.Fault)
+			}
+		}
+	})
+}
+
 // TestManyConnections tests that an input of more connections than the generator uses is executed: an input that joins
 // several has the connections of all.
 func TestManyConnections(t *testing.T) {

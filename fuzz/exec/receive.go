@@ -140,8 +140,8 @@ func (x *execution) wait(k *conn, within time.Duration) (int, error) {
 		if n, err := k.s.read(k.room(), min(within, overAfter)); err != errTimeout {
 			return n, err
 		}
-		if x.waited == nil || within < overAfter && before < 0 {
-			continue
+		if x.waited == nil || before < 0 && within < overAfter {
+			continue // the time is unknown, or this was the only read: most replies of a server that is not busy need no more
 		}
 		now := x.waited()
 		if before >= 0 {

@@ -268,7 +268,7 @@ func (x *execution) leave() {
 	noticed := true
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
-			noticed = !x.Steady || x.prefix != "" || x.awaitClose(k) && noticed
+			noticed = x.prefix != "" || x.awaitClose(k) && noticed
 			x.end(k, x.runs%64 != 0)
 			if x.model != nil {
 				x.model.Closed(k.id)

@@ -59,6 +59,24 @@ func serveEcho(ctx context.Context, ln net.Listener, perByte time.Duration) erro
 	}
 }
 
+// oracleOf executes an input on a Gearman server in memory. It returns the oracle that reports a fault, or "".
+func oracleOf(t *testing.T, in *input.Input, serve func(context.Context, net.Listener) error) string {
+	srv, err := target.InMemory(t.Context(), "gearman", serve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Stop()
+	x, err := NewExecutor(srv, 0, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.CloseCanary()
+	if r := x.Execute(in, ""); r.Fault != nil {
+		return r.Fault.Oracle
+	}
+	return ""
+}
+
 // TestClientThatDoesNotRead tests that a server is reported that serves no other client while it cannot write to a
 // client that does not read, and that the reference server is not.
 func TestClientThatDoesNotRead(t *testing.T) {
@@ -69,20 +87,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	for oracle, serve := range map[string]func(context.Context, net.Listener) error{HangAll: serveOneAtATime,
 		"": faults.Faultless("gearman").Serve} {
 		synctest.Test(t, func(t *testing.T) {
-			srv, err := target.InMemory(t.Context(), "unread", serve)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer srv.Stop()
-			x, err := NewExecutor(srv, 0, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer x.CloseCanary()
-			got := ""
-			if r := x.Execute(in, ""); r.Fault != nil {
-				got = r.Fault.Oracle
-			}
+			got := oracleOf(t, in, serve)
 			if got != oracle {
 				t.Errorf("expected the oracle %q, got %q", oracle, got)
 			}
@@ -100,20 +105,7 @@ func TestLargeMessages(t *testing.T) {
 	for perByte, oracle := range map[time.Duration]string{300: "", 2000: HangAll} {
 		synctest.Test(t, func(t *testing.T) {
 			serve := func(ctx context.Context, ln net.Listener) error { return serveEcho(ctx, ln, perByte) }
-			srv, err := target.InMemory(t.Context(), "large", serve)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer srv.Stop()
-			x, err := NewExecutor(srv, 0, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer x.CloseCanary()
-			got := ""
-			if r := x.Execute(in, ""); r.Fault != nil {
-				got = r.Fault.Oracle
-			}
+			got := oracleOf(t, in, serve)
 			if got != oracle {
 				t.Errorf("%v for each byte: expected the oracle %q, got %q", perByte, oracle, got)
 			}
