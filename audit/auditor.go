@@ -76,10 +76,9 @@ type Auditor struct {
 	unfollowed []*Unfollowed
 	outage     *Outage
 	now        *conn         // the connection of the current message
-	keep       bool          // remember all connections, and the jobs that the server has created in the present task
+	keep       bool          // remember all connections, and the jobs of the tasks of a driver
 	all        []*conn       // if keep is set
-	created    []string      // if keep is set: the IDs of these jobs
-	takes      takes         // if keep is set
+	jobs       taskJobs      // if keep is set
 	at         time.Duration // when the current message arrived, since the beginning
 	frame      codec.Frame
 	large      bool // a large message was read
@@ -291,11 +290,8 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		if c.shows(t, from); from == codec.Peer && t.Req&(t.Req-1) == 0 {
 			a.roles |= t.Req
 		}
-		if a.keep && from == codec.Server && bad == nil && (t.Does == codec.Accept || t.Does == codec.Bury) && t.Has(codec.JobID) {
-			a.created = append(a.created, string(a.frame.Get(codec.JobID)))
-		}
 		if a.keep && bad == nil {
-			a.takes.message(t, string(a.frame.Get(codec.JobID)))
+			a.jobs.message(from, t, string(a.frame.Get(codec.JobID)))
 		}
 	}
 	a.now = c

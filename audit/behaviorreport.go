@@ -3,7 +3,6 @@ package audit
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"jobwire/audit/behavior"
 	"jobwire/codec"
@@ -23,57 +22,7 @@ func (a *Auditor) task(s *Step) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.behavior.Task(!s.Batch)
-	a.created = nil
-	a.takes.begin(s.Task)
-}
-
-// takes finds a driver that performs jobs of other queues than that of its task.
-type takes struct {
-	task, queue string
-	queues      map[string]string // by the ID of a job: the queue of the task that created it
-	got         map[string]bool   // jobs that the server has assigned in the present task
-	wrong       string            // what the driver did, or ""
-}
-
-// begin records that the driver is given a task, whose second word is a queue if it creates or performs jobs.
-func (k *takes) begin(task string) {
-	words := append(strings.Fields(task), "", "")
-	k.task, k.queue, k.got, k.wrong = words[0], words[1], map[string]bool{}, ""
-	if k.queues == nil {
-		k.queues = map[string]string{}
-	}
-}
-
-// message records a message about a job.
-func (k *takes) message(t *codec.Type, id string) {
-	switch t.Does {
-	case codec.Accept:
-		k.queues[id] = k.queue
-	case codec.Assign:
-		k.got[id] = true
-	case codec.Delete:
-		if of := k.queues[id]; k.task == "work" && k.got[id] && of != "" && of != k.queue {
-			k.wrong = fmt.Sprintf("the driver took and deleted job %s of the queue %s, but its task is about the queue %s",
-				id, of, k.queue)
-		}
-	}
-}
-
-// strayed returns what the driver did with a job of another queue than that of its task, or "".
-func (a *Auditor) strayed() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.takes.wrong
-}
-
-// newJob returns the ID of the only job that the server has created for the driver in the present task, or "".
-func (a *Auditor) newJob() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if len(a.created) != 1 {
-		return ""
-	}
-	return a.created[0]
+	a.jobs.begin(s.Task)
 }
 
 // excuse removes the findings about jobs that the driver left, unless it completed all tasks and no fault was injected
