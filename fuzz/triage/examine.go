@@ -126,14 +126,25 @@ func (e *examiner) examineInput(candidate *Candidate, found *reproduction) outco
 		Input: small, Shown: n, Tried: of, Inputs: 1, Log: candidate.Log})
 }
 
-// causeOf returns the cause of a wrong reply to a minimized input. If the server also fails when its messages are sent one
-// after the other, the cause is that of the first failure then.
+// causeOf returns the cause of the fault of a minimized input. If a simpler form of the input shows another wrong reply,
+// not later, then this is the cause: the server's state was wrong before the fault appeared.
 func (e *examiner) causeOf(small *input.Input, v *exec.Fault) cause {
-	if small.Mode != input.OneByOne && v.Oracle == exec.Law {
+	if v.Oracle != exec.Law {
+		return causeOf(e.cfg.Protocol, small, v)
+	}
+	try := func(in *input.Input) {
+		if first := e.replay.test(v)(in); first != nil && first.Oracle == exec.Law && first.Step <= v.Step {
+			small, v = in, first
+		}
+	}
+	if small.Mode != input.OneByOne {
 		in := small.Clone()
 		in.Mode = input.OneByOne
-		if first := e.replay.test(v)(in); first != nil && first.Oracle == exec.Law {
-			small, v = in, first
+		try(in)
+	}
+	for i := range small.Steps {
+		for _, in := range withSimplerType(e.cfg.Protocol, small, i) {
+			try(in)
 		}
 	}
 	return causeOf(e.cfg.Protocol, small, v)

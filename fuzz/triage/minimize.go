@@ -220,28 +220,33 @@ func (m *minimizer) replace(with func(v []byte) []byte) bool {
 	})
 }
 
-// types tries to replace each message with a message of a simpler type. A type is simpler if its name is the beginning
-// of the other name, as SUBMIT_JOB is the beginning of SUBMIT_JOB_BG.
+// types tries to replace each message with a message of a simpler type.
 func (m *minimizer) types() {
 	for i := range m.best.Steps {
-		s := &m.best.Steps[i]
-		if s.Type == nil {
-			continue
-		}
-		for _, t := range m.proto.Types {
-			if t.Req&s.Type.Req == 0 || !strings.HasPrefix(s.Type.Name, t.Name+"_") {
-				continue
-			}
-			if m.change(func(in *input.Input) {
-				in.Steps[i].Type, in.Steps[i].Args = t, nil
-				for k := range t.NumArgs() {
-					in.Steps[i].Args = append(in.Steps[i].Args, fieldArg(s, t.FieldAt(k).Name))
-				}
-			}) {
+		for _, in := range withSimplerType(m.proto, m.best, i) {
+			if m.try(in) {
 				break
 			}
 		}
 	}
+}
+
+// withSimplerType returns the input with a message of a simpler type at step i, for each such type. A type is simpler if
+// its name is the beginning of the other name, as SUBMIT_JOB is the beginning of SUBMIT_JOB_BG.
+func withSimplerType(p *codec.Protocol, in *input.Input, i int) (all []*input.Input) {
+	s := &in.Steps[i]
+	for _, t := range p.Types {
+		if s.Type == nil || t.Req&s.Type.Req == 0 || !strings.HasPrefix(s.Type.Name, t.Name+"_") {
+			continue
+		}
+		d := in.Clone()
+		d.Steps[i].Type, d.Steps[i].Args = t, nil
+		for k := range t.NumArgs() {
+			d.Steps[i].Args = append(d.Steps[i].Args, fieldArg(s, t.FieldAt(k).Name))
+		}
+		all = append(all, d)
+	}
+	return all
 }
 
 // fieldArg returns the argument of a step for the field with the given name, or an empty Arg if there is none.

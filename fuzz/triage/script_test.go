@@ -382,27 +382,31 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	})
 }
 
-// TestCauseOfAdjacentMessages tests that a fault has one cause, whether the server gets messages one after the other or at
-// once, if it appears in both cases.
-func TestCauseOfAdjacentMessages(t *testing.T) {
+// TestCauseOfForms tests that a fault has one cause, whether the server gets the messages one after the other or at once,
+// and whether a message has a simpler type, if it appears in all cases.
+func TestCauseOfForms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, _ := examinerOf(t, gearman.Protocol, *faults.Named("workload-of-4096-cut"))
-		one := fuzztest.Input(t, gearman.Protocol, `Worker -> Job Server: unchecked SUBMIT_JOB_BG a "" "x"*4096
+		const wire = `Worker -> Job Server: unchecked SUBMIT_JOB_BG a "" "x"*4096
 	Worker -> Job Server: CAN_DO a
 	Worker -> Job Server: GRAB_JOB
 	Worker -> Job Server: WORK_FAIL 1
-	`)
-		causes := map[input.Mode]cause{}
-		for _, in := range []*input.Input{one, one.Together(input.Pipelined)} {
+	`
+		one := fuzztest.Input(t, gearman.Protocol, wire)
+		limited := fuzztest.Input(t, gearman.Protocol, strings.Replace(wire, "CAN_DO a", "CAN_DO_TIMEOUT a 0", 1))
+		var causes []cause
+		for _, in := range []*input.Input{one, one.Together(input.Pipelined), limited} {
 			_, v := f.replay.execute(in)
 			if v == nil {
 				t.Fatalf("no oracle reports a fault of %s", in)
 			}
-			causes[in.Mode] = f.onlyExaminer.causeOf(in, v)
+			causes = append(causes, f.onlyExaminer.causeOf(in, v))
 		}
-		if a, b := causes[input.OneByOne], causes[input.Pipelined]; !a.same(&b) || !slices.Equal(a.acts, b.acts) {
-			t.Errorf("two causes: %+v, %+v", a, b)
+		for _, c := range causes[1:] {
+			if !causes[0].same(&c) || !slices.Equal(causes[0].acts, c.acts) {
+				t.Errorf("two causes: %+v, %+v", causes[0], c)
+			}
 		}
 	})
 }

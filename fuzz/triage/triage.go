@@ -152,6 +152,13 @@ func (t *Triage) left() time.Duration {
 	return time.Until(until)
 }
 
+// endsSoon reports whether the run probably ends before another failure can be minimized. A failure that is not would
+// appear as a finding of its own although its cause is known.
+func (t *Triage) endsSoon() bool {
+	until, limited := t.ctx.Deadline()
+	return limited && time.Until(until) < min(t.cfg.Minimize, until.Sub(t.cfg.Begun)/20)
+}
+
 // SearchingLeaks reports whether a candidate for a memory leak is waiting or being examined.
 func (t *Triage) SearchingLeaks() bool { return t.leaks.Load() > 0 }
 
@@ -238,7 +245,7 @@ func (t *Triage) Work(ctx context.Context) {
 
 // work examines candidates of a pace until ctx ends or, after EndIfIdle, candidates of any pace until none is left.
 func (e *examiner) work(ctx context.Context, p pace) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !e.endsSoon() {
 		e.mu.Lock()
 		if e.closed {
 			p = either
