@@ -303,8 +303,12 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 		a.report(a.finding(c, from), bad)
 	}
 	found := a.checks.Message(c.id, &a.frame, a.at.Nanoseconds(), bad)
-	if c.beyond = c.beyond || a.checks.Exceeded(); c.beyond && c.lost[from] == nil {
-		a.formOnly(c, from, len(a.frame.Raw))
+	switch c.beyond = c.beyond || a.checks.Exceeded(); {
+	case c.lost[from] != nil:
+	case c.beyond:
+		a.formOnly(c, from, beyondMemory)
+	case a.checks.Partial() && bad == nil && !a.keep: // a fault profile may be what sends illegal messages to a driver
+		a.formOnly(c, from, afterIllegal)
 	}
 	for i := range found {
 		v := &found[i]

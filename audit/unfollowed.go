@@ -47,6 +47,7 @@ const (
 	requestsUnknown = "the requests are not known, and the server's replies depend on them"
 	beyondMemory    = "there are more connections, or requests and jobs on one connection, than are kept in memory, so " +
 		"that only the form of messages was checked"
+	afterIllegal = "an illegal message came before on the connection, so that only the form of later messages was checked"
 )
 
 // unchecked counts a connection of which one side is not checked for a reason, and returns what counts its bytes.
@@ -60,12 +61,12 @@ func (a *Auditor) unchecked(from codec.Side, reason string) *Unfollowed {
 	return a.unfollowed[k]
 }
 
-// formOnly counts a message of which only the form was checked.
-func (a *Auditor) formOnly(c *conn, from codec.Side, bytes int) {
+// formOnly counts a message in a.frame of which only the form was checked, for a reason.
+func (a *Auditor) formOnly(c *conn, from codec.Side, reason string) {
 	if c.form[from] == nil {
-		c.form[from] = a.unchecked(from, beyondMemory)
+		c.form[from] = a.unchecked(from, reason)
 	}
-	c.form[from].Bytes += bytes
+	c.form[from].Bytes += len(a.frame.Raw)
 }
 
 // loses stops to follow a side of a connection, of which some bytes have arrived that were not checked. The other side

@@ -43,8 +43,45 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 			t.Errorf("%s: expected %d requests and a violation of %s, got %d and %v", tt.protocol.Name, n+1, tt.rule, r.Messages[codec.Peer],
 				r.BrokenRules)
 		}
-		if r.Incomplete() != "" {
-			t.Errorf("%s: %v", tt.protocol.Name, r.Unfollowed)
+		for _, u := range r.Unfollowed {
+			if u.Reason != afterIllegal {
+				t.Errorf("%s: %v", tt.protocol.Name, u)
+			}
+		}
+	}
+}
+
+// TestAfterAnIllegalMessage: after an illegal message, only the form of messages is checked. The report says so, for the
+// connection and its bytes, and the audit has not passed. Other connections are not concerned.
+func TestAfterAnIllegalMessage(t *testing.T) {
+	echo := "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab"
+	for _, tt := range []struct {
+		name, illegal string
+		from          codec.Side
+		bytes         int
+	}{
+		{"a reply without its argument", "\x00RES\x00\x00\x00\x14\x00\x00\x00\x01x", codec.Server, 2 * len(echo)},
+		{"a progress report without numbers", "\x00REQ\x00\x00\x00\x0c\x00\x00\x00\x03H:1", codec.Peer, 2 * len(echo)},
+		{"a legal reply", "\x00RES\x00\x00\x00\x11\x00\x00\x00\x02ab", codec.Server, 0},
+	} {
+		a := New(Options{Protocol: gearman.Protocol})
+		c, other := a.open(), a.open()
+		a.observe(c, codec.Peer, []byte(echo))
+		a.observe(c, tt.from, []byte(tt.illegal))
+		for range 2 {
+			a.observe(c, codec.Peer, []byte(echo))
+			a.observe(other, codec.Peer, []byte(echo))
+		}
+		conns, bytes := 0, 0
+		r := a.Report()
+		for _, u := range r.Unfollowed {
+			conns, bytes = conns+u.Connections, bytes+u.Bytes
+			if u.Reason != afterIllegal || u.By != codec.Peer {
+				t.Errorf("%s: %+v", tt.name, u)
+			}
+		}
+		if bytes != tt.bytes || conns != min(1, tt.bytes) || (r.Incomplete() == "") != (tt.bytes == 0) {
+			t.Errorf("%s: expected %d bytes that were not checked, got %d on %d connections", tt.name, tt.bytes, bytes, conns)
 		}
 	}
 }
