@@ -158,6 +158,9 @@ func (x *execution) put(k *conn, b []byte, barrier bool) {
 		rest := k.partial[at:]
 		n, found, e := k.streams[codec.Peer].Read(rest, &x.frame)
 		if found == codec.Nothing {
+			if x.model != nil && k.recorded == 0 {
+				x.model.Begins(k.id)
+			}
 			x.recordSent(k, rest, nil, nil, barrier)
 			k.recorded = len(rest)
 			break

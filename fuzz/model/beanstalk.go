@@ -43,6 +43,7 @@ type bPeer struct {
 	// when the peer sent the reserve, one of its reserved jobs may have been in the last second of its time-to-run
 	margin  bool
 	backlog []codec.Frame
+	began   int // number of puts before the unfinished message of the peer, plus one; 0: it has none
 	put     bool
 	worker  bool
 	doubt   bool // the peer may count as producer and worker: the server may have rejected its command, for example
@@ -80,8 +81,10 @@ type bJob struct {
 	state    bState
 	until    time.Duration // time at which the delay or the reservation ends
 	holder   int
-	order    int
-	burial   int
+	// Numbers of the puts whose ends the server had received, this one included, when it had received the beginning and
+	// the end of this one. A server may order jobs by either.
+	began, order int
+	burial       int
 	// the job became ready after the last call of CheckMissing that found nothing missing
 	fresh                                       bool
 	vague                                       bool // the state of the job is unknown
@@ -112,6 +115,13 @@ func (m *beanstalk) tube(name string) *bTube {
 func (m *beanstalk) Opened(conn int) {
 	m.opened(conn)
 	m.peers[conn] = &bPeer{conn: conn, used: "default", watched: []string{"default"}}
+}
+
+// Begins implements Model.
+func (m *beanstalk) Begins(conn int) {
+	if p := m.peers[conn]; p != nil {
+		p.began = m.count + 1
+	}
 }
 
 // Illegal implements Model. A command that blocks may be performed without a reply, and the server may read a command
@@ -333,6 +343,7 @@ func (m *beanstalk) handle(p *bPeer, f codec.Frame) {
 	if h := bHandlers[f.Type.Name]; h != nil {
 		h(m, p, f)
 	}
+	p.began = 0
 	m.forgetTubes()
 }
 

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -84,7 +85,8 @@ func bPut(m *beanstalk, p *bPeer, f codec.Frame) {
 	t := m.tube(p.used)
 	t.total++
 	p.put = true
-	j := &bJob{tube: t, body: body, pri: number(f.Arg(0)), ttr: max(1, number(f.Arg(2))), order: m.count, until: never}
+	j := &bJob{tube: t, body: body, pri: number(f.Arg(0)), ttr: max(1, number(f.Arg(2))), order: m.count, until: never,
+		began: cmp.Or(p.began, m.count)}
 	m.live = append(m.live, j)
 	if delay := number(f.Arg(1)); delay > 0 {
 		j.state, j.until = bDelayed, m.now+time.Duration(delay)*time.Second

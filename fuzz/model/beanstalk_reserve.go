@@ -9,8 +9,8 @@ import (
 	"jobwire/codec"
 )
 
-// before reports whether j has precedence over o when a client reserves a job.
-func (j *bJob) before(o *bJob) bool { return j.pri < o.pri || j.pri == o.pri && j.order < o.order }
+// before reports whether j certainly has precedence over o when a client reserves a job.
+func (j *bJob) before(o *bJob) bool { return j.pri < o.pri || j.pri == o.pri && j.order < o.began }
 
 // best returns the job that the server must reserve for the connection at once, or nil.
 func (m *beanstalk) best(p *bPeer) *bJob {

@@ -101,6 +101,9 @@ func (b *expectations) excused(err error) error {
 	return err
 }
 
+// Begins implements Model for protocols in which it does not matter when a message began.
+func (b *expectations) Begins(int) {}
+
 // rejected expects one of the replies with which a server may reject an illegal message. If the server performs the
 // request, where it may, the effect of the message is unknown.
 func (b *expectations) rejected(conn int, f *codec.Frame, e *codec.Error, r codec.Rejection) {
