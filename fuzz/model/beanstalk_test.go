@@ -18,26 +18,32 @@ func TestOrderOfOverlappingPuts(t *testing.T) {
 		legal  bool
 	}{{true, 0, true}, {true, 1, true}, {false, 1, true}, {false, 0, false}} {
 		m := New(codecbeanstalk.Protocol, time.Now())
+		var sessions []codec.Session // of the connections
 		for conn := range 3 {
 			m.Opened(conn)
+			sessions = append(sessions, codecbeanstalk.Protocol.NewSession(codec.Options{}))
 		}
-		sent := func(conn int, name string, args ...string) {
-			m.Sent(conn, frame(t, codecbeanstalk.Protocol, codec.Peer, name, args...))
-		}
-		received := func(conn int, name string, args ...string) error {
-			return m.Received(conn, frame(t, codecbeanstalk.Protocol, codec.Server, name, args...))
+		decoded := func(conn int, from codec.Side, raw string) *codec.Frame {
+			var f codec.Frame
+			if _, err := sessions[conn].Decode(from, []byte(raw), &f); err != nil {
+				t.Fatal(err)
+			}
+			return &f
 		}
 		if tt.begins {
 			m.Begins(0)
 		}
 		for _, conn := range []int{1, 0} {
-			sent(conn, "put", "0", "0", "60", fmt.Sprint("from ", conn))
-			if err := received(conn, "INSERTED", fmt.Sprint(10+conn)); err != nil {
+			m.Sent(conn, decoded(conn, codec.Peer, fmt.Sprintf("put 0 0 60 1\r\n%d\r\n", conn)))
+			if err := m.Received(conn, decoded(conn, codec.Server, fmt.Sprintf("INSERTED %d\r\n", 10+conn))); err != nil {
 				t.Fatal(err)
 			}
 		}
-		sent(2, "reserve")
-		err := received(2, "RESERVED", fmt.Sprint(10+tt.first), fmt.Sprint("from ", tt.first))
+		if err := m.CheckMissing(); err != nil {
+			t.Fatal(err)
+		}
+		m.Sent(2, decoded(2, codec.Peer, "reserve\r\n"))
+		err := m.Received(2, decoded(2, codec.Server, fmt.Sprintf("RESERVED %d 1\r\n%d\r\n", 10+tt.first, tt.first)))
 		if (err == nil) != tt.legal {
 			t.Errorf("%+v: %v", tt, err)
 		}
