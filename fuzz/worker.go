@@ -298,6 +298,9 @@ func (w *worker) input() (in *input.Input, parent *input.CorpusEntry, seed bool)
 	if w.g.Slow && in.Waits() == 0 {
 		w.g.AddPause(in, nil)
 	}
+	if w.exclusive { // no other input has left anything on the server that the list could contain
+		w.g.List(in)
+	}
 	if len(in.Steps) == 0 || w.listTooLong(in) || single && races(in) {
 		return nil, nil, false
 	}

@@ -247,9 +247,6 @@ const closeTime = 100 * time.Millisecond
 // Until the server closes the connection, it may still count the connection and keep its names, and the next input
 // would observe them.
 func (x *execution) awaitClose(k *conn) bool {
-	if k.ended || !x.ready(k) {
-		return false // the server may wait for more data and keep the connection open
-	}
 	k.s.halfClose()
 	for end := time.Now().Add(closeTime); time.Now().Before(end) && !x.isOver(); {
 		if n, err := k.s.read(k.room(), closeTime); n == 0 {
@@ -268,7 +265,9 @@ func (x *execution) leave() {
 	noticed := true
 	for _, k := range x.conns {
 		if x.flush(k); k.open {
-			noticed = x.prefix != "" || x.awaitClose(k) && noticed
+			if x.prefix == "" && (!x.ready(k) || x.Steady && !x.awaitClose(k)) {
+				noticed = false // the server may still wait for data or for the end of a request, and keep the connection
+			}
 			x.end(k, x.runs%64 != 0)
 			if x.model != nil {
 				x.model.Closed(k.id)

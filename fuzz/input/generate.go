@@ -85,6 +85,21 @@ func (g *Generator) Mutate(parent *Input, pick func() *Input) *Input {
 	return in
 }
 
+// List adds a request at the end of an input, on a new connection, for a list of all objects of the server, such as its
+// jobs or workers: only the list may show what the input has changed. It adds none to messages that are sent together,
+// because the list would depend on which of them the server has read.
+func (g *Generator) List(in *Input) {
+	var lists []*codec.Type
+	for _, t := range g.p.Types {
+		if t.Req != 0 && t.NumArgs() == 0 && ListsAll(t) {
+			lists = append(lists, t)
+		}
+	}
+	if conn := in.Conns(); len(lists) > 0 && conn < MaxConns && in.Mode == OneByOne {
+		in.Steps = append(in.Steps, Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: lists[g.r.IntN(len(lists))]})
+	}
+}
+
 // Generate returns a new input. Most often it fills a template and mutates the result up to two times. Otherwise it
 // generates random messages of up to three peers, each with one role, that use the same names.
 func (g *Generator) Generate() *Input {

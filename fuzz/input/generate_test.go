@@ -221,3 +221,27 @@ func parse(t *testing.T, p *codec.Protocol, src string) *transcript.Script {
 	}
 	return scripts[0]
 }
+
+// TestList tests that an input is followed by a request for a list, on a connection of its own, and that messages that
+// are sent together are not.
+func TestList(t *testing.T) {
+	for _, p := range []*codec.Protocol{gearman.Protocol, beanstalk.Protocol} {
+		g := NewGenerator(p, NewRand(1), &Known{})
+		listed := map[*codec.Type]bool{}
+		for range 200 {
+			in := g.Generate()
+			before := in.Clone()
+			g.List(in)
+			added := in.Steps[len(before.Steps):]
+			if len(added) > 1 || len(added) == 1 && (in.Mode != OneByOne || !ListsAll(added[0].Type) || added[0].Conn != before.Conns()) {
+				t.Fatalf("%s: %s is followed by %v", p.Name, before, added)
+			}
+			for i := range added {
+				listed[added[i].Type] = true
+			}
+		}
+		if len(listed) < 2 {
+			t.Errorf("%s: only %d lists are requested", p.Name, len(listed))
+		}
+	}
+}
