@@ -43,6 +43,7 @@ type Options struct {
 	spins   func() bool // reports whether the server keeps a processor core busy; nil: unknown
 	// returns how long the server has waited for a processor since its start; nil: unknown
 	waited func() time.Duration
+	busy   func() bool // reports whether the server has something to do; nil: unknown
 	// reports whether the run has ended, so that later faults do not count; nil: the run does not end
 	Over func() bool
 }
@@ -69,7 +70,7 @@ type execution struct {
 	exact        bool   // send a barrier on every connection after every step
 	barrierState uint64 // state of the model when all effects of the last step had arrived
 	ticked       time.Time
-	delayed      time.Duration // the server has waited for a processor while the executor waited for its replies
+	delayed      time.Duration // for which the server waited for a processor, or handled many messages, while a reply was late
 	requests     int           // messages that the server may have to handle, as far as they can be counted
 	// replies may depend on time, because of a pause, a disconnect that the server notices late, or several waiting
 	// clients
@@ -110,6 +111,7 @@ func NewExecutor(t target.Target, times int, b *Barrier, known *input.Known, tim
 	x := executorOn(to, b, known, timeout)
 	x.spins = func() bool { return watch.Spinning(t) }
 	x.waited = func() time.Duration { return watch.Waited(t) }
+	x.busy = func() bool { return watch.Busy(t) }
 	if times > 1 {
 		x.clock = clockOf(t, times)
 	}

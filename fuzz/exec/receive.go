@@ -103,19 +103,26 @@ func (x *execution) read(k *conn, wait bool) (int, error) {
 		}
 		n, err = x.wait(k, within)
 	}
-	if more := x.extraTime(); err == errTimeout && more > 0 {
+	more := x.extraTime()
+	if err == errTimeout && more > 0 {
 		n, err = x.wait(k, more)
+	}
+	for more > 0 && err == errTimeout && more < maxExtraTime && x.busy != nil && x.busy() && !x.isOver() {
+		n, err = x.wait(k, busyTime) // a slow server still handles the messages
+		more, x.delayed = more+busyTime, x.delayed+busyTime
 	}
 	return n, err
 }
 
 // A server handles many messages one after the other, so the reply to the last one may take longer than the timeout. A
-// slow server needs requestTime for a message, on a busy machine, and as long for each requestBytes of its data. The
-// number of messages in bytes that are not decoded is their length divided by uncountedRequest.
+// slow server needs requestTime for a message, on a busy machine, and as long for each requestBytes of its data. While it
+// does not rest, it gets busyTime more, up to maxExtraTime. The number of messages in bytes that are not decoded is their
+// length divided by uncountedRequest.
 const (
 	manyRequests     = 1000
 	requestTime      = 300 * time.Microsecond
 	maxExtraTime     = 40 * time.Second
+	busyTime         = time.Second
 	requestBytes     = 1 << 10
 	uncountedRequest = 8
 )

@@ -59,8 +59,8 @@ func serveEcho(ctx context.Context, ln net.Listener, perByte time.Duration) erro
 	}
 }
 
-// oracleOf executes an input on a Gearman server in memory. It returns the oracle that reports a fault, or "".
-func oracleOf(t *testing.T, in *input.Input, serve func(context.Context, net.Listener) error) string {
+// oracleOf executes an input on a Gearman server in memory, which may seem busy. It returns the oracle that reports a fault, or "".
+func oracleOf(t *testing.T, in *input.Input, busy bool, serve func(context.Context, net.Listener) error) string {
 	srv, err := target.InMemory(t.Context(), "gearman", serve)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +71,7 @@ func oracleOf(t *testing.T, in *input.Input, serve func(context.Context, net.Lis
 		t.Fatal(err)
 	}
 	defer x.CloseCanary()
+	x.busy = func() bool { return busy }
 	if r := x.Execute(in, ""); r.Fault != nil {
 		return r.Fault.Oracle
 	}
@@ -87,7 +88,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	for oracle, serve := range map[string]func(context.Context, net.Listener) error{HangAll: serveOneAtATime,
 		"": faults.Faultless("gearman").Serve} {
 		synctest.Test(t, func(t *testing.T) {
-			got := oracleOf(t, in, serve)
+			got := oracleOf(t, in, false, serve)
 			if got != oracle {
 				t.Errorf("expected the oracle %q, got %q", oracle, got)
 			}
@@ -96,74 +97,22 @@ func TestClientThatDoesNotRead(t *testing.T) {
 }
 
 // TestLargeMessages tests that a server that needs longer than the timeout to read a large message does not hang, but one
-// that needs longer than any server is reported.
+// that needs longer than any server is reported: sooner if it has nothing to do.
 func TestLargeMessages(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
 	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Send, Type: gearman.Protocol.TypeNamed("ECHO_REQ"),
 		Args: []input.Arg{{Value: make([]byte, size)}}}}}
-	for perByte, oracle := range map[time.Duration]string{300: "", 2000: HangAll} {
-		synctest.Test(t, func(t *testing.T) {
-			serve := func(ctx context.Context, ln net.Listener) error { return serveEcho(ctx, ln, perByte) }
-			got := oracleOf(t, in, serve)
-			if got != oracle {
-				t.Errorf("%v for each byte: expected the oracle %q, got %q", perByte, oracle, got)
-			}
-		})
-	}
-}
-
-// TestServerWaitsForProcessor tests that a reply is not missing while other programs use the processor, but that a
-// server which does not run for much longer than the timeout is reported.
-func TestServerWaitsForProcessor(t *testing.T) {
-	t.Parallel()
-	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Send, Type: gearman.Protocol.TypeNamed("ECHO_REQ"),
-		Args: []input.Arg{{Value: make([]byte, 1000)}}}}}
 	for _, tt := range []struct {
 		perByte time.Duration
-		busy    bool // the server waits for a processor all the time
-		fault   bool
-	}{{4 * time.Millisecond, true, false}, {4 * time.Millisecond, false, true}, {400 * time.Millisecond, true, true}} {
+		busy    bool
+		oracle  string
+	}{{300, false, ""}, {2000, false, HangAll}, {2000, true, ""}, {6000, true, HangConn}} {
 		synctest.Test(t, func(t *testing.T) {
 			serve := func(ctx context.Context, ln net.Listener) error { return serveEcho(ctx, ln, tt.perByte) }
-			srv, err := target.InMemory(t.Context(), "busy", serve)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer srv.Stop()
-			x, err := NewExecutor(srv, 0, NewBarrier(gearman.Protocol, gearman.Protocol.Barriers[0]), &input.Known{}, time.Second)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer x.CloseCanary()
-			begun := time.Now()
-			x.waited = func() time.Duration {
-				if !tt.busy {
-					return 0
-				}
-				return time.Since(begun)
-			}
-			if r := x.Execute(in, ""); (r.Fault != nil) != tt.fault {
-				t.Errorf("%+v after %v: %v", tt, time.Since(begun), r.Fault)
+			if got := oracleOf(t, in, tt.busy, serve); got != tt.oracle {
+				t.Errorf("%+v: got the oracle %q", tt, got)
 			}
 		})
-	}
-}
-
-// TestUrgentData tests that urgent data is sent, and that a server that is busy as long as the connection exists is
-// reported.
-func TestUrgentData(t *testing.T) {
-	x := executorOf(t, gearman.Protocol, target.Func)
-	in := &input.Input{Steps: []input.Step{{ID: 1, Verb: transcript.Opens},
-		{ID: 2, Verb: transcript.Urgent, Bytes: []byte("x")}}}
-	for _, spins := range []bool{false, true} {
-		x.spins = func() bool { return spins }
-		r := x.Execute(in, "")
-		if !slices.ContainsFunc(r.Events, func(e Event) bool { return e.Verb == transcript.Urgent }) {
-			t.Error("no urgent data")
-		}
-		if got := r.Fault != nil && r.Fault.Oracle == Processor; got != spins {
-			t.Errorf("a server that is busy (%v): %v", spins, r.Fault)
-		}
 	}
 }

@@ -38,6 +38,12 @@ const (
 // or 0 if this is unknown.
 func Waited(t target.Target) time.Duration { return longestWait(target.Pid(t)) }
 
+// Busy reports whether a thread of a server has something to do now. It returns false if this is unknown.
+func Busy(t target.Target) bool {
+	pid := target.Pid(t)
+	return pid != 0 && !rests(pid)
+}
+
 // Spinning reports whether an idle server wants a core all the time. On a busy machine it may run only rarely, so the
 // time for which it waits for a processor counts as well. Spinning takes 10 ms if the server is idle, and at most 4 s.
 func Spinning(t target.Target) bool {
