@@ -107,7 +107,8 @@ func (c *peerConn) call(code uint32, args ...string) (uint32, []string) {
 
 // Messages of Gearman.
 const (
-	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, setClientID, option, submitEpoch = 1, 4, 6, 8, 9, 11, 13, 15, 18, 22, 26, 36
+	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, setClientID, option, submitEpoch = 1, 4,
+		6, 8, 9, 11, 13, 15, 18, 22, 26, 36
 )
 
 // submit submits n background jobs on a connection of its own.
@@ -481,17 +482,18 @@ var unusual = []struct {
 		}
 		c.Close()
 	}},
-	{"releases and deletes each job after it has reserved it again, and kicks jobs that do not exist", "beanstalk", "", func(s *site) {
-		c := s.open()
-		for i := range 5 {
-			c.put(1)
-			c.ask("release %s 0 0", c.reserve())
-			s.sleep(200 * time.Millisecond)
-			c.ask("delete %s", c.reserve())
-			c.ask("kick-job %d", 1000+i)
-		}
-		c.Close()
-	}},
+	{"releases and deletes each job after it has reserved it again, and kicks jobs that do not exist", "beanstalk", "",
+		func(s *site) {
+			c := s.open()
+			for i := range 5 {
+				c.put(1)
+				c.ask("release %s 0 0", c.reserve())
+				s.sleep(200 * time.Millisecond)
+				c.ask("delete %s", c.reserve())
+				c.ask("kick-job %d", 1000+i)
+			}
+			c.Close()
+		}},
 
 	{"polls every 50 ms", "beanstalk", "", func(s *site) {
 		c := s.open()

@@ -26,7 +26,8 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 		request       string
 		illegal, rule string
 	}{
-		{gearman.Protocol, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab", "\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00", "gearman.packet.type-known"},
+		{gearman.Protocol, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab", "\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00",
+			"gearman.packet.type-known"},
 		{danga.Protocol, "GEAR\x06\x00\x00\x00\x00", "GEAR\x4d\x00\x00\x00\x00", "danga.packet.type-known"},
 		{beanstalk.Protocol, "put 0 0 60 3\r\nabc\r\n", "oops\r\n", "beanstalk.command.known"},
 	} {
@@ -40,7 +41,8 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 		}
 		r := a.Report()
 		if r.Messages[codec.Peer] != n+1 || len(r.BrokenRules) == 0 || !breaks(r.BrokenRules, codec.RuleID(tt.rule)) {
-			t.Errorf("%s: expected %d requests and a violation of %s, got %d and %v", tt.protocol.Name, n+1, tt.rule, r.Messages[codec.Peer],
+			t.Errorf("%s: expected %d requests and a violation of %s, got %d and %v", tt.protocol.Name, n+1, tt.rule,
+				r.Messages[codec.Peer],
 				r.BrokenRules)
 		}
 		for _, u := range r.Unfollowed {
@@ -111,8 +113,8 @@ func TestConnectionsBeyondTheMemory(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeItsEnd: a server refuses a large request before it has received all of it. Its reply is checked after
-// the request. If the request does not end, the reply is counted as not checked, with the reason.
+// TestRefusedBeforeItsEnd: a server refuses a large request before it has received all of it. Its reply is checked
+// after the request. If the request does not end, the reply is counted as not checked, with the reason.
 func TestRefusedBeforeItsEnd(t *testing.T) {
 	const begin, reply = "put 0 0 60 65536\r\nx", "JOB_TOO_BIG\r\n"
 	rest := strings.Repeat("x", 65535) + "\r\n"
@@ -132,7 +134,8 @@ func TestRefusedBeforeItsEnd(t *testing.T) {
 		r.WriteText(&text, TextOptions{})
 		r.WriteJSON(&json)
 		if ends {
-			if len(r.BrokenRules) > 0 || r.Incomplete() != "" || !strings.Contains(json.String(), `"not_checked": []`) || r.Messages[codec.Server] != 2 {
+			if len(r.BrokenRules) > 0 || r.Incomplete() != "" || !strings.Contains(json.String(), `"not_checked": []`) ||
+				r.Messages[codec.Server] != 2 {
 				t.Errorf("a request that ends: %s", text.String())
 			}
 			continue
@@ -184,7 +187,8 @@ func TestRepliesAfterAnUnknownEnd(t *testing.T) {
 		reply    string
 		want     [2]int // skipped bytes
 	}{
-		{gearman.Protocol, "\x00BAD\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x0a\x00\x00\x00\x00", [2]int{codec.Peer: 18}},
+		{gearman.Protocol, "\x00BAD\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x0a\x00\x00\x00\x00",
+			[2]int{codec.Peer: 18}},
 		{gearmonkey.Protocol, "*1\r\n:5\r\n", "-ERR Protocol error\r\n", [2]int{14, 21}},
 	} {
 		a := New(Options{Protocol: tt.protocol, Server: true})

@@ -341,7 +341,8 @@ func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...a
 func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Violation {
 	v := Violation{Rule: rule, Conn: c.ID, field: field, format: format, args: args}
 	if f := c.monitor.frame; f != nil {
-		if i := slices.IndexFunc(f.Spans, func(s codec.Span) bool { return s.Field.Name == field && s.Off < len(f.Raw) }); i >= 0 {
+		shows := func(s codec.Span) bool { return s.Field.Name == field && s.Off < len(f.Raw) }
+		if i := slices.IndexFunc(f.Spans, shows); i >= 0 {
 			v.offset = f.Spans[i].Off
 		}
 	}

@@ -71,7 +71,7 @@ func (m *Monitor) expired(c *conn, at time.Duration) {
 	for _, j := range c.jobs {
 		j.late = true
 	}
-	m.found("holds", c, at, "the worker has had %d jobs for more than %v after their time limits", n, overLimit)
+	m.report("holds", c, at, "the worker has had %d jobs for more than %v after their time limits", n, overLimit)
 }
 
 // loses reports a worker that has lost a job because its time limit has passed, after the server refused to wait
@@ -83,7 +83,7 @@ func (m *Monitor) loses(c *conn, assigned string, at time.Duration) {
 	if c.early < minEarly || c.early > maxEarly || !lost {
 		return
 	}
-	m.found("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends; the "+
+	m.report("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends; the "+
 		"worker asked again, without a message about its jobs, and lost the job", c.early)
 	c.early = 0
 }
@@ -105,12 +105,12 @@ func (m *Monitor) left(c *conn, at time.Duration) {
 		}
 	}
 	if left > 0 {
-		m.found("abandons", c, at, "the worker ended its connection, and had neither ended nor given back %d of its jobs",
+		m.report("abandons", c, at, "the worker ended its connection, and had neither ended nor given back %d of its jobs",
 			left)
 	}
 	if idle > 1 {
-		m.found("holds", c, at, "the worker had %d jobs for a second or more, sent nothing about them and ended its connection",
-			idle)
+		m.report("holds", c, at, "the worker had %d jobs for a second or more, sent nothing about them and ended its "+
+			"connection", idle)
 	}
 	c.jobs = nil
 }

@@ -19,8 +19,8 @@ const (
 // maxUnready limits the refused requests of a connection that are kept.
 const maxUnready = 100
 
-// The first and the last plausible start time of a job, in seconds since 1970: the years 1985 and 5138. Seconds from now
-// are less, and milliseconds since 1970 are more.
+// The first and the last plausible start time of a job, in seconds since 1970: the years 1985 and 5138. Seconds from
+// now are less, and milliseconds since 1970 are more.
 const (
 	firstStart = 500_000_000
 	lastStart  = 100_000_000_000
@@ -60,12 +60,12 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 		return
 	}
 	if n := f.Number(codec.StartTime); f.Type.Has(codec.StartTime) && n > 0 && (n < firstStart || n > lastStart) {
-		m.found("start-time", c, at, "the client submitted a job with the start time %d, in seconds since 1970", n)
+		m.report("start-time", c, at, "the client submitted a job with the start time %d, in seconds since 1970", n)
 	}
 	if does == codec.Ask || does == codec.Submit {
 		if len(c.unready) > 0 {
 			if m.unready++; m.unready == minUnready {
-				m.found("setup", c, at, "the server refused a request that sets the queues of the connection, and "+
+				m.report("setup", c, at, "the server refused a request that sets the queues of the connection, and "+
 					"the program went on as if it had not, %d times", m.unready)
 			}
 		}
@@ -73,7 +73,7 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	}
 	if does == codec.Delete && len(c.released) > 0 && c.released[m.key(e)] {
 		if m.takenBack++; m.takenBack == minTakenBack {
-			m.found("deletes", c, at, "the worker deleted %d jobs that it had given back before", m.takenBack)
+			m.report("deletes", c, at, "the worker deleted %d jobs that it had given back before", m.takenBack)
 		}
 	}
 	if r == nil {
@@ -98,7 +98,7 @@ func (m *Monitor) submitsAgain(c *conn, r *request, f *codec.Frame, e *codec.Eve
 		return
 	}
 	if r.creates = true; m.lostSubmits[r.sum] {
-		m.found("duplicates", c, at, "the client submitted the job again after a connection had ended without the reply")
+		m.report("duplicates", c, at, "the client submitted the job again after a connection had ended without the reply")
 	}
 }
 
@@ -131,7 +131,7 @@ func (m *Monitor) learns(c *conn, r *request, f *codec.Frame, e *codec.Event, at
 	now, before := submitted{m.key(e), r.data}, m.merged[r.unique]
 	if before.job == now.job && before.data != now.data {
 		if m.differing++; m.differing == minMerged {
-			m.found("unique", c, at, "clients submitted %d jobs with other data than an unfinished job with the same "+
+			m.report("unique", c, at, "clients submitted %d jobs with other data than an unfinished job with the same "+
 				"unique ID, which the server made one job", m.differing)
 		}
 	}
@@ -155,12 +155,12 @@ func (m *Monitor) knows(c *conn, r *request, unknown bool, at time.Duration) {
 	}
 	if r.late {
 		if m.late++; m.late == minLate {
-			m.found("late", c, at, "the worker sent %d messages about jobs after their time limits, which the server refused",
+			m.report("late", c, at, "the worker sent %d messages about jobs after their time limits, which the server refused",
 				m.late)
 		}
 	}
 	if m.unknown[r.job]++; m.unknown[r.job] == minUnknown {
-		m.found("unknown", c, at, "the server said %d times that it does not know the job that the request names (%s)",
+		m.report("unknown", c, at, "the server said %d times that it does not know the job that the request names (%s)",
 			minUnknown, r.does)
 	}
 }
