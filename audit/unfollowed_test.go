@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -205,4 +206,92 @@ func TestRepliesAfterAnUnknownEnd(t *testing.T) {
 			t.Errorf("%s: expected %v skipped bytes, got %v", tt.protocol.Name, tt.want, r.Unfollowed)
 		}
 	}
+}
+
+// TestViolationAfterAnIllegalMessage: after any message with too few or too many arguments, or with a value out of
+// range, a violation by other messages on the connection is reported, or the report says that they were not checked.
+func TestViolationAfterAnIllegalMessage(t *testing.T) {
+	for _, tt := range []struct {
+		protocol      *codec.Protocol
+		asks, replies string // break a rule together
+		rule          codec.RuleID
+	}{
+		{gearman.Protocol, string(sample(gearman.Protocol, codec.Peer, codec.Complete)), "",
+			"gearman.worker.uses-the-handle"},
+		{danga.Protocol, string(sample(danga.Protocol, codec.Peer, codec.Complete)), "", "danga.complete.no-job"},
+		{beanstalk.Protocol, "use a\r\n", "USING b\r\n", "beanstalk.use.using"},
+		{gearmonkey.Protocol, "*5\r\n$5\r\nBRPOP\r\n$12\r\nqueue:a:high\r\n$14\r\nqueue:a:normal\r\n$11\r\nqueue:a:low\r\n" +
+			"$1\r\n1\r\n", "*2\r\n$11\r\nqueue:b:low\r\n$1\r\n7\r\n",
+			"gearmonkey.server.brpop"},
+	} {
+		second := func(a *Auditor, c *conn) *Report {
+			a.observe(c, codec.Peer, []byte(tt.asks))
+			a.observe(c, codec.Server, []byte(tt.replies))
+			return a.Report()
+		}
+		a := New(Options{Protocol: tt.protocol, Server: true})
+		if r := second(a, a.open()); !breaks(r.BrokenRules, tt.rule) || r.Incomplete() != "" {
+			t.Errorf("%s: %v, %s", tt.protocol.Name, r.BrokenRules, r.Incomplete())
+		}
+		tested := 0
+		for _, typ := range tt.protocol.Types {
+			for from := range codec.Server + 1 {
+				if !typ.Sends(from) {
+					continue
+				}
+				for what, illegal := range malformed(tt.protocol, typ, from) {
+					legal := true
+					a := New(Options{Protocol: tt.protocol, Server: true, Message: func(_ string, _ *codec.Frame, bad *codec.Error) {
+						legal = legal && bad == nil
+					}})
+					c := a.open()
+					if a.observe(c, from, illegal); legal {
+						continue
+					}
+					tested++
+					if r := second(a, c); !breaks(r.BrokenRules, tt.rule) && r.Incomplete() == "" {
+						t.Errorf("%s: %s of the %s with %s: no violation of %s and no unchecked bytes", tt.protocol.Name,
+							typ.Name, from, what, tt.rule)
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d illegal messages", tt.protocol.Name, tested)
+		if tested < len(tt.protocol.Types)/2 {
+			t.Errorf("%s: %d illegal messages of %d types", tt.protocol.Name, tested, len(tt.protocol.Types))
+		}
+	}
+}
+
+// sample returns a legal message with an effect.
+func sample(p *codec.Protocol, from codec.Side, does codec.Effect) []byte {
+	for _, t := range p.Types {
+		if t.Does == does && t.Sends(from) {
+			b, _ := p.NewSession(codec.Options{}).Append(nil, from, t.Sample())
+			return b
+		}
+	}
+	return nil
+}
+
+// malformed returns variants of a message of the type, most of which are illegal, by what is wrong with them.
+func malformed(p *codec.Protocol, t *codec.Type, from codec.Side) map[string][]byte {
+	all := map[string][]byte{}
+	add := func(what string, args [][]byte) {
+		b, err := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, from, &codec.Message{Type: t, Args: args})
+		if err == nil && len(b) > 0 {
+			all[what] = b
+		}
+	}
+	args := t.Sample().Args
+	add("an additional argument", append(slices.Clone(args), []byte("1")))
+	for i := range args {
+		add(fmt.Sprintf("the first %d arguments", i), args[:i])
+		for _, v := range []string{"", "-1", "99999999999999999999999"} {
+			wrong := slices.Clone(args)
+			wrong[i] = []byte(v)
+			add(fmt.Sprintf("%q as argument %d", v, i+1), wrong)
+		}
+	}
+	return all
 }
