@@ -35,14 +35,15 @@ type Monitor struct {
 	findings []*Finding
 	useless  []*attempts              // of useless connections that have ended, the oldest first
 	limits   map[string]time.Duration // time limits of jobs, by job
-	lost     *lost                    // the only worker has lost its connection, and no worker has announced its functions since
-	seed     maphash.Seed
-	ended    int  // connections that have ended
-	gone     bool // the server has ended the last connection, or could not be reached
-	use      use
-	quiet    time.Duration // the time of the last event
-	size     int           // bytes of the last message of the server
-	stopped  bool
+	// the only worker has lost its connection, and no worker has announced its functions since
+	lost    *lost
+	seed    maphash.Seed
+	ended   int  // connections that have ended
+	gone    bool // the server has ended the last connection, or could not be reached
+	use     use
+	quiet   time.Duration // the time of the last event
+	size    int           // bytes of the last message of the server
+	stopped bool
 
 	replies
 	unnamed     bool // a worker has asked for jobs of the default queue
@@ -118,7 +119,7 @@ type request struct {
 	waits   time.Duration // how long the server may wait before it replies; negative: without limit
 	limited time.Duration // time limit of the job that the request submits
 	job     string        // the job that the request names, if its reply says whether the server knows the job
-	late    bool          // the worker had this job, and its time limit had passed
+	late    overdue       // the worker had this job
 	creates bool          // the request submits a job that exists until a worker performs it
 	unique  string        // queue and unique ID of the job that the request submits; "": none
 	data    uint64        // hash of the data of that job
@@ -349,7 +350,7 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 		c.leaves = true
 		m.left(c, at)
 	default:
-		m.about(c, &e, at)
+		m.about(c, asked, &e, at)
 	}
 }
 

@@ -11,10 +11,14 @@ import (
 const (
 	minUnknown   = 6 // requests about one job that the server does not know
 	minUnready   = 3 // requests for jobs or new jobs after a refused setup
-	minLate      = 3 // refused messages about jobs whose time limits have passed
+	minLate      = 3 // messages about jobs whose time limits have passed
 	minTakenBack = 3 // deleted jobs that the worker had given back
 	minMerged    = 3 // jobs with other data than the job with the same unique ID
 )
+
+// overrun is by how much a worker may exceed the time limit of a job before that counts. Messages are on their way for
+// a part of it.
+const overrun = time.Second
 
 // maxUnready limits the refused requests of a connection that are kept.
 const maxUnready = 100
@@ -32,6 +36,8 @@ type replies struct {
 	merged  map[string]submitted // the last job with a unique ID, by queue and unique ID
 
 	unready, late, takenBack, differing int
+	overrun                             int           // jobs that were ended after their time limits
+	lastOverrun                         time.Duration // when the last of them ended
 
 	// hashes of requests for a new job without a reply, of ended connections of the present task; nil: not kept
 	lostSubmits map[uint64]bool
@@ -85,7 +91,9 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	case namesJob(does) && e.Job != nil:
 		r.job = m.key(e)
 		for _, j := range c.jobs {
-			r.late = r.late || j.key == r.job && j.limit > 0 && at-j.at > j.limit
+			if j.key == r.job {
+				r.late = m.pastLimit(j, at)
+			}
 		}
 	}
 }
@@ -118,6 +126,9 @@ func (m *Monitor) learns(c *conn, r *request, f *codec.Frame, e *codec.Event, at
 			}
 			c.released[r.job] = true
 		}
+	}
+	if r.does == codec.Delete && !refused {
+		m.overruns(c, r.late, at)
 	}
 	if _, known := m.unknown[r.job]; known {
 		m.knows(c, r, refused || f.Type.Has(codec.Known) && f.Number(codec.Known) == 0, at)
@@ -153,7 +164,7 @@ func (m *Monitor) knows(c *conn, r *request, unknown bool, at time.Duration) {
 		m.unknown[r.job] = 0
 		return
 	}
-	if r.late {
+	if r.late.over > 0 {
 		if m.late++; m.late == minLate {
 			m.report("late", c, at, "the worker sent %d messages about jobs after their time limits, which the server refused",
 				m.late)

@@ -64,6 +64,8 @@ var rules = []codec.Rule{
 		"submit or ask for jobs as if it had not been: not three times."},
 	{ID: "behavior.late", Text: "A worker ends, gives back or touches a job within its time limit: it is not " +
 		"refused three times because the limit has passed."},
+	{ID: "behavior.overdue", Text: "A worker does not end a job more than a second after its time limit, when the " +
+		"server has taken the job back and may have given it to another worker: not three times, one after the other."},
 	{ID: "behavior.deletes", Text: "A worker that has given a job back does not delete it: not three jobs."},
 	{ID: "behavior.unique", Text: "Clients do not submit other data with the unique ID of an unfinished job, " +
 		"because the server then makes both one job, with the data of the first: not three times."},
