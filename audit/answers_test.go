@@ -39,8 +39,8 @@ func stressClient(t *testing.T, client audit.Driver, profiles ...string) []audit
 	return all
 }
 
-// TestCompletedTasksHaveNotFailed: a task that the driver has completed before or after the server closed the connection has not
-// failed, even if the job of the task may be lost.
+// TestCompletedTasksHaveNotFailed tests that a task counts as completed if the driver has completed it, even if the
+// server closed a connection during the task, so that its job may be lost.
 func TestCompletedTasksHaveNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, o := range stressClient(t, triesAgain, "closed-after") {
@@ -102,7 +102,8 @@ func TestLateReplies(t *testing.T) {
 	}
 }
 
-// sendsAgain is the reference client, whose put commands are sent again if there is no reply for half a second.
+// sendsAgain is the reference client, whose put commands are sent again if there is no reply for half a second of
+// virtual time.
 func sendsAgain(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 	return relayed(ctx, addr, tasks, answers, func(near, far net.Conn) {
 		replied, ended := make(chan struct{}, 1), make(chan struct{})
@@ -138,7 +139,8 @@ func sendsAgain(ctx context.Context, addr string, tasks io.Reader, answers io.Wr
 }
 
 // relayed is the reference client, whose connections are forwarded by a function.
-func relayed(ctx context.Context, addr string, tasks io.Reader, answers io.Writer, forward func(near, far net.Conn)) error {
+func relayed(ctx context.Context, addr string, tasks io.Reader, answers io.Writer,
+	forward func(near, far net.Conn)) error {
 	relay, err := target.InMemory(ctx, "relay", func(ctx context.Context, ln net.Listener) error {
 		dial := func(ctx context.Context) (net.Conn, error) { return new(transport.Dialer).Dial(ctx, addr) }
 		return new(transport.Relay).Serve(ctx, ln, dial, forward)
@@ -184,13 +186,14 @@ func TestCutsWithinMessages(t *testing.T) {
 			})
 		}
 		if all := stressClient(t, client, "closed-within"); !all[0].Passed() || first < 3 || middle < 3 || last < 3 {
-			t.Errorf("%s; cuts: %d after the first byte, %d in the middle, %d before the last byte", described(&all[0]), first, middle, last)
+			t.Errorf("%s; cuts: %d after the first byte, %d in the middle, %d before the last byte", described(&all[0]), first,
+				middle, last)
 		}
 	})
 }
 
-// TestUnreachableServer: a client that connects again only once after it has lost the connection fails under the profile
-// unreachable alone, and the reference client passes.
+// TestUnreachableServer: a client that connects again only once after it has lost the connection fails under the
+// profile unreachable alone, and the reference client passes.
 func TestUnreachableServer(t *testing.T) {
 	once := func(ctx context.Context, addr string, tasks io.Reader, answers io.Writer) error {
 		failures := 0
@@ -247,8 +250,8 @@ func TestAnsweredID(t *testing.T) {
 	})
 }
 
-// TestJobSubmittedAgain: a client that submits a job again after a lost connection is reported, and one that leaves this
-// to its user is not.
+// TestJobSubmittedAgain: a client that submits a job again after a lost connection is reported, and one that leaves
+// this to its user is not.
 func TestJobSubmittedAgain(t *testing.T) {
 	for _, tt := range []struct {
 		client audit.Driver
@@ -256,7 +259,8 @@ func TestJobSubmittedAgain(t *testing.T) {
 	}{{triesAgain, true}, {beanstalk.Drive, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			for _, o := range stressClient(t, tt.client, "plain", "closed-before") {
-				found := slices.ContainsFunc(o.Behavior, func(f behavior.Finding) bool { return f.Rule.ID == "behavior.duplicates" })
+				found := slices.ContainsFunc(o.Behavior,
+					func(f behavior.Finding) bool { return f.Rule.ID == "behavior.duplicates" })
 				if found != (tt.want && o.FaultProfile.Fails) || !o.Passed() {
 					t.Errorf("%s: reported: %v", described(&o), found)
 				}

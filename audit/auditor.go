@@ -298,6 +298,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	if a.opts.Message != nil {
 		a.opts.Message(a.actor(c), &a.frame, bad)
 	}
+	unsure := a.checks.Unsure(c.id) || !c.blame.Paired()
 	own := bad == nil || a.origins.first(&a.frame, bad)
 	if c.blame.Proved(a.opts.Protocol, &a.frame, bad) && bad != nil && own {
 		a.report(a.finding(c, from), bad)
@@ -307,7 +308,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	case c.lost[from] != nil:
 	case c.beyond:
 		a.formOnly(c, from, beyondMemory)
-	case a.checks.Partial() && bad == nil && !a.keep: // a fault profile may be what sends illegal messages to a driver
+	case unsure && c.lost == [2]*Unfollowed{} && !a.keep: // a fault profile may be what sends illegal messages to a driver
 		a.formOnly(c, from, afterIllegal)
 	}
 	for i := range found {

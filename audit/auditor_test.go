@@ -31,10 +31,12 @@ func TestProtocolFaults(t *testing.T) {
 		other    string // a message of a conversation
 		ids      []string
 	}{
-		{gearman.Protocol, found{true, true, true, true}, "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00", []string{"H:lap:7", "H:x:xx", "1"}},
+		{gearman.Protocol, found{true, true, true, true}, "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00",
+			[]string{"H:lap:7", "H:x:xx", "1"}},
 		{beanstalk.Protocol, found{true, false, false, true}, "reserve\r\n", []string{"1", "42", "18446744073709551615"}},
 		{gearmonkey.Protocol, found{true, false, false, false}, "*1\r\n$4\r\nPING\r\n", nil},
-		{danga.Protocol, found{false, true, false, true}, "\x00\xff\x00\x01\x06\x00\x00\x00\x00", []string{"H:lap:7", "H:x:xx"}},
+		{danga.Protocol, found{false, true, false, true}, "\x00\xff\x00\x01\x06\x00\x00\x00\x00",
+			[]string{"H:lap:7", "H:x:xx"}},
 	} {
 		d, name := newProtocolFaults(tt.protocol), tt.protocol.Name
 		if got := (found{d.refusal != nil, d.wake != nil, d.ends != nil, d.renames}); got != tt.want {
@@ -63,7 +65,8 @@ func TestProtocolFaults(t *testing.T) {
 	}
 }
 
-// TestServerMessagesAreSplitAfterTheirHeader: a message of the server is divided after its header, or after its first line.
+// TestServerMessagesAreSplitAfterTheirHeader: a message of the server is divided after its header, or after its first
+// line.
 func TestServerMessagesAreSplitAfterTheirHeader(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
@@ -157,7 +160,8 @@ func TestProxyForwardsResets(t *testing.T) {
 // TestSegmentation: the findings do not depend on the segmentation.
 func TestSegmentation(t *testing.T) {
 	grab := "\x00REQ\x00\x00\x00\x09\x00\x00\x00\x00"
-	said := []byte(grab + "\x00REQ\x00\x00\x00\x0d\x00\x00\x00\x05H:a:1" + grab + "\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00" + grab)
+	said := []byte(grab + "\x00REQ\x00\x00\x00\x0d\x00\x00\x00\x05H:a:1" + grab +
+		"\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00" + grab)
 	for size := 1; size <= len(said); size++ {
 		a := New(Options{Protocol: gearman.Protocol})
 		l := a.open()

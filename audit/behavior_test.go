@@ -107,7 +107,8 @@ func (c *peerConn) call(code uint32, args ...string) (uint32, []string) {
 
 // Messages of Gearman.
 const (
-	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, setClientID, option, submitEpoch = 1, 4, 6, 8, 9, 11, 13, 15, 18, 22, 26, 36
+	canDo, preSleep, noop, created, grab, assigned, complete, getStatus, submitBG, setClientID, option, submitEpoch,
+	canDoTimeout = 1, 4, 6, 8, 9, 11, 13, 15, 18, 22, 26, 36, 23
 )
 
 // submit submits n background jobs on a connection of its own.
@@ -392,6 +393,76 @@ var unusual = []struct {
 		}
 		c.Close()
 	}},
+	{"deletes jobs after the server has taken them back", "beanstalk", "overdue", func(s *site) {
+		c := s.open()
+		for range 3 {
+			c.put(1)
+			id := c.reserve()
+			s.sleep(2200 * time.Millisecond)
+			c.ask("delete %s", id)
+		}
+		c.Close()
+	}},
+	{"completes jobs after its own time limit", "gearman", "overdue", func(s *site) {
+		s.submit(3)
+		c := s.open()
+		c.send(canDoTimeout, "f", "1")
+		for range 3 {
+			code, job := c.call(grab)
+			for code != assigned { // the server refuses the last result
+				code, job = c.get()
+			}
+			s.sleep(2200 * time.Millisecond)
+			c.send(complete, job[0], "")
+		}
+		c.Close()
+	}},
+	{"deletes jobs shortly before or after their time limits, or after it has touched them", "beanstalk", "",
+		func(s *site) {
+			c := s.open()
+			for _, took := range []time.Duration{980, 1020, 1500, 1900, 980, 1020, 1500, 1900} {
+				c.put(1)
+				id := c.reserve()
+				s.sleep(took * time.Millisecond)
+				c.ask("delete %s", id)
+			}
+			for range 4 {
+				c.put(1)
+				id := c.reserve()
+				for range 4 {
+					s.sleep(700 * time.Millisecond)
+					c.ask("touch %s", id)
+				}
+				c.ask("delete %s", id)
+			}
+			c.Close()
+		}},
+	{"is stopped for three seconds twice, while it has several jobs", "beanstalk", "", func(s *site) {
+		c := s.open()
+		for range 2 {
+			var ids []string
+			for range 4 {
+				c.put(1)
+				ids = append(ids, c.reserve())
+			}
+			s.sleep(3 * time.Second)
+			for _, id := range ids {
+				c.ask("delete %s", id)
+			}
+		}
+		c.Close()
+	}},
+	{"completes jobs close to its own time limit", "gearman", "", func(s *site) {
+		s.submit(4)
+		c := s.open()
+		c.send(canDoTimeout, "f", "1")
+		for range 4 {
+			_, job := c.call(grab)
+			s.sleep(980 * time.Millisecond)
+			c.send(complete, job[0], "")
+		}
+		c.Close()
+	}},
 	{"deletes jobs that it has released", "beanstalk", "deletes", func(s *site) {
 		c := s.open()
 		for range 3 {
@@ -481,17 +552,18 @@ var unusual = []struct {
 		}
 		c.Close()
 	}},
-	{"releases and deletes each job after it has reserved it again, and kicks jobs that do not exist", "beanstalk", "", func(s *site) {
-		c := s.open()
-		for i := range 5 {
-			c.put(1)
-			c.ask("release %s 0 0", c.reserve())
-			s.sleep(200 * time.Millisecond)
-			c.ask("delete %s", c.reserve())
-			c.ask("kick-job %d", 1000+i)
-		}
-		c.Close()
-	}},
+	{"releases and deletes each job after it has reserved it again, and kicks jobs that do not exist", "beanstalk", "",
+		func(s *site) {
+			c := s.open()
+			for i := range 5 {
+				c.put(1)
+				c.ask("release %s 0 0", c.reserve())
+				s.sleep(200 * time.Millisecond)
+				c.ask("delete %s", c.reserve())
+				c.ask("kick-job %d", 1000+i)
+			}
+			c.Close()
+		}},
 
 	{"polls every 50 ms", "beanstalk", "", func(s *site) {
 		c := s.open()

@@ -29,7 +29,8 @@ func BenchmarkJob(b *testing.B) {
 	var submit, created, grab, assign, done, forwarded []byte
 	handle := 0
 	prepare := func() {
-		submit, created, grab, assign, done, forwarded = submit[:0], created[:0], grab[:0], assign[:0], done[:0], forwarded[:0]
+		submit, created, grab, assign, done, forwarded = submit[:0], created[:0], grab[:0], assign[:0], done[:0],
+			forwarded[:0]
 		for range window {
 			handle++
 			h := fmt.Sprintf("H:lap:%d", handle)

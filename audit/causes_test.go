@@ -15,19 +15,23 @@ import (
 // is the smallest.
 func TestCauses(t *testing.T) {
 	outcome := func(profile string, v verdict.Verdict, task, note, last string) Outcome {
-		return Outcome{Role: "Client", FaultProfile: FaultProfileNamed(profile), Failure: Failure{Verdict: v, Task: task, Note: note,
-			Recent: []Recent{{Frame: codec.Frame{From: codec.Server, Type: &codec.Type{Name: last}}}}}}
+		return Outcome{Role: "Client", FaultProfile: FaultProfileNamed(profile),
+			Failure: Failure{Verdict: v, Task: task, Note: note,
+				Recent: []Recent{{Frame: codec.Frame{From: codec.Server, Type: &codec.Type{Name: last}}}}}}
 	}
 	all := []Outcome{
 		outcome("plain", verdict.Completed, "", "", ""),
 		outcome("bytewise", verdict.WrongResult, "peek 7", `expected the answer ok job-a, got ok ""`, "FOUND"),
-		outcome("header-apart", verdict.FailedCleanly, "peek 7", `expected the answer ok job-a, got error other "no body"`, "FOUND"),
+		outcome("header-apart", verdict.FailedCleanly, "peek 7", `expected the answer ok job-a, got error other "no body"`,
+			"FOUND"),
 		outcome("halves", verdict.Crashed, "delete 7", "exit 2; panic:\nmain.go:17 +0x12", "DELETED"),
 		outcome("together", verdict.WrongResult, "peek 8", `expected the answer ok job-a, got ok ""`, "NOT_FOUND"),
-		outcome("pieces", verdict.WrongResult, "reserve t1-ABCDEF timeout=4", `expected the answer ok 3 job-a, got ok 3 ""`, "FOUND"),
+		outcome("pieces", verdict.WrongResult, "reserve t1-ABCDEF timeout=4", `expected the answer ok 3 job-a, got ok 3 ""`,
+			"FOUND"),
 		outcome("nul-bytes", verdict.WrongResult, "reserve t1-GHIJKL timeout=4",
 			`repetition 2: expected the answer ok 9 "\0\0\r\n", got ok 9 ""`, "FOUND"),
-		outcome("empty", verdict.FailedCleanly, "peek 9", `expected the answer ok "", got error connection "no body"`, "FOUND"),
+		outcome("empty", verdict.FailedCleanly, "peek 9", `expected the answer ok "", got error connection "no body"`,
+			"FOUND"),
 		outcome("large", verdict.Crashed, "touch 9", "exit 2; panic:\nmain.go:17 +0x34", "TOUCHED"),
 		outcome("restarts", verdict.Crashed, "touch 9", "exit 2; panic:\nmain.go:44 +0x34", "TOUCHED"),
 	}
@@ -39,7 +43,8 @@ func TestCauses(t *testing.T) {
 		}
 	}
 	want := []string{"delete 7, crashed: halves large", "touch 9, crashed: restarts", "peek 7, wrong result: bytewise",
-		"peek 8, wrong result: together", "reserve t1, wrong result: pieces nul-bytes", "peek 7, failed cleanly: header-apart",
+		"peek 8, wrong result: together", "reserve t1, wrong result: pieces nul-bytes", "peek 7, failed cleanly: " +
+			"header-apart",
 		"peek 9, failed cleanly: empty"}
 	if !slices.Equal(got, want) {
 		t.Errorf("expected\n%s\ngot\n%s", strings.Join(want, "\n"), strings.Join(got, "\n"))

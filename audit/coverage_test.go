@@ -25,7 +25,8 @@ func TestOnlyCheckedRulesCountAsExercised(t *testing.T) {
 		{"one job", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB f u x
 Job Server -> Client: JOB_CREATED H:1
-`, "submit.created args.missing handle.not-empty", "submit.handles-distinct submit.coalesce submit.empty-unique submit.unique-per-function submit.unique-reusable submit.order worker.can-do number.decimal"},
+`, "submit.created args.missing handle.not-empty", "submit.handles-distinct submit.coalesce submit.empty-unique " +
+			"submit.unique-per-function submit.unique-reusable submit.order worker.can-do number.decimal"},
 		{"the same job twice, and elsewhere", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB f u x
 Client -> Job Server: SUBMIT_JOB f u x
@@ -33,7 +34,8 @@ Job Server -> Client: JOB_CREATED H:1
 Job Server -> Client: JOB_CREATED H:1
 Client -> Job Server: SUBMIT_JOB g u x
 Job Server -> Client: JOB_CREATED H:2
-`, "submit.handles-distinct submit.coalesce submit.unique-per-function", "submit.unique-reusable submit.empty-unique submit.coalesce-workload submit.order"},
+`, "submit.handles-distinct submit.coalesce submit.unique-per-function", "submit.unique-reusable submit.empty-unique " +
+			"submit.coalesce-workload submit.order"},
 		{"two jobs at a time, of which one is assigned", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB f "" x
 Client -> Job Server: SUBMIT_JOB f "" y
@@ -42,7 +44,8 @@ Job Server -> Client: JOB_CREATED H:2
 Worker -> Job Server: CAN_DO f
 Worker -> Job Server: GRAB_JOB
 Job Server -> Worker: JOB_ASSIGN H:2 f y
-`, "submit.handles-distinct submit.empty-unique submit.order worker.can-do grab.assign grab.once", "submit.opaque-workload worker.cant-do grab.assign-unique"},
+`, "submit.handles-distinct submit.empty-unique submit.order worker.can-do grab.assign grab.once",
+			"submit.opaque-workload worker.cant-do grab.assign-unique"},
 		{"the same job when it is done", gearman.Protocol, `
 Client -> Job Server: SUBMIT_JOB f u x
 Job Server -> Client: JOB_CREATED H:1
@@ -51,7 +54,8 @@ Client -> Job Server: SUBMIT_JOB f u x
 Job Server -> Client: JOB_CREATED H:2
 Client -> Job Server: GET_STATUS H:1
 Job Server -> Client: STATUS_RES H:1 0 0 0 0
-`, "submit.unique-reusable status.finished status.answered", "submit.coalesce submit.unique-per-function status.unknown status.running"},
+`, "submit.unique-reusable status.finished status.answered", "submit.coalesce submit.unique-per-function " +
+			"status.unknown status.running"},
 		{"one tube", beanstalk.Protocol, `
 Client -> Server: use a
 Server -> Client: USING a
@@ -61,11 +65,13 @@ Client -> Server: watch a
 Server -> Client: WATCHING 2
 Client -> Server: reserve
 Server -> Client: RESERVED 1 x
-`, "use.using watch.watching body.verbatim", "tube.separate tube.default-used list.used watch.twice job.id-unique job.exclusive ignore.last"},
+`, "use.using watch.watching body.verbatim", "tube.separate tube.default-used list.used watch.twice job.id-unique " +
+			"job.exclusive ignore.last"},
 		{"a job of type 1", danga.Protocol, `
 Application -> Job Server: job_create_req f "" 0 1 x
 Job Server -> Application: job_create_res J:1
-`, "async.handle create.answered handle.not-empty args.trailing-nul", "async.handles-distinct dup.empty-off dup.per-name create.answered-first sync.one-at-a-time"},
+`, "async.handle create.answered handle.not-empty args.trailing-nul", "async.handles-distinct dup.empty-off " +
+			"dup.per-name create.answered-first sync.one-at-a-time"},
 		{"jobs of type 0 and 1", danga.Protocol, `
 Application -> Job Server: job_create_req f k 0 1 x
 Job Server -> Application: job_create_res J:1

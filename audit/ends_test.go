@@ -17,8 +17,8 @@ import (
 	"jobwire/internal/transport"
 )
 
-// TestConnectionThatEndsInsideAMessage: it is a violation if a side closes or resets the connection in the middle of a message before the
-// other side has ended the connection. The bytes of the message are in the report.
+// TestConnectionThatEndsInsideAMessage: it is a violation if a side closes or resets the connection in the middle of a
+// message before the other side has ended the connection. The bytes of the message are in the report.
 func TestConnectionThatEndsInsideAMessage(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol
@@ -74,12 +74,14 @@ func TestConnectionThatEndsInsideAMessage(t *testing.T) {
 				io.Copy(io.Discard, other)
 				r := a.Report()
 				if r.Violations() != end.want {
-					t.Fatalf("%s %s: %q: expected %d violations, got %d: %v", tt.protocol.Name, name, tt.data, end.want, r.Violations(), r.BrokenRules)
+					t.Fatalf("%s %s: %q: expected %d violations, got %d: %v", tt.protocol.Name, name, tt.data, end.want,
+						r.Violations(), r.BrokenRules)
 				}
 				if end.want == 0 {
 					return
 				}
-				if b := r.BrokenRules[0]; b.Rule.ID != tt.protocol.Complete || b.By != tt.from || b.Rule.Text == "" || !bytes.Equal(b.First[0].Frame.Raw, []byte(tt.data)) {
+				if b := r.BrokenRules[0]; b.Rule.ID != tt.protocol.Complete || b.By != tt.from || b.Rule.Text == "" ||
+					!bytes.Equal(b.First[0].Frame.Raw, []byte(tt.data)) {
 					t.Errorf("%s by the %s: %q", b.Rule.ID, b.By, b.First[0].Frame.Raw)
 				}
 			})
@@ -87,8 +89,8 @@ func TestConnectionThatEndsInsideAMessage(t *testing.T) {
 	}
 }
 
-// TestPeerThatStopsInsideAMessage: a client that has stopped in the middle of a message violates the same rule when the audit ends,
-// unless its bytes are still being forwarded, or the message has just begun.
+// TestPeerThatStopsInsideAMessage: a client that has stopped in the middle of a message violates the same rule when the
+// audit ends, unless its bytes are still being forwarded, or the message has just begun.
 func TestPeerThatStopsInsideAMessage(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -121,8 +123,8 @@ func TestPeerThatStopsInsideAMessage(t *testing.T) {
 	}
 }
 
-// TestUnansweredRequest: if a server has not replied for a long time, this is reported when the connection ends, unless the
-// reply may depend on a job.
+// TestUnansweredRequest: if a server has not replied for a long time, this is reported when the connection ends, unless
+// the reply may depend on a job.
 func TestUnansweredRequest(t *testing.T) {
 	for _, tt := range []struct {
 		protocol *codec.Protocol

@@ -37,13 +37,13 @@ type FaultProfile struct {
 	// how long messages of the server are delayed to wait for more messages
 	delay time.Duration
 	// whether a message is delayed, so that others overtake it; nil: all are
-	delays func(fc *faultyConn, f *codec.Frame) bool
-	ready  func(fc *faultyConn) bool // whether delayed messages can be sent; nil: after the delay
-	ids    uint64                    // if not 0, job IDs are changed for the peer, to at most this number
-	batch  bool                      // only steps with several concurrent jobs
-	text   bool                      // payloads are text, which drivers may have to decode
-	untrue bool                      // the reply at the point of the run does not say what has happened to the job
-	cuts   bool                      // the server ends connections in the middle of messages
+	delays     func(fc *faultyConn, f *codec.Frame) bool
+	ready      func(fc *faultyConn) bool // whether delayed messages can be sent; nil: after the delay
+	ids        uint64                    // if not 0, job IDs are changed for the peer, to at most this number
+	batch      bool                      // only steps with several concurrent jobs
+	text       bool                      // payloads are text, which drivers may have to decode
+	misleading bool                      // the reply at the point of the run does not say what has happened to the job
+	cuts       bool                      // the server ends connections in the middle of messages
 
 	Restarts bool // the server restarts and forgets its jobs
 
@@ -70,8 +70,9 @@ var FaultProfiles = []FaultProfile{
 			time.Millisecond)},
 	{Name: "delays", slower: 4, About: "every server message arrives 150 ms later",
 		write: delayed(150 * time.Millisecond)},
-	{Name: "late-replies", slower: 4, About: "one server message arrives 1.5 s later", points: eachAndTypes(codec.Server, 3),
-		write: late(1500 * time.Millisecond)},
+	{Name: "late-replies", slower: 4, About: "one server message arrives 1.5 s later",
+		points: eachAndTypes(codec.Server, 3),
+		write:  late(1500 * time.Millisecond)},
 	{Name: "needless-noops",
 		About: "a worker receives a NOOP before and after every server message, even when it is not asleep",
 		reply: (*faultyConn).addNoops, needs: func(pf *protocolFaults) bool { return pf.wake != nil }},
@@ -116,19 +117,21 @@ var FaultProfiles = []FaultProfile{
 	{Name: "unrequested-jobs", About: "a worker that asks for a job receives two, if the server has two", Reported: true,
 		request: (*faultyConn).requestTwice, reply: (*faultyConn).withoutSecondRefusal,
 		needs: func(pf *protocolFaults) bool { return pf.wake != nil && !pf.wakeMeansNoJob }},
-	{Name: "rare-replies", slower: 4, Fails: true, untrue: true, About: "one reply is a rarer one that the protocol allows, such as that " +
-		"the server has put a new job aside", points: withRarerReplies, reply: (*faultyConn).rarerReply,
+	{Name: "rare-replies", slower: 4, Fails: true, misleading: true, About: "one reply is a rarer one that the protocol " +
+		"allows, such as that the server has put a new job aside", points: withRarerReplies, reply: (*faultyConn).rarerReply,
 		needs: func(pf *protocolFaults) bool { return pf.hasRarer }},
 	{Name: "error-answers", slower: 4, About: "the server replies to one request with an error", Fails: true,
 		points: eachAndTypes(codec.Peer, 1), request: (*faultyConn).rejectRequest,
 		needs: func(pf *protocolFaults) bool { return pf.refusal != nil }},
 	{Name: "closed-after", slower: 4, About: "the server closes the connection after a message", Fails: true,
 		points: eachAndTypes(codec.Server, 1), write: cut(func(_ *run, m []byte) int { return len(m) })},
-	{Name: "closed-within", slower: 4, cuts: true, Fails: true, points: eachAndTypes(codec.Server, 1), write: cut((*run).within),
+	{Name: "closed-within", slower: 4, cuts: true, Fails: true, points: eachAndTypes(codec.Server, 1),
+		write: cut((*run).within),
 		About: "the server closes the connection in the middle of a message, or after its first or before its last byte"},
 	{Name: "closed-before", slower: 4, About: "the server closes the connection instead of replying", Fails: true,
 		points: eachAndTypes(codec.Server, 2), write: cut(func(*run, []byte) int { return 0 })},
-	{Name: "unreachable", slower: 4, About: "the server closes the connection, and resets all new ones for 0.3 s", Fails: true,
+	{Name: "unreachable", slower: 4, About: "the server closes the connection, and resets all new ones for 0.3 s",
+		Fails:  true,
 		points: each(codec.Server, 3), write: outage},
 	{Name: "restarts", slower: 4, About: "the server restarts and loses all jobs", Fails: true,
 		points: each(codec.Server, 3), write: restart, Restarts: true},
@@ -374,8 +377,8 @@ func cut(keep func(*run, []byte) int) func(*faultyConn, [][]byte) error {
 	}
 }
 
-// within returns how much of a message is sent before the connection ends: one half, the first byte, or all but the last
-// one, by turns.
+// within returns how much of a message is sent before the connection ends: one half, the first byte, or all but the
+// last one, by turns.
 func (r *run) within(m []byte) int {
 	return []int{(len(m) + 1) / 2, 1, max(1, len(m)-1)}[r.point.message%3]
 }

@@ -27,7 +27,8 @@ func TestEndOfADriver(t *testing.T) {
 	}
 	for script, want := range map[string]verdict.Verdict{
 		"kill -KILL $$": verdict.Inconclusive, "kill -TERM $$": verdict.Inconclusive, "kill -INT $$": verdict.Inconclusive,
-		"exit 137": verdict.Inconclusive, "kill -SEGV $$": verdict.Crashed, "kill -ABRT $$": verdict.Crashed, "exit 1": verdict.Crashed,
+		"exit 137": verdict.Inconclusive, "kill -SEGV $$": verdict.Crashed, "kill -ABRT $$": verdict.Crashed,
+		"exit 1":   verdict.Crashed,
 		"exit 139": verdict.Crashed,
 	} {
 		err := exec.Command("sh", "-c", script).Run()
@@ -39,8 +40,9 @@ func TestEndOfADriver(t *testing.T) {
 
 // stressBeanstalk performs the tasks of a client without faults, on a server that starts if startErr is nil.
 func stressBeanstalk(t *testing.T, client Driver, startErr error) ([]Outcome, error) {
-	return Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol, FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
-		Drivers: map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive},
+	return Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol,
+		FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
+		Drivers:       map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive},
 		Start: func(ctx context.Context) (target.Target, error) {
 			if startErr != nil {
 				return nil, startErr
@@ -88,22 +90,27 @@ func TestDriverIsStartedAgain(t *testing.T) {
 			}
 			tasks := all[0].Tasks
 			all, err = stressBeanstalk(t, faultyAt("peek 4000000000", hangs), nil)
-			if err != nil || all[0].Verdict != want || len(all[0].Others) > 0 || all[0].Tasks < tasks/2 || all[0].Tasks > tasks ||
+			if err != nil || all[0].Verdict != want || len(all[0].Others) > 0 || all[0].Tasks < tasks/2 ||
+				all[0].Tasks > tasks ||
 				!strings.HasPrefix(all[0].Task, "peek 4000000000") {
-				t.Errorf("expected one task %s of about %d, got %d tasks, %+v and %+v, %v", want, tasks, all[0].Tasks, all[0].Failure, all[0].Others, err)
+				t.Errorf("expected one task %s of about %d, got %d tasks, %+v and %+v, %v", want, tasks, all[0].Tasks,
+					all[0].Failure, all[0].Others, err)
 			}
 		})
 	}
 }
 
-// TestRefusedValue: a library that refuses an unusual value does not support it. An error about another task is a failure.
+// TestRefusedValue: a library that refuses an unusual value does not support it. An error about another task is a
+// failure.
 func TestRefusedValue(t *testing.T) {
-	for task, want := range map[string]verdict.Verdict{"put \"v1-+": verdict.Completed, "reserve \"v1-+": verdict.FailedCleanly} {
+	for task, want := range map[string]verdict.Verdict{"put \"v1-+": verdict.Completed,
+		"reserve \"v1-+": verdict.FailedCleanly} {
 		for _, answer := range []string{"error usage the name is too long", "error connection TypeError"} {
 			synctest.Test(t, func(t *testing.T) {
 				all, err := stressBeanstalk(t, answering(task, answer), nil)
 				if err != nil || all[0].Verdict != want || (all[0].Unsupported == 1) != (want == verdict.Completed) {
-					t.Errorf("%s: %s: %d of %d unsupported, %+v, %v", task, answer, all[0].Unsupported, all[0].Tasks, all[0].Failure, err)
+					t.Errorf("%s: %s: %d of %d unsupported, %+v, %v", task, answer, all[0].Unsupported, all[0].Tasks, all[0].Failure,
+						err)
 				}
 			})
 		}
@@ -151,13 +158,18 @@ func TestReportsOfStress(t *testing.T) {
 			want  []string
 		}{
 			{r.WriteJSON, []string{`"note": "not finished (interrupted)"`}},
-			{r.WriteJUnit, []string{`tests="6" failures="1" errors="2" skipped="2"`, `message="inconclusive: not finished (interrupted)"`, `<error type="crashed" message="crashed: the driver exited`,
-				`To repeat: jobwire audit stress beanstalk plain`, `<error type="not tested" message="the run was interrupted after 4 runs">`}},
+			{r.WriteJUnit, []string{`tests="6" failures="1" errors="2" skipped="2"`,
+				`message="inconclusive: not finished (interrupted)"`, `<error type="crashed" message="crashed: the driver exited`,
+				`To repeat: jobwire audit stress beanstalk plain`,
+				`<error type="not tested" message="the run was interrupted after 4 runs">`}},
 			{r.WriteTAP, []string{"1..5\n", "\nnot ok 1 - Client plain: no fault\n# ! Client", "\nok 2 - ", "\nnot ok 3 - ",
-				"\nnot ok 4 - Client huge-ids: job IDs have 20 digits # TODO crashed: ", "\nBail out! the run was interrupted after 4 runs\n"}},
+				"\nnot ok 4 - Client huge-ids: job IDs have 20 digits # TODO crashed: ", "\nBail out! the run was interrupted " +
+					"after 4 runs\n"}},
 			{r.WriteGitHub, []string{"::error title=beanstalk%3A the run::the run was interrupted after 4 runs\n",
-				"::error title=beanstalk%3A Client%2C fault profile plain%3A crashed::", "::warning title=beanstalk%3A Client%2C fault profile huge-ids"}},
-			{r.WriteSummary, []string{"5 runs under fault profiles: 2 passed, 2 failed, 1 inconclusive", "? Client     delays           inconclusive", "Result: not finished (interrupted)", "Client, Producer, Worker: "}},
+				"::error title=beanstalk%3A Client%2C fault profile plain%3A crashed::", "::warning title=beanstalk%3A Client%2C " +
+					"fault profile huge-ids"}},
+			{r.WriteSummary, []string{"5 runs under fault profiles: 2 passed, 2 failed, 1 inconclusive",
+				"? Client     delays           inconclusive", "Result: not finished (interrupted)", "Client, Producer, Worker: "}},
 		} {
 			var out strings.Builder
 			out.Write(unfinished.AppendText(nil, r.Protocol, TextOptions{}))
@@ -184,7 +196,8 @@ func TestServerThatDoesNotStart(t *testing.T) {
 	report := &StressReport{Protocol: beanstalk.Protocol, Outcomes: all, Err: err}
 	report.WriteSummary(&text)
 	report.WriteJSON(&json)
-	if !strings.Contains(text.String(), " 0 passed, 0 failed, 1 inconclusive") || !strings.Contains(json.String(), `"passed": false`) ||
+	if !strings.Contains(text.String(), " 0 passed, 0 failed, 1 inconclusive") ||
+		!strings.Contains(json.String(), `"passed": false`) ||
 		!strings.Contains(json.String(), `"verdict": "inconclusive"`) {
 		t.Errorf("%s\n%s", &text, &json)
 	}

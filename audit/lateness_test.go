@@ -20,7 +20,8 @@ import (
 	server "jobwire/refserver/beanstalk"
 )
 
-// TestLateMachine tests a client that reports time-outs in its first run only: the run is repeated if the machine was late.
+// TestLateMachine tests a client that reports time-outs in its first run only: the run is repeated if the machine was
+// late.
 func TestLateMachine(t *testing.T) {
 	for lost, want := range map[time.Duration]verdict.Verdict{0: verdict.FailedCleanly, time.Second: verdict.Completed} {
 		synctest.Test(t, func(t *testing.T) {
@@ -36,8 +37,10 @@ func TestLateMachine(t *testing.T) {
 				}
 				return nil
 			}
-			out, err := Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol, FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
-				Drivers: map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive}, Limit: 20 * time.Second, lateness: l,
+			out, err := Stress(t.Context(), StressOptions{Protocol: beanstalk.Protocol,
+				FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
+				Drivers:       map[string]Driver{"Client": client}, Partners: map[string]Driver{"Client": peer.Drive},
+				Limit: 20 * time.Second, lateness: l,
 				Start: func(ctx context.Context) (target.Target, error) {
 					return target.InMemory(ctx, "beanstalk", func(ctx context.Context, ln net.Listener) error {
 						return refserver.New(server.New(server.Options{}), refserver.Options{Protocol: beanstalk.Protocol}).Serve(ctx, ln)

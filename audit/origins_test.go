@@ -23,15 +23,19 @@ func TestForwardedValues(t *testing.T) {
 		sent []string
 		want string
 	}{
-		{"a number of a worker", []string{message(request, workStatus, "H:1", "", "2"), message(reply, workStatus, "H:1", "", "2")},
+		{"a number of a worker", []string{message(request, workStatus, "H:1", "", "2"),
+			message(reply, workStatus, "H:1", "", "2")},
 			"client gearman.number.decimal 1"},
 		{"missing numbers", []string{message(request, workStatus, "H:1"), message(reply, workStatus, "H:1")},
 			"client gearman.args.missing 1"},
-		{"a number of the server", []string{message(reply, workStatus, "H:1", "x", "2"), message(request, workStatus, "H:1", "x", "2")},
+		{"a number of the server", []string{message(reply, workStatus, "H:1", "x", "2"),
+			message(request, workStatus, "H:1", "x", "2")},
 			"server gearman.number.decimal 1"},
-		{"repeated by the worker", []string{message(request, workStatus, "H:1", "", "2"), message(request, workStatus, "H:1", "", "2")},
+		{"repeated by the worker", []string{message(request, workStatus, "H:1", "", "2"),
+			message(request, workStatus, "H:1", "", "2")},
 			"client gearman.number.decimal 2"},
-		{"another number", []string{message(request, workStatus, "H:1", "", "2"), message(reply, workStatus, "H:1", "x", "2")},
+		{"another number", []string{message(request, workStatus, "H:1", "", "2"),
+			message(reply, workStatus, "H:1", "x", "2")},
 			"client gearman.number.decimal 1, server gearman.number.decimal 1"},
 		{"another field", []string{message(request, workStatus, "H:1", "", "2"), message(reply, workStatus, "H:1", "1", "")},
 			"client gearman.number.decimal 1, server gearman.number.decimal 1"},

@@ -234,7 +234,7 @@ func (r *run) performSteps(ctx context.Context, start func() *driving) (d *drivi
 			d.again = true
 		}
 		last := r.reachedType()
-		if last && step.Needs > 0 && (r.ended.Load() || r.profile.untrue || previous != verdict.Completed) {
+		if last && step.Needs > 0 && (r.ended.Load() || r.profile.misleading || previous != verdict.Completed) {
 			continue // the job or connection that this step needs may be lost, or not be as the step expects
 		}
 		r.census.begin(step)
@@ -425,7 +425,8 @@ func (r *run) assess(ctx context.Context, d *driving, s *Step, answer string, re
 	}
 	if id := r.proxy.Auditor.newJob(); right && !answersID(s.Answer, answer, id) {
 		// The tasks about this job are performed with the wrong ID.
-		r.rate(s, verdict.WrongResult, fmt.Sprintf("the server created job %s; the driver answered %s", id, shortened(answer)))
+		r.rate(s, verdict.WrongResult, fmt.Sprintf("the server created job %s; the driver answered %s", id,
+			shortened(answer)))
 	}
 	if wrong := r.proxy.Auditor.strayed(); wrong != "" && !r.mayFail() {
 		return verdict.WrongResult, wrong

@@ -17,10 +17,10 @@ import (
 type Scenario map[string][]Step
 
 // Step is a task of a driver, with the tasks of a partner at the same time. In tasks and answers, {A} to {D} are
-// payloads, {A'} is the payload reversed, {A+A} is the payload twice, and {} is an empty payload. {LF}, {CRLF} and {NUL}
-// are payloads that begin with these bytes and end with other ones of them, under all profiles. {9} is a name of nine
-// digits. $NAME gets its value from the answer in which it first occurs; * is any word, ... is any number of words, and
-// | separates alternatives.
+// payloads, {A'} is the payload reversed, {A+A} is the payload twice, and {} is an empty payload. {LF}, {CRLF} and
+// {NUL} are payloads that begin with these bytes and end with other ones of them, under all profiles. {9} is a name of
+// nine digits. $NAME gets its value from the answer in which it first occurs; * is any word, ... is any number of
+// words, and | separates alternatives.
 type Step struct {
 	Task, Answer string
 	Waits        time.Duration // how long the server makes a correct driver wait, in addition to the time limit
@@ -89,8 +89,8 @@ func newNames() names {
 // ownRefusal matches the answer of a driver whose library refuses a value, without asking the server.
 var ownRefusal = regexp.MustCompile(`^error (usage|other)\b`)
 
-// suffixed matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more text
-// after a hyphen.
+// suffixed matches the words of scenarios that name functions, tubes or jobs: a letter and a digit, and possibly more
+// text after a hyphen.
 var suffixed = regexp.MustCompile(`^(?:(?:unique=|key=)?[a-z][0-9](?:-[^,]*)?,?)+$`)
 
 // addSuffix gives the functions, tubes and jobs of a scenario names that other runs do not use.

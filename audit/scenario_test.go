@@ -3,8 +3,8 @@ package audit
 import "testing"
 
 // TestExpectedAnswers tests that an answer of a driver matches one of the alternatives of the expected answer, with its
-// wildcards (*), fractions of the same value (1/2 and 50/100), names ($H), payloads ({A}) and omitted words (...), and that
-// other answers do not match.
+// wildcards (*), fractions of the same value (1/2 and 50/100), names ($H), payloads ({A}) and omitted words (...), and
+// that other answers do not match.
 func TestExpectedAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		expected, answer string

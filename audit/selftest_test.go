@@ -23,10 +23,11 @@ import (
 
 // inapplicable lists the fault profiles that do not apply to a protocol.
 var inapplicable = map[string]string{
-	"gearman":    "huge-ids",
-	"beanstalk":  "needless-noops interleaved late-progress unknown-handles unrequested-jobs",
-	"danga":      "interleaved rare-replies error-answers late-progress unknown-handles unrequested-jobs huge-ids",
-	"gearmonkey": "needless-noops interleaved rare-replies long-handles huge-ids late-progress unknown-handles unrequested-jobs",
+	"gearman":   "huge-ids",
+	"beanstalk": "needless-noops interleaved late-progress unknown-handles unrequested-jobs",
+	"danga":     "interleaved rare-replies error-answers late-progress unknown-handles unrequested-jobs huge-ids",
+	"gearmonkey": "needless-noops interleaved rare-replies long-handles huge-ids late-progress unknown-handles " +
+		"unrequested-jobs",
 }
 
 // inMemory returns the options for stress tests of the reference programs of a protocol, in memory.
@@ -50,8 +51,8 @@ func inMemory(e *catalog.Entry, profiles ...string) audit.StressOptions {
 }
 
 // TestSelfTest: all faulty clients and workers are detected, and the reference clients and workers pass under all fault
-// profiles, without violations. A profile that libraries must handle breaks no MUST or SHOULD rule, except where it ends
-// a connection inside a message; the others break the rules that they declare. (See also [audit.DangaEffects].)
+// profiles, without violations. A profile that libraries must handle breaks no MUST or SHOULD rule, except where it
+// ends a connection inside a message; the others break the rules that they declare. (See also [audit.DangaEffects].)
 func TestSelfTest(t *testing.T) {
 	bubble := func(do func()) { synctest.Test(t, func(*testing.T) { do() }) }
 	for _, e := range catalog.All() {
@@ -81,8 +82,10 @@ func TestSelfTest(t *testing.T) {
 				}
 				for _, b := range p.Broken {
 					t.Logf("%s %s: %s (%s)", e.Protocol.Name, p.Profile.Name, b.Rule.ID, b.Rule.Level)
-					if binding := b.Rule.Level == codec.Must || b.Rule.Level == codec.Should; binding && !p.Profile.Reported && b.Rule.ID != e.Protocol.Complete && b.Rule.ID != "danga.assign.asked-for" {
-						t.Errorf("the fault profile %s, which libraries must handle, breaks %s (%s)", p.Profile.Name, b.Rule.ID, b.Rule.Level)
+					if binding := b.Rule.Level == codec.Must || b.Rule.Level == codec.Should; binding && !p.Profile.Reported &&
+						b.Rule.ID != e.Protocol.Complete && b.Rule.ID != "danga.assign.asked-for" {
+						t.Errorf("the fault profile %s, which libraries must handle, breaks %s (%s)", p.Profile.Name, b.Rule.ID,
+							b.Rule.Level)
 					}
 				}
 			}
@@ -92,7 +95,8 @@ func TestSelfTest(t *testing.T) {
 			}
 			for i := range r.Faultless {
 				o := &r.Faultless[i]
-				if !o.Passed() || len(o.BrokenRules) > 0 || o.Verdict == verdict.Unsupported || o.Note != "" && !o.FaultProfile.Fails {
+				if !o.Passed() || len(o.BrokenRules) > 0 || o.Verdict == verdict.Unsupported || o.Note != "" &&
+					!o.FaultProfile.Fails {
 					t.Error(described(o))
 				}
 				if slices.Contains(without, o.FaultProfile.Name) {
@@ -116,7 +120,8 @@ func TestResultsAreReorderedForASlowWorker(t *testing.T) {
 		name   string
 		client audit.Driver
 		want   verdict.Verdict
-	}{{faulty[i].Name, audit.Driver(faulty[i].Program), verdict.WrongResult}, {"reference", gearmanpeer.Drive, verdict.Completed}} {
+	}{{faulty[i].Name, audit.Driver(faulty[i].Program), verdict.WrongResult},
+		{"reference", gearmanpeer.Drive, verdict.Completed}} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				pace := time.NewTicker(400 * time.Millisecond) // between jobs

@@ -20,8 +20,9 @@ import (
 	"jobwire/refserver"
 )
 
-// TestSharedConnection: threads of a client that share a connection, and do not wait for replies, violate rules, but the
-// server does not, whatever it replies. The threads have different roles, and one may write into a message of the other.
+// TestSharedConnection: threads of a client that share a connection, and do not wait for replies, violate rules, but
+// the server does not, whatever it replies. The threads have different roles, and one may write into a message of the
+// other.
 func TestSharedConnection(t *testing.T) {
 	for _, e := range catalog.All() {
 		t.Run(e.Protocol.Name, func(t *testing.T) {

@@ -259,8 +259,8 @@ func (s *stress) start(ctx context.Context, i int) {
 	}
 }
 
-// perform performs the k-th run of the i-th outcome, and repeats it if the driver fails a task while the machine is late. The run that it returns
-// did not take place if the driver has hung too often or ctx has ended.
+// perform performs the k-th run of the i-th outcome, and repeats it if the driver fails a task while the machine is
+// late. The run that it returns did not take place if the driver has hung too often or ctx has ended.
 func (s *stress) perform(ctx context.Context, i, k int) *run {
 	out := &s.all[i]
 	for tries := 1; ; tries++ {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,7 +27,8 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 		request       string
 		illegal, rule string
 	}{
-		{gearman.Protocol, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab", "\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00", "gearman.packet.type-known"},
+		{gearman.Protocol, "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab", "\x00REQ\x00\x00\x00\x4d\x00\x00\x00\x00",
+			"gearman.packet.type-known"},
 		{danga.Protocol, "GEAR\x06\x00\x00\x00\x00", "GEAR\x4d\x00\x00\x00\x00", "danga.packet.type-known"},
 		{beanstalk.Protocol, "put 0 0 60 3\r\nabc\r\n", "oops\r\n", "beanstalk.command.known"},
 	} {
@@ -40,7 +42,8 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 		}
 		r := a.Report()
 		if r.Messages[codec.Peer] != n+1 || len(r.BrokenRules) == 0 || !breaks(r.BrokenRules, codec.RuleID(tt.rule)) {
-			t.Errorf("%s: expected %d requests and a violation of %s, got %d and %v", tt.protocol.Name, n+1, tt.rule, r.Messages[codec.Peer],
+			t.Errorf("%s: expected %d requests and a violation of %s, got %d and %v", tt.protocol.Name, n+1, tt.rule,
+				r.Messages[codec.Peer],
 				r.BrokenRules)
 		}
 		for _, u := range r.Unfollowed {
@@ -51,8 +54,8 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 	}
 }
 
-// TestAfterAnIllegalMessage: after an illegal message, only the form of messages is checked. The report says so, for the
-// connection and its bytes, and the audit has not passed. Other connections are not concerned.
+// TestAfterAnIllegalMessage: after an illegal message, only the form of messages is checked. The report says so, for
+// the connection and its bytes, and the audit has not passed. Other connections are not concerned.
 func TestAfterAnIllegalMessage(t *testing.T) {
 	echo := "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab"
 	for _, tt := range []struct {
@@ -111,8 +114,8 @@ func TestConnectionsBeyondTheMemory(t *testing.T) {
 	}
 }
 
-// TestRefusedBeforeItsEnd: a server refuses a large request before it has received all of it. Its reply is checked after
-// the request. If the request does not end, the reply is counted as not checked, with the reason.
+// TestRefusedBeforeItsEnd: a server refuses a large request before it has received all of it. Its reply is checked
+// after the request. If the request does not end, the reply is counted as not checked, with the reason.
 func TestRefusedBeforeItsEnd(t *testing.T) {
 	const begin, reply = "put 0 0 60 65536\r\nx", "JOB_TOO_BIG\r\n"
 	rest := strings.Repeat("x", 65535) + "\r\n"
@@ -132,7 +135,8 @@ func TestRefusedBeforeItsEnd(t *testing.T) {
 		r.WriteText(&text, TextOptions{})
 		r.WriteJSON(&json)
 		if ends {
-			if len(r.BrokenRules) > 0 || r.Incomplete() != "" || !strings.Contains(json.String(), `"not_checked": []`) || r.Messages[codec.Server] != 2 {
+			if len(r.BrokenRules) > 0 || r.Incomplete() != "" || !strings.Contains(json.String(), `"not_checked": []`) ||
+				r.Messages[codec.Server] != 2 {
 				t.Errorf("a request that ends: %s", text.String())
 			}
 			continue
@@ -184,7 +188,8 @@ func TestRepliesAfterAnUnknownEnd(t *testing.T) {
 		reply    string
 		want     [2]int // skipped bytes
 	}{
-		{gearman.Protocol, "\x00BAD\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x0a\x00\x00\x00\x00", [2]int{codec.Peer: 18}},
+		{gearman.Protocol, "\x00BAD\x00\x00\x00\x10\x00\x00\x00\x00", "\x00RES\x00\x00\x00\x0a\x00\x00\x00\x00",
+			[2]int{codec.Peer: 18}},
 		{gearmonkey.Protocol, "*1\r\n:5\r\n", "-ERR Protocol error\r\n", [2]int{14, 21}},
 	} {
 		a := New(Options{Protocol: tt.protocol, Server: true})
@@ -201,4 +206,92 @@ func TestRepliesAfterAnUnknownEnd(t *testing.T) {
 			t.Errorf("%s: expected %v skipped bytes, got %v", tt.protocol.Name, tt.want, r.Unfollowed)
 		}
 	}
+}
+
+// TestViolationAfterAnIllegalMessage: after any message with too few or too many arguments, or with a value out of
+// range, a violation by other messages on the connection is reported, or the report says that they were not checked.
+func TestViolationAfterAnIllegalMessage(t *testing.T) {
+	for _, tt := range []struct {
+		protocol      *codec.Protocol
+		asks, replies string // break a rule together
+		rule          codec.RuleID
+	}{
+		{gearman.Protocol, string(sample(gearman.Protocol, codec.Peer, codec.Complete)), "",
+			"gearman.worker.uses-the-handle"},
+		{danga.Protocol, string(sample(danga.Protocol, codec.Peer, codec.Complete)), "", "danga.complete.no-job"},
+		{beanstalk.Protocol, "use a\r\n", "USING b\r\n", "beanstalk.use.using"},
+		{gearmonkey.Protocol, "*5\r\n$5\r\nBRPOP\r\n$12\r\nqueue:a:high\r\n$14\r\nqueue:a:normal\r\n$11\r\nqueue:a:low\r\n" +
+			"$1\r\n1\r\n", "*2\r\n$11\r\nqueue:b:low\r\n$1\r\n7\r\n",
+			"gearmonkey.server.brpop"},
+	} {
+		second := func(a *Auditor, c *conn) *Report {
+			a.observe(c, codec.Peer, []byte(tt.asks))
+			a.observe(c, codec.Server, []byte(tt.replies))
+			return a.Report()
+		}
+		a := New(Options{Protocol: tt.protocol, Server: true})
+		if r := second(a, a.open()); !breaks(r.BrokenRules, tt.rule) || r.Incomplete() != "" {
+			t.Errorf("%s: %v, %s", tt.protocol.Name, r.BrokenRules, r.Incomplete())
+		}
+		tested := 0
+		for _, typ := range tt.protocol.Types {
+			for from := range codec.Server + 1 {
+				if !typ.Sends(from) {
+					continue
+				}
+				for what, illegal := range malformed(tt.protocol, typ, from) {
+					legal := true
+					a := New(Options{Protocol: tt.protocol, Server: true, Message: func(_ string, _ *codec.Frame, bad *codec.Error) {
+						legal = legal && bad == nil
+					}})
+					c := a.open()
+					if a.observe(c, from, illegal); legal {
+						continue
+					}
+					tested++
+					if r := second(a, c); !breaks(r.BrokenRules, tt.rule) && r.Incomplete() == "" {
+						t.Errorf("%s: %s of the %s with %s: no violation of %s and no unchecked bytes", tt.protocol.Name,
+							typ.Name, from, what, tt.rule)
+					}
+				}
+			}
+		}
+		t.Logf("%s: %d illegal messages", tt.protocol.Name, tested)
+		if tested < len(tt.protocol.Types)/2 {
+			t.Errorf("%s: %d illegal messages of %d types", tt.protocol.Name, tested, len(tt.protocol.Types))
+		}
+	}
+}
+
+// sample returns a legal message with an effect.
+func sample(p *codec.Protocol, from codec.Side, does codec.Effect) []byte {
+	for _, t := range p.Types {
+		if t.Does == does && t.Sends(from) {
+			b, _ := p.NewSession(codec.Options{}).Append(nil, from, t.Sample())
+			return b
+		}
+	}
+	return nil
+}
+
+// malformed returns variants of a message of the type, most of which are illegal, by what is wrong with them.
+func malformed(p *codec.Protocol, t *codec.Type, from codec.Side) map[string][]byte {
+	all := map[string][]byte{}
+	add := func(what string, args [][]byte) {
+		b, err := p.NewSession(codec.Options{WaiveAll: true}).Append(nil, from, &codec.Message{Type: t, Args: args})
+		if err == nil && len(b) > 0 {
+			all[what] = b
+		}
+	}
+	args := t.Sample().Args
+	add("an additional argument", append(slices.Clone(args), []byte("1")))
+	for i := range args {
+		add(fmt.Sprintf("the first %d arguments", i), args[:i])
+		for _, v := range []string{"", "-1", "99999999999999999999999"} {
+			wrong := slices.Clone(args)
+			wrong[i] = []byte(v)
+			add(fmt.Sprintf("%q as argument %d", v, i+1), wrong)
+		}
+	}
+	return all
 }

@@ -44,14 +44,16 @@ func TestUntested(t *testing.T) {
 		}), verdict.WrongResult, "the driver reported success, but sent no message"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			all, err := Stress(t.Context(), StressOptions{Protocol: gearman.Protocol, FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
-				Drivers: map[string]Driver{"Client": tt.driver}, Start: func(ctx context.Context) (target.Target, error) {
+			all, err := Stress(t.Context(), StressOptions{Protocol: gearman.Protocol,
+				FaultProfiles: []*FaultProfile{FaultProfileNamed("plain")},
+				Drivers:       map[string]Driver{"Client": tt.driver}, Start: func(ctx context.Context) (target.Target, error) {
 					return target.InMemory(ctx, "server", func(ctx context.Context, _ net.Listener) error { <-ctx.Done(); return nil })
 				}})
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}
-			if got := UntestedRoles(all); !slices.Equal(got, []string{"Client"}) || all[0].Verdict != tt.verdict || all[0].Note != tt.note {
+			if got := UntestedRoles(all); !slices.Equal(got, []string{"Client"}) || all[0].Verdict != tt.verdict ||
+				all[0].Note != tt.note {
 				t.Errorf("%s: got the verdict %s, %q and %v", name, all[0].Verdict, all[0].Note, got)
 			}
 			report := &StressReport{Protocol: gearman.Protocol, Outcomes: all}

@@ -45,8 +45,8 @@ func TestWaivedRules(t *testing.T) {
 	}
 }
 
-// conversations returns the conversations of a protocol's test vectors, and the rules that the rejected ones violate. There
-// is a vector for each rule that the codec enforces.
+// conversations returns the conversations of a protocol's test vectors, and the rules that the rejected ones violate.
+// There is a vector for each rule that the codec enforces.
 func conversations(t *testing.T, p *codec.Protocol) (all [][]sentBytes, rules map[codec.RuleID]bool) {
 	t.Helper()
 	rules = map[codec.RuleID]bool{}
@@ -79,8 +79,8 @@ func conversations(t *testing.T, p *codec.Protocol) (all [][]sentBytes, rules ma
 	return all, rules
 }
 
-// cutShort returns variants of the last message with fewer arguments, or with an empty one. before contains the preceding
-// messages.
+// cutShort returns variants of the last message with fewer arguments, or with an empty one. before contains the
+// preceding messages.
 func cutShort(p *codec.Protocol, before []sentBytes, last sentBytes) (all [][]byte) {
 	nonStrict := func() codec.Session {
 		s := p.NewSession(codec.Options{WaiveAll: true})

@@ -66,12 +66,12 @@ type command struct {
 // Beanstalk returns a checker of Beanstalk.
 func Beanstalk(m *Monitor) Checker {
 	m.Declare(codec.Peer, 0, "client.own-jobs")
-	m.Declare(codec.Server, 0, `put.expected-crlf job.id-unique body.verbatim job.exclusive tube.separate delete.gone delete.others-job
-		delete.not-found use.using list.used tube.default-used watch.watching watch.twice ignore.watching ignore.no-more-jobs ignore.last
-		ignore.not-watched list.watched reserve.timeout-expires reserve.blocks reserve.timeout-negative deadline-soon.own-jobs
-		deadline-soon.not-earlier delete.reserved release.released release.not-found bury.buried bury.not-found touch.touched
-		touch.not-found reserve-job.reserved peek.by-id peek.used-tube kick.bound stats-job.id stats-job.tube stats-job.state
-		stats-tube.name quit.closes`)
+	m.Declare(codec.Server, 0, `put.expected-crlf job.id-unique body.verbatim job.exclusive tube.separate delete.gone
+		delete.others-job delete.not-found use.using list.used tube.default-used watch.watching watch.twice ignore.watching
+		ignore.no-more-jobs ignore.last ignore.not-watched list.watched reserve.timeout-expires reserve.blocks
+		reserve.timeout-negative deadline-soon.own-jobs deadline-soon.not-earlier delete.reserved release.released
+		release.not-found bury.buried bury.not-found touch.touched touch.not-found reserve-job.reserved peek.by-id
+		peek.used-tube kick.bound stats-job.id stats-job.tube stats-job.state stats-tube.name quit.closes`)
 	return &beanstalkChecker{Monitor: m, jobs: map[string]*beanstalkJob{}}
 }
 
@@ -213,7 +213,8 @@ func (c *beanstalkConn) replies(a *command, f *codec.Frame) {
 		if a.rule != "" {
 			c.Pass("beanstalk.put.expected-crlf")
 		}
-		if r := c.reservations[a.arg]; r != nil && a.endsReservation() { // the command has failed, so the reservation has not ended
+		// the command has failed, so the reservation has not ended
+		if r := c.reservations[a.arg]; r != nil && a.endsReservation() {
 			r.given = c.gives(a.arg)
 		}
 	case does == codec.Submit:
@@ -355,7 +356,8 @@ func (c *beanstalkConn) list(f *codec.Frame) {
 			}
 		}
 	}
-	c.Check(rule, n == len(c.watched), "", "expected a list of the %d tubes that the connection watches, got a list of another length", len(c.watched))
+	c.Check(rule, n == len(c.watched), "", "expected a list of the %d tubes that the connection watches, got a list of "+
+		"another length", len(c.watched))
 }
 
 // stats checks the statistics in a reply.

@@ -63,7 +63,8 @@ func (c *beanstalkConn) reply(a *command, f *codec.Frame) {
 		if c.Check("beanstalk.deadline-soon.own-jobs", len(c.reservations) > 0, "",
 			"the server replied DEADLINE_SOON, but the connection has no reserved job") && least > math.MinInt64 {
 			c.Check("beanstalk.deadline-soon.not-earlier", least <= time.Second, "",
-				"the server replied DEADLINE_SOON, but every job that the connection has reserved has at least %v of its time to run left", least)
+				"the server replied DEADLINE_SOON, but every job that the connection has reserved has at least %v of its time to "+
+					"run left", least)
 		}
 	}
 }

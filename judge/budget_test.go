@@ -9,8 +9,8 @@ import (
 	"jobwire/codec"
 )
 
-// TestBudget sends random messages with long names on many connections. The stored entries must not exceed the budget, and
-// nothing may be stored about connections that have ended.
+// TestBudget sends random messages with long names on many connections. The stored entries must not exceed the budget,
+// and nothing may be stored about connections that have ended.
 func TestBudget(t *testing.T) {
 	const limit, conns, messages = 1 << 13, 400, 40_000
 	for p := range checkers {

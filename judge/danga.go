@@ -61,9 +61,10 @@ type dangaWorker struct {
 func Danga(m *Monitor) Checker {
 	m.Declare(codec.Peer, protocol.Application, "sync.one-at-a-time")
 	m.Declare(codec.Peer, protocol.Worker, "status.no-job complete.no-job sleep.hears-first")
-	m.Declare(codec.Server, 0, `create.answered create.answered-first async.handle async.handles-distinct dup.empty-off dup.per-name
-		application.only-answers async.not-streamed throwaway.silent complete.elapsed assign.asked-for connect.capabilities
-		worker.one-task connect.replaces connect.needed sleep.awake-undisturbed sleep.once disconnect.no-more`)
+	m.Declare(codec.Server, 0, `create.answered create.answered-first async.handle async.handles-distinct dup.empty-off
+		dup.per-name application.only-answers async.not-streamed throwaway.silent complete.elapsed assign.asked-for
+		connect.capabilities worker.one-task connect.replaces connect.needed sleep.awake-undisturbed sleep.once
+		disconnect.no-more`)
 	d := &dangaChecker{Monitor: m}
 	d.Reset()
 	return d
@@ -176,7 +177,8 @@ func (c *dangaConn) checkOutstanding() {
 			waits++
 		}
 	}
-	if c.made[protocol.SyncWait] && !c.Check("danga.sync.one-at-a-time", waits == 0, "", "the application sent this request while it waits for a job of type 0 (sync+wait)") {
+	if c.made[protocol.SyncWait] && !c.Check("danga.sync.one-at-a-time", waits == 0, "", "the application sent this "+
+		"request while it waits for a job of type 0 (sync+wait)") {
 		c.Stop() // from here on, it is unknown to which requests replies belong
 	}
 }
@@ -226,7 +228,8 @@ func (c *dangaConn) handle(handle string, p creation) {
 		c.Check("danga.dup.per-name", false, field, "expected a new handle, got the handle of a job with another name, %q",
 			old.name)
 	case len(d.handles) > 0 && !c.Check("danga.async.handles-distinct", !again ||
-		old == p, field, "expected a new handle, got the handle of another job, which has the name %q and the duplicate key %q", old.name, old.key):
+		old == p, field, "expected a new handle, got the handle of another job, which has the name %q and the duplicate "+
+		"key %q", old.name, old.key):
 	case p.key == "":
 		if d.before[p] {
 			c.Pass("danga.dup.empty-off")
@@ -263,7 +266,8 @@ func (c *dangaConn) expected(ok bool) bool {
 	case throwaway && !async:
 		rule = "danga.throwaway.silent"
 	}
-	return c.Check(rule, false, "", "the server sent this message, but the application has no request without a reply and waits for no job")
+	return c.Check(rule, false, "", "the server sent this message, but the application has no request without a reply "+
+		"and waits for no job")
 }
 
 // Workers.
@@ -301,7 +305,8 @@ func (c *dangaConn) wakes() {
 	case c.gone:
 		c.Check(goneRule, false, "", "the server sent this message to a worker that has sent worker_disconnect")
 	case c.woken:
-		c.Check("danga.sleep.once", false, "", "the server sent another noop, but the worker has not sent worker_sleep since the noop before")
+		c.Check("danga.sleep.once", false, "", "the server sent another noop, but the worker has not sent worker_sleep "+
+			"since the noop before")
 	case c.announced:
 		c.Check("danga.sleep.awake-undisturbed", false, "",
 			"the server sent noop, but the worker has sent neither job_assign_req nor worker_sleep")
@@ -344,7 +349,8 @@ func (c *dangaConn) assigned(f *codec.Frame) {
 		if was {
 			rule = "danga.connect.replaces"
 		}
-		c.Check(rule, false, "Job name", "the server assigned a job with the name %q, which the worker has not announced with worker_connect", name)
+		c.Check(rule, false, "Job name", "the server assigned a job with the name %q, which the worker has not announced "+
+			"with worker_connect", name)
 	default:
 		if known {
 			c.Pass("danga.connect.capabilities")

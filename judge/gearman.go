@@ -76,14 +76,14 @@ type gearmanConn struct {
 
 // Gearman returns a checker of Gearman.
 func Gearman(m *Monitor) Checker {
-	m.Declare(codec.Peer, protocol.Worker, `worker.uses-the-handle work.final worker.announces-first worker.asks-before-sleep
-		worker.hears-before-sleep worker.asks-when-woken`)
-	m.Declare(codec.Server, 0, `role.responses echo.same-data submit.created submit.handles-distinct submit.order submit.empty-unique
-		submit.coalesce-workload submit.coalesce submit.unique-per-function submit.unique-reusable grab.assign grab.once
-		submit.opaque-workload worker.can-do work.final grab.assign-unique grab.all grab.no-job worker.awake-undisturbed worker.cant-do
-		worker.reset submit.created-first work.complete work.fail work.exception work.exception-unasked work.data work.warning
-		work.status option.exceptions option.unknown status.answered status.unknown status.running status.finished
-		submit.bg-detached epoch.background sched.background`)
+	m.Declare(codec.Peer, protocol.Worker, `worker.uses-the-handle work.final worker.announces-first
+		worker.asks-before-sleep worker.hears-before-sleep worker.asks-when-woken`)
+	m.Declare(codec.Server, 0, `role.responses echo.same-data submit.created submit.handles-distinct submit.order
+		submit.empty-unique submit.coalesce-workload submit.coalesce submit.unique-per-function submit.unique-reusable
+		grab.assign grab.once submit.opaque-workload worker.can-do work.final grab.assign-unique grab.all grab.no-job
+		worker.awake-undisturbed worker.cant-do worker.reset submit.created-first work.complete work.fail work.exception
+		work.exception-unasked work.data work.warning work.status option.exceptions option.unknown status.answered
+		status.unknown status.running status.finished submit.bg-detached epoch.background sched.background`)
 	jobs, unique := map[uint64]*gearmanJob{}, map[uint64]*gearmanJob{}
 	return &gearmanChecker{Monitor: m, jobs: jobs, unique: unique, names: map[string]string{}}
 }
@@ -185,7 +185,9 @@ func (c *gearmanConn) Message(f *codec.Frame) {
 		c.ask(f)
 	case codec.Data, codec.Warning, codec.Status, codec.Complete, codec.Fail, codec.Exception:
 		c.reports(f)
-	case codec.Cancel: // the specification does not say what happens to an assigned job, and messages about the job may be captured in another order
+	case codec.Cancel:
+		// the specification does not say what happens to an assigned job, and messages about the job may be captured in
+		// another order
 		g.job(f.Get(codec.JobID)).canceled = true
 	}
 }

@@ -150,7 +150,8 @@ func (c *gearmanConn) created(f *codec.Frame) {
 		} else if job.function != s.function {
 			rule = "gearman.grab.assign"
 		}
-		c.Check(rule, same, "Job handle", "the server sent this handle to the client, but assigned another job with the same handle to a worker")
+		c.Check(rule, same, "Job handle", "the server sent this handle to the client, but assigned another job with the "+
+			"same handle to a worker")
 	}
 	c.createdNew(job, &s)
 }
@@ -264,7 +265,8 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 	case job != nil && job.canceled:
 		return
 	case l == nil && c.finished.has(handle):
-		c.Check(resultRules[does], false, field, "the server sent this message after the client had received the result of the job")
+		c.Check(resultRules[does], false, field, "the server sent this message after the client had received the result of "+
+			"the job")
 	case l == nil && c.finished.forgot:
 	case !c.Check("gearman.submit.created-first", l != nil, field,
 		"the server sent this message about a job before it sent the JOB_CREATED of the job"):
@@ -306,7 +308,8 @@ func (c *gearmanConn) reported(f *codec.Frame) {
 // compare checks whether the end of a job that a client receives matches the end that the worker has sent.
 func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 	does := f.Type.Does
-	if does == codec.Complete || does == codec.Fail && job.results > 0 { // without a result of a worker, WORK_FAIL may mean that an administrator canceled the job
+	// without a result of a worker, WORK_FAIL may mean that an administrator canceled the job
+	if does == codec.Complete || does == codec.Fail && job.results > 0 {
 		defer func() {
 			job.endedAt = c.g.at
 			if g := c.g; !g.Counts && job.holder == nil && g.unique[job.as.key] == job {
@@ -320,7 +323,8 @@ func (c *gearmanConn) compare(f *codec.Frame, job *gearmanJob) {
 	rule := resultRules[does]
 	switch {
 	case job.results == 0 && job.holder != nil && job.holder != c:
-		c.deferFor(job, rule, "", "the server sent a result, but the job is assigned to the worker on connection %d, which has sent no result", job.holder.ID)
+		c.deferFor(job, rule, "", "the server sent a result, but the job is assigned to the worker on connection %d, which "+
+			"has sent no result", job.holder.ID)
 	case job.results != 1:
 	case job.result == f.Type:
 		c.Check(rule, job.data == c.g.rest(f), "", "expected the data of the result that the worker sent, got other data")

@@ -230,7 +230,8 @@ func (c *gearmanConn) mayDo(function string, a *ability, seq int) bool {
 	c.Pass("gearman.worker.can-do")
 	switch {
 	case a.added > seq: // the worker registered the function again after the request, so its earlier state is unknown
-	case c.reset > 0 && c.reset < seq && !c.Check("gearman.worker.reset", c.reset < a.added, "Function", "the server assigned a job, but after RESET_ABILITIES the worker has registered no function"):
+	case c.reset > 0 && c.reset < seq && !c.Check("gearman.worker.reset", c.reset < a.added, "Function",
+		"the server assigned a job, but after RESET_ABILITIES the worker has registered no function"):
 		return false
 	case a.removed > 0 && a.removed < seq:
 		return c.Check("gearman.worker.cant-do", a.removed < a.added, "Function",
@@ -309,7 +310,8 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 		}
 	}
 	job.assigned, job.function, job.workload = true, function, workload
-	if old != nil && c.PeerClosed() { // this assignment was captured late: another worker received the job after this worker had disconnected
+	// this assignment was captured late: another worker received the job after this worker had disconnected
+	if old != nil && c.PeerClosed() {
 		return
 	}
 	job.assigns++
@@ -317,7 +319,8 @@ func (c *gearmanConn) assigned(f *codec.Frame) {
 	own := c.assignments[handle]
 	own.firm, own.times = own.times == 0, own.times+1
 	c.assignments[handle] = own
-	if ok && got.seq < max(c.reset, c.removed) { // the server may have sent the assignment before it received CANT_DO or RESET_ABILITIES
+	// the server may have sent the assignment before it received CANT_DO or RESET_ABILITIES
+	if ok && got.seq < max(c.reset, c.removed) {
 		c.markUncertain(handle)
 	}
 }

@@ -32,8 +32,8 @@ type redisCommand struct {
 // GearMonkey returns a checker of GearMonkey.
 func GearMonkey(m *Monitor) Checker {
 	m.Declare(codec.Peer, protocol.Client|protocol.Operator, "create.order create.once")
-	m.Declare(codec.Peer, protocol.Worker|protocol.Operator, `receive.order done.order done.expire-job done.lock done.lock-expires
-		loop.script-sha1 loop.brpop-timeout loop.brpop-on-nil`)
+	m.Declare(codec.Peer, protocol.Worker|protocol.Operator, `receive.order done.order done.expire-job done.lock
+		done.lock-expires loop.script-sha1 loop.brpop-timeout loop.brpop-on-nil`)
 	m.Declare(codec.Server, 0, "server.brpop server.evalsha-due")
 	return &gearMonkeyChecker{m}
 }
@@ -121,7 +121,8 @@ func (c *gearMonkeyConn) Message(f *codec.Frame) {
 		if c.m.PeerChecks {
 			asks := func(a redisCommand) bool { return a.typ.Has(codec.Clock) && a.queue == cmd.queue }
 			c.Check("gearmonkey.loop.brpop-on-nil", !slices.ContainsFunc(c.pending, asks), "",
-				"the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is eligible")
+				"the worker sent BRPOP before it received the reply to EVALSHA, so it did not know whether a scheduled job is "+
+					"eligible")
 		}
 	}
 	c.checkCommand(&cmd, f)
@@ -160,7 +161,8 @@ func (c *gearMonkeyConn) checkCommand(cmd *redisCommand, f *codec.Frame) {
 		i := len(f.Spans) - 1
 		c.Check(s.value, string(f.Value(i)) == s.want, f.Spans[i].Field.Name, "expected %s", s.want)
 	}
-	if c.Check(s.order, s.n >= last, "", "expected this command before later commands about the same job, got it after them") && s.client && s.n == 3 {
+	if c.Check(s.order, s.n >= last, "", "expected this command before later commands about the same job, got it after "+
+		"them") && s.client && s.n == 3 {
 		c.Check(s.order, last < 3, "", "the client queued a job that it has already queued")
 	}
 	lastSteps[key] = max(last, s.n)
@@ -191,7 +193,8 @@ func (c *gearMonkeyConn) replies(cmd *redisCommand, f *codec.Frame) {
 		if !t.Has(codec.PriorityOf) { // the value is a scheduled job
 			rule = "gearmonkey.server.evalsha-due"
 		}
-		c.Check(rule, a.queue == cmd.queue, "Function", "expected a queue of the function %q, which the request names", a.queue)
+		c.Check(rule, a.queue == cmd.queue, "Function", "expected a queue of the function %q, which the request names",
+			a.queue)
 		addResponsibility(c.lastStep, cmd.queue+":"+cmd.id)
 	case t.Does == codec.Complete:
 		c.Check("gearmonkey.server.brpop", a.queue == cmd.queue && a.id == cmd.id, "Function",

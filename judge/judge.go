@@ -89,7 +89,6 @@ type Monitor struct {
 	coverage
 
 	exceeded bool // see Exceeded
-	partial  bool // see Partial
 
 	// State for the current message.
 	found []Violation
@@ -187,6 +186,13 @@ func (m *Monitor) conn(id int) *Conn {
 // the budget or the limit for one connection is used up. Later messages on it are not checked either.
 func (m *Monitor) Exceeded() bool { return m.exceeded }
 
+// Unsure reports whether the messages on a connection are not checked against earlier ones any more, because an illegal
+// message has hidden what they mean.
+func (m *Monitor) Unsure(id int) bool {
+	c := m.conns[id]
+	return c != nil && c.illegal && !c.complete
+}
+
 // Gap records that captured bytes of a connection are missing.
 func (m *Monitor) Gap(id int) {
 	if c := m.conns[id]; c != nil {
@@ -216,7 +222,7 @@ func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	default:
 		c.decide()
 	}
-	checked := c.complete
+	c.illegal = c.illegal || err != nil
 	switch {
 	case err != nil:
 		c.checks.Invalid(f, err.Rule)
@@ -225,19 +231,13 @@ func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	default:
 		c.checks.Message(f)
 	}
-	c.partial = c.partial || checked && !c.complete && err != nil
-	m.partial = c.partial
 	m.account(c)
 	return m.found
 }
 
-// Partial reports whether only the form of the last message and of later ones on its connection was checked, because an
-// illegal message came before.
-func (m *Monitor) Partial() bool { return m.partial }
-
 // begin resets the state for the current message. f is nil at the end of a connection.
 func (m *Monitor) begin(f *codec.Frame, at int64, from codec.Side) {
-	m.found, m.frame, m.at, m.side, m.roles, m.exceeded, m.partial = m.found[:0], f, at, from, 0, false, false
+	m.found, m.frame, m.at, m.side, m.roles, m.exceeded = m.found[:0], f, at, from, 0, false
 }
 
 // account updates the number of stored entries after a message. If the limits are exceeded, it stops checking the
@@ -298,7 +298,7 @@ type Conn struct {
 	checks     Conversation
 	size       int  // in Budget
 	complete   bool // the whole connection was seen, and the checker knows to which request each reply belongs
-	partial    bool // it is not complete because of an illegal message
+	illegal    bool // an illegal message was seen
 	peerClosed bool
 	ended      [2]bool
 	deferred   []*deferred
@@ -341,7 +341,8 @@ func (c *Conn) Check(rule codec.RuleID, ok bool, field, format string, args ...a
 func (c *Conn) violation(rule codec.RuleID, field, format string, args []any) Violation {
 	v := Violation{Rule: rule, Conn: c.ID, field: field, format: format, args: args}
 	if f := c.monitor.frame; f != nil {
-		if i := slices.IndexFunc(f.Spans, func(s codec.Span) bool { return s.Field.Name == field && s.Off < len(f.Raw) }); i >= 0 {
+		shows := func(s codec.Span) bool { return s.Field.Name == field && s.Off < len(f.Raw) }
+		if i := slices.IndexFunc(f.Spans, shows); i >= 0 {
 			v.offset = f.Spans[i].Off
 		}
 	}

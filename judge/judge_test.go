@@ -148,7 +148,8 @@ Client -> Job Server: ECHO_REQ a
 Job Server -> Client: ECHO_RES b
 Client -> Job Server: GET_STATUS H:1
 Job Server -> Client: STATUS_RES H:1 0 1 0 0
-`, "3 gearman.submit.created, 4 gearman.submit.bg-detached, 5 gearman.submit.created-first, 8 gearman.work.exception-unasked, 9 gearman.role.responses, 11 gearman.echo.same-data, 13 gearman.status.unknown"},
+`, "3 gearman.submit.created, 4 gearman.submit.bg-detached, 5 gearman.submit.created-first, 8 " +
+		"gearman.work.exception-unasked, 9 gearman.role.responses, 11 gearman.echo.same-data, 13 gearman.status.unknown"},
 	{"a worker's abilities", gearman.Protocol, `
 Worker -> Job Server: CAN_DO f
 Worker -> Job Server: GRAB_JOB
@@ -162,7 +163,8 @@ Worker -> Job Server: GRAB_JOB
 Job Server -> Worker: JOB_ASSIGN_UNIQ H:4 g "" x
 Job Server -> Worker: NOOP
 Worker -> Job Server: WORK_COMPLETE H:7 y
-`, "6 gearman.worker.cant-do, 8 gearman.worker.can-do, 10 gearman.grab.assign, 11 gearman.worker.awake-undisturbed, 12 gearman.worker.uses-the-handle"},
+`, "6 gearman.worker.cant-do, 8 gearman.worker.can-do, 10 gearman.grab.assign, 11 gearman.worker.awake-undisturbed, " +
+		"12 gearman.worker.uses-the-handle"},
 	{"an error may have answered any of them", gearman.Protocol, `
 Worker -> Job Server: CAN_DO f
 Worker -> Job Server: GRAB_JOB_ALL
@@ -257,7 +259,8 @@ Worker 2 -> Server: release 1 0 0
 Server -> Worker 2: RELEASED
 Worker -> Server: touch 1
 Server -> Worker: NOT_FOUND
-`, "7 beanstalk.client.own-jobs, 8 beanstalk.release.not-found, 6 beanstalk.delete.others-job, 10 beanstalk.touch.touched"},
+`, "7 beanstalk.client.own-jobs, 8 beanstalk.release.not-found, 6 beanstalk.delete.others-job, 10 " +
+		"beanstalk.touch.touched"},
 	{"a job that a client has given back", beanstalk.Protocol, `
 Worker -> Server: put 0 0 60 x
 Server -> Worker: INSERTED 1
@@ -370,7 +373,9 @@ Producer -> Server: put 0 0 9 x
 Server -> Producer: INSERTED 5
 Worker -> Server: reserve
 Server -> Worker: RESERVED 5 y
-`, "2 beanstalk.watch.watching, 6 beanstalk.use.using, 8 beanstalk.reserve.timeout-expires, 10 beanstalk.deadline-soon.own-jobs, 14 beanstalk.job.id-unique, 16 beanstalk.body.verbatim, 16 beanstalk.ignore.no-more-jobs"},
+`, "2 beanstalk.watch.watching, 6 beanstalk.use.using, 8 beanstalk.reserve.timeout-expires, 10 " +
+		"beanstalk.deadline-soon.own-jobs, 14 beanstalk.job.id-unique, 16 beanstalk.body.verbatim, 16 " +
+		"beanstalk.ignore.no-more-jobs"},
 
 	{"applications", danga.Protocol, `
 Application -> Job Server: job_create_req f "" 0 1 x
@@ -530,8 +535,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestIncompleteCaptureShowsNoViolation checks that no violations are reported on connections that were not captured from their beginning, nor on
-// other connections because of them.
+// TestIncompleteCaptureShowsNoViolation checks that no violations are reported on connections that were not captured
+// from their beginning, nor on other connections because of them.
 func TestIncompleteCaptureShowsNoViolation(t *testing.T) {
 	for _, tt := range verdicts {
 		scripts, err := transcript.Parse(tt.protocol, "test", []byte(tt.script))

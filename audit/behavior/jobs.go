@@ -29,8 +29,8 @@ func (m *Monitor) assign(c *conn, e *codec.Event, at time.Duration) {
 	c.jobs = append(slices.DeleteFunc(c.jobs, func(o *job) bool { return o.key == key && key != "" }), j)
 }
 
-// about records a message of a worker about a job.
-func (m *Monitor) about(c *conn, e *codec.Event, at time.Duration) {
+// about records a message of a worker about a job. r is nil if the message has no reply.
+func (m *Monitor) about(c *conn, r *request, e *codec.Event, at time.Duration) {
 	if len(c.jobs) == 0 {
 		return
 	}
@@ -44,6 +44,9 @@ func (m *Monitor) about(c *conn, e *codec.Event, at time.Duration) {
 	switch j := c.jobs[k]; e.Does.Does {
 	case codec.Complete, codec.Fail, codec.Exception, codec.Delete, codec.Release, codec.Bury:
 		m.expired(c, at)
+		if r == nil {
+			m.overruns(c, m.pastLimit(j, at), at)
+		}
 		if e.Does.Does != codec.Release {
 			delete(m.limits, j.key)
 		}
@@ -53,6 +56,34 @@ func (m *Monitor) about(c *conn, e *codec.Event, at time.Duration) {
 		j.at, j.touched, c.early = at, true, 0
 	case codec.Data, codec.Warning, codec.Status:
 		j.touched = true
+	}
+}
+
+// overdue is a job whose worker has sent a message about it after its time limit.
+type overdue struct {
+	since time.Duration // when the time limit began
+	over  time.Duration // time after the limit; 0: the limit has not passed, or is unknown
+	ends  bool          // the worker has not extended the limit, nor reported progress
+}
+
+// pastLimit returns by how much a worker that sends a message about a job has exceeded its time limit.
+func (m *Monitor) pastLimit(j *job, at time.Duration) overdue {
+	if j.limit == 0 || at-j.at <= j.limit {
+		return overdue{}
+	}
+	return overdue{j.at, at - j.at - j.limit, !j.touched}
+}
+
+// overruns notes that a worker has ended a job after its time limit, and the reply, if there is one, has not refused
+// it. Jobs that the worker had at the same time count as one, because a single pause of the program delays all of them.
+func (m *Monitor) overruns(c *conn, late overdue, at time.Duration) {
+	if m.tasks || !late.ends || late.over <= overrun || late.since < m.lastOverrun {
+		return
+	}
+	m.lastOverrun = at
+	if m.overrun++; m.overrun == minLate {
+		m.report("overdue", c, at, "the worker ended %d jobs more than %v after their time limits, when the server had "+
+			"taken them back, the last one after %v", m.overrun, overrun, late.over.Round(time.Millisecond))
 	}
 }
 
@@ -71,7 +102,7 @@ func (m *Monitor) expired(c *conn, at time.Duration) {
 	for _, j := range c.jobs {
 		j.late = true
 	}
-	m.found("holds", c, at, "the worker has had %d jobs for more than %v after their time limits", n, overLimit)
+	m.report("holds", c, at, "the worker has had %d jobs for more than %v after their time limits", n, overLimit)
 }
 
 // loses reports a worker that has lost a job because its time limit has passed, after the server refused to wait
@@ -83,7 +114,7 @@ func (m *Monitor) loses(c *conn, assigned string, at time.Duration) {
 	if c.early < minEarly || c.early > maxEarly || !lost {
 		return
 	}
-	m.found("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends; the "+
+	m.report("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends; the "+
 		"worker asked again, without a message about its jobs, and lost the job", c.early)
 	c.early = 0
 }
@@ -105,12 +136,12 @@ func (m *Monitor) left(c *conn, at time.Duration) {
 		}
 	}
 	if left > 0 {
-		m.found("abandons", c, at, "the worker ended its connection, and had neither ended nor given back %d of its jobs",
+		m.report("abandons", c, at, "the worker ended its connection, and had neither ended nor given back %d of its jobs",
 			left)
 	}
 	if idle > 1 {
-		m.found("holds", c, at, "the worker had %d jobs for a second or more, sent nothing about them and ended its connection",
-			idle)
+		m.report("holds", c, at, "the worker had %d jobs for a second or more, sent nothing about them and ended its "+
+			"connection", idle)
 	}
 	c.jobs = nil
 }

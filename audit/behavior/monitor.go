@@ -33,21 +33,22 @@ type Monitor struct {
 	protocol *codec.Protocol
 	conns    map[int]*conn
 	findings []*Finding
-	useless  []*attempts // of useless connections that have ended, the oldest first
-	limits   map[string]time.Duration
-	lost     *lost // the only worker has lost its connection, and no worker has announced its functions since
-	seed     maphash.Seed
-	ended    int  // connections that have ended
-	gone     bool // the server has ended the last connection, or could not be reached
-	use      use
-	quiet    time.Duration // the time of the last event
-	size     int           // bytes of the last message of the server
-	stopped  bool
+	useless  []*attempts              // of useless connections that have ended, the oldest first
+	limits   map[string]time.Duration // time limits of jobs, by job
+	// the only worker has lost its connection, and no worker has announced its functions since
+	lost    *lost
+	seed    maphash.Seed
+	ended   int  // connections that have ended
+	gone    bool // the server has ended the last connection, or could not be reached
+	use     use
+	quiet   time.Duration // the time of the last event
+	size    int           // bytes of the last message of the server
+	stopped bool
 
 	replies
 	unnamed     bool // a worker has asked for jobs of the default queue
 	wakes, slow int  // reactions to Wake, and the slow ones among them
-	naming
+	identities
 
 	tasks bool // a harness gives tasks to the program
 	task  int  // number of the present task
@@ -118,7 +119,7 @@ type request struct {
 	waits   time.Duration // how long the server may wait before it replies; negative: without limit
 	limited time.Duration // time limit of the job that the request submits
 	job     string        // the job that the request names, if its reply says whether the server knows the job
-	late    bool          // the worker had this job, and its time limit had passed
+	late    overdue       // the worker had this job
 	creates bool          // the request submits a job that exists until a worker performs it
 	unique  string        // queue and unique ID of the job that the request submits; "": none
 	data    uint64        // hash of the data of that job
@@ -181,10 +182,16 @@ func during(seconds int) string {
 	return fmt.Sprintf("%d seconds", seconds)
 }
 
-// New returns a monitor.
-func New(p *codec.Protocol) *Monitor {
-	return &Monitor{protocol: p, conns: map[int]*conn{}, limits: map[string]time.Duration{}, seed: maphash.MakeSeed(),
-		replies: replies{unknown: map[string]int{}, merged: map[string]submitted{}}, naming: naming{workers: map[string]*conn{}}}
+// New returns a monitor of a server of the protocol.
+func New(protocol *codec.Protocol) *Monitor {
+	return &Monitor{
+		protocol:   protocol,
+		seed:       maphash.MakeSeed(),
+		conns:      map[int]*conn{},
+		limits:     map[string]time.Duration{},
+		replies:    replies{unknown: map[string]int{}, merged: map[string]submitted{}},
+		identities: identities{workers: map[string]*conn{}},
+	}
 }
 
 // Task states that a harness gives the program a task, which begins now. The program may keep one job of each task:
@@ -200,8 +207,8 @@ func (m *Monitor) Task(distinct bool) {
 // Stop states that the audit ends: connections that end afterwards do not show what the program does.
 func (m *Monitor) Stop() { m.stopped = true }
 
-// found records that a program does not follow a rule.
-func (m *Monitor) found(name string, c *conn, at time.Duration, format string, args ...any) {
+// report records that a program does not follow a rule.
+func (m *Monitor) report(ruleName string, c *conn, at time.Duration, format string, args ...any) {
 	o := Observation{At: at, Detail: fmt.Sprintf(format, args...)}
 	if c != nil {
 		name, others, _ := strings.Cut(m.protocol.RoleNames(c.role), "/")
@@ -209,7 +216,7 @@ func (m *Monitor) found(name string, c *conn, at time.Duration, format string, a
 			o.Role = m.protocol.Roles[0]
 		}
 	}
-	r := rule(name)
+	r := rule(ruleName)
 	k := slices.IndexFunc(m.findings, func(f *Finding) bool { return f.Rule == r })
 	if k < 0 {
 		k = len(m.findings)
@@ -244,7 +251,7 @@ func (m *Monitor) attempt(c *conn, at time.Duration) *attempts {
 	a := m.useless[0]
 	m.useless = m.useless[1:]
 	if n, seconds := a.add(at, reconnects); n > 0 {
-		m.found("reconnects", c, at, "the program connected %d times in %s, after useless connections", n,
+		m.report("reconnects", c, at, "the program connected %d times in %s, after useless connections", n,
 			during(seconds))
 	}
 	return a
@@ -318,7 +325,7 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 	}
 	m.asksFor(c, asked, f, &e, at)
 	m.submitsAgain(c, asked, f, &e, at)
-	m.names(c, f, &e, at)
+	m.identify(c, f, &e, at)
 	if does == codec.Submit && f.Attached() {
 		c.awaits++
 	}
@@ -343,7 +350,7 @@ func (m *Monitor) request(c *conn, f *codec.Frame, at time.Duration) {
 		c.leaves = true
 		m.left(c, at)
 	default:
-		m.about(c, &e, at)
+		m.about(c, asked, &e, at)
 	}
 }
 
@@ -393,14 +400,14 @@ func (m *Monitor) reply(c *conn, f *codec.Frame, at time.Duration) {
 func (m *Monitor) noJob(c *conn, r *request, at time.Duration) {
 	if early := r.waits < 0 || at-r.at < r.waits/2; r.waits != 0 && early && len(c.jobs) > 0 {
 		if c.early++; c.early == maxEarly+1 {
-			m.found("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends, and "+
-				"the worker asked again, without a message about its jobs", c.early)
+			m.report("deadline", c, at, "the server refused %d times in a row to wait, because the time limit of a job ends, "+
+				"and the worker asked again, without a message about its jobs", c.early)
 		}
 		return
 	}
 	m.loses(c, "", at)
 	if n, seconds := c.polls.add(at, polls); n > 0 {
-		m.found("polling", c, at, "the worker asked for a job %d times in %s, and got none", n, during(seconds))
+		m.report("polling", c, at, "the worker asked for a job %d times in %s, and got none", n, during(seconds))
 	}
 }
 
@@ -414,7 +421,7 @@ func (m *Monitor) refuse(c *conn, r *request, at time.Duration) {
 		most.steadily = most.once
 	}
 	if n, seconds := c.refusals.add(at, most); n > 0 && r.sum != 0 {
-		m.found("refused", c, at, "the server refused the same command (%s) %d times in %s", r.does, n, during(seconds))
+		m.report("refused", c, at, "the server refused the same command (%s) %d times in %s", r.does, n, during(seconds))
 	}
 }
 
@@ -429,7 +436,7 @@ func (m *Monitor) reacts(c *conn, at time.Duration) {
 		return
 	}
 	if m.slow++; m.slow >= minSlow && 2*m.slow > m.wakes {
-		m.found("wake", c, at, "the worker asked for a job %v after the server had woken it; it was slow %d of %d times",
+		m.report("wake", c, at, "the worker asked for a job %v after the server had woken it; it was slow %d of %d times",
 			took.Round(time.Millisecond), m.slow, m.wakes)
 	}
 }
@@ -437,7 +444,7 @@ func (m *Monitor) reacts(c *conn, at time.Duration) {
 // ignores reports a worker that was woken and has not reacted within a time.
 func (m *Monitor) ignores(c *conn, at, within time.Duration) {
 	if c.woken >= 0 && at-c.woken >= within && !m.tasks {
-		m.found("wake", c, at, "the server woke the worker, which did not ask for a job in %v",
+		m.report("wake", c, at, "the server woke the worker, which did not ask for a job in %v",
 			(at - c.woken).Round(time.Millisecond))
 		c.woken = -1
 	}
@@ -446,8 +453,8 @@ func (m *Monitor) ignores(c *conn, at, within time.Duration) {
 // announces reports a worker that has lost its connection, and asks for jobs on another one without its functions.
 func (m *Monitor) announces(c *conn, at time.Duration) {
 	if l := m.lost; l != nil && !m.tasks && c.opened >= l.at && at-c.opened >= slowAnnounce && !c.announced {
-		m.found("announces", c, at, "the worker of connection %d lost its connection; this connection asks for jobs, but has "+
-			"not announced a function for %v", l.conn, (at - c.opened).Round(time.Millisecond))
+		m.report("announces", c, at, "the worker of connection %d lost its connection; this connection asks for jobs, but "+
+			"has not announced a function for %v", l.conn, (at - c.opened).Round(time.Millisecond))
 		m.lost = nil
 	}
 }

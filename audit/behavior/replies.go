@@ -11,16 +11,20 @@ import (
 const (
 	minUnknown   = 6 // requests about one job that the server does not know
 	minUnready   = 3 // requests for jobs or new jobs after a refused setup
-	minLate      = 3 // refused messages about jobs whose time limits have passed
+	minLate      = 3 // messages about jobs whose time limits have passed
 	minTakenBack = 3 // deleted jobs that the worker had given back
 	minMerged    = 3 // jobs with other data than the job with the same unique ID
 )
 
+// overrun is by how much a worker may exceed the time limit of a job before that counts. Messages are on their way for
+// a part of it.
+const overrun = time.Second
+
 // maxUnready limits the refused requests of a connection that are kept.
 const maxUnready = 100
 
-// The first and the last plausible start time of a job, in seconds since 1970: the years 1985 and 5138. Seconds from now
-// are less, and milliseconds since 1970 are more.
+// The first and the last plausible start time of a job, in seconds since 1970: the years 1985 and 5138. Seconds from
+// now are less, and milliseconds since 1970 are more.
 const (
 	firstStart = 500_000_000
 	lastStart  = 100_000_000_000
@@ -32,6 +36,8 @@ type replies struct {
 	merged  map[string]submitted // the last job with a unique ID, by queue and unique ID
 
 	unready, late, takenBack, differing int
+	overrun                             int           // jobs that were ended after their time limits
+	lastOverrun                         time.Duration // when the last of them ended
 
 	// hashes of requests for a new job without a reply, of ended connections of the present task; nil: not kept
 	lostSubmits map[uint64]bool
@@ -60,12 +66,12 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 		return
 	}
 	if n := f.Number(codec.StartTime); f.Type.Has(codec.StartTime) && n > 0 && (n < firstStart || n > lastStart) {
-		m.found("start-time", c, at, "the client submitted a job with the start time %d, in seconds since 1970", n)
+		m.report("start-time", c, at, "the client submitted a job with the start time %d, in seconds since 1970", n)
 	}
 	if does == codec.Ask || does == codec.Submit {
 		if len(c.unready) > 0 {
 			if m.unready++; m.unready == minUnready {
-				m.found("setup", c, at, "the server refused a request that sets the queues of the connection, and "+
+				m.report("setup", c, at, "the server refused a request that sets the queues of the connection, and "+
 					"the program went on as if it had not, %d times", m.unready)
 			}
 		}
@@ -73,7 +79,7 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	}
 	if does == codec.Delete && len(c.released) > 0 && c.released[m.key(e)] {
 		if m.takenBack++; m.takenBack == minTakenBack {
-			m.found("deletes", c, at, "the worker deleted %d jobs that it had given back before", m.takenBack)
+			m.report("deletes", c, at, "the worker deleted %d jobs that it had given back before", m.takenBack)
 		}
 	}
 	if r == nil {
@@ -85,7 +91,9 @@ func (m *Monitor) asksFor(c *conn, r *request, f *codec.Frame, e *codec.Event, a
 	case namesJob(does) && e.Job != nil:
 		r.job = m.key(e)
 		for _, j := range c.jobs {
-			r.late = r.late || j.key == r.job && j.limit > 0 && at-j.at > j.limit
+			if j.key == r.job {
+				r.late = m.pastLimit(j, at)
+			}
 		}
 	}
 }
@@ -98,7 +106,7 @@ func (m *Monitor) submitsAgain(c *conn, r *request, f *codec.Frame, e *codec.Eve
 		return
 	}
 	if r.creates = true; m.lostSubmits[r.sum] {
-		m.found("duplicates", c, at, "the client submitted the job again after a connection had ended without the reply")
+		m.report("duplicates", c, at, "the client submitted the job again after a connection had ended without the reply")
 	}
 }
 
@@ -119,6 +127,9 @@ func (m *Monitor) learns(c *conn, r *request, f *codec.Frame, e *codec.Event, at
 			c.released[r.job] = true
 		}
 	}
+	if r.does == codec.Delete && !refused {
+		m.overruns(c, r.late, at)
+	}
 	if _, known := m.unknown[r.job]; known {
 		m.knows(c, r, refused || f.Type.Has(codec.Known) && f.Number(codec.Known) == 0, at)
 	}
@@ -131,7 +142,7 @@ func (m *Monitor) learns(c *conn, r *request, f *codec.Frame, e *codec.Event, at
 	now, before := submitted{m.key(e), r.data}, m.merged[r.unique]
 	if before.job == now.job && before.data != now.data {
 		if m.differing++; m.differing == minMerged {
-			m.found("unique", c, at, "clients submitted %d jobs with other data than an unfinished job with the same "+
+			m.report("unique", c, at, "clients submitted %d jobs with other data than an unfinished job with the same "+
 				"unique ID, which the server made one job", m.differing)
 		}
 	}
@@ -153,14 +164,14 @@ func (m *Monitor) knows(c *conn, r *request, unknown bool, at time.Duration) {
 		m.unknown[r.job] = 0
 		return
 	}
-	if r.late {
+	if r.late.over > 0 {
 		if m.late++; m.late == minLate {
-			m.found("late", c, at, "the worker sent %d messages about jobs after their time limits, which the server refused",
+			m.report("late", c, at, "the worker sent %d messages about jobs after their time limits, which the server refused",
 				m.late)
 		}
 	}
 	if m.unknown[r.job]++; m.unknown[r.job] == minUnknown {
-		m.found("unknown", c, at, "the server said %d times that it does not know the job that the request names (%s)",
+		m.report("unknown", c, at, "the server said %d times that it does not know the job that the request names (%s)",
 			minUnknown, r.does)
 	}
 }

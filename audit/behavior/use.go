@@ -38,9 +38,10 @@ type growth struct {
 // busy machine, it runs whenever it gets a core, but a short computation takes long, too: a program that has run for
 // less time than the loop would on an idle machine is not reported.
 const (
-	calm        = 500 * time.Millisecond // without a message, before a program counts as waiting
-	minWait     = 2 * time.Second
-	digested    = 1 << 20                 // bytes that a program may take a second for, such as by copying them for each read
+	calm    = 500 * time.Millisecond // without a message, before a program counts as waiting
+	minWait = 2 * time.Second
+	// bytes that a program may take a second for, such as by copying them for each read
+	digested    = 1 << 20
 	maxShare    = 0.8                     // of a processor core, in the time in which the program does not wait for one
 	minRan      = 1600 * time.Millisecond // maxShare of minWait
 	kernelShare = 0.1                     // of this time, in the kernel
@@ -106,14 +107,14 @@ func (m *Monitor) overuse(s Sample) {
 	}
 	if grown := s.Resident - u.begun.Resident; grown >= maxGrowth {
 		u.reported = true
-		m.found("memory", nil, s.At, "the memory of the program grew by %d MiB in %v, while it %s", grown>>20,
+		m.report("memory", nil, s.At, "the memory of the program grew by %d MiB in %v, while it %s", grown>>20,
 			took.Round(time.Millisecond), what)
 	}
 	if u.ran > minRan && u.ran.Seconds() > maxShare*(took-u.waited).Seconds() &&
 		u.system.Seconds() > kernelShare*u.ran.Seconds() {
 		u.reported = true
-		m.found("processor", nil, s.At, "the program used a processor core for %.0f %% of %v, and waited for one for %.0f %%"+
-			", while it %s", 100*u.ran.Seconds()/took.Seconds(), took.Round(time.Millisecond),
+		m.report("processor", nil, s.At, "the program used a processor core for %.0f %% of %v, and waited for one for %.0f "+
+			"%%, while it %s", 100*u.ran.Seconds()/took.Seconds(), took.Round(time.Millisecond),
 			100*u.waited.Seconds()/took.Seconds(), what)
 	}
 }
@@ -132,6 +133,6 @@ func (m *Monitor) leak(g *growth, name, label string, now int, at time.Duration)
 		g.rounds, g.left, g.of = g.rounds+1, g.left+now-g.n, g.of+ended
 	}
 	if g.n, g.ended = now, m.ended; g.rounds == minRounds {
-		m.found(name, nil, at, "%d connections have ended, and the program has %d more %s", g.of, g.left, label)
+		m.report(name, nil, at, "%d connections have ended, and the program has %d more %s", g.of, g.left, label)
 	}
 }

@@ -43,7 +43,9 @@ const how = {
   status: (payload, w) => { w.status(1, 2); w.complete(payload) }
 }
 
-// work runs one worker object for each function, because an object has one function.
+// work runs one worker object for each function, because an object has one function. A job takes a moment, as in a real program. If a
+// connection is lost, the library connects again and goes on. The task has then failed, but the answer waits until the library has sent
+// what it holds for the old connection.
 function work (functions, act, jobs, ...words) {
   const o = options(words)
   if ('id' in o || act === 'exception') throw new Failure('unsupported')
@@ -51,6 +53,7 @@ function work (functions, act, jobs, ...words) {
   const names = functions.split(',')
   let done = 0
   let idle = 0
+  let lost = false
   const workers = []
   return new Promise((resolve, reject) => {
     workers.push(...names.map(fn => {
@@ -58,12 +61,21 @@ function work (functions, act, jobs, ...words) {
         if (jobs !== '0' && done >= +jobs) return
         done++
         if (done === +jobs) for (const w of workers) w.active = false // it asks for no more jobs
-        how[act](payload, helper)
-        if (done === +jobs) setTimeout(resolve, 50, [done]) // its result goes out first
+        const last = done === +jobs
+        setTimeout(() => {
+          how[act](payload, helper)
+          if (last && !lost) setTimeout(resolve, 50, [done]) // its result goes out first
+        }, 20)
       }, { host, port: +port, ...('timeout' in o && { timeout: +o.timeout }) })
       w.on('error', e => reject(new Failure('connection', e.message)))
       w.on('ERROR', (code, text) => reject(new Failure('server', code, text)))
-      w.reconnecter.on('disconnect', () => { if (w.connected) reject(new Failure('connection')) })
+      w.reconnecter.on('disconnect', () => {
+        if (!w.connected) return
+        lost = true
+        const fail = () => reject(new Failure('connection'))
+        w.once('connect', () => setTimeout(fail, 100))
+        setTimeout(fail, 3000) // the server may not come back
+      })
       w.on('NO_JOB', () => { if (jobs === '0' && ++idle === names.length) resolve([done]) })
       return w
     }))
