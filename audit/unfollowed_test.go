@@ -54,7 +54,7 @@ func TestDirectionsAreFollowedSeparately(t *testing.T) {
 	}
 }
 
-// TestAfterAnIllegalMessage: after an illegal message, only the form of messages is checked. The report says so, for
+// TestAfterAnIllegalMessage: after an illegal message, only the form of messages is checked. The report has this, for
 // the connection and its bytes, and the audit has not passed. Other connections are not concerned.
 func TestAfterAnIllegalMessage(t *testing.T) {
 	echo := "\x00REQ\x00\x00\x00\x10\x00\x00\x00\x02ab"
