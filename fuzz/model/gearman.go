@@ -162,10 +162,19 @@ func (m *gearman) Sent(conn int, f *codec.Frame) {
 	}
 }
 
-// mayRefuse allows an error instead of the reply to a request. After the error, the effect of the request is unknown.
+// mayRefuse allows an error instead of the reply to the request that was sent last. After the error, the effect of the
+// request is unknown. If replies to other requests are missing, it may be about one of those.
 func (m *gearman) mayRefuse(conn int) {
-	m.allow(conn, "ERROR", typed("ERROR ERR error-line",
-		func(*codec.Frame) error { m.taint(); m.dropReplies(conn); return nil }))
+	step := m.step
+	m.allow(conn, "ERROR", typed("ERROR ERR error-line", func(*codec.Frame) error {
+		m.taint()
+		refused := func(d *expectation) bool { return d.conn == conn && d.step == step }
+		others := slices.ContainsFunc(m.expected, func(d *expectation) bool { return d.conn == conn && !refused(d) })
+		if m.expected = slices.DeleteFunc(m.expected, refused); others {
+			m.Garbled(conn)
+		}
+		return nil
+	}))
 }
 
 // dropReplies makes the expected messages of a connection optional, because the server sent an error instead of the

@@ -388,3 +388,32 @@ func TestProgressBeforeAssignment(t *testing.T) {
 	sent(0, "GET_STATUS", "H:1")
 	received(0, "STATUS_RES", "H:1", "1", "1", "0", "0")
 }
+
+// TestRefusedSubmission tests that a job has the handle in the reply to its own submission, if the server refuses another
+// one that the specification does not contain.
+func TestRefusedSubmission(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		m := New(codecgearman.Protocol, time.Now())
+		m.Opened(0)
+		sent := func(name string, args ...string) {
+			m.Sent(0, frame(t, codecgearman.Protocol, codec.Peer, name, args...))
+		}
+		received := func(name string, args ...string) {
+			if err := m.Received(0, frame(t, codecgearman.Protocol, codec.Server, name, args...)); err != nil {
+				t.Errorf("together %v: %v", together, err)
+			}
+		}
+		sent("SUBMIT_REDUCE_JOB", "a", "", "", "", "x")
+		if !together {
+			received("ERROR", "unknown", "no such request")
+		}
+		sent("SUBMIT_JOB", "b", "", "y")
+		sent("CAN_DO", "b")
+		sent("GRAB_JOB")
+		if together {
+			received("ERROR", "unknown", "no such request")
+		}
+		received("JOB_CREATED", "H:1")
+		received("JOB_ASSIGN", "H:1", "b", "y")
+	}
+}
