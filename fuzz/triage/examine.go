@@ -132,19 +132,20 @@ func (e *examiner) causeOf(small *input.Input, v *exec.Fault) cause {
 	if v.Oracle != exec.Law {
 		return causeOf(e.cfg.Protocol, small, v)
 	}
-	try := func(in *input.Input) {
-		if first := e.replay.test(v)(in); first != nil && first.Oracle == exec.Law && first.Step <= v.Step {
+	// The step of a fault is known only if the messages are sent one after the other.
+	try := func(in *input.Input, until int) {
+		if first := e.replay.test(v)(in); first != nil && first.Oracle == exec.Law && first.Step <= until {
 			small, v = in, first
 		}
 	}
 	if small.Mode != input.OneByOne {
 		in := small.Clone()
 		in.Mode = input.OneByOne
-		try(in)
+		try(in, len(in.Steps))
 	}
 	for i := range small.Steps {
 		for _, in := range withSimplerType(e.cfg.Protocol, small, i) {
-			try(in)
+			try(in, v.Step)
 		}
 	}
 	return causeOf(e.cfg.Protocol, small, v)
