@@ -57,6 +57,7 @@ type bTube struct {
 	deletes int
 	total   int
 	lost    bool // the server may have deleted the tube, with its counts, and created it again
+	resumed bool // the server may have done so during the pause
 }
 
 type bState uint8
@@ -253,7 +254,7 @@ func (m *beanstalk) forgetTubes() {
 				delete(m.tubes, t.name)
 			}
 		} else if !sure {
-			t.lost = true
+			t.lost, t.resumed = true, true
 		}
 	}
 }

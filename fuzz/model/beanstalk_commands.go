@@ -423,7 +423,7 @@ func bPause(m *beanstalk, p *bPeer, f codec.Frame) {
 	pause := func() {
 		t := m.tube(name)
 		t.pauses++
-		t.paused = m.now + time.Duration(number(f.Arg(1)))*time.Second
+		t.paused, t.resumed = m.now+time.Duration(number(f.Arg(1)))*time.Second, false
 		if number(f.Arg(1)) == 0 {
 			t.paused = 0
 			for _, j := range m.live {

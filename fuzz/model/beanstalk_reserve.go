@@ -133,7 +133,7 @@ func (m *beanstalk) reserved(p *bPeer, f *codec.Frame, best *bJob) error {
 	case !slices.Contains(p.watched, j.tube.name):
 		return fail("beanstalk.reserve.any-watched",
 			"expected a job of a watched tube, because the connection does not watch tube %s", j.tube.name)
-	case !m.may(j.tube.paused):
+	case !m.may(j.tube.paused) && !j.tube.resumed:
 		return fail("beanstalk.pause.no-new-reservation",
 			"expected a job of another tube, because this tube is paused for %v more", j.tube.paused-m.now)
 	case best != nil && best != j && best.pri < j.pri && !best.fresh && !j.vague:

@@ -49,3 +49,46 @@ func TestOrderOfOverlappingPuts(t *testing.T) {
 		}
 	}
 }
+
+// TestPauseOfForgottenTube tests that a server that other clients use may forget the pause of a tube together with the
+// tube, after the only client of the tube has left, and only then.
+func TestPauseOfForgottenTube(t *testing.T) {
+	for _, leaves := range []bool{true, false} {
+		p := codecbeanstalk.Protocol
+		m := New(p, time.Now(), Shared)
+		var sessions [2]codec.Session
+		exchange := func(conn int, request, reply string) (err error) {
+			if sessions[conn] == nil {
+				m.Opened(conn)
+				sessions[conn] = p.NewSession(codec.Options{})
+			}
+			for from, raw := range []string{request, reply} {
+				var f codec.Frame
+				side := [...]codec.Side{codec.Peer, codec.Server}[from]
+				if _, err := sessions[conn].Decode(side, []byte(raw), &f); err != nil {
+					t.Fatal(err)
+				}
+				if side == codec.Peer {
+					m.Sent(conn, &f)
+				} else if err == nil {
+					err = m.Received(conn, &f)
+				}
+			}
+			return err
+		}
+		all := []error{exchange(0, "watch a\r\n", "WATCHING 2\r\n"), exchange(0, "pause-tube a 10\r\n", "PAUSED\r\n")}
+		if leaves {
+			m.Closed(0)
+		}
+		all = append(all, exchange(1, "watch a\r\n", "WATCHING 2\r\n"), exchange(1, "use a\r\n", "USING a\r\n"),
+			exchange(1, "put 0 0 60 1\r\nx\r\n", "INSERTED 7\r\n"))
+		for _, err := range all {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := exchange(1, "reserve\r\n", "RESERVED 7 1\r\nx\r\n"); (err == nil) != leaves {
+			t.Errorf("the client leaves: %v; %v", leaves, err)
+		}
+	}
+}
