@@ -298,7 +298,7 @@ func (w *worker) input() (in *input.Input, parent *input.CorpusEntry, seed bool)
 	if w.g.Slow && in.Waits() == 0 {
 		w.g.AddPause(in, nil)
 	}
-	if w.exclusive { // no other input has left anything on the server that the list could contain
+	if w.exclusive && len(w.log.Entries) == 0 { // the list contains nothing of other inputs, nor their last connections
 		w.g.List(in)
 	}
 	if len(in.Steps) == 0 || w.listTooLong(in) || single && races(in) {
