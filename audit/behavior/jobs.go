@@ -82,8 +82,8 @@ func (m *Monitor) overruns(c *conn, late overdue, at time.Duration) {
 	}
 	m.lastOverrun = at
 	if m.overrun++; m.overrun == minLate {
-		m.report("overdue", c, at, "the worker ended %d jobs more than %v after their time limits, when the server had "+
-			"taken them back, the last one after %v", m.overrun, overrun, late.over.Round(time.Millisecond))
+		m.report("overdue", c, at, "the worker ended %d jobs more than %v after their time limits, the last one after %v",
+			m.overrun, overrun, late.over.Round(time.Millisecond))
 	}
 }
 

@@ -448,9 +448,9 @@ func TestLimitsAreOptions(t *testing.T) {
 	}
 }
 
-// TestBodyThatIsTooLongTwice tests that a server may refuse the size of a body that also lacks its CR LF, and that only a
-// body of a size that every server accepts must be followed by the next command.
-func TestBodyThatIsTooLongTwice(t *testing.T) {
+// TestLargeBodyWithoutEnd tests that a server may refuse the size of a body that also lacks its CR LF, if the size is
+// above the default limit.
+func TestLargeBodyWithoutEnd(t *testing.T) {
 	for size, unclear := range map[int]bool{DefaultMaxData: false, DefaultMaxData + 1: true} {
 		raw := fmt.Appendf(nil, "put 0 0 60 %d\r\n%s\r\n", size, bytes.Repeat([]byte("b"), size+1))
 		var f codec.Frame

@@ -70,7 +70,7 @@ type execution struct {
 	exact        bool   // send a barrier on every connection after every step
 	barrierState uint64 // state of the model when all effects of the last step had arrived
 	ticked       time.Time
-	delayed      time.Duration // for which the server waited for a processor, or handled many messages, while a reply was late
+	delayed      time.Duration // of replies, because the server waited for a processor or handled many messages
 	requests     int           // messages that the server may have to handle, as far as they can be counted
 	// replies may depend on time, because of a pause, a disconnect that the server notices late, or several waiting
 	// clients

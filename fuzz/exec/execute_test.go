@@ -50,8 +50,8 @@ func TestExecutes(t *testing.T) {
 	}
 }
 
-// TestServerMayHaveClient tests that an input after which the server may still have a client does not count as clean: the
-// next input could observe that client.
+// TestServerMayHaveClient tests that an input after which the server may still have a client does not count as clean:
+// the next input could observe that client.
 func TestServerMayHaveClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -115,9 +115,9 @@ func (x *execution) read(k *conn, wait bool) (int, error) {
 }
 
 // A server handles many messages one after the other, so the reply to the last one may take longer than the timeout. A
-// slow server needs requestTime for a message, on a busy machine, and as long for each requestBytes of its data. While it
-// does not rest, it gets busyTime more, up to maxExtraTime. The number of messages in bytes that are not decoded is their
-// length divided by uncountedRequest.
+// slow server needs requestTime for a message, on a busy machine, and as long for each requestBytes of its data. As
+// long as it has something to do, it gets busyTime more, again and again, up to maxExtraTime in all. The number of
+// messages in bytes that are not decoded is their length divided by uncountedRequest.
 const (
 	manyRequests     = 1000
 	requestTime      = 300 * time.Microsecond
@@ -148,7 +148,7 @@ func (x *execution) wait(k *conn, within time.Duration) (int, error) {
 			return n, err
 		}
 		if x.waited == nil || before < 0 && within < overAfter {
-			continue // the time is unknown, or this was the only read: most replies of a server that is not busy need no more
+			continue // the time is unknown, or no read follows for which it would be needed
 		}
 		now := x.waited()
 		if before >= 0 {

@@ -59,7 +59,8 @@ func serveEcho(ctx context.Context, ln net.Listener, perByte time.Duration) erro
 	}
 }
 
-// oracleOf executes an input on a Gearman server in memory, which may seem busy. It returns the oracle that reports a fault, or "".
+// oracleOf executes an input on a Gearman server in memory, which may seem busy. It returns the oracle
+// that reports a fault, or "".
 func oracleOf(t *testing.T, in *input.Input, busy bool, serve func(context.Context, net.Listener) error) string {
 	srv, err := target.InMemory(t.Context(), "gearman", serve)
 	if err != nil {

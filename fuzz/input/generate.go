@@ -96,7 +96,8 @@ func (g *Generator) List(in *Input) {
 		}
 	}
 	if conn := in.Conns(); len(lists) > 0 && conn < MaxConns && in.Mode == OneByOne {
-		in.Steps = append(in.Steps, Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: lists[g.r.IntN(len(lists))]})
+		t := lists[g.r.IntN(len(lists))]
+		in.Steps = append(in.Steps, Step{ID: in.nextID(), Conn: conn, Verb: transcript.Send, Type: t})
 	}
 }
 

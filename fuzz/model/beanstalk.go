@@ -57,7 +57,7 @@ type bTube struct {
 	deletes int
 	total   int
 	lost    bool // the server may have deleted the tube, with its counts, and created it again
-	resumed bool // the server may have done so during the pause
+	resumed bool // the server may have done so since the last pause-tube, so that the tube is not paused
 }
 
 type bState uint8
@@ -82,8 +82,8 @@ type bJob struct {
 	state    bState
 	until    time.Duration // time at which the delay or the reservation ends
 	holder   int
-	// Numbers of the puts whose ends the server had received, this one included, when it had received the beginning and
-	// the end of this one. A server may order jobs by either.
+	// Positions of the job among all puts, counted from 1, by the beginning and by the end of its put. A server may order
+	// jobs by either.
 	began, order int
 	burial       int
 	// the job became ready after the last call of CheckMissing that found nothing missing

@@ -389,8 +389,8 @@ func TestProgressBeforeAssignment(t *testing.T) {
 	received(0, "STATUS_RES", "H:1", "1", "1", "0", "0")
 }
 
-// TestRefusedSubmission tests that a job has the handle in the reply to its own submission, if the server refuses another
-// one that the specification does not contain.
+// TestRefusedSubmission tests that a job has the handle in the reply to its own submission, if the server refuses
+// another one that the specification does not contain.
 func TestRefusedSubmission(t *testing.T) {
 	for _, together := range []bool{true, false} {
 		m := New(codecgearman.Protocol, time.Now())

@@ -23,7 +23,7 @@ import (
 // keep a Frame after the call. A model is not safe for concurrent use.
 type Model interface {
 	Opened(conn int)               // a peer has connected
-	Begins(conn int)               // a peer has sent a part of a message; a server may see the rest later than others
+	Begins(conn int)               // a peer has sent the beginning of a message; those of others may come before its end
 	Sent(conn int, f *codec.Frame) // a peer has sent a legal message
 	Garbled(conn int)              // a peer has sent bytes whose effect is unknown: see Tainted
 

@@ -238,8 +238,8 @@ func (w *writer) addSent(a transcript.Actor, c transcript.Choice) {
 	w.after = 0
 }
 
-// addExpected appends a step of the server to the transcript: the message c or one of the others. If ignoring is set, other
-// messages may arrive before it. In a pipelined input, the step is deferred until release.
+// addExpected appends a step of the server to the transcript: the message c or one of the messages in or. If ignoring
+// is set, other messages may arrive before it. In a pipelined input, the step is deferred until release.
 func (w *writer) addExpected(a transcript.Actor, c transcript.Choice, ignoring bool, or ...transcript.Choice) {
 	st := transcript.Step{Peer: a, From: codec.Server, Choices: append([]transcript.Choice{c}, or...)}
 	if ignoring {

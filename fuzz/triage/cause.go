@@ -67,8 +67,8 @@ func key(p *codec.Protocol, in *input.Input, f *exec.Fault) string {
 	return id + "|" + circumstances(p, in, f, acts)
 }
 
-// closedAfter describes the message after which the server closed the connection: its size class, or its effect if it is
-// short.
+// closedAfter describes the message after which the server closed the connection: its size class, or its effect if it
+// is short.
 func closedAfter(in *input.Input, f *exec.Fault, acts []stepAction) string {
 	at := f.Step
 	for at > 0 && (acts[at].does == "" || in.Steps[at].Conn != in.Steps[f.Step].Conn) {
@@ -328,8 +328,8 @@ func firstAction(p *codec.Protocol, b []byte) (length int, a stepAction) {
 }
 
 // longValue is the length in bytes above which a value counts as long. longPrefix and largePrefix precede the name of
-// the field in descriptions of unusual values, and hugePrefix that of the message: a server that has too few bits for one
-// number of a message probably has too few for the others.
+// the field in descriptions of unusual values, and hugePrefix that of the message: a server that has too few bits for
+// one number of a message probably has too few for the others.
 const (
 	longValue   = 32
 	longPrefix  = "long "
@@ -360,8 +360,8 @@ func hasLargeTime(f *codec.Frame) bool {
 }
 
 // unusual describes the values of a message that ordinary messages do not have: long texts, texts with special
-// characters, numbers greater than 1 or than 2^31 - 1, and optional times. A minimized message has such values only if the failure needs
-// them.
+// characters, numbers greater than 1, numbers that need more than 31 bits, and optional times. A minimized message has
+// such values only if the failure needs them.
 func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 	for i := range f.Spans {
 		fd, v := f.Spans[i].Field, f.Value(i)

@@ -126,8 +126,8 @@ func (e *examiner) examineInput(candidate *Candidate, found *reproduction) outco
 		Input: small, Shown: n, Tried: of, Inputs: 1, Log: candidate.Log})
 }
 
-// causeOf returns the cause of the fault of a minimized input. If a simpler form of the input shows another wrong reply,
-// not later, then this is the cause: the server's state was wrong before the fault appeared.
+// causeOf returns the cause of the fault of a minimized input. If a simpler form of the input shows another wrong reply
+// at the same step or before, it returns the cause of that one: the server's state was wrong before the fault appeared.
 func (e *examiner) causeOf(small *input.Input, v *exec.Fault) cause {
 	if v.Oracle != exec.Law {
 		return causeOf(e.cfg.Protocol, small, v)

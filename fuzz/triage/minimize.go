@@ -231,8 +231,8 @@ func (m *minimizer) types() {
 	}
 }
 
-// withSimplerType returns the input with a message of a simpler type at step i, for each such type. A type is simpler if
-// its name is the beginning of the other name, as SUBMIT_JOB is the beginning of SUBMIT_JOB_BG.
+// withSimplerType returns the input with a message of a simpler type at step i, for each such type. A type is simpler
+// if its name is the beginning of the other name, as SUBMIT_JOB is the beginning of SUBMIT_JOB_BG.
 func withSimplerType(p *codec.Protocol, in *input.Input, i int) (all []*input.Input) {
 	s := &in.Steps[i]
 	for _, t := range p.Types {

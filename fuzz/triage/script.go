@@ -103,9 +103,9 @@ func (l *replayer) jobs(in *input.Input) (accepted, assigned int) {
 	return accepted, assigned
 }
 
-// reproduces reports whether a script passes on the reference server and fails twice on the server under test, because of
-// the fault and at the same step, which it returns: -1 if the process of the server shows the fault. A script that fails
-// before the peers have sent the message that leads to the fault, of which there are sent until then, fails for another
+// reproduces reports whether a script passes on the reference server and fails twice on the server under test, because
+// of the fault and at the same step, which it returns: -1 if the process of the server shows the fault. sent is the
+// number of messages of the peers up to the one that leads to the fault: a script that fails before fails for another
 // reason. reproduces returns false if no server can be started, such as after the end of the run.
 func (e *examiner) reproduces(s *transcript.Script, fault *exec.Fault, ref *replayer, sent int) (step int, ok bool) {
 	if passes, _, err := e.playOnNew(s, ref); err != nil || !passes {
@@ -130,8 +130,8 @@ func (e *examiner) reproduces(s *transcript.Script, fault *exec.Fault, ref *repl
 	return step, true
 }
 
-// shows reports whether a script has failed because of a fault: after the last message of the peers, the server has sent
-// the wrong message of the fault or, if the fault is that it sends nothing, at most the reply to a barrier.
+// shows reports whether a script has failed because of a fault: after the last message of the peers, the server has
+// sent the wrong message of the fault or, if the fault is that it sends nothing, at most the reply to a barrier.
 func (e *examiner) shows(fault *exec.Fault, r *play.Result) bool {
 	if fault.Ends() || fault.Oracle == exec.Framing || fault.Oracle == exec.Disclosure {
 		return true

@@ -382,8 +382,8 @@ func TestFaultThatNeedsAdjacentMessages(t *testing.T) {
 	})
 }
 
-// TestCauseOfForms tests that a fault has one cause, whether the server gets the messages one after the other or at once,
-// and whether a message has a simpler type, if it appears in all cases.
+// TestCauseOfForms tests that a fault has one cause, whether the server gets the messages one after the other or at
+// once, and whether a message has a simpler type, if it appears in all cases.
 func TestCauseOfForms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

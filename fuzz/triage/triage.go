@@ -204,8 +204,8 @@ func (t *Triage) Add(candidate *Candidate) bool {
 }
 
 // crash returns the finding for a crash before it is reproduced: a similar one, or else a new one, which it reports.
-// Crashes without a stack are similar if their oracle and signal are the same, because the cause of the crash may not be
-// in the input.
+// Crashes without a stack are similar if their oracle and signal are the same, because the cause of the crash may not
+// be in the input.
 func (t *Triage) crash(candidate *Candidate) *Finding {
 	alike := "not reproduced|" + candidate.Fault.Oracle + "|" + candidate.Fault.Law + "|" + candidate.Fault.Signal
 	for _, fd := range t.findings {
