@@ -129,7 +129,7 @@ func (x *execution) newModel() model.Model {
 	for _, q := range x.known.Quirks {
 		quirks = append(quirks, model.Quirk(q))
 	}
-	if x.prefix != "" {
+	if x.prefix != "" || x.runs > 1 {
 		quirks = append(quirks, model.Shared)
 	}
 	m := model.New(x.p, x.clock.now(), quirks...)
