@@ -39,8 +39,10 @@ type Options struct {
 	Thorough bool          // check the server after every input
 	// send a barrier on every connection after each step, so that the record does not depend on time
 	Steady  bool
-	Crashes bool        // look only for crashes: a wrong reply does not end the input
-	spins   func() bool // reports whether the server keeps a processor core busy; nil: unknown
+	Crashes bool // look only for crashes: a wrong reply does not end the input
+	// the server may not have noticed yet that the clients of the last input have disconnected, so lists are not checked
+	Lingering bool
+	spins     func() bool // reports whether the server keeps a processor core busy; nil: unknown
 	// returns how long the server has waited for a processor since its start; nil: unknown
 	waited func() time.Duration
 	busy   func() bool // reports whether the server has something to do; nil: unknown
@@ -129,8 +131,11 @@ func (x *execution) newModel() model.Model {
 	for _, q := range x.known.Quirks {
 		quirks = append(quirks, model.Quirk(q))
 	}
-	if x.prefix != "" || x.runs > 1 {
+	if x.prefix != "" {
 		quirks = append(quirks, model.Shared)
+	}
+	if x.Lingering {
+		quirks = append(quirks, model.Lingering)
 	}
 	m := model.New(x.p, x.clock.now(), quirks...)
 	m.Accepts(x.maxData)
@@ -296,7 +301,8 @@ func (x *execution) do(s *input.Step) {
 		}
 		x.pipeline(k, x.step)
 		b := x.encode(s)
-		if x.prefix != "" && s.Verb == transcript.Raw && x.traits.NamesNumbers(k.sentAll, b) {
+		unknown := s.Verb == transcript.Raw || k.tainted || len(k.partial) > 0 // the server may read commands in the data
+		if x.prefix != "" && unknown && x.traits.NamesNumbers(k.sentAll, b) {
 			return
 		}
 		if len(k.pending) > 0 && x.c.Mode != input.Burst && (len(b) == 0 || x.mustNotSend(k, s, b)) {

@@ -48,6 +48,7 @@ type bPeer struct {
 	worker  bool
 	doubt   bool // the peer may count as producer and worker: the server may have rejected its command, for example
 	unusual bool // its reserve has a timeout that the server may reject
+	unclear bool // servers differ in where its next message begins, so its later messages are unknown
 }
 
 type bTube struct {
@@ -141,6 +142,7 @@ func (m *beanstalk) Illegal(conn int, f *codec.Frame, e *codec.Error) bool {
 	}
 	p.doubt = true
 	m.rejected(conn, f, e, r)
+	p.unclear = r.Unclear
 	return !r.Unclear
 }
 
@@ -262,7 +264,7 @@ func (m *beanstalk) forgetTubes() {
 // exists reports whether a tube certainly exists, and whether it may exist.
 func (m *beanstalk) exists(name string) (sure, maybe bool) {
 	sure, maybe = m.needs(name)
-	return sure, maybe || m.quirks[Shared]
+	return sure, maybe || m.listsOthers()
 }
 
 // needs reports whether a connection or job of this model certainly refers to the tube, and whether one may refer to
@@ -325,7 +327,7 @@ func (m *beanstalk) CheckMissing() error {
 func (m *beanstalk) Sent(conn int, f *codec.Frame) {
 	m.step++
 	p := m.peers[conn]
-	if p == nil || m.unchecked[conn] {
+	if p == nil || p.unclear || m.unchecked[conn] {
 		m.tainted = m.tainted || p != nil
 		return
 	}

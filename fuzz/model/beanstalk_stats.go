@@ -98,7 +98,7 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 		}
 	}
 	expected := map[string]string{"name": name}
-	if !m.quirks[Shared] || name != "default" {
+	if !m.quirks[Lingering] && (!m.quirks[Shared] || name != "default") {
 		expected["current-waiting"] = strconv.Itoa(waiting)
 		watched := m.quirks[Watched] && name == "default" // other clients have used the default tube and still use it
 		if !watched {
@@ -121,7 +121,7 @@ func bStatsTube(m *beanstalk, p *bPeer, f codec.Frame) {
 // nothing.
 func bStats(m *beanstalk, p *bPeer, _ codec.Frame) {
 	expected := map[string]string{}
-	if !m.quirks[Shared] {
+	if !m.listsOthers() {
 		waiting, producers, workers, doubt := 0, 0, 0, false
 		for _, q := range m.peers {
 			if q.waiting {

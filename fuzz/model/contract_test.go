@@ -70,6 +70,30 @@ func TestIllegalLines(t *testing.T) {
 	}
 }
 
+// TestLinesAfterUnclearEnd tests that the model expects nothing of commands after a line whose end servers see in
+// different places, so that it does not take the rejection of the line for the reply to the next command.
+func TestLinesAfterUnclearEnd(t *testing.T) {
+	m := New(codecbeanstalk.Protocol, time.Now(), Watched)
+	m.Opened(0)
+	sess, f := codecbeanstalk.Protocol.NewSession(codec.Options{}), new(codec.Frame)
+	for _, request := range []string{"put 0 0 0 1\r\nx\r\n", "\nr\r\n", "reserve\r\n", "reserve\r\n"} {
+		_, err := sess.Decode(codec.Peer, []byte(request), f)
+		if illegal, _ := err.(*codec.Error); illegal != nil {
+			m.Illegal(0, f, illegal)
+		} else {
+			m.Sent(0, f)
+		}
+	}
+	for _, reply := range []string{"INSERTED 1\r\n", "BAD_FORMAT\r\n", "RESERVED 1 1\r\nx\r\n", "DEADLINE_SOON\r\n"} {
+		if _, err := sess.Decode(codec.Server, []byte(reply), f); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Received(0, f); err != nil {
+			t.Errorf("%q: %v", reply, err)
+		}
+	}
+}
+
 // TestLargeBound tests that a server may reject a bound of kick that it cannot represent, and that the count is checked if
 // it accepts the bound.
 func TestLargeBound(t *testing.T) {

@@ -77,6 +77,9 @@ func (b *expectations) taint() {
 	}
 }
 
+// listsOthers reports whether lists may contain what clients of other inputs have caused.
+func (b *expectations) listsOthers() bool { return b.quirks[Shared] || b.quirks[Lingering] }
+
 // Tainted implements Model.
 func (b *expectations) Tainted() bool { return b.tainted }
 

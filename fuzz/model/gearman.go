@@ -119,7 +119,7 @@ type gProgress struct {
 
 func newGearman(p *codec.Protocol, quirks map[Quirk]bool) Model {
 	b := newExpectations(p, quirks)
-	if quirks[Shared] {
+	if b.listsOthers() {
 		b.uncheckedRules = "gearman.admin." // administrative commands list the functions of all clients
 	}
 	return &gearman{expectations: b, peers: map[int]*gPeer{}, functions: map[string]*gFunction{}, jobs: map[string]*gJob{}}

@@ -101,10 +101,13 @@ func (c *Complaint) Error() string {
 // describes the deviations, and the profiles in conform/profiles list the deviations of each server.
 type Quirk string
 
-// Shared says that other clients use the server at the same time, with other names, or that a server may not yet have
-// noticed that the clients of the input before have disconnected. Lists and totals may contain objects that the model
-// does not know.
+// Shared says that other clients use the server at the same time, with other names. Lists and totals may contain
+// objects that the model does not know.
 const Shared Quirk = "shared"
+
+// Lingering says that the server may not have noticed yet that the clients of earlier inputs have disconnected. Lists of
+// clients, and of what exists because of them, may contain more than the model knows.
+const Lingering Quirk = "lingering"
 
 // Watched says that another client connects from time to time and sends barriers, and that other clients have used the
 // server before. The number of connections and the totals since the start of the server are unknown to the model.

@@ -117,6 +117,37 @@ Admin -> Job Server: show-unique-jobs
 	}
 }
 
+// TestNoFaultsAfterOtherInputs runs two inputs on a server without a fault. The second one meets a job of the first one,
+// or the first client's disconnect that the server has not noticed yet.
+func TestNoFaultsAfterOtherInputs(t *testing.T) {
+	t.Parallel()
+	// A client whose disconnect the server has not noticed still uses tube b.
+	lists := faults.Fault{Name: "lists a tube", Protocol: "beanstalk",
+		Script: `write list-reply {replace_all(raw, "14\r\n---\n- default\n", "18\r\n---\n- default\n- b\n")}`}
+	for _, tt := range []struct {
+		name, first, second, prefix string
+		server                      faults.Fault
+	}{
+		{"a job number in data that the server reads as a command", "put 66 0 60 x",
+			"raw \"ignore \"\nClient -> Server: put 0 0 60 \"stats-job 1\\r\\n\"", input.Nth(1), faults.Faultless("beanstalk")},
+		{"a tube that only the first client uses", "use b", "list-tubes", "", lists},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := testTriage(t, Config{Protocol: beanstalk.Protocol, Timeout: 5 * time.Second,
+					Server: Server{Start: fuzztest.Serve(tt.server)}}).replay
+				read := func(wire string) *input.Input {
+					return fuzztest.Input(t, beanstalk.Protocol, "Client -> Server: "+wire+"\n")
+				}
+				entries := []input.Entry{{Input: read(tt.first), Prefix: input.Nth(0)}, {Input: read(tt.second), Prefix: tt.prefix}}
+				if v, _ := l.entries(entries, nil); v != nil {
+					t.Error(v)
+				}
+			})
+		})
+	}
+}
+
 // TestUnfinishedPut tests that statistics may include a put whose body is incomplete, but no other put.
 func TestUnfinishedPut(t *testing.T) {
 	t.Parallel()

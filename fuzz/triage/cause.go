@@ -376,7 +376,7 @@ func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 		case codec.Text, codec.Opaque:
 			if len(v) > longValue {
 				all = append(all, longPrefix+fd.Name)
-			} else if bytes.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+			} else if isUnusualText(fd, v) {
 				all = append(all, "special "+fd.Name)
 			}
 		}
@@ -389,6 +389,12 @@ func unusual(p *codec.Protocol, f *codec.Frame) (all []string) {
 		}
 	}
 	return all
+}
+
+// isUnusualText reports whether the value of a field is a long text or a text with special characters.
+func isUnusualText(fd *codec.Field, v []byte) bool {
+	return (fd.Kind == codec.Text || fd.Kind == codec.Opaque) && (len(v) > longValue ||
+		bytes.ContainsFunc(v, func(r rune) bool { return r <= ' ' || r >= 0x7f }))
 }
 
 // cause describes what is unusual about a minimized input and its failure. Findings with the same cause probably have

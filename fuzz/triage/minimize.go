@@ -78,6 +78,7 @@ func (m *minimizer) minimize() *input.Input {
 	m.waits() // shorten the pauses first, because each attempt takes as long as they do
 	m.noPipelining()
 	m.order(1) // try other orders later, when few steps are left
+	m.plain()
 	for before := -1; before != m.best.Size() && !m.late(); {
 		before = m.best.Size()
 		m.connections()
@@ -206,6 +207,34 @@ func (m *minimizer) rename() {
 			uses[string(short)] = uses[long]
 		}
 	}
+}
+
+// plain tries to replace all unusual values at once, because few failures need one of them: numbers greater than 1 with
+// 1, and long texts and texts with special characters with letters. Equal values remain equal.
+func (m *minimizer) plain() {
+	letters := map[string][]byte{}
+	m.change(func(in *input.Input) {
+		for i := range in.Steps {
+			s := &in.Steps[i]
+			for k := range s.Args {
+				a, f := &s.Args[k], s.Type.FieldAt(k)
+				if f == nil || a.Of > 0 || a.Now || f.Width > 0 {
+					continue
+				}
+				if n, ok := codec.ParseNumber(a.Value); ok && (f.Kind == codec.Number || f.Kind == codec.Signed) {
+					if n > 1 {
+						a.Value = []byte("1")
+					}
+				} else if isUnusualText(f, a.Value) {
+					v := string(a.Value)
+					if letters[v] == nil {
+						letters[v] = []byte{'a' + byte(len(letters)%26)}
+					}
+					a.Value = letters[v]
+				}
+			}
+		}
+	})
 }
 
 // replace tries to replace every value with the result of a function.

@@ -180,7 +180,7 @@ func (l *replayer) entries(entries []input.Entry, expected *exec.Fault) (v *exec
 	l.x.Thorough, l.x.Crashes = expected != nil && !crash && !l.asObserved, crash
 	defer func() {
 		if l.x != nil {
-			l.x.Crashes = false
+			l.x.Crashes, l.x.Lingering = false, false
 		}
 		if shared {
 			l.used = l.mustRestart(v)
@@ -191,6 +191,7 @@ func (l *replayer) entries(entries []input.Entry, expected *exec.Fault) (v *exec
 	for i, e := range entries {
 		start := time.Now()
 		l.inputs++
+		l.x.Lingering = i > 0
 		prefix := l.named(e, len(entries))
 		if taken[prefix] {
 			return nil, 0 // since earlier inputs were changed, an input would meet what another one has left
@@ -290,6 +291,7 @@ func (t *Triage) ReplayLog(log *input.Log, failed func(n int, v *exec.Fault)) er
 	}
 	l.used = true
 	for i, e := range log.Entries {
+		l.x.Lingering = i > 0
 		r := l.x.Execute(e.Input, e.Prefix)
 		if r.Fault == nil && !exec.Ended(l.t) {
 			continue
