@@ -298,7 +298,11 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	if a.opts.Message != nil {
 		a.opts.Message(a.actor(c), &a.frame, bad)
 	}
-	unsure := a.checks.Unsure(c.id) || !c.blame.Paired()
+	unsure, illegal := a.checks.Unsure(c.id)
+	reason := repliesUnknown
+	if illegal || !c.blame.Paired() {
+		unsure, reason = unsure || !c.blame.Paired(), afterIllegal
+	}
 	own := bad == nil || a.origins.first(&a.frame, bad)
 	if c.blame.Proved(a.opts.Protocol, &a.frame, bad) && bad != nil && own {
 		a.report(a.finding(c, from), bad)
@@ -309,7 +313,7 @@ func (a *Auditor) message(c *conn, from codec.Side, bad *codec.Error) {
 	case c.beyond:
 		a.formOnly(c, from, beyondMemory)
 	case unsure && c.lost == [2]*Unfollowed{} && !a.keep: // a fault profile may be what sends illegal messages to a driver
-		a.formOnly(c, from, afterIllegal)
+		a.formOnly(c, from, reason)
 	}
 	for i := range found {
 		v := &found[i]

@@ -47,6 +47,8 @@ const (
 	requestsUnknown = "the requests are not known, and the server's replies depend on them"
 	beyondMemory    = "there are more connections, or requests and jobs on one connection, than are kept in memory, so " +
 		"that only the form of messages was checked"
+	repliesUnknown = "it is unknown to which requests the replies belong after a command with no reply or several, or after " +
+		"an error that does not name the rejected request, so that only the form of messages was checked"
 	afterIllegal = "an illegal message came before on the connection, so that only the form of later messages was checked"
 )
 

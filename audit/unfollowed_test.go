@@ -89,6 +89,44 @@ func TestAfterAnIllegalMessage(t *testing.T) {
 	}
 }
 
+// TestUnknownRequestOfAReply: after a legal message that hides to which requests the replies belong, the audit counts the
+// later messages of the connection, of which only the form is checked, and has not passed.
+func TestUnknownRequestOfAReply(t *testing.T) {
+	const submit = "\x00REQ\x00\x00\x00\x07\x00\x00\x00\x04a\x00\x00x"
+	const ping = "*1\r\n$4\r\nPING\r\n"
+	type message struct {
+		from codec.Side
+		raw  string
+	}
+	for _, tt := range []struct {
+		name     string
+		protocol *codec.Protocol
+		first    []message
+		later    string
+	}{
+		{"the confirmations of a subscription", gearmonkey.Protocol,
+			[]message{{codec.Peer, "*2\r\n$9\r\nSUBSCRIBE\r\n$9\r\nchannel:f\r\n"}}, ping},
+		{"an error while two submissions wait", gearman.Protocol, []message{{codec.Peer, submit}, {codec.Peer, submit},
+			{codec.Server, "\x00RES\x00\x00\x00\x13\x00\x00\x00\x04a\x00b\x00"},
+			{codec.Server, "\x00RES\x00\x00\x00\x08\x00\x00\x00\x01h"}}, submit},
+		{"no such message", gearmonkey.Protocol, []message{{codec.Peer, ping}}, ""},
+	} {
+		a := New(Options{Protocol: tt.protocol})
+		c := a.open()
+		for _, m := range tt.first {
+			a.observe(c, m.from, []byte(m.raw))
+		}
+		a.observe(c, codec.Peer, []byte(tt.later))
+		switch r := a.Report(); {
+		case tt.later == "" && len(r.Unfollowed) > 0:
+			t.Errorf("%s: %v", tt.name, r.Unfollowed)
+		case tt.later == "":
+		case len(r.Unfollowed) != 1 || r.Unfollowed[0].Reason != repliesUnknown || r.Unfollowed[0].Bytes != len(tt.later):
+			t.Errorf("%s: expected %d bytes that were not checked, got %+v", tt.name, len(tt.later), r.Unfollowed)
+		}
+	}
+}
+
 // TestConnectionsBeyondTheMemory: connections for which there is no memory are counted with their bytes, and the audit
 // has not passed, although the form of their messages is checked.
 func TestConnectionsBeyondTheMemory(t *testing.T) {

@@ -186,11 +186,11 @@ func (m *Monitor) conn(id int) *Conn {
 // the budget or the limit for one connection is used up. Later messages on it are not checked either.
 func (m *Monitor) Exceeded() bool { return m.exceeded }
 
-// Unsure reports whether the messages on a connection are not checked against earlier ones any more, because an illegal
-// message has hidden what they mean.
-func (m *Monitor) Unsure(id int) bool {
+// Unsure reports whether the messages on a connection are not checked against earlier ones any more, because it is
+// unknown to which requests the replies belong, and whether an illegal message is the reason.
+func (m *Monitor) Unsure(id int) (unsure, illegal bool) {
 	c := m.conns[id]
-	return c != nil && c.illegal && !c.complete
+	return c != nil && c.unsure, c != nil && c.illegal
 }
 
 // Gap records that captured bytes of a connection are missing.
@@ -223,6 +223,7 @@ func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 		c.decide()
 	}
 	c.illegal = c.illegal || err != nil
+	complete := c.complete
 	switch {
 	case err != nil:
 		c.checks.Invalid(f, err.Rule)
@@ -231,6 +232,7 @@ func (m *Monitor) Message(id int, f *codec.Frame, at int64, err *codec.Error) []
 	default:
 		c.checks.Message(f)
 	}
+	c.unsure = c.unsure || complete && !c.complete
 	m.account(c)
 	return m.found
 }
@@ -299,6 +301,7 @@ type Conn struct {
 	size       int  // in Budget
 	complete   bool // the whole connection was seen, and the checker knows to which request each reply belongs
 	illegal    bool // an illegal message was seen
+	unsure     bool // a message has hidden to which request each later reply belongs
 	peerClosed bool
 	ended      [2]bool
 	deferred   []*deferred
